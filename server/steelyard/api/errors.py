@@ -1,0 +1,116 @@
+"""The one error handler: every way to fail, in one body, with the request's id in a header.
+
+Own errors answer as they are. Sanic's are translated here, each to one of ours; a test checks that
+none is forgotten. Anything else is a fault of this server: it is logged with the request's id, and
+the caller learns the id and nothing more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from sanic import HTTPResponse, Request
+from sanic import exceptions as sanic_errors
+from sanic.http import Http
+
+from steelyard.api.bodies import json_response
+from steelyard.api.tracing import REQUEST_ID_HEADER, get_request_id
+from steelyard.errors import (
+    DeadlineExceededError,
+    InternalError,
+    MalformedRequestError,
+    MethodNotAllowedError,
+    NotFoundError,
+    PayloadTooLargeError,
+    RequestTimeoutError,
+    SteelyardError,
+)
+
+_log = logging.getLogger(__name__)
+
+
+def _not_found(request: Request, _: BaseException) -> SteelyardError:
+    return NotFoundError(
+        f"There is no route {request.path}; look at the path, which never ends with a slash."
+    )
+
+
+def _method_not_allowed(request: Request, error: BaseException) -> SteelyardError:
+    if request.path.endswith("/"):  # the router looks at the method before the slash
+        return _not_found(request, error)
+    allowed = getattr(error, "headers", {}).get("Allow", "")
+    return MethodNotAllowedError(f"{request.path} does not take {request.method}; use {allowed}.")
+
+
+def _too_large(request: Request, error: BaseException) -> SteelyardError:
+    # Sanic's limits on headers and on the body share one exception; its message tells them apart.
+    if "header" in str(error):
+        limit = request.app.config.REQUEST_MAX_HEADER_SIZE
+        return PayloadTooLargeError(f"The headers are longer than {limit} bytes; send fewer.")
+    limit = request.app.config.REQUEST_MAX_SIZE
+    return PayloadTooLargeError(f"The body is longer than {limit} bytes; send a shorter one.")
+
+
+def _malformed(_: Request, error: BaseException) -> SteelyardError:
+    return MalformedRequestError(
+        f"The request cannot be read as HTTP/1.1 ({error}); correct its head or its framing."
+    )
+
+
+def _not_received(_: Request, __: BaseException) -> SteelyardError:
+    return RequestTimeoutError("The request did not arrive in time; send it again.")
+
+
+def _not_answered(request: Request, error: BaseException) -> SteelyardError:
+    stream = request.stream
+    if isinstance(stream, Http) and stream.request_body:
+        # The rest of the body never came. Sanic would go on waiting for it after the answer.
+        stream.request_body = None
+        return _not_received(request, error)
+    return DeadlineExceededError("No answer by the deadline; nothing was charged. Send it again.")
+
+
+Translation = Callable[[Request, BaseException], SteelyardError]
+
+#: Sanic's exceptions and what each becomes; the first that fits is used.
+TRANSLATIONS: tuple[tuple[type[BaseException], Translation], ...] = (
+    (sanic_errors.NotFound, _not_found),
+    (sanic_errors.MethodNotAllowed, _method_not_allowed),
+    (sanic_errors.PayloadTooLarge, _too_large),
+    (sanic_errors.RequestTimeout, _not_received),
+    (sanic_errors.ServiceUnavailable, _not_answered),
+    (sanic_errors.BadRequest, _malformed),
+    (sanic_errors.ExpectationFailed, _malformed),
+    (sanic_errors.RangeNotSatisfiable, _malformed),
+    (sanic_errors.URITooLong, _malformed),
+)
+
+
+def translate(request: Request, error: BaseException) -> SteelyardError:
+    """Give the error of ours that an exception is; ``InternalError`` for what nobody expected."""
+    if isinstance(error, SteelyardError):
+        return error
+    for kind, translation in TRANSLATIONS:
+        if isinstance(error, kind):
+            return translation(request, error)
+    return InternalError(
+        "This server failed and logged why under this request id; tell whoever runs it."
+    )
+
+
+async def answer_error(request: Request, error: BaseException) -> HTTPResponse:
+    """Answer an exception in the one error body."""
+    request_id = get_request_id(request)
+    ours = translate(request, error)
+    if isinstance(ours, InternalError):
+        _log.error(
+            "request %s: %s %s failed", request_id, request.method, request.path, exc_info=error
+        )
+    response = json_response(ours.body(request_id), ours.status)
+    response.headers[REQUEST_ID_HEADER] = request_id
+    if ours.retry_after_s is not None:
+        response.headers["Retry-After"] = f"{ours.retry_after_s:g}"
+    if isinstance(ours, MethodNotAllowedError) and isinstance(error, sanic_errors.SanicException):
+        response.headers.update(error.headers)
+    return response

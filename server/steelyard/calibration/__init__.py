@@ -1,0 +1,1 @@
+"""Calibrated probabilities, and the measures of how good they are."""

@@ -1,0 +1,88 @@
+"""The ``steelyard`` command: its sub-commands by name, loaded only when called.
+
+``steelyard --help`` shows the table below and imports no command, so it answers at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+
+import click
+
+from steelyard.cli.failures import exit_status, show_failure
+from steelyard.errors import SteelyardError
+from steelyard.settings import InvalidSettingError
+from steelyard.version import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEntry:
+    """Where a command lives, and the line that lists it."""
+
+    module: str
+    summary: str
+
+
+COMMANDS = {
+    "decide": CommandEntry("steelyard.cli.decide", "Answer decisions about one context."),
+    "model": CommandEntry("steelyard.cli.model", "Show the model that answers."),
+    "serve": CommandEntry("steelyard.cli.serve", "Answer decisions over HTTP."),
+}
+
+_EPILOG = """\b
+Examples:
+  steelyard decide --context "Invoice 118 was paid twice." \\
+      --question "Does the writer ask for money back?" --kind binary
+  steelyard decide request.json --json
+  steelyard serve
+"""
+
+
+class LazyGroup(click.Group):
+    """A group that lists commands from ``COMMANDS`` and imports the one that is called.
+
+    Errors of the package end the command with a message on the error stream and a status that
+    scripts can tell apart.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Give the commands' names, sorted."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command; ``None`` when there is none of that name."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command: click.Command = importlib.import_module(entry.module).command
+        return command
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name].summary) for name in sorted(COMMANDS)])
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command, turning the package's errors into messages and exit statuses."""
+        try:
+            return super().invoke(ctx)
+        except (SteelyardError, InvalidSettingError) as error:
+            show_failure(error)
+            ctx.exit(exit_status(error))
+
+
+@click.group(
+    cls=LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(__version__, prog_name="steelyard")
+def main() -> None:
+    """Calibrated decisions on your own machine.
+
+    Exit status: 0 answered, 2 the request or the command line cannot be used, 3 the engine is not
+    available, 1 anything else.
+    """

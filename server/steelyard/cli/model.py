@@ -1,0 +1,63 @@
+"""``steelyard model``: what the shipped model is, and whether its files are whole."""
+
+from __future__ import annotations
+
+import click
+
+from steelyard.cli.options import setting_option
+
+_EPILOG = """\b
+Examples:
+  steelyard model show
+  steelyard model show --json
+"""
+
+
+@click.group("model", epilog=_EPILOG)
+def command() -> None:
+    """Show the model that answers."""
+
+
+@command.command("show", epilog=_EPILOG)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@setting_option("engine")
+def show(*, as_json: bool, engine: str | None) -> None:
+    """Show the model's name, engine, card and the hashes of its files."""
+    from steelyard.bootstrap import open_deployment
+    from steelyard.settings import read_settings
+
+    with open_deployment(read_settings({"engine": engine})) as deployment:
+        model = deployment.model
+        shown = {
+            "name": deployment.model_name,
+            "engine": deployment.engine,
+            "card": None if model.card is None else str(model.card),
+            "tokenizer": {
+                "name": model.tokenizer.name,
+                "revision": model.tokenizer.revision,
+                "sha256": model.tokenizer.sha256,
+            },
+            "manifest": dict(model.manifest),
+        }
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2))
+        return
+    _print(shown)
+
+
+def _print(value: object, indent: int = 0) -> None:
+    pad = "  " * indent
+    if isinstance(value, dict):
+        for name, member in value.items():
+            if isinstance(member, dict | list) and member:
+                click.echo(f"{pad}{name}:")
+                _print(member, indent + 1)
+            else:
+                click.echo(f"{pad}{name}: {'-' if member is None else member}")
+    elif isinstance(value, list):
+        for member in value:
+            _print(member, indent)
+    else:
+        click.echo(f"{pad}{value}")

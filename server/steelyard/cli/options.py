@@ -1,0 +1,26 @@
+"""Command line options that are settings: name, help and default come from the one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from steelyard.settings import SETTINGS
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+def setting_option(name: str) -> Callable[[_Command], _Command]:
+    """Give an option ``--name`` for a setting; the environment and the default stand behind it."""
+    setting = _BY_NAME[name]
+    default = "unset" if setting.default is None else setting.default
+    return click.option(
+        f"--{name.replace('_', '-')}",
+        name,
+        metavar=setting.type.__name__.upper(),
+        help=f"{setting.help} [${setting.variable}; default: {default}]",
+    )

@@ -1,0 +1,26 @@
+"""Text made safe for a terminal: a caller's words must not move the cursor or hide others."""
+
+from __future__ import annotations
+
+import unicodedata
+
+#: Categories that move the cursor, reorder or hide text, or have no form of their own.
+_UNPRINTABLE = {"Cc", "Cf", "Co", "Cn", "Cs"}
+#: The joiners that some scripts, and emoji, are written with.
+_JOINERS = {"\u200c", "\u200d"}
+
+
+def printable(text: str) -> str:
+    r"""Give the text with a mark in place of each control character.
+
+    Examples
+    --------
+    >>> printable("a\x1b[31mb") == "a\N{REPLACEMENT CHARACTER}[31mb"
+    True
+    """
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}"
+        if unicodedata.category(letter) in _UNPRINTABLE and letter not in _JOINERS
+        else letter
+        for letter in text
+    )

@@ -1,0 +1,318 @@
+"""From probabilities to an action: costs, weights, and when to abstain.
+
+Two spellings mean the same. ``policy`` has ``action_costs`` and ``abstain_below``; the older one has
+``costs``, ``weights`` and ``abstain`` beside the question. ``read_policy`` reads either into one
+``Policy``, and ``choose_action`` applies it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.decisions.kinds import ABSTAIN
+from steelyard.wire.violations import Path, Violations, show
+
+MAX_ACTIONS = 255
+
+#: The older spelling's fields.
+SEED_FIELDS = ("weights", "costs", "abstain")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How to choose an action on one decision.
+
+    Parameters
+    ----------
+    actions : tuple of str
+        1 to 255 actions in the order listed; empty when there are no costs, and then the actions
+        are the outcomes.
+    costs : tuple of tuples of float
+        A row per action, a finite cost per outcome in outcome order.
+    weights : tuple of float, optional
+        An importance above 0 per outcome; all 1 when left out.
+    min_probability : float, optional
+        0 to 1: abstain when the largest probability is lower.
+    max_cost : float, optional
+        Abstain when the chosen action's expected cost is higher.
+    costs_path : tuple of str or int
+        Where in the request the costs are, for an error about them.
+    """
+
+    actions: tuple[str, ...] = ()
+    costs: tuple[tuple[float, ...], ...] = ()
+    weights: tuple[float, ...] | None = None
+    min_probability: float | None = None
+    max_cost: float | None = None
+    costs_path: Path = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a policy chose.
+
+    Parameters
+    ----------
+    action : str
+        An action, an outcome where there are no costs, or ``abstain``.
+    expected_costs : dict of str to float, optional
+        Every action's, in the order listed; ``None`` where there are no costs.
+    """
+
+    action: str
+    expected_costs: dict[str, float] | None
+
+
+def choose_action(policy: Policy, names: Sequence[str], probabilities: Sequence[float]) -> Choice:
+    """Choose the cheapest action, or abstain.
+
+    Parameters
+    ----------
+    policy : Policy
+        What each action costs, and when to abstain.
+    names : sequence of str
+        The outcomes.
+    probabilities : sequence of float
+        One per outcome, summing to 1.
+
+    Returns
+    -------
+    Choice
+        Without costs, the outcome with the largest weight times probability, and its expected cost
+        is what the others' shares come to. With costs, the action with the smallest expected cost,
+        where weights scale the probabilities. The first wins a tie. Whatever abstains, the
+        expected costs stay.
+
+    Raises
+    ------
+    steelyard.errors.InvalidRequestError
+        When an expected cost is too large for a number.
+
+    Examples
+    --------
+    >>> policy = Policy(("refund", "ask"), ((0.0, 9.0), (2.0, 1.0)))
+    >>> choose_action(policy, ("billing", "other"), (0.9, 0.1)).action
+    'refund'
+    """
+    shares = _shares(probabilities, policy.weights)
+    expected_costs: dict[str, float] | None = None
+    if policy.actions:
+        costs = [_expected_cost(shares, row) for row in policy.costs]
+        if not all(map(math.isfinite, costs)):
+            action = policy.actions[[math.isfinite(cost) for cost in costs].index(False)]
+            found = Violations()
+            found.add(
+                (*policy.costs_path, action),
+                "has an expected cost too large for a number; scale the costs down.",
+                "overflow",
+            )
+            found.raise_if_any()
+        cost = min(costs)
+        chosen = policy.actions[costs.index(cost)]
+        expected_costs = dict(zip(policy.actions, costs, strict=True))
+    else:
+        share = max(shares)
+        chosen, cost = names[shares.index(share)], 1 - share
+    is_unsure = policy.min_probability is not None and max(probabilities) < policy.min_probability
+    is_dear = policy.max_cost is not None and cost > policy.max_cost
+    return Choice(ABSTAIN if is_unsure or is_dear else chosen, expected_costs)
+
+
+def _shares(probabilities: Sequence[float], weights: Sequence[float] | None) -> list[float]:
+    """Give weight times probability, normalised.
+
+    Products are formed on mantissas, their exponents taken relative to the largest: no weight is
+    too large or too small, and what ties on paper ties here.
+    """
+    if weights is None:
+        return list(probabilities)
+    parts = []
+    for probability, weight in zip(probabilities, weights, strict=True):
+        (mantissa, exponent), (factor, shift) = math.frexp(probability), math.frexp(weight)
+        parts.append((mantissa * factor, exponent + shift))
+    largest = max(exponent for mantissa, exponent in parts if mantissa > 0)
+    scaled = [math.ldexp(mantissa, exponent - largest) for mantissa, exponent in parts]
+    total = math.fsum(scaled)
+    return [value / total for value in scaled]
+
+
+def _expected_cost(shares: Sequence[float], costs: Sequence[float]) -> float:
+    try:
+        return math.fsum(share * cost for share, cost in zip(shares, costs, strict=True))
+    except OverflowError:
+        return math.inf
+
+
+def read_policy(
+    fields: Mapping[str, Any], names: Sequence[str] | None, path: Path, found: Violations
+) -> Policy | None:
+    """Read a decision's policy in either spelling.
+
+    Parameters
+    ----------
+    fields : mapping of str to object
+        The decision's fields that have the right shape.
+    names : sequence of str, optional
+        The outcomes; ``None`` when they could not be read, and then nothing is held against them.
+    path : tuple of str or int
+        Of the decision.
+    found : Violations
+        Takes everything wrong with it.
+
+    Returns
+    -------
+    Policy or None
+        ``None`` when the decision has none, or when ``found`` says what is wrong with it.
+    """
+    policy = fields.get("policy")
+    seed = [name for name in SEED_FIELDS if fields.get(name) is not None]
+    if policy is not None:
+        for name in seed:
+            found.add(
+                (*path, name),
+                "is given beside policy, which says the same in another spelling; keep one of them.",
+                "conflict",
+            )
+        return _read_new(policy, names, (*path, "policy"), found)
+    return _read_seed(fields, names, path, found) if seed else None
+
+
+def _read_new(
+    policy: Mapping[str, Any], names: Sequence[str] | None, path: Path, found: Violations
+) -> Policy | None:
+    costs_path = (*path, "action_costs")
+    # One of the wrong type has been told so.
+    matrix = None if found.has(costs_path) else policy.get("action_costs")
+    threshold = policy.get("abstain_below")
+    if matrix is None and threshold is None and not found.touches(path):
+        found.add(path, "is empty; give action_costs or abstain_below, or remove it.", "missing")
+    actions, costs = _read_matrix(matrix, names, costs_path, found)
+    if found.touches(path):
+        return None
+    return Policy(actions, costs, min_probability=threshold, costs_path=costs_path)
+
+
+def _read_seed(
+    fields: Mapping[str, Any], names: Sequence[str] | None, path: Path, found: Violations
+) -> Policy | None:
+    costs_path = (*path, "costs")
+    matrix = fields.get("costs")
+    if matrix and any(isinstance(row, int | float) for row in matrix.values()):
+        matrix = _expand_flat(matrix, names, costs_path, found)
+    actions, costs = _read_matrix(matrix, names, costs_path, found)
+    weights = _read_weights(fields.get("weights"), names, (*path, "weights"), found)
+    threshold, max_cost = _read_abstain(fields.get("abstain"), (*path, "abstain"), found)
+    if any(found.touches((*path, name)) for name in SEED_FIELDS):
+        return None
+    return Policy(actions, costs, weights, threshold, max_cost, costs_path)
+
+
+def _read_abstain(
+    abstain: Mapping[str, Any] | None, path: Path, found: Violations
+) -> tuple[float | None, float | None]:
+    if abstain is None:
+        return None, None
+    threshold, max_cost = abstain.get("min_probability"), abstain.get("cost")
+    if threshold is None and max_cost is None and not found.touches(path):
+        found.add(path, "is empty; give min_probability or cost, or remove it.", "missing")
+    return threshold, max_cost
+
+
+def _expand_flat(
+    flat: Mapping[str, Any], names: Sequence[str] | None, path: Path, found: Violations
+) -> dict[str, dict[str, float]] | None:
+    """Turn outcome to cost of choosing it wrongly into costs of actions named like the outcomes."""
+    if any(isinstance(row, Mapping) for row in flat.values()):
+        found.add(
+            path,
+            "mixes numbers and objects; give every action an object of costs, or every outcome a "
+            "number.",
+            "conflict",
+        )
+        return None
+    if names is None or not _check_keys(flat, names, path, found) or found.touches(path):
+        return None
+    return {
+        chosen: {actual: 0.0 if actual == chosen else flat[chosen] for actual in names}
+        for chosen in names
+    }
+
+
+_Matrix = tuple[tuple[str, ...], tuple[tuple[float, ...], ...]]
+
+
+def _read_matrix(
+    matrix: Mapping[str, Mapping[str, float]] | None,
+    names: Sequence[str] | None,
+    path: Path,
+    found: Violations,
+) -> _Matrix:
+    if matrix is None:
+        return (), ()
+    if not 1 <= len(matrix) <= MAX_ACTIONS:
+        found.add(
+            path,
+            f"has {len(matrix)} actions; give 1 to {MAX_ACTIONS}.",
+            "too_long" if matrix else "too_short",
+        )
+        return (), ()
+    rows: list[tuple[float, ...]] = []
+    for action, row in matrix.items():
+        if not isinstance(action, str):
+            continue
+        if not action.strip():
+            found.add((*path, action), "is a blank action; give it a name.", "blank")
+        elif action == ABSTAIN:
+            found.add(
+                (*path, action),
+                "is reserved; say when to abstain with abstain_below or abstain, and leave this "
+                "action out.",
+                "reserved",
+            )
+        if names is None or not isinstance(row, Mapping):
+            continue
+        if _check_keys(row, names, (*path, action), found) and not found.touches((*path, action)):
+            rows.append(tuple(float(row[name]) for name in names))
+    return tuple(matrix), tuple(rows)
+
+
+def _read_weights(
+    weights: Mapping[str, float] | None,
+    names: Sequence[str] | None,
+    path: Path,
+    found: Violations,
+) -> tuple[float, ...] | None:
+    if weights is None or names is None:
+        return None
+    _refuse_unknown(weights, names, path, found)
+    if found.touches(path):
+        return None
+    return tuple(float(weights.get(name, 1.0)) for name in names)
+
+
+def _check_keys(
+    row: Mapping[str, Any], names: Sequence[str], path: Path, found: Violations
+) -> bool:
+    """Note outcomes that a row leaves out and names that are none; tell whether it fits."""
+    missing = [name for name in names if name not in row]
+    for name in missing:
+        found.add((*path, name), "is missing; give a cost for every outcome.", "missing")
+    return _refuse_unknown(row, names, path, found) and not missing
+
+
+def _refuse_unknown(
+    row: Mapping[str, Any], names: Sequence[str], path: Path, found: Violations
+) -> bool:
+    known = set(names)
+    # A key that is no text has been told so.
+    unknown = [name for name in row if name not in known and isinstance(name, str)]
+    for name in unknown:
+        found.add(
+            (*path, name),
+            f"is not one of the decision's outcomes ({show(name)}); remove or rename it.",
+            "unknown_outcome",
+        )
+    return not unknown

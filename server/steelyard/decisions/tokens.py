@@ -1,0 +1,76 @@
+"""How many input tokens a request has: counted from its texts, each distinct one as the caller sent it.
+
+The count is what usage reports and what the bound of a request is held against. What an engine
+adds for itself (special tokens, overlap of windows) is no part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from steelyard.decisions.kinds import Decision, Outcomes
+from steelyard.decisions.rendering import render_value
+
+
+class TokenCounter(Protocol):
+    """A tokenizer that counts, and says which one it is."""
+
+    @property
+    def name(self) -> str:
+        """Name of the tokenizer."""
+        ...
+
+    @property
+    def revision(self) -> str:
+        """Revision of the tokenizer."""
+        ...
+
+    @property
+    def sha256(self) -> str:
+        """Lower-case hexadecimal SHA-256 of the tokenizer's file."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text, without special tokens."""
+        ...
+
+
+def count_input_tokens(
+    counter: TokenCounter, context: object, decisions: Iterable[Decision]
+) -> int:
+    """Count the input tokens of a request.
+
+    Parameters
+    ----------
+    counter : TokenCounter
+        Counts one text.
+    context : str, dict or list
+        The context as sent; one that is not text counts as its JSON text.
+    decisions : iterable of Decision
+        The request's decisions.
+
+    Returns
+    -------
+    int
+        The context's tokens once, every question's, and those of each distinct set of outcome
+        names and descriptions once. The ``yes`` and ``no`` of a binary decision count nothing, and
+        neither does a description that is ``None``.
+    """
+    n_tokens = counter.count(render_value(context))
+    counted: set[tuple[str, ...]] = set()
+    for decision in decisions:
+        n_tokens += counter.count(render_value(decision.question))
+        texts = tuple(_texts(decision.outcomes, named=decision.kind != "binary"))
+        if texts not in counted:
+            counted.add(texts)
+            n_tokens += sum(counter.count(text) for text in texts)
+    return n_tokens
+
+
+def _texts(outcomes: Outcomes, *, named: bool) -> Iterator[str]:
+    if named:
+        yield from outcomes.names
+    for description in outcomes.descriptions:
+        if description is not None:
+            yield render_value(description)

@@ -1,0 +1,215 @@
+"""The rules of a valid decide request, all of them checked before anything is refused.
+
+Three passes over one value, each noting what it finds and none stopping at the first: is it strict
+JSON, does it have the shape of the wire's struct, and do its fields agree with each
+other. A field that failed one pass is left out of the next. Not here: what depends on this server,
+such as which models it has (``steelyard.services.decide``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.decisions.kinds import Decision
+from steelyard.decisions.outcomes import read_outcomes
+from steelyard.decisions.policy import read_policy
+from steelyard.wire.decide import MAX_DECISIONS, DecideRequest, Kind
+from steelyard.wire.json_values import check_json, decode_json
+from steelyard.wire.shapes import check_shape
+from steelyard.wire.violations import BODY, Path, Violations, show
+
+#: Past this many characters an outcome's name is shared by every decision that has such names.
+MAX_OWN_NAME_CHARACTERS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ValidRequest:
+    """A decide request with nothing wrong in it.
+
+    Parameters
+    ----------
+    context : str, dict or list
+        As sent.
+    decisions : tuple of Decision
+        1 to 64 of them, with distinct ids.
+    model : str, optional
+        The name asked for; nothing yet says that there is such a model.
+    fallback : str or tuple of str
+        ``auto``, ``none``, or the models to try in order.
+    temperature : float, optional
+        0.2 to 5.
+    has_images : bool
+        Whether images were sent.
+    store : bool, optional
+        Whether the caller wants the decision stored; ``None`` when left out.
+    metadata : dict
+        The caller's own notes.
+    """
+
+    context: Any
+    decisions: tuple[Decision, ...]
+    model: str | None
+    fallback: str | tuple[str, ...]
+    temperature: float | None
+    has_images: bool
+    store: bool | None
+    metadata: dict[str, Any]
+
+
+def read_request(
+    payload: bytes | bytearray | Mapping[str, Any] | object,
+    *,
+    shape: type[DecideRequest] = DecideRequest,
+) -> ValidRequest:
+    """Read a decide request, or refuse it with everything that is wrong in it.
+
+    Parameters
+    ----------
+    payload : bytes or mapping
+        JSON in UTF-8, or the same thing as plain Python values.
+    shape : type, default DecideRequest
+        The struct to hold it against, such as the playground's.
+
+    Returns
+    -------
+    ValidRequest
+        It shares the payload's values and does not change them.
+
+    Raises
+    ------
+    steelyard.errors.InvalidRequestError
+        With one violation per failed field.
+
+    Examples
+    --------
+    >>> decision = {"id": "urgent", "kind": "binary", "question": "Is it urgent?"}
+    >>> read_request({"context": "Hi", "decisions": [decision]}).decisions[0].outcomes.names
+    ('yes', 'no')
+    """
+    value: Any = payload
+    if isinstance(payload, bytes | bytearray):
+        value = decode_json(bytes(payload))
+    elif isinstance(payload, Mapping) and not isinstance(payload, dict):
+        value = dict(payload)
+    found = Violations()
+    check_json(value, found)
+    if found.has(BODY):
+        # Too many values to look at, or not a value at all: nothing more can be said of it.
+        found.raise_if_any()
+    check_shape(value, shape, found, BODY)
+    if not isinstance(value, dict):
+        found.raise_if_any()
+    decisions = _read_decisions(value, found)
+    _check_model_names(value, found)
+    found.raise_if_any()
+    fallback = value.get("fallback")
+    return ValidRequest(
+        context=value["context"],
+        decisions=tuple(decision for decision in decisions if decision is not None),
+        model=value.get("model"),
+        fallback=tuple(fallback) if isinstance(fallback, list | tuple) else fallback or "auto",
+        temperature=value.get("temperature"),
+        has_images=value.get("images") is not None,
+        store=value.get("store"),
+        metadata=value.get("metadata") or {},
+    )
+
+
+def _check_model_names(value: dict[str, Any], found: Violations) -> None:
+    named: list[tuple[Path, Any]] = [((*BODY, "model"), value.get("model"))]
+    fallback = value.get("fallback")
+    if isinstance(fallback, list | tuple):
+        named += [((*BODY, "fallback", index), name) for index, name in enumerate(fallback)]
+    for path, name in named:
+        if isinstance(name, str) and name and not name.strip():
+            found.add(path, "is blank; name a model, or leave it out.", "blank")
+
+
+def _read_decisions(value: dict[str, Any], found: Violations) -> list[Decision | None]:
+    items = value.get("decisions")
+    if not isinstance(items, list | tuple):
+        return []
+    path = (*BODY, "decisions")
+    places: dict[str, int] = {}
+    decisions: list[Decision | None] = []
+    for index, item in enumerate(items[:MAX_DECISIONS]):
+        if not isinstance(item, dict):
+            continue
+        fields = _sound_fields(item, (*path, index), found)
+        _check_id(fields.get("id"), index, places, (*path, index, "id"), found)
+        decisions.append(_read_decision(fields, index, (*path, index), found))
+    _check_long_names(decisions, path, found)
+    return decisions
+
+
+def _sound_fields(item: dict[Any, Any], path: Path, found: Violations) -> dict[str, Any]:
+    """Give the fields in which nothing was found, or only something inside a field of objects.
+
+    What holds several values of the caller's (costs, a policy) stays, so that its other parts are
+    looked at too; the readers of those step over what was found already.
+    """
+    return {
+        name: value
+        for name, value in item.items()
+        if not found.touches((*path, name))
+        or (name in _PARTLY_READ and isinstance(value, dict) and not found.has((*path, name)))
+    }
+
+
+_PARTLY_READ = frozenset(("policy", "weights", "costs", "abstain"))
+
+
+def _check_id(
+    id_: str | None, index: int, places: dict[str, int], path: Path, found: Violations
+) -> None:
+    if id_ is None:
+        return
+    if not id_.strip():
+        found.add(path, "is blank; give the decision a name.", "blank")
+    elif id_ in places:
+        found.add(
+            path,
+            f"repeats {show(id_)}, the id of decisions[{places[id_]}]; give each its own.",
+            "duplicate",
+        )
+    else:
+        places[id_] = index
+
+
+def _read_decision(
+    fields: dict[str, Any], index: int, path: Path, found: Violations
+) -> Decision | None:
+    question = fields.get("question")
+    if isinstance(question, str) and not question.strip():
+        found.add((*path, "question"), "is blank; ask something.", "blank")
+    kind: Kind = fields.get("kind") or "single"
+    outcomes = None
+    # Outcomes cannot be read for a kind that is unknown, nor read again when they were refused.
+    if not found.touches((*path, "kind")) and not found.touches((*path, "outcomes")):
+        outcomes = read_outcomes(kind, fields.get("outcomes"), fields.get("rubric"), path, found)
+    policy = read_policy(fields, outcomes.names if outcomes else None, path, found)
+    if outcomes is None or found.touches(path):
+        return None
+    return Decision(fields["id"], kind, question, outcomes, policy, index)
+
+
+def _check_long_names(decisions: Sequence[Decision | None], path: Path, found: Violations) -> None:
+    """Hold single decisions with very long names to one list of outcomes, the first one's."""
+    first: Decision | None = None
+    for decision in decisions:
+        if decision is None or decision.kind != "single":
+            continue
+        if max(map(len, decision.outcomes.names)) <= MAX_OWN_NAME_CHARACTERS:
+            continue
+        if first is None:
+            first = decision
+        elif decision.outcomes.names != first.outcomes.names:
+            found.add(
+                (*path, decision.index, "outcomes"),
+                f"has a name over {MAX_OWN_NAME_CHARACTERS} characters and is not the list of "
+                f"decisions[{first.index}], which has one too; give both the same list, or "
+                "shorten the names and put the text in descriptions.",
+                "too_long",
+            )

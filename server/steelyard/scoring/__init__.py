@@ -1,0 +1,1 @@
+"""Engines: from rendered requests to logits."""

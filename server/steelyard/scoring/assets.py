@@ -1,0 +1,149 @@
+"""The base model that ships in the package: files, hashes, and the scorer made of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load
+
+from steelyard.calibration.temperature import TemperatureTable
+from steelyard.errors import EngineUnavailableError
+from steelyard.scoring.engine import FLOAT32, INT8, Engine
+from steelyard.scoring.onnx import OnnxScorer
+from steelyard.scoring.tokenizer import Tokenizer
+
+#: Where the shipped base model is.
+BASE = Path(__file__).parent.parent / "assets" / "base"
+MANIFEST = "manifest.json"
+TOKENIZER = "tokenizer.json"
+CARD = "MODEL_CARD.md"
+WEIGHTS = ("word_embeddings.safetensors", "encoder.safetensors")
+GRAPHS = {FLOAT32: "graph.float32.onnx", INT8: "graph.int8.onnx"}
+#: Engine names, and the precision of each.
+ENGINES = {"onnxruntime-float32": FLOAT32, "onnxruntime-int8": INT8}
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseModel:
+    """A loaded base model.
+
+    Parameters
+    ----------
+    scorer : OnnxScorer
+    tokenizer : Tokenizer
+    temperatures : TemperatureTable
+    card : pathlib.Path
+        The model card.
+    manifest : dict
+        ``name``, ``engine`` (the default one), ``files`` (name to SHA-256), ``temperatures``.
+    """
+
+    scorer: OnnxScorer
+    tokenizer: Tokenizer
+    temperatures: TemperatureTable
+    card: Path
+    manifest: dict[str, Any]
+
+
+def load_base_model(
+    engine: str = AUTO, threads: int | None = None, folder: Path | None = None
+) -> BaseModel:
+    """Load a base model, every file's SHA-256 checked.
+
+    Parameters
+    ----------
+    engine : str, default ``auto``
+        ``onnxruntime-float32``, ``onnxruntime-int8``, or ``auto`` for the manifest's default.
+    threads : int, optional
+        Threads of a pass; by default, every core.
+    folder : pathlib.Path, optional
+        By default the model shipped in the package.
+
+    Raises
+    ------
+    EngineUnavailableError
+        When a file is missing or altered, or the engine is not one of ``ENGINES``.
+    """
+    folder = folder or BASE
+    manifest = read_manifest(folder)
+    name = manifest["engine"] if engine == AUTO else engine
+    if name not in ENGINES:
+        known = ", ".join([AUTO, *ENGINES])
+        message = f"There is no engine {engine!r}; set STEELYARD_ENGINE to one of {known}."
+        raise EngineUnavailableError(message)
+    precision = ENGINES[name]
+    wanted = (TOKENIZER, GRAPHS[precision], *WEIGHTS)
+    contents = {file: _checked(folder, file, manifest["files"]) for file in wanted}
+    tokenizer = Tokenizer(
+        contents[TOKENIZER],
+        name=manifest["tokenizer"]["name"],
+        revision=manifest["tokenizer"]["revision"],
+    )
+    weights: dict[str, NDArray[np.generic]] = {}
+    for file in WEIGHTS:
+        weights.update(load(contents[file]))
+    return BaseModel(
+        scorer=OnnxScorer(
+            Engine(contents[GRAPHS[precision]], weights, precision=precision, threads=threads or 0),
+            tokenizer,
+            name=manifest["name"],
+            engine_name=name,
+        ),
+        tokenizer=tokenizer,
+        temperatures=TemperatureTable.from_dict(manifest["temperatures"][precision]),
+        card=folder / CARD,
+        manifest=manifest,
+    )
+
+
+def read_manifest(folder: Path | None = None) -> dict[str, Any]:
+    """Read a base model's manifest.
+
+    Raises
+    ------
+    EngineUnavailableError
+        When there is none.
+    """
+    path = (folder or BASE) / MANIFEST
+    try:
+        manifest: dict[str, Any] = msgspec.json.decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError) as error:
+        message = f"The base model's manifest {path} cannot be read; install steelyard again."
+        raise EngineUnavailableError(message) from error
+    return manifest
+
+
+def _checked(folder: Path, file: str, hashes: Mapping[str, str]) -> bytes:
+    path = folder / file
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        message = f"The base model's file {path} is missing; install steelyard again."
+        raise EngineUnavailableError(message) from error
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != hashes.get(file):
+        message = (
+            f"The base model's file {path} has SHA-256 {digest}, not the manifest's "
+            f"{hashes.get(file)}; it was altered or cut short: install steelyard again."
+        )
+        raise EngineUnavailableError(message)
+    return content
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that a crash leaves the old one or the new one."""
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)

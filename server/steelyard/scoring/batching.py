@@ -1,0 +1,163 @@
+"""Busy batching: requests that arrive while the engine works share its next call.
+
+An idle engine never waits for company; a busy one takes everything that is waiting, up to a bound.
+The queue in front of it is bounded too, so that an overload is told at once and not after a wait.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from steelyard.decisions.rendering import RenderedRequest
+from steelyard.errors import DeadlineExceededError, EngineUnavailableError
+from steelyard.scoring.protocol import ScoredDecision, Scorer
+
+#: Characters of rendered text scored in one call, unless a single request is larger.
+BATCH_CHARACTERS = 32_768
+#: Requests waiting, and their characters, beyond which new ones are refused.
+MAX_QUEUE = 256
+MAX_QUEUE_CHARACTERS = 8 * 1024 * 1024
+#: Guess of the engine's speed until it has been measured, characters per second.
+_FIRST_SPEED = 30_000.0
+_SMOOTHING = 0.2
+
+Answer = Future[list[ScoredDecision]]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    request: RenderedRequest
+    characters: int
+    expires_at: float | None
+    answer: Answer = field(default_factory=Future)
+
+
+class Batcher:
+    """A queue and one thread in front of a scorer.
+
+    Parameters
+    ----------
+    scorer : Scorer
+    max_queue : int, default ``MAX_QUEUE``
+        Requests that may wait; one more is refused.
+
+    Notes
+    -----
+    Thread-safe. Which requests share a call changes no answer: scorers are batch-invariant.
+    """
+
+    def __init__(self, scorer: Scorer, *, max_queue: int = MAX_QUEUE) -> None:
+        self._scorer = scorer
+        self._max_queue = max_queue
+        self._waiting: deque[_Waiting] = deque()
+        self._characters = 0
+        self._speed = _FIRST_SPEED
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="steelyard-scorer", daemon=True)
+        self._thread.start()
+
+    def submit(self, request: RenderedRequest, deadline_s: float | None = None) -> Answer:
+        """Queue a request.
+
+        Parameters
+        ----------
+        request : RenderedRequest
+        deadline_s : float, optional
+            Seconds from now after which scoring it is not begun.
+
+        Returns
+        -------
+        concurrent.futures.Future
+            Of one ``ScoredDecision`` per decision. It ends in ``DeadlineExceededError`` when the
+            request waited past its deadline; cancelling it before it is taken removes it.
+
+        Raises
+        ------
+        EngineUnavailableError
+            When the queue is full, with ``retry_after_s``, or the batcher is closed.
+        """
+        expires_at = None if deadline_s is None else time.monotonic() + deadline_s
+        entry = _Waiting(request, _characters(request), expires_at)
+        with self._changed:
+            if self._closed:
+                message = "The service is stopping; send the request to another instance."
+                raise EngineUnavailableError(message, retry_after_s=1.0)
+            full = self._characters + entry.characters > MAX_QUEUE_CHARACTERS
+            if self._waiting and (full or len(self._waiting) >= self._max_queue):
+                message = "The scoring queue is full; send the request again after Retry-After."
+                wait = min(max(self._characters / self._speed, 1.0), 20.0)
+                raise EngineUnavailableError(message, retry_after_s=round(wait, 1))
+            self._waiting.append(entry)
+            self._characters += entry.characters
+            self._changed.notify()
+        return entry.answer
+
+    @property
+    def n_waiting(self) -> int:
+        """Requests that wait for the engine."""
+        with self._changed:
+            return len(self._waiting)
+
+    def close(self) -> None:
+        """Answer what is queued, refuse what comes, and stop the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting and not self._closed:
+                    self._changed.wait()
+                if not self._waiting:
+                    return
+                batch = self._take()
+            now = time.monotonic()
+            live = [entry for entry in batch if entry.answer.set_running_or_notify_cancel()]
+            for entry in live:
+                if entry.expires_at is not None and entry.expires_at < now:
+                    message = "The request waited past its deadline; send it again."
+                    entry.answer.set_exception(DeadlineExceededError(message))
+            self._answer([entry for entry in live if not entry.answer.done()])
+
+    def _take(self) -> list[_Waiting]:
+        batch = [self._waiting.popleft()]
+        size = batch[0].characters
+        while self._waiting and size + self._waiting[0].characters <= BATCH_CHARACTERS:
+            size += self._waiting[0].characters
+            batch.append(self._waiting.popleft())
+        self._characters -= size
+        return batch
+
+    def _answer(self, batch: Sequence[_Waiting]) -> None:
+        if not batch:
+            return
+        started = time.monotonic()
+        try:
+            scored = self._scorer.score([entry.request for entry in batch])
+        except Exception as error:  # noqa: BLE001  whatever it is, someone waits for it
+            if len(batch) == 1:
+                batch[0].answer.set_exception(error)
+                return
+            # One request may be to blame; the others must not pay for it.
+            for entry in batch:
+                self._answer([entry])
+            return
+        for entry, decisions in zip(batch, scored, strict=True):
+            entry.answer.set_result(decisions)
+        speed = sum(entry.characters for entry in batch) / max(time.monotonic() - started, 1e-4)
+        with self._changed:
+            self._speed += _SMOOTHING * (speed - self._speed)
+
+
+def _characters(request: RenderedRequest) -> int:
+    return len(request.context) + sum(
+        len(decision.question) + sum(map(len, decision.outcomes)) for decision in request.decisions
+    )

@@ -1,0 +1,114 @@
+"""ONNX Runtime in this process, running one pass of the packed graph at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from steelyard.errors import EngineUnavailableError
+
+#: Inputs or outputs of a pass, by their names in the graph.
+Tensors = dict[str, NDArray[np.generic]]
+
+FLOAT32, INT8 = "float32", "int8"
+#: The layer whose products are in float32 whatever the precision: the set-attention layer.
+_EXACT_PREFIX = "set_layer."
+_LOOKED_UP_PREFIX = "word_embeddings."
+
+
+class Engine:
+    """Runs passes of the graph.
+
+    Parameters
+    ----------
+    graph : bytes
+        The serialised graph, without weights.
+    weights : mapping of str to array
+        The stored weights: int8 matrices with their ``.scale``, and float32 vectors.
+    precision : str
+        ``float32`` or ``int8``; the graph must be of that precision.
+    threads : int, default 0
+        Threads of a pass; 0 takes every core.
+
+    Notes
+    -----
+    Safe to use from several threads.
+    """
+
+    def __init__(
+        self,
+        graph: bytes,
+        weights: Mapping[str, NDArray[np.generic]],
+        *,
+        precision: str,
+        threads: int = 0,
+    ) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        # Spinning threads make two busy processes on two cores many times slower.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        tensors = graph_weights(weights, precision)
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in tensors.values()]
+        options.add_external_initializers(list(tensors), values)
+        self._session: onnxruntime.InferenceSession | None = onnxruntime.InferenceSession(
+            graph, options, providers=["CPUExecutionProvider"]
+        )
+
+    def run(self, inputs: Tensors, outputs: Sequence[str]) -> Tensors:
+        """Run one pass and give the outputs asked for.
+
+        Raises
+        ------
+        EngineUnavailableError
+            When the engine is closed or the runtime fails.
+        """
+        session = self._session
+        if session is None:
+            message = "The scoring engine is closed; start the service again."
+            raise EngineUnavailableError(message, retry_after_s=1.0)
+        try:
+            values = session.run(list(outputs), inputs)
+        except Exception as error:
+            message = "The scoring engine failed on this request; try it again."
+            raise EngineUnavailableError(message, retry_after_s=1.0) from error
+        return dict(zip(outputs, values, strict=True))
+
+    def close(self) -> None:
+        """Release the session; a later ``run`` raises ``EngineUnavailableError``."""
+        self._session = None
+
+
+def graph_weights(
+    stored: Mapping[str, NDArray[np.generic]], precision: str
+) -> dict[str, NDArray[np.generic]]:
+    """Give the tensors that a graph takes from the stored weights.
+
+    Parameters
+    ----------
+    stored : mapping of str to array
+        As ``steelyard.training.weights.pack_weights`` makes them.
+    precision : str
+        ``float32`` dequantises every matrix but the word embeddings, which the graph looks up as
+        int8; ``int8`` keeps the encoder's matrices as they are.
+
+    Returns
+    -------
+    dict of str to array
+        By the name of the graph's initializer.
+    """
+    tensors: dict[str, NDArray[np.generic]] = {}
+    for name, value in stored.items():
+        stem, _, part = name.rpartition(".")
+        scale = stored.get(f"{stem}.scale")
+        as_stored = precision == INT8 and not name.startswith(_EXACT_PREFIX)
+        if scale is None or as_stored or name.startswith(_LOOKED_UP_PREFIX):
+            tensors[name] = value
+        elif part == "weight":
+            tensors[name] = np.multiply(value, scale, dtype=np.float32)
+        elif part == "bias":
+            tensors[name] = value
+    return tensors

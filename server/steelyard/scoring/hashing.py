@@ -1,0 +1,134 @@
+"""A scorer without a model, for tests of applications: fixed answers that mean nothing.
+
+It keeps every promise of a real scorer: the same request always has the same answer, on every
+machine; a decision's answer depends on its own context, question and outcomes alone; permuting
+outcomes permutes their probabilities; and nothing that shares a batch matters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.errors import EngineUnavailableError
+from steelyard.scoring.protocol import ScoredDecision
+
+_WORD = r"\w+|[^\w\s]"
+_BYTES_PER_NUMBER = 4
+_LARGEST_NUMBER = 2**32 - 1
+_DIGEST_BYTES = 64
+
+
+class HashingScorer:
+    """Gives logits from a keyed hash of the texts.
+
+    Parameters
+    ----------
+    key : str, default ""
+        Another key gives other answers.
+    name : str, default "hashing"
+        The name that answers carry as ``model``.
+    scale : float, default 3.0
+        Logits lie evenly in minus this to this.
+    width : int, default 8
+        Numbers in a marker vector, 1 to 15.
+
+    Notes
+    -----
+    Safe to call from several threads. Takes no time worth measuring: one hash per outcome.
+
+    Examples
+    --------
+    >>> decision = RenderedDecision("binary", "Is it urgent?", ("yes", "no"))
+    >>> request = RenderedRequest("The roof is on fire.", (decision,))
+    >>> scored = HashingScorer().score([request])[0][0]
+    >>> scored.logits.shape, scored.logits.dtype.name
+    ((2,), 'float32')
+    """
+
+    def __init__(
+        self, key: str = "", *, name: str = "hashing", scale: float = 3.0, width: int = 8
+    ) -> None:
+        if not 1 <= width < _DIGEST_BYTES // _BYTES_PER_NUMBER:
+            raise ValueError(f"The width is {width}; give 1 to 15.")
+        self._key = hashlib.blake2b(key.encode()).digest()
+        self._name = name
+        self._scale = scale
+        self._width = width
+        self._is_open = True
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return self._name
+
+    @property
+    def engine(self) -> str:
+        """Engine and precision."""
+        return "hashing"
+
+    def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
+        """Score every decision of every request, in the order given.
+
+        Raises
+        ------
+        steelyard.errors.EngineUnavailableError
+            After ``close``.
+        """
+        if not self._is_open:
+            raise EngineUnavailableError("The hashing scorer was closed; make another.")
+        return [
+            [self._score(request.context, decision) for decision in request.decisions]
+            for request in requests
+        ]
+
+    def close(self) -> None:
+        """Refuse every later ``score``."""
+        self._is_open = False
+
+    def _score(self, context: str, decision: RenderedDecision) -> ScoredDecision:
+        numbers = np.stack(
+            [
+                self._numbers(context, decision.kind, decision.question, outcome)
+                for outcome in decision.outcomes
+            ]
+        )
+        return ScoredDecision(
+            logits=self._scale * numbers[:, 0], marker_vectors=numbers[:, 1 : self._width + 1]
+        )
+
+    def _numbers(self, *texts: str) -> NDArray[np.float32]:
+        """Give 16 numbers from -1 to 1."""
+        digest = hashlib.blake2b(key=self._key, digest_size=_DIGEST_BYTES)
+        for text in texts:
+            encoded = text.encode()
+            # The length keeps ("ab", "c") apart from ("a", "bc").
+            digest.update(len(encoded).to_bytes(8, "little") + encoded)
+        words = np.frombuffer(digest.digest(), dtype="<u4")
+        return (words / _LARGEST_NUMBER * 2 - 1).astype(np.float32)
+
+
+class WordCounter:
+    """Counts words and punctuation marks: a token counter that needs no file.
+
+    Examples
+    --------
+    >>> WordCounter().count("Is it, really?")
+    5
+    """
+
+    name = "words"
+    revision = "1"
+    sha256 = hashlib.sha256(_WORD.encode()).hexdigest()
+
+    def __init__(self) -> None:
+        self._pattern = re.compile(_WORD)
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text."""
+        return len(self._pattern.findall(text))

@@ -1,0 +1,311 @@
+"""The in-process scorer: requests to passes of the packed graph, and passes to logits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.decisions.rendering import RenderedRequest
+from steelyard.scoring.engine import Engine, Tensors
+from steelyard.scoring.packing import (
+    STAGE_CONTEXT,
+    STAGE_CONTINUATION,
+    STAGE_OUTCOME,
+    STAGE_QUESTION,
+    Layout,
+    TokenizedDecision,
+    TokenizedRequest,
+    lay_out,
+)
+from steelyard.scoring.passes import (
+    GIVEN,
+    NO_DECISION,
+    NO_PAST,
+    PAST_OUTPUTS,
+    WIDTH,
+    PassDecision,
+    Past,
+    extend_past,
+    pass_inputs,
+)
+from steelyard.scoring.protocol import ScoredDecision
+from steelyard.scoring.rows import ROW_LENGTH, Tokens, fill_rows
+from steelyard.scoring.similarity import (
+    PASS_TOKENS,
+    OutcomeVectors,
+    block_bounds,
+    groups_of,
+    tokens_of,
+)
+from steelyard.scoring.tokenizer import Tokenizer
+
+#: A request of up to this many tokens is one unit of one pass; a longer one goes in stages.
+PACKED_TOKENS = 512
+#: A decision of up to this many tokens stays whole in a staged pass.
+WHOLE_DECISION_TOKENS = 512
+#: Attention weights of one head in a pass, at most, as far as a single unit allows.
+PASS_WEIGHTS = 4_000_000
+
+Vectors = dict[tuple[int, ...], NDArray[np.float32]]
+DECISION_OUTPUTS = ("logits", "marker_vectors")
+
+
+@dataclass(frozen=True, slots=True)
+class LaidOut:
+    """A request ready for the engine."""
+
+    layout: Layout
+    tokenized: TokenizedRequest
+
+
+class OnnxScorer:
+    """Scores requests with an :class:`Engine`; implements ``Scorer``.
+
+    Parameters
+    ----------
+    engine : Engine
+    tokenizer : Tokenizer
+    name : str
+        Name of the base model.
+    engine_name : str
+        Engine and precision, such as ``onnxruntime-int8``.
+
+    Notes
+    -----
+    Short requests share rows of a pass. A long one is read in stages: its context's windows
+    first, whose keys and values then serve all its decisions. Both give the same logits, up to
+    floating point. Time is linear in the context's length, and memory is bounded by
+    ``PASS_WEIGHTS`` and the keys and values (18 kB a token of context). Thread-safe.
+    """
+
+    def __init__(
+        self, engine: Engine, tokenizer: Tokenizer, *, name: str, engine_name: str
+    ) -> None:
+        self._engine = engine
+        self._tokenizer = tokenizer
+        self._vectors = OutcomeVectors(engine)
+        self._name = name
+        self._engine_name = engine_name
+
+    @property
+    def name(self) -> str:
+        """Name of the base model."""
+        return self._name
+
+    @property
+    def engine(self) -> str:
+        """Engine and precision."""
+        return self._engine_name
+
+    def close(self) -> None:
+        """Release the engine."""
+        self._engine.close()
+
+    def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
+        """Score every decision of every request, in the order given."""
+        laid = [self.lay_out(request) for request in requests]
+        vectors = self._vectors.get(
+            [
+                tuple(text)
+                for item in laid
+                for decision in item.tokenized.decisions
+                if decision.kind != "binary"
+                for text in decision.outcomes
+            ]
+        )
+        scored: list[list[ScoredDecision]] = [[] for _ in requests]
+        short = [i for i, item in enumerate(laid) if len(item.layout) <= PACKED_TOKENS]
+        # Requests of like lengths share rows best.
+        short.sort(key=lambda i: len(laid[i].layout))
+        for group in groups_of([_Sized(i, len(laid[i].layout)) for i in short], PASS_TOKENS):
+            members = [member.index for member in group]
+            inputs = self.plan([laid[i] for i in members], vectors)
+            outputs = iter(_split(inputs, self._engine.run(inputs, DECISION_OUTPUTS)))
+            for i in members:
+                scored[i] = [next(outputs) for _ in laid[i].layout.kinds]
+        for i, item in enumerate(laid):
+            if len(item.layout) > PACKED_TOKENS:
+                scored[i] = self._score_long(item, vectors)
+        return scored
+
+    def lay_out(self, request: RenderedRequest) -> LaidOut:
+        """Tokenise a request and lay it out."""
+        tokenized = TokenizedRequest(
+            self._tokenizer.encode(request.context),
+            [
+                TokenizedDecision(
+                    decision.kind,
+                    self._tokenizer.encode(decision.question),
+                    self._tokenizer.encode_many(decision.outcomes),
+                )
+                for decision in request.decisions
+            ],
+        )
+        return LaidOut(lay_out(tokenized), tokenized)
+
+    def plan(self, items: Sequence[LaidOut], vectors: Vectors | None) -> Tensors:
+        """Give the inputs of the one pass that answers short requests.
+
+        Without ``vectors`` similarity is zero.
+        """
+        units, channels, decisions = [], [], []
+        offset = 0
+        for item in items:
+            units.append(tokens_of(item.layout, offset))
+            channels.append(offset + item.layout.context_channel)
+            offset += item.layout.n_ids
+        rows = fill_rows(units)
+        for pool, (item, start) in enumerate(zip(items, rows.starts, strict=True)):
+            for index, markers in enumerate(item.layout.markers):
+                decisions.append(
+                    PassDecision(
+                        item.layout.kinds[index],
+                        markers + np.int32(start),
+                        _vectors_of(item, index, vectors),
+                        pool,
+                    )
+                )
+        return pass_inputs(rows, decisions, channels)
+
+    def _score_long(self, item: LaidOut, vectors: Vectors) -> list[ScoredDecision]:
+        reader = _LongReader(self._engine, item, vectors)
+        spans = item.layout.spans
+        whole = [
+            i for i, (start, stop) in enumerate(spans) if stop - start <= WHOLE_DECISION_TOKENS
+        ]
+        scored = dict(reader.whole_decisions(whole))
+        for i in range(len(spans)):
+            if i not in scored:
+                scored[i] = reader.large_decision(i)
+        return [scored[i] for i in range(len(spans))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sized:
+    index: int
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+
+class _LongReader:
+    """One request read in stages; reads the context when made."""
+
+    def __init__(self, engine: Engine, item: LaidOut, vectors: Vectors) -> None:
+        self._engine, self._item, self._vectors = engine, item, vectors
+        self._tokens = tokens_of(item.layout)
+        self._bounds = block_bounds(item.layout)
+        self._channels = [item.layout.context_channel]
+        self._pooled = np.zeros((1, WIDTH), np.float32)
+        self._past = self._read(NO_PAST, 0, len(item.layout), STAGE_CONTEXT)
+
+    def whole_decisions(self, indices: Sequence[int]) -> Iterator[tuple[int, ScoredDecision]]:
+        """Score decisions that fit a row, several to a pass."""
+        spans = self._item.layout.spans
+        by_length = sorted(indices, key=lambda i: spans[i][1] - spans[i][0])
+        sized = [_Sized(i, spans[i][1] - spans[i][0]) for i in by_length]
+        for group in groups_of(sized, self._room(self._past)):
+            rows = fill_rows([self._tokens.part(*spans[member.index]) for member in group])
+            decisions = [
+                PassDecision(
+                    self._item.layout.kinds[member.index],
+                    self._item.layout.markers[member.index]
+                    + np.int32(start - spans[member.index][0]),
+                    _vectors_of(self._item, member.index, self._vectors),
+                    0,
+                )
+                for member, start in zip(group, rows.starts, strict=True)
+            ]
+            inputs = pass_inputs(
+                rows, decisions, self._channels, past=self._past, pooled_past=self._pooled
+            )
+            outputs = self._engine.run(inputs, DECISION_OUTPUTS)
+            for member, scored in zip(group, _split(inputs, outputs), strict=True):
+                yield member.index, scored
+
+    def large_decision(self, index: int) -> ScoredDecision:
+        """Score a decision that fits no row: question, long outcomes' rest, outcomes, set."""
+        start, stop = self._item.layout.spans[index]
+        past = self._read(self._past, start, stop, STAGE_QUESTION)
+        past = self._read(past, start, stop, STAGE_CONTINUATION)
+        collected = [
+            np.asarray(
+                self._engine.run(self._marker_pass(group, past), ("marker_vectors",))[
+                    "marker_vectors"
+                ][0],
+                np.float32,
+            )
+            for group in groups_of(self._blocks(start, stop, STAGE_OUTCOME), self._room(past))
+        ]
+        vectors = np.concatenate(collected)
+        decision = PassDecision(
+            self._item.layout.kinds[index],
+            np.full(len(vectors), GIVEN, np.int32),
+            _vectors_of(self._item, index, self._vectors),
+            0,
+            given=vectors,
+        )
+        inputs = pass_inputs(
+            fill_rows([self._tokens.part(0, 1)]),
+            [decision],
+            # The one token that the pass must have is the context's: its channel must not pool it
+            # again.
+            [GIVEN - 1],
+            pooled_past=self._pooled,
+        )
+        return next(_split(inputs, self._engine.run(inputs, DECISION_OUTPUTS)))
+
+    def _marker_pass(self, group: Sequence[Tokens], past: Past) -> Tensors:
+        rows = fill_rows(group, min(ROW_LENGTH, self._room(past)))
+        markers = PassDecision("single", np.asarray(rows.starts, np.int32), None, 0)
+        return pass_inputs(rows, [markers], self._channels, past=past)
+
+    def _read(self, past: Past, start: int, stop: int, stage: int) -> Past:
+        """Add the blocks of a stage to the past; pool them where they are the context's."""
+        parts = []
+        for group in groups_of(self._blocks(start, stop, stage), self._room(past)):
+            rows = fill_rows(group)
+            inputs = pass_inputs(
+                rows,
+                [NO_DECISION],
+                self._channels,
+                # Windows of a context attend to themselves alone: they need no past.
+                past=NO_PAST if stage == STAGE_CONTEXT else past,
+                pooled_past=self._pooled,
+            )
+            outputs = self._engine.run(inputs, ("pooled", *PAST_OUTPUTS))
+            self._pooled = np.asarray(outputs["pooled"], np.float32)
+            parts.append((rows, outputs))
+        return extend_past(past, parts) if parts else past
+
+    def _blocks(self, start: int, stop: int, stage: int) -> list[Tokens]:
+        return [
+            self._tokens.part(first, last)
+            for first, last in self._bounds
+            if start <= first < stop and self._item.layout.stages[first] == stage
+        ]
+
+    def _room(self, past: Past) -> int:
+        """Count the tokens that a pass may hold beside this past."""
+        return min(PASS_TOKENS, PASS_WEIGHTS // (len(past.channels) + ROW_LENGTH))
+
+
+def _vectors_of(item: LaidOut, index: int, vectors: Vectors | None) -> NDArray[np.float32] | None:
+    decision = item.tokenized.decisions[index]
+    if decision.kind == "binary" or vectors is None:
+        return None
+    return np.stack([vectors[tuple(text)] for text in decision.outcomes])
+
+
+def _split(inputs: Tensors, outputs: Tensors) -> Iterator[ScoredDecision]:
+    """Give each decision's part of a pass's outputs."""
+    for index, markers in enumerate(inputs["marker_index"]):
+        n = int((markers >= GIVEN).sum())
+        yield ScoredDecision(
+            logits=np.array(outputs["logits"][index, :n], np.float32),
+            marker_vectors=np.array(outputs["marker_vectors"][index, :n], np.float32),
+        )

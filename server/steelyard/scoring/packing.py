@@ -1,0 +1,247 @@
+"""Laying requests out as tokens: blocks of attention, positions, roles and markers.
+
+One request becomes one :class:`Layout`. A token attends to the tokens of its own block and to
+those of the channels that its block listens to; nothing else. Blocks are context windows,
+question windows, and outcomes. So a decision's answer cannot depend on other decisions, on the
+order of outcomes, or on what shares a batch.
+
+Training and serving both use this module, so that they read the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+CLS = 101
+SEP = 102
+
+#: Positions: where each kind of block starts, and how many tokens it may hold.
+CONTEXT_BASE, CONTEXT_LENGTH = 0, 256
+QUESTION_BASE, QUESTION_LENGTH = 256, 128
+OUTCOME_BASE, OUTCOME_LENGTH = 384, 128
+#: Tokens that neighbouring windows of a long text share.
+CONTEXT_OVERLAP = 32
+TEXT_OVERLAP = 16
+
+#: Roles: which learned role embedding a token adds.
+ROLE_CONTEXT = 0
+ROLE_OUTCOME = 4
+ROLE_OF_KIND = {"single": 1, "binary": 2, "ordinal": 3}
+N_ROLES = 5
+
+#: Columns of ``Layout.blocks``.
+BLOCK, CHANNEL, LISTEN_CONTEXT, LISTEN_QUESTION, LISTEN_OUTCOME = range(5)
+NO_CHANNEL = 0
+NOTHING = -1
+
+#: Stages: a block listens only to blocks of earlier stages.
+STAGE_CONTEXT, STAGE_QUESTION, STAGE_CONTINUATION, STAGE_OUTCOME = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedDecision:
+    """A decision as token ids, without special tokens."""
+
+    kind: str
+    question: Sequence[int]
+    outcomes: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedRequest:
+    """A request as token ids, without special tokens."""
+
+    context: Sequence[int]
+    decisions: Sequence[TokenizedDecision]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One request as a packed sequence.
+
+    Parameters
+    ----------
+    ids, positions, roles : int32 arrays of shape (n_tokens,)
+        Token ids, position ids (0 to 511) and roles (0 to 4).
+    blocks : int32 array of shape (n_tokens, 5)
+        Block, channel it speaks on (0: none), and the context, question and outcome channels it
+        listens to (-1: none). Ids start at 1 and are local to the request.
+    stages : int8 array of shape (n_tokens,)
+        Order in which blocks can be computed, 0 to 3.
+    markers : tuple of int32 arrays of shape (n_outcomes,)
+        For each decision, where its outcomes' marker tokens are.
+    spans : tuple of (int, int)
+        For each decision, where its tokens start and end.
+    kinds : tuple of str
+        For each decision, its kind.
+    context_channel : int
+        The channel of the context's tokens.
+    n_ids : int
+        How many block and channel ids are used.
+    """
+
+    ids: NDArray[np.int32]
+    positions: NDArray[np.int32]
+    roles: NDArray[np.int32]
+    blocks: NDArray[np.int32]
+    stages: NDArray[np.int8]
+    markers: tuple[NDArray[np.int32], ...]
+    spans: tuple[tuple[int, int], ...]
+    kinds: tuple[str, ...]
+    context_channel: int
+    n_ids: int
+
+    def __len__(self) -> int:
+        """Count the tokens."""
+        return int(self.ids.shape[0])
+
+
+def windows(tokens: Sequence[int], length: int, overlap: int) -> list[Sequence[int]]:
+    """Cut a text into windows of at most ``length`` tokens; neighbours share ``overlap``.
+
+    Every token is in at least one window; an empty text gives one empty window.
+    """
+    if len(tokens) <= length:
+        return [tokens]
+    step = length - overlap
+    last = len(tokens) - overlap
+    return [tokens[start : start + length] for start in range(0, last, step)]
+
+
+class _Writer:
+    """Collects the blocks of one request."""
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.positions: list[int] = []
+        self.lengths: list[int] = []
+        self.rows: list[tuple[int, int, int, int, int, int, int]] = []
+        self.n_ids = 0
+
+    def new_id(self) -> int:
+        self.n_ids += 1
+        return self.n_ids
+
+    def block(
+        self,
+        tokens: Sequence[int],
+        base: int,
+        role: int,
+        stage: int,
+        channel: int = NO_CHANNEL,
+        listens: tuple[int, int, int] = (NOTHING, NOTHING, NOTHING),
+    ) -> int:
+        """Add a block; give the index of its first token."""
+        start = len(self.ids)
+        self.ids.extend(tokens)
+        self.positions.extend(range(base, base + len(tokens)))
+        self.lengths.append(len(tokens))
+        self.rows.append((self.new_id(), channel, *listens, role, stage))
+        return start
+
+
+def lay_out(request: TokenizedRequest) -> Layout:
+    """Lay one request out: context windows, then each decision's question and outcomes.
+
+    Parameters
+    ----------
+    request : TokenizedRequest
+        Of any length: long texts are cut into windows, never truncated.
+
+    Returns
+    -------
+    Layout
+        With one marker for every outcome of every decision.
+    """
+    writer = _Writer()
+    context = writer.new_id()
+    for window in windows(request.context, CONTEXT_LENGTH - 2, CONTEXT_OVERLAP):
+        writer.block(
+            [CLS, *window, SEP], CONTEXT_BASE, ROLE_CONTEXT, STAGE_CONTEXT, channel=context
+        )
+    markers, spans = [], []
+    for decision in request.decisions:
+        start = len(writer.ids)
+        markers.append(_decision(writer, context, decision))
+        spans.append((start, len(writer.ids)))
+    rows = np.repeat(np.asarray(writer.rows, np.int32), writer.lengths, axis=0)
+    return Layout(
+        ids=np.asarray(writer.ids, np.int32),
+        positions=np.asarray(writer.positions, np.int32),
+        roles=np.ascontiguousarray(rows[:, 5]),
+        blocks=np.ascontiguousarray(rows[:, :5]),
+        stages=rows[:, 6].astype(np.int8),
+        markers=tuple(markers),
+        spans=tuple(spans),
+        kinds=tuple(decision.kind for decision in request.decisions),
+        context_channel=context,
+        n_ids=writer.n_ids,
+    )
+
+
+def _decision(writer: _Writer, context: int, decision: TokenizedDecision) -> NDArray[np.int32]:
+    question = writer.new_id()
+    role = ROLE_OF_KIND[decision.kind]
+    for window in windows(decision.question, QUESTION_LENGTH - 1, TEXT_OVERLAP):
+        writer.block(
+            [*window, SEP],
+            QUESTION_BASE,
+            role,
+            STAGE_QUESTION,
+            channel=question,
+            listens=(context, NOTHING, NOTHING),
+        )
+    markers = [_outcome(writer, context, question, tokens) for tokens in decision.outcomes]
+    return np.asarray(markers, np.int32)
+
+
+def _outcome(writer: _Writer, context: int, question: int, tokens: Sequence[int]) -> int:
+    head, *rest = windows(tokens, OUTCOME_LENGTH - 1, TEXT_OVERLAP)
+    channel = NOTHING
+    if rest:
+        channel = writer.new_id()
+        for window in rest:
+            writer.block(
+                window,
+                OUTCOME_BASE + 1,
+                ROLE_OUTCOME,
+                STAGE_CONTINUATION,
+                channel=channel,
+                listens=(context, question, NOTHING),
+            )
+    return writer.block(
+        [CLS, *head],
+        OUTCOME_BASE,
+        ROLE_OUTCOME,
+        STAGE_OUTCOME,
+        listens=(context, question, channel),
+    )
+
+
+def lay_out_text(tokens: Sequence[int]) -> Layout:
+    """Lay one text out alone, as a context is: for the similarity channel."""
+    return lay_out(TokenizedRequest(context=tokens, decisions=()))
+
+
+def level_features(kind: str, n_outcomes: int) -> NDArray[np.float32]:
+    """Give the level encoding of a decision's outcomes: zeros unless it is ordinal.
+
+    Returns
+    -------
+    float32 array of shape (n_outcomes, 3)
+        Is ordinal, level from 0 to 1, its square.
+    """
+    features = np.zeros((n_outcomes, 3), np.float32)
+    if kind == "ordinal":
+        level = np.arange(n_outcomes, dtype=np.float32) / max(n_outcomes - 1, 1)
+        features[:, 0], features[:, 1], features[:, 2] = 1.0, level, level * level
+    return features
+
+
+def shift_ids(blocks: NDArray[np.int32], offset: int) -> NDArray[np.int32]:
+    """Move a layout's block and channel ids, so that several can share a row."""
+    return np.where(blocks > 0, blocks + np.int32(offset), blocks)

@@ -1,0 +1,160 @@
+"""What a pass takes and gives, and the decisions in it as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.scoring.engine import Tensors
+from steelyard.scoring.packing import level_features
+from steelyard.scoring.rows import Rows
+
+#: Sizes that a pass's inputs need besides its rows.
+WIDTH, N_LAYERS, N_HEADS = 384, 6, 12
+HEAD = WIDTH // N_HEADS
+#: Kinds in the order of the graph's ``kinds`` input.
+KINDS = ("single", "binary", "ordinal")
+#: Values of ``marker_index`` that are no token: the vector is given; there is no outcome.
+GIVEN, ABSENT = -1, -2
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Keys and values of earlier passes, per layer, and the channels of their tokens.
+
+    Parameters
+    ----------
+    channels : int32 array of shape (n_past,)
+    keys : tuple of float32 arrays of shape (n_heads, head, n_past)
+    values : tuple of float32 arrays of shape (n_heads, n_past, head)
+    """
+
+    channels: NDArray[np.int32]
+    keys: tuple[NDArray[np.float32], ...]
+    values: tuple[NDArray[np.float32], ...]
+
+    def tensors(self) -> Tensors:
+        """Give the graph's inputs."""
+        tensors: Tensors = {"past_channels": self.channels}
+        for i in range(N_LAYERS):
+            tensors[f"past_key_{i}"] = self.keys[i]
+            tensors[f"past_value_{i}"] = self.values[i]
+        return tensors
+
+
+#: One past token that nobody listens to: axes of size zero are a runtime's weak spot.
+NO_PAST = Past(
+    np.zeros(1, np.int32),
+    (np.zeros((N_HEADS, HEAD, 1), np.float32),) * N_LAYERS,
+    (np.zeros((N_HEADS, 1, HEAD), np.float32),) * N_LAYERS,
+)
+PAST_OUTPUTS = tuple(f"{part}_{i}" for i in range(N_LAYERS) for part in ("key", "value"))
+
+
+def extend_past(past: Past, parts: Sequence[tuple[Rows, Tensors]]) -> Past:
+    """Add the tokens of passes to the past.
+
+    Parameters
+    ----------
+    past : Past
+    parts : sequence of (Rows, dict)
+        Rows of each pass and its ``PAST_OUTPUTS``.
+    """
+
+    def joined(old: NDArray[np.float32], name: str, axis: int) -> NDArray[np.float32]:
+        # (n_rows, n_heads, ...) to (n_heads, ...) with rows and tokens as one axis
+        shape = (N_HEADS, HEAD, -1) if axis == 2 else (N_HEADS, -1, HEAD)
+        new = [np.moveaxis(outputs[name], 0, axis).reshape(shape) for _, outputs in parts]
+        return np.concatenate([old, *new], axis=axis, dtype=np.float32)
+
+    channels = [rows.blocks[:, :, 1].reshape(-1) for rows, _ in parts]
+    return Past(
+        np.concatenate([past.channels, *channels]),
+        tuple(joined(past.keys[i], f"key_{i}", 2) for i in range(N_LAYERS)),
+        tuple(joined(past.values[i], f"value_{i}", 1) for i in range(N_LAYERS)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PassDecision:
+    """A decision in a pass.
+
+    Parameters
+    ----------
+    kind : str
+    markers : int32 array of shape (n_outcomes,)
+        Flat token index of each marker, or ``GIVEN``.
+    vectors : float32 array of shape (n_outcomes, width), optional
+        The outcomes' texts alone, of length one; None where similarity is not used.
+    pool : int
+        Which of the pass's pooled contexts it is asked on.
+    given : float32 array of shape (n_outcomes, width), optional
+        Marker vectors of earlier passes.
+    """
+
+    kind: str
+    markers: NDArray[np.int32]
+    vectors: NDArray[np.float32] | None
+    pool: int
+    given: NDArray[np.float32] | None = None
+
+
+#: A pass that only encodes still has one decision, with one absent outcome.
+NO_DECISION = PassDecision("single", np.full(1, ABSENT, np.int32), None, 0)
+
+
+def pass_inputs(
+    rows: Rows,
+    decisions: Sequence[PassDecision],
+    pool_channels: Sequence[int],
+    *,
+    past: Past = NO_PAST,
+    pooled_past: NDArray[np.float32] | None = None,
+) -> Tensors:
+    """Give the graph's inputs for a pass.
+
+    Parameters
+    ----------
+    rows : Rows
+    decisions : sequence of PassDecision
+        At least one; ``NO_DECISION`` for none.
+    pool_channels : sequence of int
+        For each pooled context, the channel of its tokens; at least one.
+    past : Past
+    pooled_past : float32 array of shape (n_pools, width), optional
+        Sums over tokens of earlier passes.
+    """
+    n_outcomes = max(len(decision.markers) for decision in decisions)
+    shape = (len(decisions), n_outcomes)
+    markers = np.full(shape, ABSENT, np.int32)
+    given = np.zeros((*shape, WIDTH), np.float32)
+    vectors = np.zeros((*shape, WIDTH), np.float32)
+    levels = np.zeros((*shape, 3), np.float32)
+    for index, decision in enumerate(decisions):
+        n = len(decision.markers)
+        markers[index, :n] = decision.markers
+        levels[index, :n] = level_features(decision.kind, n)
+        if decision.vectors is not None:
+            vectors[index, :n] = decision.vectors
+        if decision.given is not None:
+            given[index, :n] = decision.given
+    if pooled_past is None:
+        pooled_past = np.zeros((len(pool_channels), WIDTH), np.float32)
+    return {
+        "input_ids": rows.ids,
+        "position_ids": rows.positions,
+        "role_ids": rows.roles,
+        "blocks": rows.blocks,
+        "pool_channels": np.asarray(pool_channels, np.int32),
+        "pooled_past": pooled_past,
+        "marker_index": markers,
+        "marker_past": given,
+        "outcome_vectors": vectors,
+        "levels": levels,
+        "kinds": np.asarray([KINDS.index(d.kind) for d in decisions], np.int32),
+        "context_pool": np.asarray([d.pool for d in decisions], np.int32),
+        **past.tensors(),
+    }

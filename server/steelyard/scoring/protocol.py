@@ -1,0 +1,61 @@
+"""The seam between decisions and engines: what every scorer gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.decisions.rendering import RenderedRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredDecision:
+    """What a scorer says of one decision.
+
+    Parameters
+    ----------
+    logits : float32 array of shape (n_outcomes,)
+        Uncalibrated, similarity channel included, in outcome order.
+    marker_vectors : float32 array of shape (n_outcomes, width)
+        The vectors at the outcomes' marker tokens: features for heads.
+    """
+
+    logits: NDArray[np.float32]
+    marker_vectors: NDArray[np.float32]
+
+
+class Scorer(Protocol):
+    """An engine that reads requests and gives logits.
+
+    Every implementation keeps the invariances of design section 9: a decision's logits depend on
+    its own context, question and outcomes alone, and permuting outcomes permutes them.
+    Implementations are safe to call from several threads.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the base model, such as ``steelyard-base-1``."""
+        ...
+
+    @property
+    def engine(self) -> str:
+        """Engine and precision, such as ``onnxruntime-int8``."""
+        ...
+
+    def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
+        """Score every decision of every request, in the order given.
+
+        Raises
+        ------
+        steelyard.errors.EngineUnavailableError
+            When the engine cannot answer.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release the engine; a later ``score`` raises ``EngineUnavailableError``."""
+        ...

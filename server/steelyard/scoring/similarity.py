@@ -1,0 +1,118 @@
+"""Outcome texts encoded alone, kept across requests: the similarity channel's other half."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence, Sized
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.scoring.engine import Engine
+from steelyard.scoring.packing import Layout, lay_out_text, shift_ids
+from steelyard.scoring.passes import NO_DECISION, WIDTH, pass_inputs
+from steelyard.scoring.rows import Tokens, fill_rows
+
+T = TypeVar("T", bound=Sized)
+
+#: Vectors kept: 1.5 kB each.
+MAX_VECTORS = 65_536
+#: Tokens of a pass over texts.
+PASS_TOKENS = 4_096
+
+
+class OutcomeVectors:
+    """A bounded store of unit vectors of outcome texts, least recently used out first.
+
+    Parameters
+    ----------
+    engine : Engine
+    max_vectors : int, default ``MAX_VECTORS``
+
+    Notes
+    -----
+    Safe to use from several threads. A text's vector depends on the text alone.
+    """
+
+    def __init__(self, engine: Engine, max_vectors: int = MAX_VECTORS) -> None:
+        self._engine = engine
+        self._max = max_vectors
+        self._vectors: OrderedDict[tuple[int, ...], NDArray[np.float32]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, texts: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], NDArray[np.float32]]:
+        """Give the unit vector of each text, encoding those not yet known.
+
+        Parameters
+        ----------
+        texts : sequence of tuple of int
+            Token ids, without special tokens.
+
+        Returns
+        -------
+        dict of tuple of int to float32 array of shape (width,)
+        """
+        found = {}
+        with self._lock:
+            for text in texts:
+                vector = self._vectors.get(text)
+                if vector is not None:
+                    self._vectors.move_to_end(text)
+                    found[text] = vector
+        missing = [text for text in dict.fromkeys(texts) if text not in found]
+        for group in groups_of(missing, PASS_TOKENS):
+            found.update(zip(group, self._encode(group), strict=True))
+        if missing:
+            with self._lock:
+                for text in missing:
+                    self._vectors[text] = found[text]
+                while len(self._vectors) > self._max:
+                    self._vectors.popitem(last=False)
+        return found
+
+    def _encode(self, texts: Sequence[tuple[int, ...]]) -> NDArray[np.float32]:
+        units, channels, offset = [], [], 0
+        for layout in map(lay_out_text, texts):
+            channels.append(offset + layout.context_channel)
+            units.extend(windows_of(layout, offset))
+            offset += layout.n_ids
+        pooled = np.zeros((len(texts), WIDTH), np.float32)
+        for group in groups_of(units, PASS_TOKENS):
+            inputs = pass_inputs(fill_rows(group), [NO_DECISION], channels, pooled_past=pooled)
+            pooled = np.asarray(self._engine.run(inputs, ["pooled"])["pooled"], np.float32)
+        lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
+        unit: NDArray[np.float32] = np.divide(pooled, np.maximum(lengths, 1e-12), dtype=np.float32)
+        return unit
+
+
+def tokens_of(layout: Layout, offset: int = 0) -> Tokens:
+    """Give all tokens of a layout, its ids moved by ``offset``."""
+    return Tokens(layout.ids, layout.positions, layout.roles, shift_ids(layout.blocks, offset))
+
+
+def block_bounds(layout: Layout) -> list[tuple[int, int]]:
+    """Give where each block of a layout starts and ends."""
+    edges = np.flatnonzero(np.diff(layout.blocks[:, 0])) + 1
+    return list(zip([0, *edges.tolist()], [*edges.tolist(), len(layout)], strict=True))
+
+
+def windows_of(layout: Layout, offset: int = 0) -> list[Tokens]:
+    """Give the blocks of a layout one by one."""
+    tokens = tokens_of(layout, offset)
+    return [tokens.part(start, stop) for start, stop in block_bounds(layout)]
+
+
+def groups_of(units: Sequence[T], n_tokens: int) -> Iterator[list[T]]:
+    """Cut a sequence into runs of at most ``n_tokens`` tokens; a larger unit is a run alone."""
+    group: list[T] = []
+    size = 0
+    for unit in units:
+        if group and size + len(unit) > n_tokens:
+            yield group
+            group, size = [], 0
+        group.append(unit)
+        size += len(unit)
+    if group:
+        yield group

@@ -1,0 +1,129 @@
+"""One request from its payload to its answer: prepare, score, finish.
+
+The API and in-process callers share this one path. Not here: HTTP (``steelyard.api``), which
+scorer runs (``steelyard.bootstrap``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any, Protocol
+
+import msgspec
+
+from steelyard.decisions.rendering import RenderedRequest
+from steelyard.errors import DeadlineExceededError, SteelyardError
+from steelyard.scoring.protocol import ScoredDecision
+from steelyard.services.decide import DecideService, Prepared
+from steelyard.wire.decide import DecideResponse
+
+#: Bodies longer than this are prepared on a thread, so that one long context does not hold up the
+#: answers of others; a shorter one costs less than the thread's turn.
+_INLINE_BYTES = 16 * 1024
+
+
+class Queue(Protocol):
+    """Where rendered requests wait for the engine."""
+
+    def submit(
+        self, request: RenderedRequest, deadline_s: float | None = None
+    ) -> concurrent.futures.Future[list[ScoredDecision]]:
+        """Queue a request; the future gives one scored decision per decision.
+
+        The future may say when the engine took the request: an attribute ``started_at``, in
+        seconds of ``time.perf_counter``. Without it the whole wait counts as scoring.
+
+        Raises
+        ------
+        steelyard.errors.EngineUnavailableError
+            When the queue is full.
+        """
+        ...
+
+
+class AnswerService:
+    """Answers requests with one scorer.
+
+    Parameters
+    ----------
+    decide : steelyard.services.decide.DecideService
+        Checks a payload and turns scores into an answer.
+    queue : Queue
+        Where rendered requests are scored, several to a pass.
+    deadline_s : float
+        Seconds after which a request without an answer ends.
+
+    Notes
+    -----
+    Safe to use from several threads and event loops.
+    """
+
+    def __init__(self, decide: DecideService, queue: Queue, *, deadline_s: float) -> None:
+        self._decide = decide
+        self._queue = queue
+        self._deadline_s = deadline_s
+
+    def answer(
+        self, payload: bytes | Mapping[str, Any], *, playground: bool = False
+    ) -> DecideResponse:
+        """Answer a request, waiting for the engine.
+
+        Raises
+        ------
+        steelyard.errors.SteelyardError
+            When the request cannot be used, or the engine does not answer by the deadline.
+        """
+        prepared = self._decide.prepare(payload, playground=playground)
+        submitted = perf_counter()
+        future = self._queue.submit(prepared.rendered, self._deadline_s)
+        try:
+            scored = future.result(timeout=self._deadline_s)
+        except SteelyardError:  # one of them is a TimeoutError too
+            raise
+        except TimeoutError:
+            raise self._late(future) from None
+        return self._finish(prepared, scored, submitted, getattr(future, "started_at", submitted))
+
+    def answer_dict(self, payload: bytes | Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a request as plain dictionaries and lists."""
+        answer: dict[str, Any] = msgspec.to_builtins(self.answer(payload))
+        return answer
+
+    async def answer_async(self, payload: bytes, *, playground: bool = False) -> DecideResponse:
+        """Answer a request without blocking the event loop; raises what ``answer`` raises."""
+        if len(payload) > _INLINE_BYTES:
+            prepared = await asyncio.to_thread(self._decide.prepare, payload, playground=playground)
+        else:
+            prepared = self._decide.prepare(payload, playground=playground)
+        submitted = perf_counter()
+        future = self._queue.submit(prepared.rendered, self._deadline_s)
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                scored = await asyncio.wrap_future(future)
+        except SteelyardError:  # one of them is a TimeoutError too
+            raise
+        except TimeoutError:
+            raise self._late(future) from None
+        return self._finish(prepared, scored, submitted, getattr(future, "started_at", submitted))
+
+    def _finish(
+        self, prepared: Prepared, scored: list[ScoredDecision], submitted: float, started: float
+    ) -> DecideResponse:
+        return self._decide.finish(
+            prepared,
+            scored,
+            queue_ms=(started - submitted) * 1000,
+            score_ms=(perf_counter() - started) * 1000,
+        )
+
+    def _late(
+        self, future: concurrent.futures.Future[list[ScoredDecision]]
+    ) -> DeadlineExceededError:
+        future.cancel()
+        return DeadlineExceededError(
+            f"No answer within {self._deadline_s:g} s; nothing was charged. Try again, or ask less "
+            "in one request."
+        )

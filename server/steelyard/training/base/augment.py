@@ -1,0 +1,241 @@
+"""How a training row is worded: the rendering rules that make the scorer robust.
+
+Each rule changes the wording and keeps the meaning, or changes both the outcomes and the targets
+so that they still agree.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steelyard.decisions.rendering import RenderedDecision, render_context, render_outcome
+from steelyard.training.base.mixture import Mixture, Row, source_of
+
+MAX_DECISIONS = 4
+MAX_CONTEXT_CHARACTERS = 1_600
+
+QUESTIONS = (
+    "Which of these fits best?",
+    "Choose the option that matches.",
+    "Classify the text.",
+    "Which label applies?",
+    "Pick the right category.",
+    "Which one is it?",
+)
+PREFIXES = (
+    "Read the text. ",
+    "Given the message, ",
+    "Decide: ",
+    "For this input, ",
+    "Please say: ",
+)
+CHECKS = (
+    'Is "{label}" the right answer to: {question}',
+    "{question} Is it {label}?",
+    "Would you say: {label}? ({question})",
+    "Does the label {label} apply?",
+    "Is this {label}?",
+)
+NONE_NAMES = ("none of the above", "other", "something else", "none of these", "unknown")
+FIELDS = ("text", "message", "body", "content", "input", "ticket", "comment")
+EXTRAS = (
+    ("channel", ("email", "chat", "web", "phone")),
+    ("language", ("en",)),
+    ("id", ("A-1042", "88231", "c7f0")),
+    ("priority", (1, 2, 3)),
+)
+
+
+@dataclass(slots=True)
+class Example:
+    """A worded decision with its targets.
+
+    Parameters
+    ----------
+    decision : RenderedDecision
+    targets : tuple of float
+        One probability an outcome, in outcome order.
+    alone : tuple of str
+        The outcomes' texts for the similarity channel; empty where it is not used.
+    """
+
+    decision: RenderedDecision
+    targets: tuple[float, ...]
+    alone: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Draft:
+    kind: str
+    question: str
+    names: list[str]
+    descriptions: list[Any]
+    targets: list[float]
+
+
+def plain(decision: dict[str, Any], targets: dict[str, float]) -> Example:
+    """Word a row's decision as an application would send it."""
+    return _example(_draft(decision, targets))
+
+
+def augment(row: Row, mixture: Mixture, rng: np.random.Generator) -> tuple[str, list[Example]]:
+    """Word a training row: its context and up to ``MAX_DECISIONS`` decisions."""
+    context = row.context
+    if len(context) > MAX_CONTEXT_CHARACTERS:
+        context = context[:MAX_CONTEXT_CHARACTERS]
+    drafts = [_draft(d, row.targets[d["id"]]) for d in row.decisions if d["id"] in row.targets]
+    if len(drafts) > MAX_DECISIONS:
+        drafts = [drafts[i] for i in rng.permutation(len(drafts))[:MAX_DECISIONS]]
+    examples = []
+    for draft in drafts:
+        if draft.kind == "single" and rng.random() < 0.12:
+            examples.append(_example(_check(draft, rng)))
+            if rng.random() < 0.6:
+                continue
+        if draft.kind == "single":
+            _single(draft, source_of(row), mixture, rng)
+        _reword(draft, rng)
+        examples.append(_example(draft))
+    if rng.random() < 0.06:
+        context = _as_json(context, rng)
+    return render_context(context), examples
+
+
+def _draft(decision: dict[str, Any], targets: dict[str, float]) -> _Draft:
+    outcomes, kind = decision["outcomes"], decision["kind"]
+    names = list(outcomes)
+    descriptions = list(outcomes.values()) if isinstance(outcomes, dict) else [None] * len(names)
+    if kind == "ordinal":
+        descriptions = list(decision.get("rubric") or descriptions)
+    question = decision["question"]
+    return _Draft(kind, question, names, descriptions, [targets.get(n, 0.0) for n in names])
+
+
+def _example(draft: _Draft) -> Example:
+    outcomes = tuple(
+        render_outcome(name, description)
+        for name, description in zip(draft.names, draft.descriptions, strict=True)
+    )
+    total = sum(draft.targets)
+    targets = tuple(value / total for value in draft.targets)
+    return Example(
+        RenderedDecision(draft.kind, draft.question, outcomes),
+        targets,
+        () if draft.kind == "binary" else outcomes,
+    )
+
+
+def _check(draft: _Draft, rng: np.random.Generator) -> _Draft:
+    """Turn a choice into a yes/no question on one of its outcomes."""
+    best = int(np.argmax(draft.targets))
+    index = best if rng.random() < 0.5 else int(rng.integers(len(draft.names)))
+    wording = CHECKS[int(rng.integers(len(CHECKS)))]
+    described = draft.descriptions[index]
+    label = draft.names[index]
+    if described is not None and rng.random() < 0.4:
+        label = f"{label} ({described})"
+    question = wording.format(label=label, question=draft.question)
+    yes = draft.targets[index] / sum(draft.targets)
+    return _Draft("binary", question, ["yes", "no"], [None, None], [yes, 1.0 - yes])
+
+
+def _single(draft: _Draft, source: str, mixture: Mixture, rng: np.random.Generator) -> None:
+    described = [d is not None for d in draft.descriptions]
+    if all(described) and rng.random() < 0.12:
+        _opaque(draft, rng)
+    elif any(described) and rng.random() < 0.3:
+        draft.descriptions = [None] * len(draft.names)
+    draw = rng.random()
+    if draw < 0.10 and len(draft.names) > 4:
+        _thin(draft, rng)
+    elif draw < 0.24:
+        _pad(draft, source, mixture, rng)
+    if rng.random() < 0.06:
+        _abstain(draft, rng)
+    if rng.random() < 0.06:
+        draft.names = [name.replace(" ", "_") for name in draft.names]
+
+
+def _opaque(draft: _Draft, rng: np.random.Generator) -> None:
+    """Names that carry no meaning, so that the descriptions must be read."""
+    style = int(rng.integers(3))
+    order = rng.permutation(len(draft.names))
+    for position, index in enumerate(order):
+        draft.names[index] = (
+            f"option {position + 1}",
+            chr(ord("A") + position % 26) + ("" if position < 26 else str(position // 26)),
+            f"c{int(rng.integers(100, 999))}{position}",
+        )[style]
+
+
+def _thin(draft: _Draft, rng: np.random.Generator) -> None:
+    """Fewer outcomes: those with probability and some of the others."""
+    keep = [i for i, target in enumerate(draft.targets) if target > 0]
+    others = [i for i, target in enumerate(draft.targets) if target <= 0]
+    n_others = max(int(rng.integers(1, len(others) + 1)), 2 - len(keep)) if others else 0
+    keep += [others[i] for i in rng.permutation(len(others))[:n_others]]
+    _take(draft, sorted(keep))
+
+
+def _pad(draft: _Draft, source: str, mixture: Mixture, rng: np.random.Generator) -> None:
+    """More outcomes: wrong labels from another source, or more of the same source's."""
+    sources = list(mixture.labels)
+    other = sources[int(rng.integers(len(sources)))]
+    labels = [label for label in mixture.labels[other] if label not in draft.names]
+    if other == source or not labels:
+        return
+    n_labels = int(min(len(labels), 2 ** rng.uniform(0.0, 5.5)))
+    chosen = [labels[i] for i in rng.permutation(len(labels))[:n_labels]]
+    draft.names += chosen
+    draft.descriptions += [None] * len(chosen)
+    draft.targets += [0.0] * len(chosen)
+
+
+def _abstain(draft: _Draft, rng: np.random.Generator) -> None:
+    """Add an outcome for none of the others; sometimes it is right, its rival not listed."""
+    name = NONE_NAMES[int(rng.integers(len(NONE_NAMES)))]
+    best = int(np.argmax(draft.targets))
+    if (
+        name in draft.names
+        or max(draft.targets) < 0.99
+        or any(n in NONE_NAMES for n in draft.names)
+    ):
+        return
+    hide = len(draft.names) > 3 and rng.random() < 0.4
+    draft.names.append(name)
+    draft.descriptions.append(None)
+    draft.targets.append(1.0 if hide else 0.0)
+    if hide:
+        draft.targets[best] = 0.0
+        _take(draft, [i for i in range(len(draft.names)) if i != best])
+
+
+def _take(draft: _Draft, indices: list[int]) -> None:
+    draft.names = [draft.names[i] for i in indices]
+    draft.descriptions = [draft.descriptions[i] for i in indices]
+    draft.targets = [draft.targets[i] for i in indices]
+
+
+def _reword(draft: _Draft, rng: np.random.Generator) -> None:
+    """Another wording of the question; a choice can be asked without naming its subject."""
+    draw = rng.random()
+    if draft.kind == "single" and draw < 0.08:
+        draft.question = QUESTIONS[int(rng.integers(len(QUESTIONS)))]
+    elif draw < 0.16:
+        prefix = PREFIXES[int(rng.integers(len(PREFIXES)))]
+        draft.question = prefix + draft.question[:1].lower() + draft.question[1:]
+    elif draw < 0.2:
+        draft.question = draft.question.rstrip("?. ")
+
+
+def _as_json(context: str, rng: np.random.Generator) -> str:
+    body: dict[str, Any] = {FIELDS[int(rng.integers(len(FIELDS)))]: context}
+    for name, values in EXTRAS:
+        if rng.random() < 0.3:
+            body[name] = values[int(rng.integers(len(values)))]
+    keys = list(body)
+    return json.dumps({keys[i]: body[keys[i]] for i in rng.permutation(len(keys))})

@@ -1,0 +1,173 @@
+"""Worded examples to tensors: layouts packed into rows, with masks, pools and targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from steelyard.scoring.packing import (
+    BLOCK,
+    CHANNEL,
+    LISTEN_CONTEXT,
+    Layout,
+    TokenizedDecision,
+    TokenizedRequest,
+    lay_out,
+    lay_out_text,
+    level_features,
+    shift_ids,
+)
+from steelyard.scoring.tokenizer import Tokenizer
+from steelyard.training.base.augment import Example
+from steelyard.training.base.model import KINDS, Batch
+
+#: Rows hold items of up to their length: attention is dense within a row, so short ones are cheap.
+ROW_LENGTHS = (128, 256, 512)
+
+
+@dataclass(slots=True)
+class Item:
+    """One laid-out request with its examples and its context's tokens."""
+
+    layout: Layout
+    examples: list[Example]
+    context: tuple[int, ...]
+
+
+def make_item(context: str, examples: list[Example], tokenizer: Tokenizer) -> Item | None:
+    """Lay a worded row out; cut its context to fit a long row, or give None if it cannot fit."""
+    decisions = [
+        TokenizedDecision(
+            e.decision.kind,
+            tokenizer.encode(e.decision.question),
+            [tokenizer.encode(text) for text in e.decision.outcomes],
+        )
+        for e in examples
+    ]
+    tokens = list(tokenizer.encode(context))
+    layout = lay_out(TokenizedRequest(tokens, decisions))
+    if len(layout) > ROW_LENGTHS[-1]:
+        keep = len(tokens) - (len(layout) - ROW_LENGTHS[-1])
+        if keep < 16:
+            return None
+        layout = lay_out(TokenizedRequest(tokens[:keep], decisions))
+        if len(layout) > ROW_LENGTHS[-1]:
+            return None
+        tokens = tokens[:keep]
+    return Item(layout, examples, tuple(tokens))
+
+
+def make_batches(
+    items: list[Item], tokenizer: Tokenizer, *, full_attention: bool = False
+) -> list[Batch]:
+    """Pack items into one batch for each row length that is needed."""
+    batches = []
+    shorter = 0
+    for length in ROW_LENGTHS:
+        group = [item for item in items if shorter < len(item.layout) <= length]
+        if group:
+            batches.append(_batch(group, tokenizer, length, full_attention=full_attention))
+        shorter = length
+    return batches
+
+
+def _pack(lengths: list[int], row_length: int) -> list[tuple[int, int]]:
+    """Place items in rows, first fit by decreasing length; give (row, start) of each."""
+    free: list[int] = []
+    places = [(0, 0)] * len(lengths)
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        length = lengths[index]
+        row = next((r for r, room in enumerate(free) if room >= length), None)
+        if row is None:
+            row = len(free)
+            free.append(row_length)
+        places[index] = (row, row_length - free[row])
+        free[row] -= length
+    return places
+
+
+def _batch(
+    items: list[Item], tokenizer: Tokenizer, row_length: int, *, full_attention: bool
+) -> Batch:
+    texts = {text: 0 for item in items for example in item.examples for text in example.alone}
+    alone = {text: tokenizer.encode(text)[: row_length - 2] for text in texts}
+    layouts = [item.layout for item in items] + [lay_out_text(text) for text in alone.values()]
+    places = _pack([len(layout) for layout in layouts], row_length)
+    n_rows = max(row for row, _ in places) + 1
+    ids, positions, roles = (np.zeros((n_rows, row_length), np.int64) for _ in range(3))
+    blocks = np.zeros((n_rows, row_length, 5), np.int32)
+    blocks[:, :, LISTEN_CONTEXT:] = -1
+    n_pools = len(layouts)
+    pools = np.full((n_rows, row_length), n_pools, np.int64)
+    offset = 0
+    for index, (layout, (row, start)) in enumerate(zip(layouts, places, strict=True)):
+        part = slice(start, start + len(layout))
+        ids[row, part], positions[row, part] = layout.ids, layout.positions
+        roles[row, part] = layout.roles
+        blocks[row, part] = shift_ids(layout.blocks, offset)
+        if full_attention:
+            blocks[row, part, BLOCK] = offset + layout.context_channel
+        pools[row, part][layout.blocks[:, CHANNEL] == layout.context_channel] = index
+        offset += layout.n_ids
+    mask = blocks[:, :, None, BLOCK] == blocks[:, None, :, BLOCK]
+    for listen in range(LISTEN_CONTEXT, 5):
+        mask |= blocks[:, :, None, listen] == blocks[:, None, :, CHANNEL]
+    alone_pools = {text: len(items) + i for i, text in enumerate(alone)}
+    decisions = _decisions(items, places, row_length, alone_pools, n_pools)
+    return Batch(
+        ids=torch.from_numpy(ids),
+        positions=torch.from_numpy(positions),
+        roles=torch.from_numpy(roles),
+        mask=torch.from_numpy(mask[:, None]),
+        pools=torch.from_numpy(pools.reshape(-1)),
+        n_pools=n_pools,
+        n_tokens=sum(len(layout) for layout in layouts),
+        texts=(*(item.context for item in items), *alone.values()),
+        **{name: torch.from_numpy(value) for name, value in decisions.items()},
+    )
+
+
+def _decisions(
+    items: list[Item],
+    places: list[tuple[int, int]],
+    row_length: int,
+    alone_pools: dict[str, int],
+    n_pools: int,
+) -> dict[str, NDArray[np.generic]]:
+    n_decisions = sum(len(item.examples) for item in items)
+    n_outcomes = max(len(e.targets) for item in items for e in item.examples)
+    shape = (n_decisions, n_outcomes)
+    markers, outcome_pools = np.zeros(shape, np.int64), np.full(shape, n_pools, np.int64)
+    outcome_mask = np.zeros(shape, bool)
+    levels = np.zeros((*shape, 3), np.float32)
+    targets = np.zeros(shape, np.float32)
+    kinds, context_pools = np.zeros(n_decisions, np.int64), np.zeros(n_decisions, np.int64)
+    weights = np.zeros(n_decisions, np.float32)
+    at = 0
+    for index, item in enumerate(items):
+        row, start = places[index]
+        for example, marked in zip(item.examples, item.layout.markers, strict=True):
+            n = len(example.targets)
+            markers[at, :n] = row * row_length + start + marked
+            outcome_mask[at, :n] = True
+            levels[at, :n] = level_features(example.decision.kind, n)
+            targets[at, :n] = example.targets
+            kinds[at] = KINDS.index(example.decision.kind)
+            context_pools[at] = index
+            for o, text in enumerate(example.alone):
+                outcome_pools[at, o] = alone_pools[text]
+            weights[at] = 1.0 / len(item.examples) ** 0.5
+            at += 1
+    return {
+        "markers": markers,
+        "outcome_mask": outcome_mask,
+        "levels": levels,
+        "targets": targets,
+        "kinds": kinds,
+        "context_pools": context_pools,
+        "outcome_pools": outcome_pools,
+        "weights": weights,
+    }

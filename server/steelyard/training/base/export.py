@@ -1,0 +1,185 @@
+"""From a checkpoint to the files that ship: ``python -m steelyard.training.base.export --help``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.numpy import save
+
+from steelyard.decisions.rendering import RenderedRequest, render_context
+from steelyard.scoring.assets import (
+    ENGINES,
+    GRAPHS,
+    MANIFEST,
+    TOKENIZER,
+    WEIGHTS,
+    load_base_model,
+    write_atomically,
+)
+from steelyard.scoring.engine import FLOAT32, INT8
+from steelyard.scoring.tokenizer import Tokenizer
+from steelyard.training.base.augment import plain
+from steelyard.training.base.calibrate import fit_temperatures
+from steelyard.training.base.mixture import Mixture, load_mixture
+from steelyard.training.base.quantize import activation_scales
+from steelyard.training.base.start import WEIGHTS_SHA256, find_encoder
+from steelyard.training.base.trainer import CHECKPOINT, LOG
+from steelyard.training.graph import Shape, build
+from steelyard.training.weights import pack_weights
+
+#: Rows whose activations are measured.
+QUANTIZE_ROWS = 1_024
+TRAINING_LOG = "training_log.jsonl"
+
+
+def write_model(
+    state: dict[str, NDArray[np.float32]],
+    start: Path,
+    mixture: Mixture,
+    folder: Path,
+    name: str,
+    details: dict[str, Any],
+) -> None:
+    """Write weights, graphs, tokenizer and a manifest with temperatures of 1.
+
+    Parameters
+    ----------
+    state : dict of str to float32 array
+        A checkpoint's tensors.
+    start : pathlib.Path
+        Folder of the starting encoder, for its tokenizer.
+    mixture : Mixture
+        Its rows give the activations' scales.
+    folder : pathlib.Path
+    name : str
+        The base model's name.
+    details : dict
+        Kept in the manifest as it is.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    shape = Shape()
+    words, rest = pack_weights(state, shape)
+    tokenizer_json = _tokenizer_without_padding(start / "tokenizer.json")
+    tokenizer = Tokenizer(tokenizer_json, name="bert-base-uncased", revision=WEIGHTS_SHA256[:12])
+    rng = np.random.default_rng(0)
+    requests = [
+        RenderedRequest(
+            render_context(row.context),
+            tuple(
+                plain(d, row.targets[d["id"]]).decision
+                for d in row.decisions
+                if d["id"] in row.targets
+            ),
+        )
+        for row in mixture.sample(rng, QUANTIZE_ROWS)
+    ]
+    weights = {**words, **rest}
+    scales = activation_scales(weights, shape, tokenizer, requests)
+    files = {
+        TOKENIZER: tokenizer_json,
+        WEIGHTS[0]: save({key: np.ascontiguousarray(value) for key, value in words.items()}),
+        WEIGHTS[1]: save({key: np.ascontiguousarray(value) for key, value in rest.items()}),
+        GRAPHS[FLOAT32]: build(shape).SerializeToString(deterministic=True),
+        GRAPHS[INT8]: build(shape, scales).SerializeToString(deterministic=True),
+    }
+    for file, content in files.items():
+        write_atomically(folder / file, content)
+    manifest = {
+        "name": name,
+        "engine": "onnxruntime-float32",
+        "files": {file: hashlib.sha256(files[file]).hexdigest() for file in sorted(files)},
+        "tokenizer": {"name": tokenizer.name, "revision": tokenizer.revision},
+        "started_from": {"name": "all-MiniLM-L6-v2", "sha256": WEIGHTS_SHA256},
+        "temperatures": {FLOAT32: {"temperatures": {}}, INT8: {"temperatures": {}}},
+        **details,
+    }
+    _write_manifest(folder, manifest)
+
+
+def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    content = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+    write_atomically(folder / MANIFEST, content)
+
+
+def _tokenizer_without_padding(path: Path) -> bytes:
+    content = json.loads(path.read_bytes())
+    content["padding"] = content["truncation"] = None
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def read_state(path: Path) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
+    """Read a checkpoint's tensors, and its training state and recipe."""
+    content = torch.load(path, map_location="cpu", weights_only=True)
+    state = {key: value.float().numpy() for key, value in content["model"].items()}
+    return state, {key: content[key] for key in ("state", "recipe") if key in content}
+
+
+@click.command(context_settings={"show_default": True})
+@click.option(
+    "--run",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    help="Folder of a training run.",
+)
+@click.option("--checkpoint", default=CHECKPOINT, help="Checkpoint in that folder.")
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    help="Folder with train.jsonl.gz and weights.json.",
+)
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder to fill."
+)
+@click.option("--name", default="steelyard-base-1", help="The base model's name.")
+@click.option(
+    "--engine",
+    type=click.Choice(list(ENGINES)),
+    default="onnxruntime-int8",
+    help="The default engine.",
+)
+@click.option("--status", default="clear,note", help="Licence statuses trained on.")
+@click.option(
+    "--encoder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of the starting encoder; by default, that of the installed package.",
+)
+def main(
+    run: Path,
+    checkpoint: str,
+    data: Path,
+    out: Path,
+    name: str,
+    engine: str,
+    status: str,
+    encoder: Path | None,
+) -> None:
+    """Quantise, calibrate and write a base model."""
+    state, details = read_state(run / checkpoint)
+    mixture, validation = load_mixture(data, tuple(status.split(",")))
+    write_model(state, find_encoder(encoder), mixture, out, name, {"training": details})
+    manifest = msgspec.json.decode((out / MANIFEST).read_bytes())
+    for engine_name, precision in ENGINES.items():
+        model = load_base_model(engine_name, folder=out)
+        table, counts = fit_temperatures(model.scorer, validation, mixture)
+        manifest["temperatures"][precision] = table.to_dict()
+        manifest["calibration_decisions"] = counts
+        click.echo(f"{engine_name}: {table.to_dict()['temperatures']}")
+    manifest["engine"] = engine
+    _write_manifest(out, manifest)
+    if (run / LOG).exists():
+        write_atomically(out / TRAINING_LOG, (run / LOG).read_bytes())
+    size = sum(file.stat().st_size for file in out.iterdir())
+    click.echo(f"Wrote {out}: {size / 1e6:.1f} MB.")
+
+
+if __name__ == "__main__":
+    main()

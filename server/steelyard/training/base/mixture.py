@@ -1,0 +1,150 @@
+"""The training mixture: labelled rows by source, sampled by weight.
+
+A step's rows depend on the seed and the step alone, so a resumed run reads what an unbroken one
+would have read.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+#: Sources whose tasks are never trained on: checkpoints are chosen and temperatures fitted there.
+VALIDATION_SOURCES = (
+    "answer_grading",
+    "attack_tactic",
+    "dstc11_finance",
+    "docs_issues",
+    "enterprise_pii",
+    "harmful_category",
+    "movie_reviews",
+    "nlupp",
+    "reading_level",
+    "surge_toxicity",
+    "text_genre",
+    "trivia_topic",
+    "wice",
+)
+
+#: How much of each category a step reads, on top of the multipliers of ``weights.json``. Tasks
+#: that a service is asked (routing, topics, moderation) before those a small encoder cannot learn.
+CATEGORY_WEIGHTS = {
+    "intent / routing / support": 2.0,
+    "topic / type / relation": 1.6,
+    "moderation / safety": 1.5,
+    "ordinal (levels, rubric)": 0.9,
+    "sentiment / emotion / stance": 1.2,
+    "NLI / fact checking": 0.8,
+    "tools": 1.5,
+    "QA / common sense": 0.4,
+    "policy / rules / logic": 0.3,
+    "grammar / judging / persona": 0.4,
+}
+MAX_ROWS_PER_EPOCH = 8_000
+
+
+class Row(msgspec.Struct):
+    """One labelled row: a context, decisions, and soft targets for them."""
+
+    context: str
+    decisions: list[dict[str, Any]]
+    targets: dict[str, dict[str, float]]
+    source: str
+
+
+@dataclass(slots=True)
+class Mixture:
+    """Rows by source, with each source's share of a step.
+
+    Parameters
+    ----------
+    rows : dict of str to list of Row
+    shares : dict of str to float
+        Sums to 1.
+    labels : dict of str to list of str
+        Outcome names seen in each source, for padding label lists.
+    """
+
+    rows: dict[str, list[Row]]
+    shares: dict[str, float]
+    labels: dict[str, list[str]] = field(default_factory=dict)
+
+    def sample(self, rng: np.random.Generator, n_rows: int) -> list[Row]:
+        """Draw rows with replacement: a source by its share, then a row of it."""
+        names = list(self.shares)
+        drawn = rng.choice(len(names), size=n_rows, p=np.fromiter(self.shares.values(), float))
+        sampled = []
+        for index in drawn:
+            rows = self.rows[names[index]]
+            sampled.append(rows[int(rng.integers(len(rows)))])
+        return sampled
+
+
+def source_of(row: Row) -> str:
+    """Give the source of a row, without its sub-task."""
+    return row.source.split("/", 1)[0]
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Read a gzip file of one JSON row a line."""
+    decode = msgspec.json.Decoder(Row).decode
+    with gzip.open(path, "rb") as lines:
+        return [decode(line) for line in lines]
+
+
+def load_mixture(data: Path, statuses: tuple[str, ...]) -> tuple[Mixture, dict[str, list[Row]]]:
+    """Load the training mixture and the validation rows.
+
+    Parameters
+    ----------
+    data : pathlib.Path
+        Folder with ``train.jsonl.gz`` and ``weights.json``.
+    statuses : tuple of str
+        Licence statuses to train on, of ``clear``, ``note`` and ``unclear``.
+
+    Returns
+    -------
+    Mixture
+        The training rows.
+    dict of str to list of Row
+        The rows of ``VALIDATION_SOURCES``, by source.
+    """
+    weights = msgspec.json.decode((data / "weights.json").read_bytes())
+    rows: dict[str, list[Row]] = {}
+    validation: dict[str, list[Row]] = {}
+    labels: dict[str, Counter[str]] = {}
+    for row in read_rows(data / "train.jsonl.gz"):
+        source = source_of(row)
+        if source in VALIDATION_SOURCES:
+            validation.setdefault(source, []).append(row)
+        elif source in weights and weights[source]["status"] in statuses:
+            rows.setdefault(source, []).append(row)
+            for decision in row.decisions:
+                if decision["kind"] == "single":
+                    labels.setdefault(source, Counter()).update(
+                        name for name in decision["outcomes"] if len(name) <= 60
+                    )
+    sizes = {
+        source: min(len(rows[source]) * weights[source]["multiplier"], MAX_ROWS_PER_EPOCH)
+        * CATEGORY_WEIGHTS[weights[source]["category"]]
+        for source in sorted(rows)
+    }
+    total = sum(sizes.values())
+    return (
+        Mixture(
+            rows=rows,
+            shares={source: size / total for source, size in sizes.items()},
+            labels={
+                source: [name for name, n in counter.most_common(400) if n > 1]
+                for source, counter in sorted(labels.items())
+                if source in rows
+            },
+        ),
+        validation,
+    )

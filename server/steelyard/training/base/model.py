@@ -1,0 +1,228 @@
+"""The packed scorer in PyTorch, for training only; serving runs the exported graph.
+
+A BERT encoder (Devlin et al. 2019) initialised from all-MiniLM-L6-v2 (Wang et al. 2020; Reimers
+and Gurevych 2019) under a block mask, a set-attention layer over each decision's outcomes (Lee et
+al. 2019), and a similarity channel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+from steelyard.scoring.packing import N_ROLES
+
+WIDTH, N_LAYERS, N_HEADS, FEED_FORWARD = 384, 6, 12, 1536
+SET_HEADS, SET_FEED_FORWARD = 6, 768
+VOCABULARY, N_POSITIONS = 30_522, 512
+LAYER_NORM_EPS = 1e-12
+N_LEVEL_FEATURES = 3
+#: Attention weight before softmax where there is no attention: exactly zero after it.
+MASKED = -1e4
+#: Parts that start from nothing; the others start from the encoder.
+NEW_PARTS = ("level_projection", "similarity_", "set_layer", "logit")
+#: Kinds in the order of ``PackedScorer.similarity_weight``.
+KINDS = ("single", "binary", "ordinal")
+#: Similarity's weight in the logit when training starts; binary names carry no meaning alone.
+INITIAL_SIMILARITY = (12.0, 0.0, 4.0)
+
+
+@dataclass(slots=True)
+class Batch:
+    """Rows of packed requests as tensors.
+
+    Parameters
+    ----------
+    ids, positions, roles : int64 tensors of shape (n_rows, length)
+    mask : bool tensor of shape (n_rows, 1, length, length)
+        True where a token (third axis) attends to another (fourth axis).
+    pools : int64 tensor of shape (n_rows * length,)
+        Which pooled vector a token adds to; ``n_pools`` for none.
+    n_pools : int
+    markers : int64 tensor of shape (n_decisions, n_outcomes)
+        Flat token index of each outcome's marker; 0 where there is no outcome.
+    outcome_mask : bool tensor of shape (n_decisions, n_outcomes)
+    levels : float32 tensor of shape (n_decisions, n_outcomes, 3)
+    kinds : int64 tensor of shape (n_decisions,)
+        Index into ``KINDS``.
+    context_pools : int64 tensor of shape (n_decisions,)
+    outcome_pools : int64 tensor of shape (n_decisions, n_outcomes)
+        Pool of each outcome's text alone; ``n_pools`` where similarity is not used.
+    targets : float32 tensor of shape (n_decisions, n_outcomes)
+    weights : float32 tensor of shape (n_decisions,)
+    n_tokens : int
+        Tokens that are not padding.
+    texts : tuple of tuple of int
+        The token ids behind each pool, without special tokens.
+    """
+
+    ids: Tensor
+    positions: Tensor
+    roles: Tensor
+    mask: Tensor
+    pools: Tensor
+    n_pools: int
+    markers: Tensor
+    outcome_mask: Tensor
+    levels: Tensor
+    kinds: Tensor
+    context_pools: Tensor
+    outcome_pools: Tensor
+    targets: Tensor
+    weights: Tensor
+    n_tokens: int
+    texts: tuple[tuple[int, ...], ...]
+
+    def to(self, device: torch.device) -> Batch:
+        """Give the batch on another device."""
+        values = {
+            name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
+            for name in self.__slots__
+            for value in [getattr(self, name)]
+        }
+        return Batch(**values)
+
+
+class EncoderLayer(nn.Module):
+    """One post-norm transformer layer with separate query, key and value."""
+
+    def __init__(self, width: int, n_heads: int, feed_forward: int) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
+        self.attention_output = nn.Linear(width, width)
+        self.attention_norm = nn.LayerNorm(width, eps=LAYER_NORM_EPS)
+        self.feed_forward_in = nn.Linear(width, feed_forward)
+        self.feed_forward_out = nn.Linear(feed_forward, width)
+        self.output_norm = nn.LayerNorm(width, eps=LAYER_NORM_EPS)
+
+    def forward(self, hidden: Tensor, mask: Tensor, dropout: float) -> Tensor:
+        """Give the next hidden states, of the shape (n_rows, length, width) given."""
+        rows, length, width = hidden.shape
+
+        def heads(x: Tensor) -> Tensor:
+            return x.view(rows, length, self.n_heads, -1).transpose(1, 2)
+
+        # Written out: on two CPU cores this is a fifth faster than the fused kernel with a mask.
+        query, key, value = (heads(f(hidden)) for f in (self.query, self.key, self.value))
+        weights = (query @ key.transpose(-1, -2)) * (width // self.n_heads) ** -0.5
+        attended = torch.softmax(weights.masked_fill(~mask, MASKED), dim=-1) @ value
+        attended = self.attention_output(attended.transpose(1, 2).reshape(rows, length, width))
+        hidden = self.attention_norm(hidden + functional.dropout(attended, dropout, self.training))
+        fed = self.feed_forward_out(functional.gelu(self.feed_forward_in(hidden)))
+        return self.output_norm(hidden + functional.dropout(fed, dropout, self.training))
+
+
+class PackedScorer(nn.Module):
+    """Logits for every outcome of every decision of a batch of packed requests."""
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.word_embeddings = nn.Embedding(VOCABULARY, WIDTH)
+        self.position_embeddings = nn.Embedding(N_POSITIONS, WIDTH)
+        self.role_embeddings = nn.Embedding(N_ROLES, WIDTH)
+        self.embedding_norm = nn.LayerNorm(WIDTH, eps=LAYER_NORM_EPS)
+        self.layers = nn.ModuleList(
+            EncoderLayer(WIDTH, N_HEADS, FEED_FORWARD) for _ in range(N_LAYERS)
+        )
+        self.level_projection = nn.Linear(N_LEVEL_FEATURES, WIDTH, bias=False)
+        self.similarity_projection = nn.Linear(1, WIDTH, bias=False)
+        self.set_layer = EncoderLayer(WIDTH, SET_HEADS, SET_FEED_FORWARD)
+        self.logit = nn.Linear(WIDTH, 1, bias=False)
+        self.similarity_weight = nn.Parameter(torch.tensor(INITIAL_SIMILARITY))
+        with torch.no_grad():
+            self.similarity_projection.weight.zero_()
+            self.level_projection.weight.mul_(0.1)
+            self.logit.weight.mul_(0.1)
+
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Score a batch.
+
+        Returns
+        -------
+        float32 tensor of shape (n_decisions, n_outcomes)
+            Logits; -inf where there is no outcome.
+        float32 tensor of shape (n_pools, width)
+            Pooled vectors of length one.
+        """
+        hidden = self.encode(batch.ids, batch.positions, batch.roles, batch.mask)
+        flat = hidden.reshape(-1, WIDTH)
+        pooled = flat.float().new_zeros(batch.n_pools + 1, WIDTH)
+        pooled = functional.normalize(pooled.index_add(0, batch.pools, flat.float()), dim=-1)
+        used = (batch.outcome_pools < batch.n_pools).unsqueeze(-1)
+        outcomes = pooled[batch.outcome_pools] * used
+        similarity = torch.einsum("dw,dow->do", pooled[batch.context_pools], outcomes)
+        return self._decide(flat[batch.markers], similarity, batch), pooled[: batch.n_pools]
+
+    def encode(self, ids: Tensor, positions: Tensor, roles: Tensor, mask: Tensor) -> Tensor:
+        """Give the last hidden states, of shape (n_rows, length, width)."""
+        hidden = (
+            self.word_embeddings(ids)
+            + self.position_embeddings(positions)
+            + self.role_embeddings(roles)
+        )
+        hidden = functional.dropout(self.embedding_norm(hidden), self.dropout, self.training)
+        for layer in self.layers:
+            hidden = layer(hidden, mask, self.dropout)
+        return hidden
+
+    def _decide(self, markers: Tensor, similarity: Tensor, batch: Batch) -> Tensor:
+        state = (
+            markers
+            + self.level_projection(batch.levels)
+            + self.similarity_projection(similarity.unsqueeze(-1))
+        )
+        mask = batch.outcome_mask[:, None, None, :].expand(-1, 1, state.shape[1], -1)
+        state = self.set_layer(state, mask, self.dropout)
+        logits: Tensor = self.logit(state).squeeze(-1).float()
+        logits = logits + self.similarity_weight[batch.kinds].unsqueeze(-1) * similarity
+        return logits.masked_fill(~batch.outcome_mask, float("-inf"))
+
+
+def soft_cross_entropy(logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Give the weighted mean log loss on soft targets and the log loss of each decision."""
+    log_probabilities = torch.log_softmax(logits, dim=-1).masked_fill(~batch.outcome_mask, 0.0)
+    losses = -(batch.targets * log_probabilities).sum(-1)
+    return (losses * batch.weights).sum() / batch.weights.sum(), losses
+
+
+def load_encoder(model: PackedScorer, weights: Path) -> None:
+    """Start from a BERT encoder's ``model.safetensors`` (all-MiniLM-L6-v2)."""
+    source = load_file(weights)
+    names = {
+        "attention.self.query": "query",
+        "attention.self.key": "key",
+        "attention.self.value": "value",
+        "attention.output.dense": "attention_output",
+        "attention.output.LayerNorm": "attention_norm",
+        "intermediate.dense": "feed_forward_in",
+        "output.dense": "feed_forward_out",
+        "output.LayerNorm": "output_norm",
+    }
+    state = {
+        "word_embeddings.weight": source["embeddings.word_embeddings.weight"],
+        "position_embeddings.weight": source["embeddings.position_embeddings.weight"],
+        "role_embeddings.weight": source["embeddings.token_type_embeddings.weight"][:1].repeat(
+            N_ROLES, 1
+        ),
+        "embedding_norm.weight": source["embeddings.LayerNorm.weight"],
+        "embedding_norm.bias": source["embeddings.LayerNorm.bias"],
+    }
+    for layer in range(N_LAYERS):
+        for old, new in names.items():
+            for part in ("weight", "bias"):
+                state[f"layers.{layer}.{new}.{part}"] = source[
+                    f"encoder.layer.{layer}.{old}.{part}"
+                ]
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    if unexpected or any(not name.startswith(NEW_PARTS) for name in missing):
+        msg = f"The weights at {weights} are not an all-MiniLM-L6-v2 encoder."
+        raise ValueError(msg)

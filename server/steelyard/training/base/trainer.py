@@ -1,0 +1,298 @@
+"""The training loop of the base model: seeded, resumable, logged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+
+from steelyard.scoring.tokenizer import Tokenizer
+from steelyard.training.base.anchor import Anchor
+from steelyard.training.base.augment import augment, plain
+from steelyard.training.base.batches import Item, make_batches, make_item
+from steelyard.training.base.mixture import Mixture, Row
+from steelyard.training.base.model import N_LAYERS, NEW_PARTS, PackedScorer, soft_cross_entropy
+
+CHECKPOINT = "checkpoint.pt"
+LOG = "log.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Everything that decides a run.
+
+    Parameters
+    ----------
+    tokens : int
+        Tokens to train on, padding not counted; texts alone for the similarity channel are.
+    tokens_per_step : int
+        Tokens of packed requests in a step, texts alone not counted.
+    learning_rate, new_learning_rate : float
+        Peaks for the encoder and for the layers that start from nothing.
+    warmup_steps : int
+    decay : float
+        Share of the tokens, at the end, over which the rate falls linearly to zero; the rate is
+        constant before (Hu et al. 2024, "warmup-stable-decay").
+    weight_decay, clip : float
+    anchor : float
+        Weight of the pooled vectors' drift (one less their cosine) from those of the starting
+        encoder: it keeps the similarity channel general while the rest is trained.
+    layer_decay : float
+        Each encoder layer's rate is that of the layer above times this (Howard and Ruder 2018).
+    seed : int
+    full_attention : bool
+        The ablation: every token of a request attends to every other.
+    validate_every : int
+        Tokens between validations; each also writes a checkpoint.
+    validation_rows : int
+        Rows of each validation source.
+    keep_at : int
+        Also keep the weights of the first validation at or past this many tokens; 0 for none.
+    """
+
+    tokens: int = 12_000_000
+    tokens_per_step: int = 4_096
+    learning_rate: float = 1.5e-4
+    new_learning_rate: float = 5e-4
+    warmup_steps: int = 100
+    decay: float = 0.3
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    anchor: float = 4.0
+    layer_decay: float = 0.9
+    seed: int = 1
+    full_attention: bool = False
+    validate_every: int = 750_000
+    validation_rows: int = 40
+    keep_at: int = 0
+
+
+@dataclass(slots=True)
+class State:
+    """Where a run is."""
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+class Trainer:
+    """Trains a :class:`PackedScorer` on a mixture and writes its log and checkpoints.
+
+    Parameters
+    ----------
+    model : PackedScorer
+    mixture : Mixture
+    validation : dict of str to list of Row
+        Rows of tasks that are not trained on, by source.
+    tokenizer : Tokenizer
+    recipe : Recipe
+    folder : pathlib.Path
+        Where ``log.jsonl`` and ``checkpoint.pt`` are; an existing checkpoint is resumed.
+    device : torch.device
+    report : callable
+        Called with each log line as a dict.
+    start : PackedScorer
+        The starting encoder, for the anchor; it is not changed.
+    """
+
+    def __init__(
+        self,
+        model: PackedScorer,
+        mixture: Mixture,
+        validation: dict[str, list[Row]],
+        tokenizer: Tokenizer,
+        recipe: Recipe,
+        folder: Path,
+        device: torch.device,
+        report: Callable[[dict[str, Any]], None],
+        start: PackedScorer,
+    ) -> None:
+        self.model = model.to(device)
+        self.mixture, self.tokenizer, self.recipe = mixture, tokenizer, recipe
+        self.folder, self.device, self.report = folder, device, report
+        self.state = State()
+        self.validation = {
+            source: [
+                item
+                for row in rows[: recipe.validation_rows]
+                if (item := plain_item(row, tokenizer)) is not None
+            ]
+            for source, rows in sorted(validation.items())
+        }
+        # Word embeddings stay as they are: rare words would drift, and a later build shares them.
+        model.word_embeddings.weight.requires_grad_(False)
+        self.optimizer = torch.optim.AdamW(
+            parameter_groups(model, recipe), weight_decay=recipe.weight_decay, betas=(0.9, 0.98)
+        )
+        self.anchor = Anchor(start, device) if recipe.anchor > 0 else None
+        self.drifts: list[float] = []
+        folder.mkdir(parents=True, exist_ok=True)
+        self._resume()
+
+    def run(self) -> State:
+        """Train until the recipe's tokens are seen; give the state at the end."""
+        recipe, state = self.recipe, self.state
+        started, done = time.monotonic(), state.seconds
+        losses: list[float] = []
+        next_validation = (state.tokens // recipe.validate_every + 1) * recipe.validate_every
+        while state.tokens < recipe.tokens:
+            losses.append(self._step())
+            state.seconds = done + time.monotonic() - started
+            if state.step % 50 == 0:
+                figures = {"train_loss": float(np.mean(losses)), "rate": self._rate()}
+                if self.drifts:
+                    figures["drift"] = float(np.mean(self.drifts))
+                self._log(**figures)
+                losses.clear()
+                self.drifts.clear()
+            if state.tokens >= next_validation or state.tokens >= recipe.tokens:
+                next_validation += recipe.validate_every
+                self._log(validation=self.validate())
+                self._save()
+        return state
+
+    def validate(self) -> dict[str, dict[str, float]]:
+        """Give log loss and accuracy for each validation source and their mean."""
+        figures = {}
+        for source, items in self.validation.items():
+            losses, right = [], []
+            for logits, batch in self.predict(items):
+                losses.append(soft_cross_entropy(logits, batch)[1])
+                right.append((logits.argmax(-1) == batch.targets.argmax(-1)).float())
+            figures[source] = {
+                "log_loss": float(torch.cat(losses).mean()),
+                "accuracy": float(torch.cat(right).mean()),
+            }
+        figures["mean"] = {
+            name: float(np.mean([figure[name] for figure in figures.values()]))
+            for name in ("log_loss", "accuracy")
+        }
+        return figures
+
+    def predict(self, items: list[Item]) -> Iterator[tuple[torch.Tensor, Any]]:
+        """Give logits and batch for items, some hundred at a time."""
+        self.model.eval()
+        for start in range(0, len(items), 64):
+            batches = make_batches(
+                items[start : start + 64],
+                self.tokenizer,
+                full_attention=self.recipe.full_attention,
+            )
+            for batch in (b.to(self.device) for b in batches):
+                with torch.no_grad(), self._autocast():
+                    yield self.model(batch)[0], batch
+        self.model.train()
+
+    def _step(self) -> float:
+        rng = np.random.default_rng([self.recipe.seed, self.state.step])
+        items: list[Item] = []
+        size = 0
+        while size < self.recipe.tokens_per_step:
+            for row in self.mixture.sample(rng, 8):
+                context, examples = augment(row, self.mixture, rng)
+                item = make_item(context, examples, self.tokenizer)
+                if item is not None:
+                    items.append(item)
+                    size += len(item.layout)
+        batches = make_batches(items, self.tokenizer, full_attention=self.recipe.full_attention)
+        weight = sum(float(batch.weights.sum()) for batch in batches)
+        n_pools = sum(batch.n_pools for batch in batches)
+        total = 0.0
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["peak"] * self._rate()
+        for batch in (b.to(self.device) for b in batches):
+            with self._autocast():
+                logits, pooled = self.model(batch)
+                _, losses = soft_cross_entropy(logits, batch)
+            loss = (losses * batch.weights).sum() / weight
+            if self.anchor is not None:
+                drift = 1.0 - (pooled * self.anchor.vectors(batch.texts)).sum(-1)
+                self.drifts.append(float(drift.detach().mean()))
+                loss = loss + self.recipe.anchor * drift.sum() / n_pools
+            loss.backward()
+            total += float((losses.detach() * batch.weights).sum()) / weight
+            self.state.tokens += batch.n_tokens
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.state.step += 1
+        if not np.isfinite(total):
+            msg = f"The loss is {total} at step {self.state.step}; lower the learning rate."
+            raise FloatingPointError(msg)
+        return total
+
+    def _rate(self) -> float:
+        """Give the share of the peak learning rate that is in force."""
+        warm = min(1.0, (self.state.step + 1) / self.recipe.warmup_steps)
+        left = 1.0 - self.state.tokens / self.recipe.tokens
+        cool = min(1.0, left / self.recipe.decay) if self.recipe.decay > 0 else 1.0
+        return min(warm, max(cool, 0.0))
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16)
+
+    def _log(self, **figures: Any) -> None:
+        line = {
+            "step": self.state.step,
+            "tokens": self.state.tokens,
+            "seconds": round(self.state.seconds, 1),
+            **figures,
+        }
+        with (self.folder / LOG).open("ab") as log:
+            log.write(msgspec.json.encode(line) + b"\n")
+        self.report(line)
+
+    def _save(self) -> None:
+        content = {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "state": asdict(self.state),
+            "recipe": asdict(self.recipe),
+        }
+        partial = self.folder / f"{CHECKPOINT}.partial"
+        torch.save(content, partial)
+        partial.replace(self.folder / CHECKPOINT)
+        kept = self.folder / f"weights-{self.recipe.keep_at}.pt"
+        if 0 < self.recipe.keep_at <= self.state.tokens and not kept.exists():
+            torch.save({"model": content["model"], "state": content["state"]}, kept)
+
+    def _resume(self) -> None:
+        path = self.folder / CHECKPOINT
+        if path.exists():
+            content = torch.load(path, map_location=self.device, weights_only=True)
+            self.model.load_state_dict(content["model"])
+            peaks = [group["peak"] for group in self.optimizer.param_groups]
+            self.optimizer.load_state_dict(content["optimizer"])
+            for group, peak in zip(self.optimizer.param_groups, peaks, strict=True):
+                group["peak"] = peak
+            self.state = State(**content["state"])
+
+
+def parameter_groups(model: PackedScorer, recipe: Recipe) -> list[dict[str, Any]]:
+    """Group trainable parameters by their peak learning rate."""
+    by_rate: dict[float, list[torch.nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        if name.startswith(NEW_PARTS):
+            rate = recipe.new_learning_rate
+        elif name.startswith("layers."):
+            depth = N_LAYERS - 1 - int(name.split(".")[1])
+            rate = recipe.learning_rate * recipe.layer_decay**depth
+        else:
+            rate = recipe.learning_rate * recipe.layer_decay**N_LAYERS
+        by_rate.setdefault(rate, []).append(parameter)
+    return [{"params": parameters, "peak": rate} for rate, parameters in by_rate.items()]
+
+
+def plain_item(row: Row, tokenizer: Tokenizer) -> Item | None:
+    """Lay a row out as an application would send it; None if it does not fit a row."""
+    examples = [plain(d, row.targets[d["id"]]) for d in row.decisions if d["id"] in row.targets]
+    return make_item(row.context, examples, tokenizer)

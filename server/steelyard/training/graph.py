@@ -1,0 +1,361 @@
+"""The scorer as one ONNX graph, built node by node, without weights inside.
+
+The graph goes from token ids to logits and marker vectors. Its large tensors are external
+initializers, given at load: so the float32 graph and the int8 graph are small files that share
+one stored set of weights. Tokens of earlier passes (a long request's context) enter as past keys
+and values, so one graph serves short requests in one pass and long ones in several. (A variant
+without the past costs as much CPU on short requests, so there is only this one.)
+
+In float32 the weights given are those stored, dequantised. In int8 every matrix product of the
+encoder with a weight takes activations quantised with scales fixed at calibration (static), so
+that a result does not depend on what shares the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+OPSET = 20
+IR_VERSION = 10
+FLOAT, DOUBLE, INT32, INT8 = (
+    TensorProto.FLOAT,
+    TensorProto.DOUBLE,
+    TensorProto.INT32,
+    TensorProto.INT8,
+)
+MASKED = -1e4
+#: Bound of attention scores in the int8 graph; its exponential is far inside float32's range.
+MAX_SCORE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Sizes of the encoder and of the set-attention layer."""
+
+    width: int = 384
+    n_layers: int = 6
+    n_heads: int = 12
+    feed_forward: int = 1536
+    set_heads: int = 6
+    set_feed_forward: int = 768
+    vocabulary: int = 30_522
+    n_positions: int = 512
+    n_roles: int = 5
+    layer_norm_eps: float = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class ActivationScale:
+    """Static quantisation of an activation to uint8: ``real = (stored - zero_point) * scale``."""
+
+    scale: float
+    zero_point: int
+
+
+@dataclass(slots=True)
+class GraphBuilder:
+    """Writes the graph; see :func:`build`."""
+
+    shape: Shape
+    activations: Mapping[str, ActivationScale] | None
+    probes: bool
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    initializers: list[onnx.TensorProto] = field(default_factory=list)
+    counter: int = 0
+    constants: dict[tuple[object, ...], str] = field(default_factory=dict)
+    quantized: dict[str, str] = field(default_factory=dict)
+    probed: list[str] = field(default_factory=list)
+
+    def op(
+        self, kind: str, inputs: Sequence[str], *, domain: str = "", **attributes: object
+    ) -> str:
+        """Add a node with one output and give the output's name."""
+        return self.ops(kind, inputs, 1, domain=domain, **attributes)[0]
+
+    def ops(
+        self, kind: str, inputs: Sequence[str], n: int, *, domain: str = "", **attributes: object
+    ) -> list[str]:
+        """Add a node with ``n`` outputs and give their names."""
+        self.counter += 1
+        outputs = [f"{kind}_{self.counter}_{i}" for i in range(n)]
+        self.nodes.append(
+            helper.make_node(kind, list(inputs), outputs, domain=domain, **attributes)
+        )
+        return outputs
+
+    def constant(self, value: NDArray[np.generic] | np.generic) -> str:
+        """Give the name of a small constant stored in the graph."""
+        value = np.asarray(value)
+        key = (str(value.dtype), value.shape, value.tobytes())
+        if key not in self.constants:
+            name = f"constant_{len(self.constants)}"
+            self.initializers.append(numpy_helper.from_array(value, name))
+            self.constants[key] = name
+        return self.constants[key]
+
+    def ints(self, *values: int) -> str:
+        """Give a constant int64 vector."""
+        return self.constant(np.asarray(values, np.int64))
+
+    def external(self, name: str, dtype: int, *dims: int) -> str:
+        """Declare a tensor given at load."""
+        tensor = TensorProto(name=name, data_type=dtype, dims=dims)
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, value in (("location", "weights"), ("offset", "0"), ("length", "0")):
+            entry = tensor.external_data.add()
+            entry.key, entry.value = key, value
+        if all(existing.name != name for existing in self.initializers):
+            self.initializers.append(tensor)
+        return name
+
+    def linear(self, x: str, name: str, n_in: int, n_out: int, *, exact: bool = False) -> str:
+        """Multiply by a weight and add its bias: in int8 where activations are calibrated."""
+        bias = self.external(f"{name}.bias", FLOAT, n_out)
+        if self.probes and not exact:
+            probe = f"probe.{name}"
+            self.nodes.append(helper.make_node("Identity", [x], [probe]))
+            self.probed.append(probe)
+        if self.activations is None or exact:
+            weight = self.external(f"{name}.weight", FLOAT, n_in, n_out)
+            return self.op("Add", [self.op("MatMul", [x, weight]), bias])
+        activation = self.activations[name]
+        scale = self.constant(np.float32(activation.scale))
+        zero_point = self.constant(np.uint8(activation.zero_point))
+        weight = self.external(f"{name}.weight", INT8, n_in, n_out)
+        weight_scale = self.external(f"{name}.scale", FLOAT, n_out)
+        weight_zero = self.constant(np.zeros(n_out, np.int8))
+        quantized = self.op("QuantizeLinear", [x, scale, zero_point])
+        return self.op(
+            "MatMulIntegerToFloat",
+            [quantized, weight, scale, weight_scale, zero_point, weight_zero, bias],
+            domain="com.microsoft",
+        )
+
+    def norm(self, x: str, name: str) -> str:
+        """Normalise over the last axis."""
+        weight = self.external(f"{name}.weight", FLOAT, self.shape.width)
+        bias = self.external(f"{name}.bias", FLOAT, self.shape.width)
+        return self.op(
+            "LayerNormalization", [x, weight, bias], axis=-1, epsilon=self.shape.layer_norm_eps
+        )
+
+    def column(self, x: str, index: int) -> str:
+        """Take one column of the last axis, the axis dropped."""
+        return self.op("Gather", [x, self.constant(np.asarray(index, np.int64))], axis=-1)
+
+    def unsqueeze(self, x: str, *axes: int) -> str:
+        """Add axes of size one."""
+        return self.op("Unsqueeze", [x, self.ints(*axes)])
+
+    def embed(self) -> str:
+        """Sum word, position and role embeddings; words are stored as int8 with row scales."""
+        shape = self.shape
+        table = self.external("word_embeddings.weight", INT8, shape.vocabulary, shape.width)
+        scales = self.external("word_embeddings.scale", FLOAT, shape.vocabulary)
+        rows = self.op("Cast", [self.op("Gather", [table, "input_ids"])], to=FLOAT)
+        words = self.op("Mul", [rows, self.unsqueeze(self.op("Gather", [scales, "input_ids"]), -1)])
+        positions = self.external(
+            "position_embeddings.weight", FLOAT, shape.n_positions, shape.width
+        )
+        roles = self.external("role_embeddings.weight", FLOAT, shape.n_roles, shape.width)
+        total = self.op("Add", [words, self.op("Gather", [positions, "position_ids"])])
+        total = self.op("Add", [total, self.op("Gather", [roles, "role_ids"])])
+        return self.norm(total, "embedding_norm")
+
+    def attention_bias(self) -> str:
+        """Build the block mask: 0 where a token attends, ``MASKED`` where it does not."""
+        block, channel = self.column("blocks", 0), self.column("blocks", 1)
+        visible = self.op("Equal", [self.unsqueeze(block, 2), self.unsqueeze(block, 1)])
+        keys = self.unsqueeze(channel, 1)
+        past_keys = self.unsqueeze("past_channels", 0, 1)
+        past_visible = ""
+        for index in (2, 3, 4):
+            listens = self.unsqueeze(self.column("blocks", index), 2)
+            visible = self.op("Or", [visible, self.op("Equal", [listens, keys])])
+            heard = self.op("Equal", [listens, past_keys])
+            past_visible = self.op("Or", [past_visible, heard]) if past_visible else heard
+        visible = self.op("Concat", [past_visible, visible], axis=-1)
+        open_, closed = (self.constant(np.float32(value)) for value in (0.0, MASKED))
+        return self.unsqueeze(self.op("Where", [visible, open_, closed]), 1)
+
+    def heads(self, x: str, n_heads: int, order: Sequence[int]) -> str:
+        """Split the last axis into heads and reorder (row, token, head, feature)."""
+        split = self.op("Reshape", [x, self.ints(0, 0, n_heads, self.shape.width // n_heads)])
+        return self.op("Transpose", [split], perm=list(order))
+
+    def layer(self, x: str, name: str, bias: str, index: int | None) -> str:
+        """Add one post-norm transformer layer; ``index`` is None for the set layer."""
+        shape, is_set = self.shape, index is None
+        n_heads = shape.set_heads if is_set else shape.n_heads
+        inner = shape.set_feed_forward if is_set else shape.feed_forward
+        width = shape.width
+        qkv = self.linear(x, f"{name}.qkv", width, 3 * width, exact=is_set)
+        query, key, value = self.ops("Split", [qkv], 3, axis=-1, num_outputs=3)
+        q = self.heads(query, n_heads, (0, 2, 1, 3))
+        k = self.heads(key, n_heads, (0, 2, 3, 1))
+        v = self.heads(value, n_heads, (0, 2, 1, 3))
+        if not is_set:
+            self.nodes.append(helper.make_node("Identity", [k], [f"key_{index}"]))
+            self.nodes.append(helper.make_node("Identity", [v], [f"value_{index}"]))
+            k = self.op("Concat", [self.for_each_row(f"past_key_{index}"), k], axis=3)
+            v = self.op("Concat", [self.for_each_row(f"past_value_{index}"), v], axis=2)
+        attended = self.attend(self.op("MatMul", [q, k]), v, bias)
+        merged = self.op("Transpose", [attended], perm=[0, 2, 1, 3])
+        merged = self.op("Reshape", [merged, self.ints(0, 0, width)])
+        out = self.linear(merged, f"{name}.attention_output", width, width, exact=is_set)
+        x = self.norm(self.op("Add", [x, out]), f"{name}.attention_norm")
+        fed = self.linear(x, f"{name}.feed_forward_in", width, inner, exact=is_set)
+        fed = self.op("Gelu", [fed], approximate="none")
+        fed = self.linear(fed, f"{name}.feed_forward_out", inner, width, exact=is_set)
+        return self.norm(self.op("Add", [x, fed]), f"{name}.output_norm")
+
+    def for_each_row(self, x: str) -> str:
+        """Repeat a tensor of earlier passes for every row."""
+        rows = self.op("Shape", ["input_ids"], start=0, end=1)
+        shape = self.op("Concat", [rows, self.op("Shape", [x])], axis=0)
+        return self.op("Expand", [x, shape])
+
+    def attend(self, scores: str, value: str, bias: str) -> str:
+        """Weigh values by the softmax of scores.
+
+        With static scales, sums over keys are in float64. The order of a float32 sum depends on
+        where in a row a token is, and a last bit's difference can move an activation across a
+        rounding boundary of int8; the difference then grows from layer to layer. The values get a
+        column of ones, so that one product gives the numerators and the denominator. Bounding the
+        scores replaces subtracting the largest: it changes none in practice, and costs less.
+        """
+        if self.activations is None:
+            weights = self.op("Softmax", [self.op("Add", [scores, bias])], axis=-1)
+            return self.op("MatMul", [weights, value])
+        low, high = (self.constant(np.float32(bound)) for bound in (-MAX_SCORE, MAX_SCORE))
+        bounded = self.op("Add", [self.op("Clip", [scores, low, high]), bias])
+        weights = self.op("Cast", [self.op("Exp", [bounded])], to=DOUBLE)
+        ones = self.ints(0, 0, 0, 0, 0, 0, 0, 1)
+        padded = self.op("Pad", [value, ones, self.constant(np.float32(1.0))], mode="constant")
+        sums = self.op("MatMul", [weights, self.op("Cast", [padded], to=DOUBLE)])
+        last, end = self.ints(-1), self.ints(2**31 - 1)
+        total = self.op("Slice", [sums, last, end, last])
+        attended = self.op("Slice", [sums, self.ints(0), last, last])
+        return self.op("Cast", [self.op("Div", [attended, total])], to=FLOAT)
+
+    def unit(self, x: str) -> str:
+        """Scale the last axis to length one; zero stays zero."""
+        norm = self.op("ReduceL2", [x, self.ints(-1)], keepdims=1)
+        return self.op("Div", [x, self.op("Max", [norm, self.constant(np.float32(1e-12))])])
+
+    def decide(self, hidden: str) -> None:
+        """Add pooling, markers, similarity, set attention and logits."""
+        width = self.shape.width
+        flat = self.op("Reshape", [hidden, self.ints(-1, width)])
+        channels = self.op("Reshape", [self.column("blocks", 1), self.ints(1, -1)])
+        member = self.op("Equal", [self.unsqueeze("pool_channels", 1), channels])
+        sums = self.op("MatMul", [self.op("Cast", [member], to=FLOAT), flat])
+        self.nodes.append(helper.make_node("Add", [sums, "pooled_past"], ["pooled"]))
+        zero = self.constant(np.asarray(0, np.int32))
+        given = self.op("Less", ["marker_index", zero])
+        gathered = self.op("Gather", [flat, self.op("Max", ["marker_index", zero])])
+        self.nodes.append(
+            helper.make_node(
+                "Where", [self.unsqueeze(given, -1), "marker_past", gathered], ["marker_vectors"]
+            )
+        )
+        contexts = self.op("Gather", [self.unit("pooled"), "context_pool"])
+        similarity = self.op(
+            "MatMul", ["outcome_vectors", self.unsqueeze(contexts, -1)]
+        )  # (n_decisions, n_outcomes, 1)
+        level = self.external("level_projection.weight", FLOAT, 3, width)
+        projection = self.external("similarity_projection.weight", FLOAT, 1, width)
+        state = self.op("Add", ["marker_vectors", self.op("MatMul", ["levels", level])])
+        state = self.op("Add", [state, self.op("MatMul", [similarity, projection])])
+        absent = self.op("Less", ["marker_index", self.constant(np.asarray(-1, np.int32))])
+        open_, closed = (self.constant(np.float32(value)) for value in (0.0, MASKED))
+        bias = self.unsqueeze(self.op("Where", [absent, closed, open_]), 1, 2)
+        state = self.layer(state, "set_layer", bias, None)
+        logits = self.op("MatMul", [state, self.external("logit.weight", FLOAT, width, 1)])
+        strength = self.op("Gather", [self.external("similarity_weight", FLOAT, 3), "kinds"])
+        weighted = self.op("Mul", [similarity, self.unsqueeze(strength, 1, 2)])
+        total = self.op("Squeeze", [self.op("Add", [logits, weighted]), self.ints(-1)])
+        self.nodes.append(helper.make_node("Identity", [total], ["logits"]))
+
+    def inputs(self) -> list[onnx.ValueInfoProto]:
+        """Declare the graph's inputs."""
+        info, width = helper.make_tensor_value_info, self.shape.width
+        head = width // self.shape.n_heads
+        declared = [
+            info("input_ids", INT32, ["rows", "length"]),
+            info("position_ids", INT32, ["rows", "length"]),
+            info("role_ids", INT32, ["rows", "length"]),
+            info("blocks", INT32, ["rows", "length", 5]),
+            info("pool_channels", INT32, ["pools"]),
+            info("pooled_past", FLOAT, ["pools", width]),
+            info("marker_index", INT32, ["decisions", "outcomes"]),
+            info("marker_past", FLOAT, ["decisions", "outcomes", width]),
+            info("outcome_vectors", FLOAT, ["decisions", "outcomes", width]),
+            info("levels", FLOAT, ["decisions", "outcomes", 3]),
+            info("kinds", INT32, ["decisions"]),
+            info("context_pool", INT32, ["decisions"]),
+        ]
+        declared.append(info("past_channels", INT32, ["past"]))
+        for i in range(self.shape.n_layers):
+            declared.append(info(f"past_key_{i}", FLOAT, [self.shape.n_heads, head, "past"]))
+            declared.append(info(f"past_value_{i}", FLOAT, [self.shape.n_heads, "past", head]))
+        return declared
+
+    def outputs(self) -> list[onnx.ValueInfoProto]:
+        """Declare the graph's outputs."""
+        info, shape = helper.make_tensor_value_info, self.shape
+        head = shape.width // shape.n_heads
+        declared = [
+            info("logits", FLOAT, ["decisions", "outcomes"]),
+            info("marker_vectors", FLOAT, ["decisions", "outcomes", shape.width]),
+            info("pooled", FLOAT, ["pools", shape.width]),
+        ]
+        for i in range(shape.n_layers):
+            declared.append(info(f"key_{i}", FLOAT, ["rows", shape.n_heads, head, "length"]))
+            declared.append(info(f"value_{i}", FLOAT, ["rows", shape.n_heads, "length", head]))
+        declared.extend(info(name, FLOAT, None) for name in self.probed)
+        return declared
+
+
+def build(
+    shape: Shape,
+    activations: Mapping[str, ActivationScale] | None = None,
+    *,
+    probes: bool = False,
+) -> onnx.ModelProto:
+    """Build the graph.
+
+    Parameters
+    ----------
+    shape : Shape
+        Sizes.
+    activations : mapping of str to ActivationScale, optional
+        Static scales of the encoder's linear layers; without them the graph is float32.
+    probes : bool, default False
+        Whether the inputs of the encoder's linear layers are outputs too, for calibration.
+
+    Returns
+    -------
+    onnx.ModelProto
+        With external initializers to be given at load.
+    """
+    builder = GraphBuilder(shape, activations, probes)
+    hidden, bias = builder.embed(), builder.attention_bias()
+    for index in range(shape.n_layers):
+        hidden = builder.layer(hidden, f"layers.{index}", bias, index)
+    builder.decide(hidden)
+    graph = helper.make_graph(
+        builder.nodes, "packed_scorer", builder.inputs(), builder.outputs(), builder.initializers
+    )
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
+    model: onnx.ModelProto = helper.make_model(
+        graph, opset_imports=opsets, producer_name="steelyard"
+    )
+    model.ir_version = IR_VERSION
+    return model

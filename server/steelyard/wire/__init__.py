@@ -1,0 +1,1 @@
+"""The API on the wire: shapes of requests and responses, and reading them strictly."""

@@ -1,0 +1,147 @@
+"""Collecting everything wrong with a request, and saying where and what in words."""
+
+from __future__ import annotations
+
+import json
+
+from steelyard.errors import MAX_DETAILS, InvalidRequestError, PathStep, Violation
+
+#: Where a path into a request's body starts.
+BODY: tuple[PathStep, ...] = ("body",)
+
+_SHOWN_CHARACTERS = 60
+_SHOWN_PATH_CHARACTERS = 256
+
+Path = tuple[PathStep, ...]
+
+
+class Violations:
+    """What was found wrong with one request, in the order it was found.
+
+    The first violation at a path is kept and later ones at the same path are not: they follow from
+    it. After ``MAX_DETAILS`` they are counted and no longer described.
+
+    Examples
+    --------
+    >>> found = Violations()
+    >>> found.add(("body", "decisions", 0, "id"), "is blank; give it a name.", "blank")
+    >>> found.listed[0].message, found.touches(("body", "decisions", 0))
+    ('decisions[0].id is blank; give it a name.', True)
+    """
+
+    def __init__(self) -> None:
+        self.listed: list[Violation] = []
+        self.n_unlisted = 0
+        self._paths: set[Path] = set()
+        self._touched: set[Path] = set()
+
+    def __bool__(self) -> bool:
+        """Tell whether anything was found."""
+        return bool(self.listed)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether further violations are only counted, so that describing them is wasted work."""
+        return len(self.listed) >= MAX_DETAILS
+
+    def add(self, path: Path, predicate: str, type_: str) -> None:
+        """Note a violation; the message is the path in words, then the predicate.
+
+        Parameters
+        ----------
+        path : tuple of str or int
+            From ``"body"`` on.
+        predicate : str
+            What is wrong and what to change, to be read after the name of the place:
+            ``is blank; give it a name.``
+        type_ : str
+            The stable word for it.
+        """
+        if path in self._paths:
+            return
+        self._paths.add(path)
+        self._touched.update(path[:length] for length in range(1, len(path) + 1))
+        if self.is_full:
+            self.n_unlisted += 1
+            return
+        shown = tuple(_printable(step) if isinstance(step, str) else step for step in path)
+        self.listed.append(Violation(shown, f"{label(shown)} {predicate}", type_))
+
+    def has(self, path: Path) -> bool:
+        """Tell whether something was found at a path itself."""
+        return path in self._paths
+
+    def touches(self, path: Path) -> bool:
+        """Tell whether something was found at a path or below it."""
+        return path in self._touched
+
+    def raise_if_any(self) -> None:
+        """Refuse the request when anything was found.
+
+        Raises
+        ------
+        steelyard.errors.InvalidRequestError
+            With every violation.
+        """
+        if self.listed:
+            raise InvalidRequestError(violations=self.listed, n_unlisted=self.n_unlisted)
+
+
+def label(path: Path) -> str:
+    """Give a path in words.
+
+    Examples
+    --------
+    >>> label(("body", "decisions", 2, "policy", "abstain_below")), label(("body",))
+    ('decisions[2].policy.abstain_below', 'The request body')
+    """
+    text = ""
+    for step in path[1:]:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif step.isidentifier():
+            text += f".{step}" if text else step
+        else:
+            text += f"[{show(step)}]"
+    return text or "The request body"
+
+
+def show(value: object) -> str:
+    """Give a value as short JSON text that is safe to print and to encode.
+
+    Examples
+    --------
+    >>> show("é"), show([1, None])
+    ('"é"', '[1, null]')
+    """
+    try:
+        # Cutting first keeps a megabyte from being escaped for sixty characters of it.
+        cut = value[: _SHOWN_CHARACTERS + 1] if isinstance(value, str | list | tuple) else value
+        text = json.dumps(cut, ensure_ascii=not _is_text(cut), default=_type_name)
+    except (ValueError, TypeError, RecursionError):
+        text = _type_name(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and not has_lone_surrogate(value)
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Tell whether a text has a UTF-16 surrogate, which no UTF-8 can hold."""
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _type_name(value: object) -> str:
+    return f"<{type(value).__name__}>"
+
+
+def _printable(step: str) -> str:
+    cut = step if len(step) <= _SHOWN_PATH_CHARACTERS else f"{step[:_SHOWN_PATH_CHARACTERS]}…"
+    return cut.encode(errors="backslashreplace").decode()

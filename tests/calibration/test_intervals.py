@@ -1,0 +1,161 @@
+"""Laws of the intervals: coverage by simulation, seeds, clusters, order, and agreement in form."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from steelyard.calibration.intervals import (
+    Interval,
+    basic_interval,
+    mean_interval,
+    percentile_interval,
+    resample_totals,
+    wilson_interval,
+)
+
+
+def test_wilson_solves_its_own_equation():
+    """Its ends are where the score test's statistic equals the normal quantile."""
+    for n_successes, n in [(1, 7), (9, 10), (40, 100), (0, 5), (5, 5)]:
+        interval = wilson_interval(n_successes, n)
+        for end in (interval.low, interval.high):
+            if 0 < end < 1:
+                z = (n_successes / n - end) / math.sqrt(end * (1 - end) / n)
+                assert abs(z) == pytest.approx(1.959964, abs=1e-5)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
+def test_wilson_covers_the_true_share_at_its_level(share):
+    draws = np.random.default_rng(1).binomial(60, share, size=3_000)
+    intervals = {int(k): wilson_interval(int(k), 60) for k in set(draws)}
+    covered = np.mean([intervals[int(k)].low <= share <= intervals[int(k)].high for k in draws])
+    assert 0.92 <= covered <= 0.985
+
+
+def test_wilson_is_symmetric_holds_the_share_and_has_width_at_the_ends():
+    for n_successes in range(21):
+        interval = wilson_interval(n_successes, 20)
+        mirrored = wilson_interval(20 - n_successes, 20)
+        assert 0 <= interval.low <= n_successes / 20 <= interval.high <= 1
+        assert interval.high > interval.low
+        assert interval.low == pytest.approx(1 - mirrored.high)
+
+
+def test_more_trials_narrow_and_a_higher_level_widens():
+    widths = [i.high - i.low for i in (wilson_interval(k, 2 * k) for k in (5, 50, 500))]
+    assert widths == sorted(widths, reverse=True)
+    wide, narrow = wilson_interval(5, 10, level=0.99), wilson_interval(5, 10, level=0.9)
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+@pytest.mark.parametrize(
+    ("n_successes", "n"), [(1, 0), (-1, 5), (6, 5), (math.nan, 5), (1, math.nan)]
+)
+def test_wilson_refuses_impossible_counts(n_successes, n):
+    with pytest.raises(ValueError, match="trials"):
+        wilson_interval(n_successes, n)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.5, math.nan])
+def test_a_level_lies_between_0_and_1(level):
+    with pytest.raises(ValueError, match="level"):
+        wilson_interval(1, 2, level=level)
+    with pytest.raises(ValueError, match="level"):
+        percentile_interval([1.0, 2.0], level=level)
+
+
+def test_every_resample_draws_as_many_clusters_as_there_are():
+    values = np.column_stack([np.ones(50), np.arange(50.0)])
+    totals = resample_totals(values, n_resamples=500)
+    assert totals.shape == (500, 2)
+    assert (totals[:, 0] == 50).all()
+    assert totals[:, 1].mean() == pytest.approx(values[:, 1].sum(), rel=0.02)
+    assert totals[:, 1].std() == pytest.approx(math.sqrt(50) * values[:, 1].std(), rel=0.1)
+
+
+def test_chunked_resampling_is_one_stream(monkeypatch):
+    values = np.random.default_rng(2).normal(size=(30, 3))
+    whole = resample_totals(values, n_resamples=40, seed=9)
+    monkeypatch.setattr("steelyard.calibration.intervals._COUNTS_AT_A_TIME", 70)
+    assert np.allclose(resample_totals(values, n_resamples=40, seed=9), whole)
+
+
+def test_equal_seeds_pair_and_different_seeds_do_not():
+    values = np.random.default_rng(3).normal(size=(40, 1))
+    first, again = resample_totals(values, seed=5), resample_totals(values, seed=5)
+    assert (first == again).all()
+    assert (resample_totals(2 * values, seed=5) == 2 * first).all()
+    assert (resample_totals(values, seed=6) != first).any()
+
+
+def test_the_order_of_rows_changes_nothing_when_clusters_are_named():
+    rng = np.random.default_rng(4)
+    values, clusters = (
+        rng.normal(size=60),
+        np.array([f"context {k}" for k in rng.integers(20, size=60)]),
+    )
+    order = rng.permutation(60)
+    interval = mean_interval(values, clusters=clusters)
+    shuffled = mean_interval(values[order], clusters=clusters[order])
+    assert (shuffled.low, shuffled.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_repeating_every_row_in_its_cluster_changes_nothing():
+    values, clusters = np.random.default_rng(5).normal(size=30), np.arange(30)
+    once = mean_interval(values, clusters=clusters)
+    thrice = mean_interval(np.repeat(values, 3), clusters=np.repeat(clusters, 3))
+    assert (thrice.low, thrice.high) == pytest.approx((once.low, once.high))
+    taken_apart = mean_interval(np.repeat(values, 3))
+    assert taken_apart.high - taken_apart.low < 0.7 * (once.high - once.low)
+
+
+def test_weights_equal_repetition_within_a_cluster():
+    rng = np.random.default_rng(6)
+    values, counts, clusters = rng.normal(size=25), rng.integers(1, 5, size=25), np.arange(25)
+    weighted = mean_interval(values, weights=counts, clusters=clusters)
+    repeated = mean_interval(np.repeat(values, counts), clusters=np.repeat(clusters, counts))
+    assert (weighted.low, weighted.high) == pytest.approx((repeated.low, repeated.high))
+
+
+def test_bootstrap_covers_the_true_mean_of_clustered_decisions():
+    """Four alike decisions a context: drawn by context it covers, drawn singly it does not."""
+    rng = np.random.default_rng(7)
+    clusters = np.repeat(np.arange(50), 4)
+    by_context, singly = 0, 0
+    for _ in range(200):
+        values = np.repeat(rng.normal(size=50), 4) + 0.3 * rng.normal(size=200)
+        interval = mean_interval(values, clusters=clusters, n_resamples=400)
+        by_context += interval.low <= 0 <= interval.high
+        interval = mean_interval(values, n_resamples=400)
+        singly += interval.low <= 0 <= interval.high
+    assert by_context >= 180
+    assert singly <= 160
+
+
+def test_basic_interval_mirrors_the_percentiles_and_stays_about_the_point():
+    statistics = np.linspace(0.2, 0.4, 401)
+    percentile, basic = percentile_interval(statistics), basic_interval(0.28, statistics)
+    assert basic.low == pytest.approx(0.56 - percentile.high)
+    assert basic.high == pytest.approx(0.56 - percentile.low)
+    assert basic_interval(0.01, statistics) == Interval(0.0, 0.01, 0.95, "bootstrap-basic")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: mean_interval([]),
+        lambda: mean_interval([1.0, math.nan]),
+        lambda: mean_interval([1.0, 2.0], weights=[1.0]),
+        lambda: mean_interval([1.0, 2.0], weights=[1.0, 0.0]),
+        lambda: mean_interval([1.0, 2.0], clusters=["only one"]),
+        lambda: resample_totals([1.0, 2.0]),
+        lambda: percentile_interval([]),
+        lambda: percentile_interval([1.0, math.inf]),
+    ],
+)
+def test_what_has_no_interval_is_refused(call):
+    with pytest.raises(ValueError, match=r"matrix|row|rows|statistic"):
+        call()

@@ -1,0 +1,155 @@
+"""``steelyard decide``: the same answer from a file, a pipe and flags, and errors people can use."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from steelyard.bootstrap import load_named_model, open_deployment
+from steelyard.errors import EngineUnavailableError
+from steelyard.settings import read_settings
+
+FLAGS = ("--context", "Paid twice.", "--question", "Which team?")
+TWO_OUTCOMES = ("--outcome", "billing=money, refunds", "--outcome", "other")
+
+
+def answer_of(result):
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    return json.loads(result.stdout)
+
+
+def test_a_file_and_a_pipe_give_the_in_process_answer(run, request_file):
+    from_file = answer_of(run("decide", str(request_file), "--json"))
+    from_pipe = answer_of(run("decide", "-", "--json", stdin=request_file.read_bytes()))
+    with open_deployment(read_settings({"engine": "hashing"}, environ={})) as deployment:
+        expected = deployment.answers.answer(request_file.read_bytes())
+    assert list(from_file["decisions"]) == list(expected.decisions)
+    assert from_file["decisions"] == from_pipe["decisions"]
+    for name, decision in expected.decisions.items():
+        assert from_file["decisions"][name]["probabilities"] == decision.probabilities
+
+
+def test_flags_spell_a_request(run):
+    answer = answer_of(run("decide", *FLAGS, *TWO_OUTCOMES, "--json"))
+    assert list(answer["decisions"]["decision"]["probabilities"]) == ["billing", "other"]
+
+
+def test_flags_of_every_kind(run):
+    binary = answer_of(run("decide", *FLAGS, "--kind", "binary", "--id", "refund", "--json"))
+    assert list(binary["decisions"]["refund"]["probabilities"]) == ["yes", "no"]
+    levels = ("--kind", "ordinal", "--rubric", "low", "--rubric", "high")
+    ordinal = answer_of(run("decide", *FLAGS, *levels, "--json"))
+    assert list(ordinal["decisions"]["decision"]["probabilities"]) == ["0", "1"]
+    named = (*levels, "--outcome", "calm", "--outcome", "hot")
+    ordinal = answer_of(run("decide", *FLAGS, *named, "--json"))
+    assert list(ordinal["decisions"]["decision"]["probabilities"]) == ["calm", "hot"]
+
+
+def test_a_context_file(run, tmp_path):
+    path = tmp_path / "mail.txt"
+    path.write_text("Paid twice.", encoding="utf-8")
+    flags = ("--context-file", str(path), "--question", "Which team?", *TWO_OUTCOMES, "--json")
+    assert (
+        answer_of(run("decide", *flags))["decisions"]
+        == (answer_of(run("decide", *FLAGS, *TWO_OUTCOMES, "--json"))["decisions"])
+    )
+
+
+def test_the_temperature_flag(run):
+    answer = answer_of(run("decide", *FLAGS, *TWO_OUTCOMES, "--temperature", "2", "--json"))
+    assert answer["temperature"] == {"decision": 2}
+
+
+def test_the_table_shows_every_decision(run, request_file):
+    result = run("decide", str(request_file))
+    assert result.exit_code == 0
+    for expected in ("team (single)", "refund (binary)", "urgency (ordinal)", "billing", "action:"):
+        assert expected in result.stdout
+    assert "expected level:" in result.stdout
+
+
+def test_the_table_is_short_for_many_outcomes(run):
+    outcomes = [part for number in range(40) for part in ("--outcome", f"label-{number}")]
+    result = run("decide", *FLAGS, *outcomes)
+    assert result.exit_code == 0
+    assert result.stdout.count("label-") < 40
+    assert "--json shows all" in result.stdout
+
+
+def test_a_callers_text_cannot_drive_the_terminal(run):
+    hostile = "\x1b[2Jbilling[bold]"
+    result = run("decide", *FLAGS, "--outcome", hostile, "--outcome", "other")
+    assert result.exit_code == 0
+    assert "\x1b[2J" not in result.stdout
+    assert "[bold]" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        ((*FLAGS, "--outcome", "billing"), "decisions[0].outcomes"),
+        ((*FLAGS, *TWO_OUTCOMES, "--temperature", "9"), "temperature"),
+        ((*FLAGS, "--kind", "ordinal"), "decisions[0].rubric"),
+        ((*FLAGS, *TWO_OUTCOMES, "--id", ""), "decisions[0].id"),
+    ],
+)
+def test_an_invalid_request_names_the_field(run, arguments, path):
+    result = run("decide", *arguments, "--json")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "invalid_request" in result.stderr
+    assert f"  {path}: " in result.stderr
+
+
+def test_bad_json_names_the_request(run):
+    result = run("decide", "-", stdin=b'{"context": ')
+    assert result.exit_code == 2
+    assert "invalid_request" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "--context"),
+        (("--context", "x"), "--question"),
+        (("--question", "x"), "--context"),
+        (("--context", "x", "--context-file", "-", "--question", "x"), "--context"),
+        (("request.json", "--question", "x"), "either"),
+        (("missing.json",), "missing.json"),
+        ((*FLAGS, "--outcome", "a", "--outcome", "a=again"), "twice"),
+        ((*FLAGS, "--kind", "maybe"), "maybe"),
+        ((*FLAGS, "--temperature", "warm"), "warm"),
+        ((*FLAGS, "--threads", "many"), "threads"),
+        (("--nonsense",), "nonsense"),
+    ],
+)
+def test_a_command_line_that_cannot_be_used(run, arguments, message):
+    result = run("decide", *arguments)
+    assert result.exit_code in {1, 2}
+    assert (result.exit_code == 1) == (message == "missing.json")
+    assert result.stdout == ""
+    assert message in result.stderr
+
+
+def test_an_unknown_model_is_refused(run):
+    result = run("decide", *FLAGS, *TWO_OUTCOMES, "--model", "nobody")
+    assert result.exit_code == 2
+    assert "nobody" in result.stderr
+
+
+def test_an_engine_that_is_not_there(run, monkeypatch):
+    def unavailable(engine, threads):
+        raise EngineUnavailableError("The model's files are missing; install Steelyard again.")
+
+    monkeypatch.setattr("steelyard.bootstrap.load_named_model", unavailable)
+    result = run("decide", *FLAGS, *TWO_OUTCOMES)
+    assert result.exit_code == 3
+    assert result.stdout == ""
+    assert "engine_unavailable" in result.stderr
+    assert "install Steelyard again" in result.stderr
+
+
+def test_the_double_is_not_the_shipped_model():
+    assert load_named_model("hashing", None).scorer.engine == "hashing"

@@ -1,0 +1,102 @@
+"""The public face: what is exported, documented, and loaded by an import."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+import pytest
+
+import steelyard
+from repository import PACKAGE, ROOT, python_files
+
+HEAVY = {
+    "click",
+    "httpx",
+    "msgspec",
+    "numpy",
+    "onnxruntime",
+    "panel",
+    "rich",
+    "sanic",
+    "tokenizers",
+    "torch",
+}
+
+
+def modules_after(statement: str) -> set[str]:
+    script = f"{statement}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    assert modules_after("import steelyard") & HEAVY == set()
+
+
+def test_answering_in_process_loads_no_framework():
+    loaded = modules_after("import steelyard.bootstrap")
+    assert loaded & {"sanic", "click", "rich", "torch", "panel"} == set()
+
+
+def test_exported_names():
+    assert steelyard.__all__ == ["__version__", "decide"]
+    assert all(hasattr(steelyard, name) for name in steelyard.__all__)
+
+
+def test_the_installed_version_is_the_stated_one():
+    try:
+        installed = version("steelyard")
+    except PackageNotFoundError:
+        pytest.skip("steelyard is on the path but not installed")
+    assert installed == steelyard.__version__
+
+
+def public_definitions(tree: ast.Module):
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if node.name.startswith("_"):
+                continue
+            yield node
+            if isinstance(node, ast.ClassDef):
+                for member in node.body:
+                    is_function = isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef)
+                    if is_function and not member.name.startswith("_"):
+                        yield member
+
+
+@pytest.mark.parametrize(
+    "path", python_files(PACKAGE), ids=lambda path: str(path.relative_to(PACKAGE))
+)
+def test_public_names_have_docstrings(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), "the module has no docstring"
+    missing = [node.name for node in public_definitions(tree) if not ast.get_docstring(node)]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *python_files(PACKAGE, ROOT / "tests"),
+        *(path for path in ROOT.glob("*.*") if path.is_file()),
+        ROOT / "scripts" / "test",
+        ROOT / ".ci" / "run",
+    ],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_files_name_no_place_outside_the_repository(path):
+    text = path.read_text(encoding="utf-8")
+    for place in (
+        "/work" + "/",
+        "/home" + "/",
+        "/root" + "/",
+        "design" + ".md",
+        "contract" + ".md",
+    ):
+        assert place not in text

@@ -1,0 +1,66 @@
+"""Settings: who wins, what is refused, and that nothing else reads the environment."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from repository import PACKAGE, python_files
+from steelyard.bootstrap import HASHING
+from steelyard.scoring.assets import AUTO, ENGINES
+from steelyard.settings import SETTINGS, InvalidSettingError, Settings, read_settings
+
+
+def test_defaults_are_the_tables():
+    settings = read_settings(environ={})
+    assert {s.name: getattr(settings, s.name) for s in SETTINGS} == {
+        s.name: s.default for s in SETTINGS
+    }
+    assert [s.name for s in SETTINGS] == list(Settings.__dataclass_fields__)
+
+
+def test_an_override_wins_over_the_environment_over_the_default():
+    environ = {"STEELYARD_PORT": " 9000 ", "STEELYARD_THREADS": " "}
+    assert read_settings(environ=environ).port == 9000
+    assert read_settings(environ=environ).threads == 0
+    assert read_settings({"port": 9001, "threads": None}, environ=environ).port == 9001
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("engine", "abacus"),
+        ("port", "http"),
+        ("port", "-1"),
+        ("port", "65536"),
+        ("threads", "1.5"),
+        ("deadline_s", "nan"),
+        ("deadline_s", "inf"),
+        ("deadline_s", "0"),
+        ("max_queue", "0"),
+        ("body_bytes", "1"),
+    ],
+)
+def test_a_value_that_cannot_be_used_names_its_variable(name, value):
+    with pytest.raises(InvalidSettingError, match=f"STEELYARD_{name.upper()}"):
+        read_settings(environ={f"STEELYARD_{name.upper()}": value})
+
+
+def test_engines_are_those_that_can_be_loaded():
+    [engine] = [setting for setting in SETTINGS if setting.name == "engine"]
+    assert set(engine.choices) == {AUTO, HASHING, *ENGINES}
+
+
+def test_an_unknown_override_is_refused():
+    with pytest.raises(InvalidSettingError, match="colour"):
+        read_settings({"colour": "red"}, environ={})
+
+
+def test_only_settings_reads_the_environment():
+    readers = [
+        path.name
+        for path in python_files(PACKAGE)
+        if re.search(r"os\.(environ|getenv)", path.read_text(encoding="utf-8"))
+    ]
+    assert readers == ["settings.py"]

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from factories import make_request_dict, make_service, violations_of
+from steelyard.errors import (
+    ImagesNotSupportedError,
+    InvalidRequestError,
+    NotFoundError,
+    SteelyardError,
+)
+from strategies import few, foreign_values, json_values, mutated, names, requests
+
+
+def refuse_or_prepare(payload: Any) -> SteelyardError | None:
+    """Prepare a payload; what it raises must be ours, whole, and printable as JSON."""
+    error: SteelyardError | None = None
+    try:
+        make_service().prepare(payload)
+    except SteelyardError as caught:
+        error = caught
+    if error is None:
+        return None
+    body = msgspec.json.decode(msgspec.json.encode(error.body("req_1")))["error"]
+    assert body["message"]
+    if isinstance(error, InvalidRequestError):
+        assert body["details"]
+        for detail in body["details"]:
+            assert detail["path"][0] == "body"
+            assert detail["message"]
+            assert detail["type"]
+    else:
+        assert isinstance(error, NotFoundError | ImagesNotSupportedError)
+    return error
+
+
+@few
+@given(requests())
+def test_every_form_of_a_valid_request_is_accepted(request_: dict[str, Any]) -> None:
+    assert violations_of(request_) == {}
+    assert violations_of(json.dumps(request_).encode()) == {}
+
+
+@few
+@given(json_values)
+@example([])
+@example("")
+@example({})
+@example({"decisions": {}, "context": None})
+def test_arbitrary_json_is_refused_and_never_fails_otherwise(value: Any) -> None:
+    error = refuse_or_prepare(value)
+    assert isinstance(error, InvalidRequestError)
+
+
+@few
+@given(mutated(json_values))
+def test_a_mutated_request_is_refused_or_answered_alike_in_both_forms(request_: Any) -> None:
+    from_values = refuse_or_prepare(request_)
+    from_bytes = refuse_or_prepare(json.dumps(request_).encode())
+    assert type(from_values) is type(from_bytes)
+    if from_values is not None and from_bytes is not None:
+        assert from_values.body() == from_bytes.body()
+
+
+@few
+@given(mutated(foreign_values | json_values))
+def test_values_that_json_has_no_form_for_are_refused(request_: Any) -> None:
+    refuse_or_prepare(request_)
+
+
+@few
+@given(st.binary(max_size=60) | json_values.map(lambda value: json.dumps(value).encode()[:-1]))
+def test_bytes_that_are_no_request_are_refused(body: bytes) -> None:
+    error = refuse_or_prepare(body)
+    assert isinstance(error, InvalidRequestError)
+
+
+@few
+@given(requests(), names.filter(lambda name: name != "hashing"))
+def test_an_unknown_model_is_not_found(request_: dict[str, Any], name: str) -> None:
+    with pytest.raises(NotFoundError, match="hashing"):
+        make_service().prepare({**request_, "model": name})
+
+
+FIRST = ("body", "decisions", 0)
+INVALID: list[tuple[dict[str, Any], tuple[Any, ...], str]] = [
+    ({"context": None}, ("body", "context"), "wrong_type"),
+    ({"context": ...}, ("body", "context"), "missing"),
+    ({"decisions": []}, ("body", "decisions"), "too_short"),
+    ({"decisions": {}}, ("body", "decisions"), "wrong_type"),
+    ({"model": ""}, ("body", "model"), "too_short"),
+    ({"model": "m" * 129}, ("body", "model"), "too_long"),
+    ({"model": " \t"}, ("body", "model"), "blank"),
+    ({"model": 3}, ("body", "model"), "wrong_type"),
+    ({"fallback": "always"}, ("body", "fallback"), "not_allowed"),
+    ({"fallback": []}, ("body", "fallback"), "too_short"),
+    ({"fallback": ["a", 1]}, ("body", "fallback", 1), "wrong_type"),
+    ({"fallback": ["  "]}, ("body", "fallback", 0), "blank"),
+    ({"temperature": 0.1}, ("body", "temperature"), "out_of_range"),
+    ({"temperature": 5.01}, ("body", "temperature"), "out_of_range"),
+    ({"temperature": True}, ("body", "temperature"), "wrong_type"),
+    ({"temperature": float("nan")}, ("body", "temperature"), "not_finite"),
+    ({"temperature": 10**400}, ("body", "temperature"), "not_finite"),
+    ({"independent": 1}, ("body", "independent"), "wrong_type"),
+    ({"store": "yes"}, ("body", "store"), "wrong_type"),
+    ({"metadata": {"k" * 65: 1}}, ("body", "metadata", "k" * 65), "too_long"),
+    ({"metadata": {"k": "v" * 513}}, ("body", "metadata", "k"), "too_long"),
+    ({"metadata": {"k": []}}, ("body", "metadata", "k"), "wrong_type"),
+    ({"metadata": {str(n): n for n in range(17)}}, ("body", "metadata"), "too_long"),
+    ({"images": []}, ("body", "images"), "too_short"),
+    ({"images": [{"id": 0}]}, ("body", "images", 0, "id"), "out_of_range"),
+    ({"images": [{"id": 1.5}]}, ("body", "images", 0, "id"), "wrong_type"),
+    ({"targets": {}}, ("body", "targets"), "refused"),
+    ({"rewards": {}}, ("body", "rewards"), "refused"),
+    ({"contxt": ""}, ("body", "contxt"), "unknown_field"),
+]
+
+
+@pytest.mark.parametrize(("fields", "path", "type_"), INVALID)
+def test_each_invalid_field_is_named(
+    fields: dict[str, Any], path: tuple[Any, ...], type_: str
+) -> None:
+    assert violations_of(make_request_dict(**fields)).get(path) == type_

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pickle
+
+import msgspec
+import pytest
+
+from steelyard import errors
+from steelyard.errors import (
+    InvalidRequestError,
+    NotFoundError,
+    SteelyardError,
+    Violation,
+    error_classes,
+    error_from_body,
+)
+from steelyard.wire.errors import ErrorBody
+
+CLASSES = list(error_classes().values())
+
+
+def test_codes_are_unique_and_every_class_has_its_own() -> None:
+    defined = [
+        value
+        for value in vars(errors).values()
+        if isinstance(value, type) and issubclass(value, SteelyardError)
+    ]
+    assert {*defined} == {*CLASSES, SteelyardError}
+    for cls in CLASSES:
+        assert "code" in vars(cls)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_class_is_drawn_in_the_modules_tree(cls: type[SteelyardError]) -> None:
+    assert errors.__doc__ is not None
+    (line,) = (line.split() for line in errors.__doc__.splitlines() if f" {cls.__name__} " in line)
+    builtin = next(base for base in cls.__mro__ if base.__module__ == "builtins")
+    assert line[2:5] == [str(cls.status), cls.code, builtin.__name__]
+    assert ("retryable" in line) == cls.retryable
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_class_has_the_one_body_and_comes_back_from_it(cls: type[SteelyardError]) -> None:
+    error = cls("Something is wrong; change it.", details=[{"a": 1}])
+    body = msgspec.json.decode(msgspec.json.encode(error.body("req_1")), type=ErrorBody)
+    assert body.error.code == cls.code
+    assert (body.error.message, body.error.request_id) == (str(error), "req_1")
+    assert (body.error.retryable, body.error.details) == (cls.retryable, [{"a": 1}])
+    again = error_from_body(cls.status, msgspec.to_builtins(body), retry_after_s=2.5)
+    assert type(again) is cls
+    assert (again.message, again.details, again.retry_after_s) == (str(error), [{"a": 1}], 2.5)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_class_survives_pickling(cls: type[SteelyardError]) -> None:
+    error = cls("Something is wrong.", details=[{"a": 1}], retry_after_s=3)
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is cls
+    assert (str(again), again.details, again.retry_after_s) == (str(error), [{"a": 1}], 3)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_refusals_that_must_say_when_to_come_back_do(cls: type[SteelyardError]) -> None:
+    assert (cls("x").retry_after_s is not None) == (cls.status in {429, 503})
+
+
+def test_details_are_null_when_there_are_none() -> None:
+    assert NotFoundError("x").body()["error"]["details"] is None
+
+
+def test_violations_make_details_and_a_message() -> None:
+    first = Violation(("body", "a", 0), "a[0] is wrong; change it.", "one")
+    second = Violation(("body", "b"), "b is wrong; change it.", "two")
+    alone = InvalidRequestError(violations=[first])
+    assert alone.message == "a[0] is wrong; change it."
+    both = InvalidRequestError(violations=[first, second])
+    assert both.message.startswith("a[0] is wrong; change it. In all, one more problem was found")
+    assert both.details == [
+        {"path": ["body", "a", 0], "message": "a[0] is wrong; change it.", "type": "one"},
+        {"path": ["body", "b"], "message": "b is wrong; change it.", "type": "two"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "body", [None, "x", {}, {"error": None}, {"error": {}}, {"error": {"message": 3}}]
+)
+def test_a_body_that_is_not_ours_is_told_apart(body: object) -> None:
+    error = error_from_body(502, body)
+    assert type(error) is SteelyardError
+    assert "502" in error.message
+
+
+def test_an_unknown_code_keeps_its_message() -> None:
+    error = error_from_body(409, {"error": {"code": "later", "message": "Not yet."}})
+    assert (type(error), error.message) == (SteelyardError, "Not yet.")

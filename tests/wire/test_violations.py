@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.errors import MAX_DETAILS, InvalidRequestError
+from steelyard.wire.violations import Violations, label, show
+from strategies import few, json_values
+
+
+def test_the_first_violation_at_a_place_is_the_one_told() -> None:
+    found = Violations()
+    found.add(("body", "a"), "is wrong.", "one")
+    found.add(("body", "a"), "follows from it.", "two")
+    assert [violation.type for violation in found.listed] == ["one"]
+
+
+def test_a_place_is_touched_by_what_is_below_it() -> None:
+    found = Violations()
+    found.add(("body", "a", 0, "b"), "is wrong.", "one")
+    assert found.touches(("body", "a"))
+    assert not found.has(("body", "a"))
+    assert not found.touches(("body", "a", 1))
+
+
+def test_past_the_bound_violations_are_counted() -> None:
+    found = Violations()
+    for index in range(MAX_DETAILS + 7):
+        found.add(("body", index), "is wrong.", "one")
+    assert found.touches(("body", MAX_DETAILS + 6))
+    with pytest.raises(InvalidRequestError, match=f"{MAX_DETAILS + 6} more problems") as caught:
+        found.raise_if_any()
+    assert caught.value.details is not None
+    assert len(caught.value.details) == MAX_DETAILS
+
+
+def test_nothing_found_refuses_nothing() -> None:
+    Violations().raise_if_any()
+
+
+def test_places_are_told_in_words() -> None:
+    assert label(("body", "decisions", 0, "costs", "a b")) == 'decisions[0].costs["a b"]'
+
+
+@few
+@given(st.text(alphabet=st.characters(), max_size=300) | st.just("\ud800") | st.just("x" * 999))
+def test_any_key_gives_a_violation_that_can_be_sent(key: str) -> None:
+    found = Violations()
+    found.add(("body", key), "is wrong.", "one")
+    sent = msgspec.json.encode(found.listed[0].body())
+    assert msgspec.json.decode(sent)["path"][0] == "body"
+    assert len(sent) < 2500
+
+
+@few
+@given(json_values)
+def test_any_value_is_shown_short(value: object) -> None:
+    assert 0 < len(show(value)) <= 61
