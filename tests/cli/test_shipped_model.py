@@ -8,14 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from steelyard.scoring.assets import BASE, MANIFEST
-
-pytestmark = pytest.mark.skipif(
-    not (BASE / MANIFEST).exists(), reason="this checkout has no trained base model yet"
-)
-
 REQUEST = {
     "context": "My card was charged twice for order 118. Please send one payment back.",
     "decisions": [

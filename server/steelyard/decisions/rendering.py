@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-#: What an empty context is read as (contract, 3.1).
+#: What an empty context is read as.
 NO_CONTEXT = "no context"
 
 

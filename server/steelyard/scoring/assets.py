@@ -32,6 +32,16 @@ ENGINES = {"onnxruntime-float32": FLOAT32, "onnxruntime-int8": INT8}
 AUTO = "auto"
 
 
+class _Manifest(msgspec.Struct):
+    """What a manifest must have; whatever else it has is kept."""
+
+    name: str
+    engine: str
+    files: dict[str, str]
+    tokenizer: dict[str, str]
+    temperatures: dict[str, dict[str, Any]]
+
+
 @dataclass(frozen=True, slots=True)
 class BaseModel:
     """A loaded base model.
@@ -111,11 +121,12 @@ def read_manifest(folder: Path | None = None) -> dict[str, Any]:
     Raises
     ------
     EngineUnavailableError
-        When there is none.
+        When there is none, or a field is missing.
     """
     path = (folder or BASE) / MANIFEST
     try:
-        manifest: dict[str, Any] = msgspec.json.decode(path.read_bytes())
+        manifest = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        msgspec.convert(manifest, _Manifest)
     except (OSError, msgspec.DecodeError) as error:
         message = f"The base model's manifest {path} cannot be read; install steelyard again."
         raise EngineUnavailableError(message) from error

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from steelyard.decisions.rendering import RenderedRequest
-from steelyard.errors import DeadlineExceededError, EngineUnavailableError
+from steelyard.errors import DeadlineExceededError, EngineUnavailableError, InternalError
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 
 #: Characters of rendered text scored in one call, unless a single request is larger.
@@ -26,7 +26,17 @@ MAX_QUEUE_CHARACTERS = 8 * 1024 * 1024
 _FIRST_SPEED = 30_000.0
 _SMOOTHING = 0.2
 
-Answer = Future[list[ScoredDecision]]
+
+class Answer(Future[list[ScoredDecision]]):
+    """The future of one request.
+
+    Attributes
+    ----------
+    started_at : float
+        When the engine took the request, in seconds of ``time.perf_counter``; not there before.
+    """
+
+    started_at: float
 
 
 @dataclass(slots=True)
@@ -34,7 +44,7 @@ class _Waiting:
     request: RenderedRequest
     characters: int
     expires_at: float | None
-    answer: Answer = field(default_factory=Future)
+    answer: Answer = field(default_factory=Answer)
 
 
 class Batcher:
@@ -73,9 +83,9 @@ class Batcher:
 
         Returns
         -------
-        concurrent.futures.Future
-            Of one ``ScoredDecision`` per decision. It ends in ``DeadlineExceededError`` when the
-            request waited past its deadline; cancelling it before it is taken removes it.
+        Answer
+            A future of one ``ScoredDecision`` per decision. It ends in ``DeadlineExceededError``
+            when the request waited past its deadline; cancelling it before it is taken removes it.
 
         Raises
         ------
@@ -88,8 +98,9 @@ class Batcher:
             if self._closed:
                 message = "The service is stopping; send the request to another instance."
                 raise EngineUnavailableError(message, retry_after_s=1.0)
-            full = self._characters + entry.characters > MAX_QUEUE_CHARACTERS
-            if self._waiting and (full or len(self._waiting) >= self._max_queue):
+            if self._is_full(entry):
+                self._drop_cancelled()
+            if self._is_full(entry):
                 message = "The scoring queue is full; send the request again after Retry-After."
                 wait = min(max(self._characters / self._speed, 1.0), 20.0)
                 raise EngineUnavailableError(message, retry_after_s=round(wait, 1))
@@ -111,6 +122,16 @@ class Batcher:
             self._changed.notify()
         self._thread.join()
 
+    def _is_full(self, entry: _Waiting) -> bool:
+        if not self._waiting:  # a request larger than the bound is taken when it is alone
+            return False
+        is_too_much = self._characters + entry.characters > MAX_QUEUE_CHARACTERS
+        return is_too_much or len(self._waiting) >= self._max_queue
+
+    def _drop_cancelled(self) -> None:
+        self._waiting = deque(entry for entry in self._waiting if not entry.answer.cancelled())
+        self._characters = sum(entry.characters for entry in self._waiting)
+
     def _work(self) -> None:
         while True:
             with self._changed:
@@ -125,7 +146,11 @@ class Batcher:
                 if entry.expires_at is not None and entry.expires_at < now:
                     message = "The request waited past its deadline; send it again."
                     entry.answer.set_exception(DeadlineExceededError(message))
-            self._answer([entry for entry in live if not entry.answer.done()])
+            batch = [entry for entry in live if not entry.answer.done()]
+            started_at = time.perf_counter()
+            for entry in batch:
+                entry.answer.started_at = started_at
+            self._answer(batch)
 
     def _take(self) -> list[_Waiting]:
         batch = [self._waiting.popleft()]
@@ -141,7 +166,7 @@ class Batcher:
             return
         started = time.monotonic()
         try:
-            scored = self._scorer.score([entry.request for entry in batch])
+            scored = self._score(batch)
         except Exception as error:  # noqa: BLE001  whatever it is, someone waits for it
             if len(batch) == 1:
                 batch[0].answer.set_exception(error)
@@ -155,6 +180,14 @@ class Batcher:
         speed = sum(entry.characters for entry in batch) / max(time.monotonic() - started, 1e-4)
         with self._changed:
             self._speed += _SMOOTHING * (speed - self._speed)
+
+    def _score(self, batch: Sequence[_Waiting]) -> list[list[ScoredDecision]]:
+        scored = self._scorer.score([entry.request for entry in batch])
+        if len(scored) != len(batch):
+            raise InternalError(
+                f"The engine answered {len(scored)} of {len(batch)} requests; report it."
+            )
+        return scored
 
 
 def _characters(request: RenderedRequest) -> int:

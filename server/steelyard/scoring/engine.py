@@ -49,6 +49,7 @@ class Engine:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
+        options.log_severity_level = 3  # errors; they are raised as well
         # Spinning threads make two busy processes on two cores many times slower.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         tensors = graph_weights(weights, precision)

@@ -103,13 +103,15 @@ class Layout:
 def windows(tokens: Sequence[int], length: int, overlap: int) -> list[Sequence[int]]:
     """Cut a text into windows of at most ``length`` tokens; neighbours share ``overlap``.
 
+    Windows are as few as can be and of like sizes, so that rows of them need little padding.
     Every token is in at least one window; an empty text gives one empty window.
     """
     if len(tokens) <= length:
         return [tokens]
-    step = length - overlap
-    last = len(tokens) - overlap
-    return [tokens[start : start + length] for start in range(0, last, step)]
+    n_windows = -(-(len(tokens) - overlap) // (length - overlap))
+    step = -(-(len(tokens) - overlap) // n_windows)
+    starts = range(0, len(tokens) - overlap, step)
+    return [tokens[start : start + step + overlap] for start in starts]
 
 
 class _Writer:

@@ -31,7 +31,7 @@ class ScoredDecision:
 class Scorer(Protocol):
     """An engine that reads requests and gives logits.
 
-    Every implementation keeps the invariances of design section 9: a decision's logits depend on
+    Every implementation is invariant: a decision's logits depend on
     its own context, question and outcomes alone, and permuting outcomes permutes them.
     Implementations are safe to call from several threads.
     """

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from steelyard.scoring.packing import NO_CHANNEL, NOTHING
 
 #: Rows are filled up to this length; attention is dense within a row.
-ROW_LENGTH = 256
+ROW_LENGTH = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,31 +63,22 @@ class Rows:
 
 
 def fill_rows(units: Sequence[Tokens], row_length: int = ROW_LENGTH) -> Rows:
-    """Place units in rows, first fit by decreasing length; a unit is never split.
+    """Place units in rows; a unit is never split.
 
     Parameters
     ----------
     units : sequence of Tokens
         At least one.
     row_length : int, default ``ROW_LENGTH``
-        Wanted length; rows are as long as the longest unit where that is longer, and no longer
-        than all units together.
+        Rows are of this length or of the longest unit's, whichever needs less padding; longer
+        only where a unit is.
     """
     lengths = [len(unit) for unit in units]
-    length = max([*lengths, min(row_length, sum(lengths))])
-    free: list[int] = []
-    starts = [0] * len(units)
-    first_open = 0
-    for index in sorted(range(len(units)), key=lambda i: -lengths[i]):
-        size = lengths[index]
-        row = next((r for r in range(first_open, len(free)) if free[r] >= size), len(free))
-        if row == len(free):
-            free.append(length)
-        starts[index] = row * length + length - free[row]
-        free[row] -= size
-        while first_open < len(free) and free[first_open] == 0:
-            first_open += 1
-    n_rows = len(free)
+    longest = max(lengths)
+    length, starts, n_rows = min(
+        (_place(lengths, length) for length in sorted({longest, max(longest, row_length)})),
+        key=lambda placed: placed[0] * placed[2],
+    )
     ids, positions, roles = (np.zeros(n_rows * length, np.int32) for _ in range(3))
     # Padding is a block of its own that nobody listens to.
     blocks = np.full((n_rows * length, 5), NOTHING, np.int32)
@@ -104,3 +95,20 @@ def fill_rows(units: Sequence[Tokens], row_length: int = ROW_LENGTH) -> Rows:
         blocks.reshape(*shape, 5),
         tuple(starts),
     )
+
+
+def _place(lengths: Sequence[int], length: int) -> tuple[int, list[int], int]:
+    """Place units first fit by decreasing length; give length, starts and number of rows."""
+    free: list[int] = []
+    starts = [0] * len(lengths)
+    first_open = 0
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        size = lengths[index]
+        row = next((r for r in range(first_open, len(free)) if free[r] >= size), len(free))
+        if row == len(free):
+            free.append(length)
+        starts[index] = row * length + length - free[row]
+        free[row] -= size
+        while first_open < len(free) and free[first_open] == 0:
+            first_open += 1
+    return length, starts, len(free)

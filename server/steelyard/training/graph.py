@@ -138,12 +138,21 @@ class GraphBuilder:
         )
 
     def norm(self, x: str, name: str) -> str:
-        """Normalise over the last axis."""
+        """Normalise over the last axis.
+
+        Written out: ONNX Runtime's own kernel takes three times as long on a CPU.
+        """
         weight = self.external(f"{name}.weight", FLOAT, self.shape.width)
         bias = self.external(f"{name}.bias", FLOAT, self.shape.width)
-        return self.op(
-            "LayerNormalization", [x, weight, bias], axis=-1, epsilon=self.shape.layer_norm_eps
-        )
+        inverse_width = self.constant(np.float32(1.0 / self.shape.width))
+        epsilon = self.constant(np.float32(self.shape.layer_norm_eps))
+        last = self.ints(-1)
+        centred = self.op("Sub", [x, self.op("ReduceMean", [x, last], keepdims=1)])
+        # ReduceSumSquare, not ReduceMean of the square: that pattern is fused back into the kernel.
+        squares = self.op("ReduceSumSquare", [centred, last], keepdims=1)
+        variance = self.op("Add", [self.op("Mul", [squares, inverse_width]), epsilon])
+        scaled = self.op("Div", [centred, self.op("Sqrt", [variance])])
+        return self.op("Add", [self.op("Mul", [scaled, weight]), bias])
 
     def column(self, x: str, index: int) -> str:
         """Take one column of the last axis, the axis dropped."""

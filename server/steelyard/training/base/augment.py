@@ -18,6 +18,10 @@ from steelyard.training.base.mixture import Mixture, Row, source_of
 MAX_DECISIONS = 4
 MAX_CONTEXT_CHARACTERS = 1_600
 
+#: Share of choices that are turned into a yes/no question: it teaches to match a question's words
+#: with the context, which yes/no tasks alone, few in kinds, do not.
+CHECK_SHARE = 0.25
+
 QUESTIONS = (
     "Which of these fits best?",
     "Choose the option that matches.",
@@ -92,7 +96,7 @@ def augment(row: Row, mixture: Mixture, rng: np.random.Generator) -> tuple[str, 
         drafts = [drafts[i] for i in rng.permutation(len(drafts))[:MAX_DECISIONS]]
     examples = []
     for draft in drafts:
-        if draft.kind == "single" and rng.random() < 0.12:
+        if draft.kind == "single" and rng.random() < CHECK_SHARE:
             examples.append(_example(_check(draft, rng)))
             if rng.random() < 0.6:
                 continue
@@ -157,7 +161,9 @@ def _single(draft: _Draft, source: str, mixture: Mixture, rng: np.random.Generat
     if rng.random() < 0.06:
         _abstain(draft, rng)
     if rng.random() < 0.06:
-        draft.names = [name.replace(" ", "_") for name in draft.names]
+        renamed = [name.replace(" ", "_") for name in draft.names]
+        if len(set(renamed)) == len(renamed):
+            draft.names = renamed
 
 
 def _opaque(draft: _Draft, rng: np.random.Generator) -> None:
@@ -229,7 +235,7 @@ def _reword(draft: _Draft, rng: np.random.Generator) -> None:
         prefix = PREFIXES[int(rng.integers(len(PREFIXES)))]
         draft.question = prefix + draft.question[:1].lower() + draft.question[1:]
     elif draw < 0.2:
-        draft.question = draft.question.rstrip("?. ")
+        draft.question = draft.question.rstrip("?. ") or draft.question
 
 
 def _as_json(context: str, rng: np.random.Generator) -> str:
@@ -238,4 +244,5 @@ def _as_json(context: str, rng: np.random.Generator) -> str:
         if rng.random() < 0.3:
             body[name] = values[int(rng.integers(len(values)))]
     keys = list(body)
-    return json.dumps({keys[i]: body[keys[i]] for i in rng.permutation(len(keys))})
+    shuffled = {keys[i]: body[keys[i]] for i in rng.permutation(len(keys))}
+    return json.dumps(shuffled, ensure_ascii=False)

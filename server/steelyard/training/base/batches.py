@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,8 @@ from steelyard.training.base.model import KINDS, Batch
 
 #: Rows hold items of up to their length: attention is dense within a row, so short ones are cheap.
 ROW_LENGTHS = (128, 256, 512)
+#: A context cut to fewer tokens than this is not worth a row.
+MIN_CONTEXT = 16
 
 
 @dataclass(slots=True)
@@ -37,8 +40,10 @@ class Item:
     context: tuple[int, ...]
 
 
-def make_item(context: str, examples: list[Example], tokenizer: Tokenizer) -> Item | None:
-    """Lay a worded row out; cut its context to fit a long row, or give None if it cannot fit."""
+def make_item(
+    context: str, examples: list[Example], tokenizer: Tokenizer, longest: int = ROW_LENGTHS[-1]
+) -> Item | None:
+    """Lay a worded row out; cut its context to ``longest`` tokens, or give None if it cannot fit."""
     decisions = [
         TokenizedDecision(
             e.decision.kind,
@@ -47,26 +52,31 @@ def make_item(context: str, examples: list[Example], tokenizer: Tokenizer) -> It
         )
         for e in examples
     ]
-    tokens = list(tokenizer.encode(context))
-    layout = lay_out(TokenizedRequest(tokens, decisions))
-    if len(layout) > ROW_LENGTHS[-1]:
-        keep = len(tokens) - (len(layout) - ROW_LENGTHS[-1])
-        if keep < 16:
+    tokens = tokenizer.encode(context)
+
+    def laid(n_tokens: int) -> Layout:
+        return lay_out(TokenizedRequest(tokens[:n_tokens], decisions))
+
+    if len(laid(len(tokens))) > longest:
+        # Windows share tokens, so the room for a context is not what is left of the row.
+        fitting = bisect_right(range(len(tokens)), longest, key=lambda n: len(laid(n))) - 1
+        if fitting < MIN_CONTEXT:
             return None
-        layout = lay_out(TokenizedRequest(tokens[:keep], decisions))
-        if len(layout) > ROW_LENGTHS[-1]:
-            return None
-        tokens = tokens[:keep]
-    return Item(layout, examples, tuple(tokens))
+        tokens = tokens[:fitting]
+    return Item(laid(len(tokens)), examples, tokens)
 
 
 def make_batches(
-    items: list[Item], tokenizer: Tokenizer, *, full_attention: bool = False
+    items: list[Item],
+    tokenizer: Tokenizer,
+    *,
+    full_attention: bool = False,
+    longest: int = ROW_LENGTHS[-1],
 ) -> list[Batch]:
     """Pack items into one batch for each row length that is needed."""
     batches = []
     shorter = 0
-    for length in ROW_LENGTHS:
+    for length in dict.fromkeys((*ROW_LENGTHS, longest)):
         group = [item for item in items if shorter < len(item.layout) <= length]
         if group:
             batches.append(_batch(group, tokenizer, length, full_attention=full_attention))

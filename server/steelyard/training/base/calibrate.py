@@ -1,9 +1,14 @@
-"""Temperatures of the base model, fitted on the tasks that it was not trained on."""
+"""What is fitted on the tasks that the base model was not trained on.
+
+First the weight of the similarity channel: training tasks say too little about how far to trust
+similarity on a new one. Then the temperatures.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,37 +19,69 @@ from steelyard.calibration.temperature import (
     outcome_bucket,
 )
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest, render_context
+from steelyard.scoring.engine import FLOAT32, Engine
+from steelyard.scoring.onnx import OnnxScorer
+from steelyard.scoring.passes import KINDS
 from steelyard.scoring.protocol import Scorer
+from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.augment import Example, plain
 from steelyard.training.base.mixture import Mixture, Row
+from steelyard.training.graph import Shape, build
 
 #: Least decisions for a temperature of a bucket's own; a bucket with fewer takes its kind's.
 MIN_DECISIONS = 150
 #: Rows of a source, so that no task decides a bucket alone.
-ROWS_PER_SOURCE = 400
+ROWS_PER_SOURCE = 120
 #: Sizes to which label lists are also padded, for the buckets that few tasks reach.
 PADDED_TO = (10, 25, 60, 120)
+#: Weights of similarity that are tried.
+SIMILARITY_WEIGHTS = (0.0, 4.0, 8.0, 12.0, 16.0, 20.0, 24.0, 30.0, 36.0, 44.0)
+#: Relative difference in log loss that does not count.
+NEARLY_AS_GOOD = 0.01
 BATCH = 64
 
+Weights = Mapping[str, NDArray[np.generic]]
+Logits = list[NDArray[np.float32]]
 
-def fit_temperatures(
-    scorer: Scorer, validation: dict[str, list[Row]], mixture: Mixture, seed: int = 0
-) -> tuple[TemperatureTable, dict[str, int]]:
-    """Fit one temperature per kind and outcome-count bucket.
 
-    Every source gives at most ``ROWS_PER_SOURCE`` rows. A single decision is asked with its own
-    outcomes and again with wrong labels of other tasks added.
+@dataclass(frozen=True, slots=True)
+class CalibrationSet:
+    """Requests on tasks not trained on, and what is known of each of their decisions.
 
-    Returns
-    -------
-    TemperatureTable
-    dict of str to int
-        Decisions in each kind and bucket.
+    Parameters
+    ----------
+    requests : tuple of RenderedRequest
+    kinds : tuple of str
+    targets : tuple of float64 arrays of shape (n_outcomes,)
+    tasks : tuple of str
+        The source of each decision.
+    """
+
+    requests: tuple[RenderedRequest, ...]
+    kinds: tuple[str, ...]
+    targets: tuple[NDArray[np.float64], ...]
+    tasks: tuple[str, ...]
+
+    def counts(self) -> dict[str, int]:
+        """Count the decisions of each kind and outcome-count bucket."""
+        pairs = zip(self.kinds, self.targets, strict=True)
+        counts = Counter(f"{kind} {outcome_bucket(len(target))}" for kind, target in pairs)
+        return dict(sorted(counts.items()))
+
+
+def calibration_set(
+    validation: Mapping[str, Sequence[Row]], mixture: Mixture, seed: int = 0
+) -> CalibrationSet:
+    """Choose at most ``ROWS_PER_SOURCE`` rows of each source.
+
+    A single decision is asked with its own outcomes and again with wrong labels of other tasks
+    added.
     """
     rng = np.random.default_rng(seed)
     requests: list[RenderedRequest] = []
     targets: list[NDArray[np.float64]] = []
-    for rows in validation.values():
+    tasks: list[str] = []
+    for source, rows in validation.items():
         for index in rng.permutation(len(rows))[:ROWS_PER_SOURCE]:
             row = rows[index]
             examples = [
@@ -56,14 +93,102 @@ def fit_temperatures(
             decisions = tuple(example.decision for example in examples)
             requests.append(RenderedRequest(render_context(row.context), decisions))
             targets.extend(np.asarray(example.targets) for example in examples)
-    kinds = [decision.kind for request in requests for decision in request.decisions]
+            tasks.extend(source for _ in examples)
+    kinds = tuple(decision.kind for request in requests for decision in request.decisions)
+    return CalibrationSet(tuple(requests), kinds, tuple(targets), tuple(tasks))
+
+
+def fit_similarity(
+    weights: Weights, shape: Shape, tokenizer: Tokenizer, chosen: CalibrationSet
+) -> tuple[NDArray[np.float32], dict[str, dict[str, float]]]:
+    """Choose the similarity channel's weight for each kind.
+
+    Parameters
+    ----------
+    weights : mapping of str to array
+        The stored weights.
+    shape : Shape
+    tokenizer : Tokenizer
+    chosen : CalibrationSet
+
+    Returns
+    -------
+    float32 array of shape (3,)
+        By ``KINDS``; a kind without similarity keeps the weight it has.
+    dict of str to dict of str to float
+        For each kind, the log loss at each weight that was tried: mean over tasks, after
+        temperatures fitted at that weight.
+    """
+    without = _logits_at(0.0, weights, shape, tokenizer, chosen)
+    similarity = [
+        at_one - at_zero
+        for at_one, at_zero in zip(
+            _logits_at(1.0, weights, shape, tokenizer, chosen), without, strict=True
+        )
+    ]
+    best = np.array(weights["similarity_weight"], np.float32)
+    losses: dict[str, dict[str, float]] = {}
+    for index, kind in enumerate(KINDS):
+        own = [i for i, k in enumerate(chosen.kinds) if k == kind]
+        if not any(np.ptp(similarity[i]) > 0 for i in own):
+            continue
+        tried = {
+            weight: _loss(
+                kind,
+                [without[i] + np.float32(weight) * similarity[i] for i in own],
+                [chosen.targets[i] for i in own],
+                [chosen.tasks[i] for i in own],
+            )
+            for weight in SIMILARITY_WEIGHTS
+        }
+        best[index] = closest_good(tried, float(best[index]))
+        losses[kind] = {f"{weight:g}": round(loss, 4) for weight, loss in tried.items()}
+    return best, losses
+
+
+def closest_good(losses: Mapping[float, float], trained: float) -> float:
+    """Give the weight closest to the trained one among those nearly as good as the best.
+
+    The set-attention layer was trained beside the trained weight, and a dozen tasks say little:
+    a better weight must be clearly better.
+    """
+    bound = min(losses.values()) * (1.0 + NEARLY_AS_GOOD)
+    good = [weight for weight, loss in losses.items() if loss <= bound]
+    return min(good, key=lambda weight: abs(weight - trained))
+
+
+def fit_temperatures(scorer: Scorer, chosen: CalibrationSet) -> TemperatureTable:
+    """Fit one temperature per kind and outcome-count bucket."""
+    return fit_temperature_table(
+        chosen.kinds,
+        _logits(scorer, chosen.requests),
+        chosen.targets,
+        min_decisions=MIN_DECISIONS,
+    )
+
+
+def _loss(kind: str, logits: Logits, targets: list[NDArray[np.float64]], tasks: list[str]) -> float:
     table = fit_temperature_table(
-        kinds, _logits(scorer, requests), targets, min_decisions=MIN_DECISIONS
+        [kind] * len(logits), logits, targets, min_decisions=MIN_DECISIONS
     )
-    counts = Counter(
-        f"{kind} {outcome_bucket(len(target))}" for kind, target in zip(kinds, targets, strict=True)
-    )
-    return table, dict(sorted(counts.items()))
+    by_task: dict[str, list[float]] = {}
+    for row, target, task in zip(logits, targets, tasks, strict=True):
+        loss = -float(target @ table.log_probabilities(row, kind))
+        by_task.setdefault(task, []).append(loss)
+    return float(np.mean([np.mean(values) for values in by_task.values()]))
+
+
+def _logits_at(
+    similarity: float,
+    weights: Weights,
+    shape: Shape,
+    tokenizer: Tokenizer,
+    chosen: CalibrationSet,
+) -> Logits:
+    changed = {**weights, "similarity_weight": np.full(len(KINDS), similarity, np.float32)}
+    engine = Engine(build(shape).SerializeToString(), changed, precision=FLOAT32)
+    scorer = OnnxScorer(engine, tokenizer, name="calibration", engine_name="calibration")
+    return _logits(scorer, chosen.requests)
 
 
 def _versions(example: Example, mixture: Mixture, rng: np.random.Generator) -> list[Example]:
@@ -87,7 +212,7 @@ def _versions(example: Example, mixture: Mixture, rng: np.random.Generator) -> l
     return [example, Example(decision, example.targets + (0.0,) * len(added), ())]
 
 
-def _logits(scorer: Scorer, requests: Sequence[RenderedRequest]) -> list[NDArray[np.float32]]:
+def _logits(scorer: Scorer, requests: Sequence[RenderedRequest]) -> Logits:
     return [
         scored.logits
         for start in range(0, len(requests), BATCH)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,12 @@ from steelyard.scoring.assets import (
 from steelyard.scoring.engine import FLOAT32, INT8
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.augment import plain
-from steelyard.training.base.calibrate import fit_temperatures
+from steelyard.training.base.calibrate import (
+    CalibrationSet,
+    calibration_set,
+    fit_similarity,
+    fit_temperatures,
+)
 from steelyard.training.base.mixture import Mixture, load_mixture
 from steelyard.training.base.quantize import activation_scales
 from steelyard.training.base.start import WEIGHTS_SHA256, find_encoder
@@ -42,47 +48,43 @@ TRAINING_LOG = "training_log.jsonl"
 
 def write_model(
     state: dict[str, NDArray[np.float32]],
-    start: Path,
-    mixture: Mixture,
+    tokenizer_json: bytes,
+    sample: Sequence[RenderedRequest],
     folder: Path,
     name: str,
-    details: dict[str, Any],
-) -> None:
-    """Write weights, graphs, tokenizer and a manifest with temperatures of 1.
+    chosen: CalibrationSet | None = None,
+) -> dict[str, Any]:
+    """Write weights, graphs and tokenizer; give a manifest with temperatures of 1.
 
     Parameters
     ----------
     state : dict of str to float32 array
         A checkpoint's tensors.
-    start : pathlib.Path
-        Folder of the starting encoder, for its tokenizer.
-    mixture : Mixture
-        Its rows give the activations' scales.
+    tokenizer_json : bytes
+        The starting encoder's ``tokenizer.json``.
+    sample : sequence of RenderedRequest
+        Their activations choose the int8 scales.
     folder : pathlib.Path
     name : str
         The base model's name.
-    details : dict
-        Kept in the manifest as it is.
+    chosen : CalibrationSet, optional
+        Where the similarity channel's weight is fitted; without it the trained one is kept.
     """
     folder.mkdir(parents=True, exist_ok=True)
     shape = Shape()
     words, rest = pack_weights(state, shape)
-    tokenizer_json = _tokenizer_without_padding(start / "tokenizer.json")
+    tokenizer_json = _without_padding(tokenizer_json)
     tokenizer = Tokenizer(tokenizer_json, name="bert-base-uncased", revision=WEIGHTS_SHA256[:12])
-    rng = np.random.default_rng(0)
-    requests = [
-        RenderedRequest(
-            render_context(row.context),
-            tuple(
-                plain(d, row.targets[d["id"]]).decision
-                for d in row.decisions
-                if d["id"] in row.targets
-            ),
-        )
-        for row in mixture.sample(rng, QUANTIZE_ROWS)
-    ]
-    weights = {**words, **rest}
-    scales = activation_scales(weights, shape, tokenizer, requests)
+    similarity: dict[str, Any] = {}
+    if chosen is not None:
+        fitted, losses = fit_similarity({**words, **rest}, shape, tokenizer, chosen)
+        similarity = {
+            "trained": rest["similarity_weight"].tolist(),
+            "fitted": fitted.tolist(),
+            "log_loss": losses,
+        }
+        rest["similarity_weight"] = fitted
+    scales = activation_scales({**words, **rest}, shape, tokenizer, sample)
     files = {
         TOKENIZER: tokenizer_json,
         WEIGHTS[0]: save({key: np.ascontiguousarray(value) for key, value in words.items()}),
@@ -99,18 +101,35 @@ def write_model(
         "tokenizer": {"name": tokenizer.name, "revision": tokenizer.revision},
         "started_from": {"name": "all-MiniLM-L6-v2", "sha256": WEIGHTS_SHA256},
         "temperatures": {FLOAT32: {"temperatures": {}}, INT8: {"temperatures": {}}},
-        **details,
+        "similarity": similarity,
     }
-    _write_manifest(folder, manifest)
+    write_manifest(folder, manifest)
+    return manifest
 
 
-def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+def sample_requests(mixture: Mixture, n_rows: int = QUANTIZE_ROWS) -> list[RenderedRequest]:
+    """Word some training rows as an application would send them."""
+    return [
+        RenderedRequest(
+            render_context(row.context),
+            tuple(
+                plain(d, row.targets[d["id"]]).decision
+                for d in row.decisions
+                if d["id"] in row.targets
+            ),
+        )
+        for row in mixture.sample(np.random.default_rng(0), n_rows)
+    ]
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write a base model's manifest."""
     content = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
     write_atomically(folder / MANIFEST, content)
 
 
-def _tokenizer_without_padding(path: Path) -> bytes:
-    content = json.loads(path.read_bytes())
+def _without_padding(tokenizer_json: bytes) -> bytes:
+    content = json.loads(tokenizer_json)
     content["padding"] = content["truncation"] = None
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -165,16 +184,18 @@ def main(
     """Quantise, calibrate and write a base model."""
     state, details = read_state(run / checkpoint)
     mixture, validation = load_mixture(data, tuple(status.split(",")))
-    write_model(state, find_encoder(encoder), mixture, out, name, {"training": details})
-    manifest = msgspec.json.decode((out / MANIFEST).read_bytes())
+    chosen = calibration_set(validation, mixture)
+    tokenizer_json = (find_encoder(encoder) / "tokenizer.json").read_bytes()
+    manifest = write_model(state, tokenizer_json, sample_requests(mixture), out, name, chosen)
+    click.echo(f"similarity: {manifest['similarity']}")
+    manifest["training"] = details
+    manifest["calibration_decisions"] = chosen.counts()
     for engine_name, precision in ENGINES.items():
-        model = load_base_model(engine_name, folder=out)
-        table, counts = fit_temperatures(model.scorer, validation, mixture)
+        table = fit_temperatures(load_base_model(engine_name, folder=out).scorer, chosen)
         manifest["temperatures"][precision] = table.to_dict()
-        manifest["calibration_decisions"] = counts
         click.echo(f"{engine_name}: {table.to_dict()['temperatures']}")
     manifest["engine"] = engine
-    _write_manifest(out, manifest)
+    write_manifest(out, manifest)
     if (run / LOG).exists():
         write_atomically(out / TRAINING_LOG, (run / LOG).read_bytes())
     size = sum(file.stat().st_size for file in out.iterdir())

@@ -37,7 +37,7 @@ VALIDATION_SOURCES = (
 CATEGORY_WEIGHTS = {
     "intent / routing / support": 2.0,
     "topic / type / relation": 1.6,
-    "moderation / safety": 1.5,
+    "moderation / safety": 2.0,
     "ordinal (levels, rubric)": 0.9,
     "sentiment / emotion / stance": 1.2,
     "NLI / fact checking": 0.8,

@@ -12,10 +12,11 @@ import msgspec
 import numpy as np
 import torch
 
+from steelyard.decisions.rendering import render_context
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.anchor import Anchor
 from steelyard.training.base.augment import augment, plain
-from steelyard.training.base.batches import Item, make_batches, make_item
+from steelyard.training.base.batches import ROW_LENGTHS, Item, make_batches, make_item
 from steelyard.training.base.mixture import Mixture, Row
 from steelyard.training.base.model import N_LAYERS, NEW_PARTS, PackedScorer, soft_cross_entropy
 
@@ -292,7 +293,7 @@ def parameter_groups(model: PackedScorer, recipe: Recipe) -> list[dict[str, Any]
     return [{"params": parameters, "peak": rate} for rate, parameters in by_rate.items()]
 
 
-def plain_item(row: Row, tokenizer: Tokenizer) -> Item | None:
+def plain_item(row: Row, tokenizer: Tokenizer, longest: int = ROW_LENGTHS[-1]) -> Item | None:
     """Lay a row out as an application would send it; None if it does not fit a row."""
     examples = [plain(d, row.targets[d["id"]]) for d in row.decisions if d["id"] in row.targets]
-    return make_item(row.context, examples, tokenizer)
+    return make_item(render_context(row.context), examples, tokenizer, longest)

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from random_model import NAME, make_words
+from steelyard.calibration.temperature import TemperatureTable
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.errors import EngineUnavailableError
+from steelyard.scoring.assets import (
+    AUTO,
+    BASE,
+    CARD,
+    ENGINES,
+    GRAPHS,
+    MANIFEST,
+    TOKENIZER,
+    WEIGHTS,
+    load_base_model,
+    read_manifest,
+    write_atomically,
+)
+
+FILES = [TOKENIZER, *WEIGHTS, *GRAPHS.values()]
+MAX_BYTES = 30_000_000
+REQUEST = RenderedRequest(
+    make_words(20), (RenderedDecision("single", "Which?", ("card", "river", "week")),)
+)
+
+
+@pytest.fixture
+def folder(random_folder: Path, tmp_path: Path) -> Path:
+    """A model folder that a test may change: its files are links until they are replaced."""
+    for path in random_folder.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    return tmp_path
+
+
+def replace(path: Path, content: bytes) -> None:
+    path.unlink()
+    path.write_bytes(content)
+
+
+def change_manifest(folder: Path, **changes: object) -> None:
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    replace(folder / MANIFEST, json.dumps({**manifest, **changes}).encode())
+
+
+def engines_that_read(file: str) -> list[str]:
+    others = set(GRAPHS.values()) - {file} if file in GRAPHS.values() else set()
+    return [name for name, precision in ENGINES.items() if GRAPHS[precision] not in others]
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+def test_a_model_is_loaded_with_what_its_manifest_says(folder: Path, engine: str) -> None:
+    model = load_base_model(engine, folder=folder)
+    assert (model.scorer.name, model.scorer.engine) == (NAME, engine)
+    assert model.manifest == json.loads((folder / MANIFEST).read_bytes())
+    assert model.temperatures == TemperatureTable.from_dict(
+        model.manifest["temperatures"][ENGINES[engine]]
+    )
+    tokenizer = model.tokenizer
+    assert (tokenizer.name, tokenizer.revision) == ("words", "1")
+    assert tokenizer.sha256 == model.manifest["files"][TOKENIZER]
+    assert model.card == folder / CARD
+    assert model.scorer.score([REQUEST])[0][0].logits.shape == (3,)
+    model.scorer.close()
+
+
+def test_each_precision_has_temperatures_of_its_own(folder: Path) -> None:
+    tables = [load_base_model(engine, folder=folder).temperatures for engine in ENGINES]
+    assert tables[0] != tables[1]
+
+
+def test_the_default_engine_is_the_manifests(folder: Path) -> None:
+    assert load_base_model(AUTO, folder=folder).scorer.engine == "onnxruntime-float32"
+    change_manifest(folder, engine="onnxruntime-int8")
+    assert load_base_model(folder=folder).scorer.engine == "onnxruntime-int8"
+
+
+def test_an_unknown_engine_is_refused_and_the_known_ones_are_named(folder: Path) -> None:
+    with pytest.raises(EngineUnavailableError, match="'cuda'") as caught:
+        load_base_model("cuda", folder=folder)
+    assert all(engine in str(caught.value) for engine in (AUTO, *ENGINES))
+    change_manifest(folder, engine="abacus")
+    with pytest.raises(EngineUnavailableError):
+        load_base_model(folder=folder)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_an_altered_byte_is_found_and_its_file_named(folder: Path, file: str) -> None:
+    content = bytearray((folder / file).read_bytes())
+    content[len(content) // 2] ^= 1
+    replace(folder / file, bytes(content))
+    for engine in engines_that_read(file):
+        with pytest.raises(EngineUnavailableError, match="altered or cut short") as caught:
+            load_base_model(engine, folder=folder)
+        assert str(folder / file) in str(caught.value)
+        assert hashlib.sha256(content).hexdigest() in str(caught.value)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_cut_short_is_found(folder: Path, file: str) -> None:
+    replace(folder / file, (folder / file).read_bytes()[:-1])
+    with pytest.raises(EngineUnavailableError, match=re.escape(str(folder / file))):
+        load_base_model(engines_that_read(file)[0], folder=folder)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_missing_file_is_named(folder: Path, file: str) -> None:
+    (folder / file).unlink()
+    for engine in engines_that_read(file):
+        with pytest.raises(EngineUnavailableError, match="is missing") as caught:
+            load_base_model(engine, folder=folder)
+        assert str(folder / file) in str(caught.value)
+
+
+def test_a_file_that_the_manifest_does_not_list_is_not_trusted(folder: Path) -> None:
+    files = json.loads((folder / MANIFEST).read_bytes())["files"]
+    del files[TOKENIZER]
+    change_manifest(folder, files=files)
+    with pytest.raises(EngineUnavailableError, match=re.escape(TOKENIZER)):
+        load_base_model(folder=folder)
+
+
+def test_the_other_precisions_graph_is_not_needed(folder: Path) -> None:
+    (folder / GRAPHS["int8"]).unlink()
+    assert load_base_model("onnxruntime-float32", folder=folder).scorer.score([REQUEST])
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"\xff\xfe", b"[]", b"{}", b'{"engine": 1}'])
+def test_a_manifest_that_cannot_be_read_is_an_unavailable_engine(
+    folder: Path, content: bytes | None
+) -> None:
+    path = folder / MANIFEST
+    path.unlink() if content is None else replace(path, content)
+    for load in (lambda: load_base_model(folder=folder), lambda: read_manifest(folder)):
+        with pytest.raises(EngineUnavailableError, match=re.escape(str(path))):
+            load()
+
+
+def test_both_precisions_give_nearly_the_same_logits(folder: Path) -> None:
+    logits = []
+    for engine in ENGINES:
+        model = load_base_model(engine, folder=folder)
+        logits.append(model.scorer.score([REQUEST])[0][0].logits)
+        model.scorer.close()
+    assert not np.array_equal(*logits), "both engines ran one graph"
+    assert np.allclose(*logits, atol=0.5)
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+    assert path.read_bytes() == b"old"
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    monkeypatch.undo()
+    write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(
+    not (BASE / MANIFEST).exists(), reason="this checkout has no trained base model yet"
+)
+class TestShipped:
+    def test_every_file_is_there_as_the_manifest_says(self) -> None:
+        files = read_manifest()["files"]
+        assert set(FILES) <= set(files)
+        for file, digest in files.items():
+            assert hashlib.sha256((BASE / file).read_bytes()).hexdigest() == digest, file
+
+    def test_the_folder_is_small(self) -> None:
+        assert sum(path.stat().st_size for path in BASE.rglob("*")) < MAX_BYTES
+
+    def test_a_card_comes_with_it(self) -> None:
+        card = load_base_model().card
+        assert card.is_file()
+        assert read_manifest()["name"] in card.read_text(encoding="utf-8")
+
+    def test_the_default_engine_is_one_of_those_known(self) -> None:
+        assert read_manifest()["engine"] in ENGINES
+
+    def test_every_kind_and_number_of_outcomes_has_a_temperature(self) -> None:
+        for precision in ENGINES.values():
+            table = read_manifest()["temperatures"][precision]["temperatures"]
+            assert set(table) == {"single", "binary", "ordinal"}
+            assert all(set(row) == {"2", "3-5", "6-12", "13-40", "41+"} for row in table.values())
+
+    def test_the_log_of_its_training_is_kept(self) -> None:
+        lines = (BASE / "training_log.jsonl").read_text(encoding="utf-8").splitlines()
+        assert all({"step", "tokens"} <= set(json.loads(line)) for line in lines)
+        assert any("validation" in json.loads(line) for line in lines)

@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from itertools import chain
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.errors import DeadlineExceededError, EngineUnavailableError, InternalError
+from steelyard.scoring import batching
+from steelyard.scoring.batching import BATCH_CHARACTERS, Batcher
+from steelyard.scoring.hashing import HashingScorer
+from steelyard.scoring.protocol import ScoredDecision
+from strategies import few
+
+#: Far more than anything here takes; a test that waits as long has failed.
+PATIENCE_S = 30
+
+
+def make_request(context: str = "c", n_decisions: int = 1) -> RenderedRequest:
+    decisions = tuple(
+        RenderedDecision("single", f"q{index}", ("a", "b")) for index in range(n_decisions)
+    )
+    return RenderedRequest(context, decisions)
+
+
+class GatedScorer(HashingScorer):
+    """Each call waits until the test lets it through, and may then fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[list[str]] = []
+        self.fails: Callable[[Sequence[RenderedRequest]], Exception | None] = lambda _: None
+        self._entered = threading.Semaphore(0)
+        self._let_through = threading.Semaphore(0)
+
+    def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
+        self.calls.append([request.context for request in requests])
+        self._entered.release()
+        assert self._let_through.acquire(timeout=PATIENCE_S)
+        failure = self.fails(requests)
+        if failure is not None:
+            raise failure
+        return super().score(requests)
+
+    def wait_for_a_call(self) -> None:
+        assert self._entered.acquire(timeout=PATIENCE_S)
+
+    def let_through(self, n_calls: int = 1) -> None:
+        self._let_through.release(n_calls)
+
+
+@pytest.fixture
+def scorer() -> GatedScorer:
+    return GatedScorer()
+
+
+@pytest.fixture
+def batcher(scorer: GatedScorer) -> Iterator[Batcher]:
+    batcher = Batcher(scorer, max_queue=4)
+    yield batcher
+    scorer.let_through(1_000)
+    batcher.close()
+
+
+def occupy(batcher: Batcher, scorer: GatedScorer) -> batching.Answer:
+    """Make the engine busy with a request; give its answer."""
+    answer = batcher.submit(make_request("first"))
+    scorer.wait_for_a_call()
+    return answer
+
+
+def assert_scored(answer: batching.Answer, request: RenderedRequest) -> None:
+    expected = HashingScorer().score([request])[0]
+    scored = answer.result(timeout=PATIENCE_S)
+    assert len(scored) == len(expected)
+    for one, other in zip(scored, expected, strict=True):
+        assert np.array_equal(one.logits, other.logits)
+
+
+def test_an_idle_engine_does_not_wait_for_company(batcher: Batcher, scorer: GatedScorer) -> None:
+    for context in ("one", "two"):
+        answer = batcher.submit(make_request(context))
+        scorer.wait_for_a_call()
+        scorer.let_through()
+        assert_scored(answer, make_request(context))
+    assert scorer.calls == [["one"], ["two"]]
+
+
+def test_what_arrives_while_the_engine_works_shares_its_next_call(
+    batcher: Batcher, scorer: GatedScorer
+) -> None:
+    first = occupy(batcher, scorer)
+    requests = [make_request(context, n) for n, context in enumerate(("x", "y", "z"), start=1)]
+    answers = [batcher.submit(request) for request in requests]
+    assert batcher.n_waiting == 3
+    scorer.let_through(2)
+    assert_scored(first, make_request("first"))
+    for answer, request in zip(answers, requests, strict=True):
+        assert_scored(answer, request)
+    assert scorer.calls == [["first"], ["x", "y", "z"]]
+    assert batcher.n_waiting == 0
+
+
+def test_a_call_is_bounded_and_keeps_the_order(batcher: Batcher, scorer: GatedScorer) -> None:
+    occupy(batcher, scorer)
+    half = "h" * (BATCH_CHARACTERS // 2)
+    contexts = ["s", half, half + "!", "t"]
+    answers = [batcher.submit(make_request(context)) for context in contexts]
+    scorer.let_through(10)
+    for answer, context in zip(answers, contexts, strict=True):
+        assert_scored(answer, make_request(context))
+    assert scorer.calls == [["first"], contexts[:2], contexts[2:]]
+
+
+def test_a_request_over_the_bound_goes_alone(batcher: Batcher, scorer: GatedScorer) -> None:
+    occupy(batcher, scorer)
+    large = "h" * (2 * BATCH_CHARACTERS)
+    answers = [batcher.submit(make_request(context)) for context in ("a", large, "b")]
+    scorer.let_through(10)
+    for answer, context in zip(answers, ("a", large, "b"), strict=True):
+        assert_scored(answer, make_request(context))
+    assert scorer.calls == [["first"], ["a"], [large], ["b"]]
+
+
+def test_questions_and_outcomes_count_towards_the_bound(
+    batcher: Batcher, scorer: GatedScorer
+) -> None:
+    occupy(batcher, scorer)
+    third = "t" * (BATCH_CHARACTERS // 3)
+    decision = RenderedDecision("single", third, (third, "b"))
+    answers = [batcher.submit(RenderedRequest("x", (decision,))) for _ in range(2)]
+    scorer.let_through(10)
+    for answer in answers:
+        answer.result(timeout=PATIENCE_S)
+    assert [len(call) for call in scorer.calls] == [1, 1, 1]
+
+
+def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(
+    batcher: Batcher, scorer: GatedScorer
+) -> None:
+    occupy(batcher, scorer)
+    answers = [batcher.submit(make_request(str(index))) for index in range(4)]
+    with pytest.raises(EngineUnavailableError, match="queue is full") as caught:
+        batcher.submit(make_request("one too many"))
+    assert 1 <= caught.value.retry_after_s <= 20
+    assert batcher.n_waiting == 4
+    scorer.let_through(10)
+    for index, answer in enumerate(answers):
+        assert_scored(answer, make_request(str(index)))
+    assert "one too many" not in chain.from_iterable(scorer.calls)
+    # There is room again.
+    assert_scored(batcher.submit(make_request("later")), make_request("later"))
+
+
+def test_a_queue_full_of_characters_refuses(
+    batcher: Batcher, scorer: GatedScorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batching, "MAX_QUEUE_CHARACTERS", 100)
+    occupy(batcher, scorer)
+    # Alone in the queue even a request over the bound is taken: it could never be otherwise.
+    large = batcher.submit(make_request("h" * 200))
+    with pytest.raises(EngineUnavailableError, match="queue is full"):
+        batcher.submit(make_request("small"))
+    scorer.let_through(10)
+    assert_scored(large, make_request("h" * 200))
+    assert_scored(batcher.submit(make_request("small")), make_request("small"))
+
+
+def test_a_longer_queue_is_told_to_wait_longer() -> None:
+    waits = []
+    for n_characters in (10, 200_000, 2_000_000):
+        scorer = GatedScorer()
+        batcher = Batcher(scorer, max_queue=1)
+        occupy(batcher, scorer)
+        batcher.submit(make_request("h" * n_characters))
+        with pytest.raises(EngineUnavailableError) as caught:
+            batcher.submit(make_request())
+        waits.append(caught.value.retry_after_s)
+        scorer.let_through(10)
+        batcher.close()
+    assert waits == sorted(set(waits))
+    assert (waits[0], waits[-1]) == (1, 20)
+
+
+def test_a_request_past_its_deadline_is_not_scored(batcher: Batcher, scorer: GatedScorer) -> None:
+    occupy(batcher, scorer)
+    late = batcher.submit(make_request("late"), deadline_s=0.0)
+    patient = batcher.submit(make_request("patient"), deadline_s=PATIENCE_S)
+    time.sleep(0.01)  # the clock must have moved on
+    scorer.let_through(10)
+    with pytest.raises(DeadlineExceededError, match="send it again"):
+        late.result(timeout=PATIENCE_S)
+    assert_scored(patient, make_request("patient"))
+    assert scorer.calls == [["first"], ["patient"]]
+    assert not hasattr(late, "started_at")
+
+
+def test_a_batch_that_is_late_altogether_makes_no_call(
+    batcher: Batcher, scorer: GatedScorer
+) -> None:
+    occupy(batcher, scorer)
+    late = [batcher.submit(make_request("late"), deadline_s=0.0) for _ in range(2)]
+    time.sleep(0.01)
+    scorer.let_through(10)
+    for answer in late:
+        assert isinstance(answer.exception(timeout=PATIENCE_S), DeadlineExceededError)
+    assert_scored(batcher.submit(make_request("next")), make_request("next"))
+    assert scorer.calls == [["first"], ["next"]]
+
+
+def test_a_cancelled_request_is_not_scored(batcher: Batcher, scorer: GatedScorer) -> None:
+    first = occupy(batcher, scorer)
+    assert not first.cancel(), "a request that is being scored cannot be cancelled"
+    gone, stays = (batcher.submit(make_request(context)) for context in ("gone", "stays"))
+    assert gone.cancel()
+    scorer.let_through(10)
+    assert_scored(stays, make_request("stays"))
+    with pytest.raises(CancelledError):
+        gone.result(timeout=PATIENCE_S)
+    assert_scored(first, make_request("first"))
+    assert scorer.calls == [["first"], ["stays"]]
+
+
+def test_cancelled_requests_leave_room_in_the_queue(batcher: Batcher, scorer: GatedScorer) -> None:
+    occupy(batcher, scorer)
+    answers = [batcher.submit(make_request(str(index))) for index in range(4)]
+    for answer in answers[:3]:
+        assert answer.cancel()
+    later = batcher.submit(make_request("later"))
+    assert batcher.n_waiting == 2
+    scorer.let_through(10)
+    assert_scored(answers[3], make_request("3"))
+    assert_scored(later, make_request("later"))
+    assert scorer.calls == [["first"], ["3", "later"]]
+
+
+def test_one_failing_request_does_not_fail_its_neighbours(
+    batcher: Batcher, scorer: GatedScorer
+) -> None:
+    failure = EngineUnavailableError("The engine choked.")
+
+    def fails(requests: Sequence[RenderedRequest]) -> Exception | None:
+        return failure if any(request.context == "bad" for request in requests) else None
+
+    scorer.fails = fails
+    occupy(batcher, scorer)
+    answers = {name: batcher.submit(make_request(name)) for name in ("a", "bad", "b")}
+    scorer.let_through(10)
+    assert_scored(answers["a"], make_request("a"))
+    assert_scored(answers["b"], make_request("b"))
+    assert answers["bad"].exception(timeout=PATIENCE_S) is failure
+    assert scorer.calls == [["first"], ["a", "bad", "b"], ["a"], ["bad"], ["b"]]
+    # The thread goes on.
+    assert_scored(batcher.submit(make_request("next")), make_request("next"))
+
+
+def test_an_engine_that_answers_too_few_is_a_fault_and_not_the_end(
+    batcher: Batcher, scorer: GatedScorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(GatedScorer, "score", lambda self, requests: [])
+        answer = batcher.submit(make_request())
+        assert isinstance(answer.exception(timeout=PATIENCE_S), InternalError)
+    scorer.let_through(10)
+    assert_scored(batcher.submit(make_request("next")), make_request("next"))
+
+
+def test_closing_answers_what_is_queued_and_refuses_the_rest(scorer: GatedScorer) -> None:
+    batcher = Batcher(scorer)
+    first = occupy(batcher, scorer)
+    queued = [batcher.submit(make_request(str(index))) for index in range(3)]
+    closing = threading.Thread(target=batcher.close)
+    closing.start()
+    while not batcher._closed:
+        time.sleep(0.001)
+    with pytest.raises(EngineUnavailableError, match="stopping") as caught:
+        batcher.submit(make_request("late"))
+    assert caught.value.retry_after_s == 1
+    assert closing.is_alive(), "it did not wait for what is queued"
+    scorer.let_through(10)
+    closing.join(timeout=PATIENCE_S)
+    assert not closing.is_alive()
+    assert not batcher._thread.is_alive()
+    assert_scored(first, make_request("first"))
+    for index, answer in enumerate(queued):
+        assert answer.done()
+        assert_scored(answer, make_request(str(index)))
+    batcher.close()
+
+
+def test_an_idle_batcher_closes() -> None:
+    batcher = Batcher(HashingScorer())
+    batcher.close()
+    assert not batcher._thread.is_alive()
+
+
+def test_an_answer_says_when_its_call_began(batcher: Batcher, scorer: GatedScorer) -> None:
+    before = time.perf_counter()
+    first = occupy(batcher, scorer)
+    began = time.perf_counter()
+    assert before <= first.started_at <= began
+    second, third = (batcher.submit(make_request(context)) for context in ("second", "third"))
+    submitted = time.perf_counter()
+    assert not hasattr(second, "started_at")
+    scorer.let_through(2)
+    second.result(timeout=PATIENCE_S)
+    third.result(timeout=PATIENCE_S)
+    assert submitted <= second.started_at <= time.perf_counter()
+    assert second.started_at == third.started_at, "they shared a call"
+
+
+def test_a_failed_call_has_begun_too(batcher: Batcher, scorer: GatedScorer) -> None:
+    scorer.fails = lambda _: ValueError("broken")
+    answer = occupy(batcher, scorer)
+    scorer.let_through()
+    assert isinstance(answer.exception(timeout=PATIENCE_S), ValueError)
+    assert answer.started_at <= time.perf_counter()
+
+
+contexts = st.text(max_size=30)
+
+
+@few
+@given(st.lists(st.tuples(contexts, st.integers(1, 3)), min_size=1, max_size=12))
+def test_a_batched_answer_is_the_unbatched_one(drawn: list[tuple[str, int]]) -> None:
+    scorer = GatedScorer()
+    batcher = Batcher(scorer)
+    requests = [make_request(context, n_decisions) for context, n_decisions in drawn]
+    occupy(batcher, scorer)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(batcher.submit, requests))
+    scorer.let_through(len(requests) + 1)
+    batcher.close()
+    for request, answer in zip(requests, answers, strict=True):
+        assert_scored(answer, request)
+    first, shared = scorer.calls
+    assert first == ["first"]
+    assert sorted(shared) == sorted(context for context, _ in drawn)

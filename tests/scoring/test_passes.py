@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from steelyard.scoring.packing import NOTHING, level_features
+from steelyard.scoring.passes import (
+    ABSENT,
+    GIVEN,
+    HEAD,
+    KINDS,
+    N_HEADS,
+    N_LAYERS,
+    NO_DECISION,
+    NO_PAST,
+    PAST_OUTPUTS,
+    WIDTH,
+    PassDecision,
+    extend_past,
+    pass_inputs,
+)
+from steelyard.scoring.rows import Rows, Tokens, fill_rows
+
+
+def make_rows(*sizes: int) -> Rows:
+    units = []
+    for number, size in enumerate(sizes, start=1):
+        ids = np.arange(size, dtype=np.int32)
+        blocks = np.full((size, 5), NOTHING, np.int32)
+        blocks[:, :2] = number, 10 + number
+        units.append(Tokens(ids, ids, ids, blocks))
+    return fill_rows(units)
+
+
+def make_outputs(rows: Rows, seed: int) -> dict[str, np.ndarray]:
+    """Keys and values of a pass, every number another."""
+    rng = np.random.default_rng(seed)
+    n_rows, length = rows.ids.shape
+    shapes = {"key": (n_rows, N_HEADS, HEAD, length), "value": (n_rows, N_HEADS, length, HEAD)}
+    return {
+        name: rng.normal(size=shapes[name.split("_")[0]]).astype(np.float32)
+        for name in PAST_OUTPUTS
+    }
+
+
+def vectors(n: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, WIDTH)).astype(np.float32)
+
+
+def test_decisions_of_unlike_sizes_are_padded_with_absent_outcomes() -> None:
+    first = PassDecision("single", np.array([3, 1], np.int32), vectors(2), 0)
+    second = PassDecision("ordinal", np.array([0, 2, 4], np.int32), vectors(3, 1), 1)
+    inputs = pass_inputs(make_rows(5), [first, second], [7, 9])
+    assert inputs["marker_index"].tolist() == [[3, 1, ABSENT], [0, 2, 4]]
+    assert inputs["kinds"].tolist() == [KINDS.index("single"), KINDS.index("ordinal")]
+    assert inputs["context_pool"].tolist() == [0, 1]
+    assert inputs["pool_channels"].tolist() == [7, 9]
+    assert np.array_equal(inputs["outcome_vectors"][0, :2], vectors(2))
+    assert not inputs["outcome_vectors"][0, 2].any()
+    assert not inputs["levels"][0].any()
+    assert np.array_equal(inputs["levels"][1], level_features("ordinal", 3))
+    assert not inputs["pooled_past"].any()
+    assert inputs["pooled_past"].shape == (2, WIDTH)
+
+
+def test_a_decision_without_vectors_has_no_similarity() -> None:
+    decision = PassDecision("binary", np.array([0, 1], np.int32), None, 0)
+    inputs = pass_inputs(make_rows(4), [decision], [1])
+    assert not inputs["outcome_vectors"].any()
+
+
+def test_given_marker_vectors_are_passed_on() -> None:
+    given = vectors(3)
+    decision = PassDecision("single", np.full(3, GIVEN, np.int32), None, 0, given=given)
+    inputs = pass_inputs(make_rows(1), [decision], [1])
+    assert (inputs["marker_index"] == GIVEN).all()
+    assert np.array_equal(inputs["marker_past"][0], given)
+
+
+def test_what_earlier_passes_pooled_is_passed_on() -> None:
+    pooled = vectors(1)
+    inputs = pass_inputs(make_rows(2), [NO_DECISION], [1], pooled_past=pooled)
+    assert np.array_equal(inputs["pooled_past"], pooled)
+    assert inputs["marker_index"].tolist() == [[ABSENT]]
+
+
+def test_rows_are_passed_on_as_they_are() -> None:
+    rows = make_rows(3, 2)
+    inputs = pass_inputs(rows, [NO_DECISION], [1])
+    assert inputs["input_ids"] is rows.ids
+    assert inputs["position_ids"] is rows.positions
+    assert inputs["role_ids"] is rows.roles
+    assert inputs["blocks"] is rows.blocks
+
+
+def test_the_inputs_are_those_that_the_graph_declares(random_engine) -> None:
+    inputs = pass_inputs(make_rows(3), [NO_DECISION], [1])
+    declared = {node.name: node for node in random_engine._session.get_inputs()}
+    types = {"tensor(int32)": np.int32, "tensor(float)": np.float32}
+    assert set(inputs) == set(declared)
+    for name, value in inputs.items():
+        assert value.dtype == types[declared[name].type], name
+        for size, wanted in zip(value.shape, declared[name].shape, strict=True):
+            assert isinstance(wanted, str) or size == wanted, name
+
+
+def test_no_past_is_one_token_that_nobody_hears() -> None:
+    tensors = NO_PAST.tensors()
+    assert tensors["past_channels"].tolist() == [0]
+    assert len(tensors) == 1 + 2 * N_LAYERS
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 3])
+def test_the_past_has_every_token_of_every_pass_in_its_place(n_parts: int) -> None:
+    # Units of many sizes, so that there are several rows and padding.
+    parts = []
+    for part in range(n_parts):
+        rows = make_rows(300, 200 + part, 140, 90)
+        parts.append((rows, make_outputs(rows, part)))
+    past = extend_past(NO_PAST, parts)
+    at = 1
+    for rows, outputs in parts:
+        n_rows, length = rows.ids.shape
+        for row in range(n_rows):
+            place = slice(at, at + length)
+            at += length
+            assert past.channels[place].tolist() == rows.blocks[row, :, 1].tolist()
+            for layer in range(N_LAYERS):
+                keys, values = outputs[f"key_{layer}"][row], outputs[f"value_{layer}"][row]
+                assert np.array_equal(past.keys[layer][:, :, place], keys)
+                assert np.array_equal(past.values[layer][:, place], values)
+    assert len(past.channels) == at
+
+
+def test_a_past_can_be_extended_again() -> None:
+    first, second = make_rows(5), make_rows(3)
+    outputs = make_outputs(first, 0), make_outputs(second, 1)
+    twice = extend_past(extend_past(NO_PAST, [(first, outputs[0])]), [(second, outputs[1])])
+    once = extend_past(NO_PAST, [(first, outputs[0]), (second, outputs[1])])
+    assert np.array_equal(twice.channels, once.channels)
+    for layer in range(N_LAYERS):
+        assert np.array_equal(twice.keys[layer], once.keys[layer])
+        assert np.array_equal(twice.values[layer], once.values[layer])
+    assert len(NO_PAST.channels) == 1, "the shared past was changed"

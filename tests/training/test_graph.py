@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from random_model import make_state
+from steelyard.scoring.engine import FLOAT32, INT8, graph_weights
+from steelyard.scoring.passes import PAST_OUTPUTS
+from steelyard.training.base.quantize import LINEARS
+from steelyard.training.graph import ActivationScale, Shape, build
+from steelyard.training.weights import pack_weights
+
+SHAPE = Shape()
+NAMES = [f"layers.{layer}.{part}" for layer in range(SHAPE.n_layers) for part in LINEARS]
+SCALES = {name: ActivationScale(0.05, 128) for name in NAMES}
+TYPES = {onnx.TensorProto.FLOAT: np.float32, onnx.TensorProto.INT8: np.int8}
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict[str, np.ndarray]:
+    words, rest = pack_weights(make_state(2), SHAPE)
+    return {**words, **rest}
+
+
+def external(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
+    return {
+        tensor.name: tensor
+        for tensor in model.graph.initializer
+        if tensor.data_location == onnx.TensorProto.EXTERNAL
+    }
+
+
+@pytest.mark.parametrize(
+    ("precision", "scales"), [(FLOAT32, None), (INT8, SCALES)], ids=["float32", "int8"]
+)
+def test_the_tensors_that_the_graph_takes_are_those_given_at_load(
+    stored, precision, scales
+) -> None:
+    declared, given = external(build(SHAPE, scales)), graph_weights(stored, precision)
+    assert set(declared) <= set(given)
+    # The float32 graph uses all; the int8 one too.
+    assert set(given) == set(declared)
+    for name, tensor in declared.items():
+        assert tuple(tensor.dims) == given[name].shape, name
+        assert TYPES[tensor.data_type] == given[name].dtype, name
+
+
+def test_the_graphs_are_small_files_without_weights() -> None:
+    for scales in (None, SCALES):
+        assert len(build(SHAPE, scales).SerializeToString()) < 200_000
+
+
+def test_a_graph_is_the_same_every_time() -> None:
+    one, other = (build(SHAPE, SCALES).SerializeToString(deterministic=True) for _ in range(2))
+    assert one == other
+
+
+def test_only_the_encoder_is_in_int8() -> None:
+    products = [node for node in build(SHAPE, SCALES).graph.node if "Integer" in node.op_type]
+    assert len(products) == len(NAMES)
+    assert not [node for node in build(SHAPE).graph.node if "Integer" in node.op_type]
+    taken = {name for node in products for name in node.input}
+    assert {f"{name}.weight" for name in NAMES} <= taken
+    assert not any(name.startswith("set_layer.") for name in taken)
+
+
+def test_no_activation_is_quantised_by_what_shares_its_pass() -> None:
+    kinds = {node.op_type for node in build(SHAPE, SCALES).graph.node}
+    assert "DynamicQuantizeLinear" not in kinds
+    assert not {kind for kind in kinds if kind.startswith("Dynamic")}
+
+
+def test_outputs_are_the_same_for_both_precisions() -> None:
+    names = [[output.name for output in build(SHAPE, s).graph.output] for s in (None, SCALES)]
+    assert names[0] == names[1]
+    assert set(names[0]) == {"logits", "marker_vectors", "pooled", *PAST_OUTPUTS}
+
+
+def test_probes_give_the_inputs_of_the_linear_layers() -> None:
+    with_probes = build(SHAPE, probes=True).graph.output
+    added = {output.name for output in with_probes} - {o.name for o in build(SHAPE).graph.output}
+    assert added == {f"probe.{name}" for name in NAMES}

@@ -1,0 +1,177 @@
+"""The training loop on tiny data, with a model of one narrow layer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="training needs the train extra: pip install steelyard[train]")
+
+import torch
+
+from steelyard.scoring.tokenizer import Tokenizer
+from steelyard.training.base import model as model_module
+from steelyard.training.base import trainer as trainer_module
+from steelyard.training.base.mixture import Mixture
+from steelyard.training.base.model import PackedScorer
+from steelyard.training.base.trainer import CHECKPOINT, LOG, Recipe, Trainer
+
+#: Tokens of a step, about: requests and texts alone.
+STEP = 1_000
+
+
+class StoppedError(Exception):
+    """Somebody pulled the plug."""
+
+
+@pytest.fixture(autouse=True)
+def small_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_module, "FEED_FORWARD", 64)
+    monkeypatch.setattr(model_module, "SET_FEED_FORWARD", 64)
+    for module in (model_module, trainer_module):
+        monkeypatch.setattr(module, "N_LAYERS", 1)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(n_threads)
+
+
+def make_model() -> PackedScorer:
+    torch.manual_seed(0)
+    return PackedScorer()
+
+
+@pytest.fixture
+def make_trainer(mixture: Mixture, tokenizer: Tokenizer, tmp_path: Path):
+    def make(folder: str = "run", report: Any = lambda line: None, **fields: Any) -> Trainer:
+        recipe = Recipe(
+            **{
+                "tokens": 20 * STEP,
+                "tokens_per_step": 200,
+                "learning_rate": 1e-3,
+                "new_learning_rate": 1e-3,
+                "warmup_steps": 2,
+                "anchor": 0.0,
+                "validate_every": 10**9,
+                "validation_rows": 8,
+                **fields,
+            }
+        )
+        return Trainer(
+            make_model(),
+            mixture,
+            # The tasks trained on: what is tested here is whether anything is learned.
+            {source: rows[:8] for source, rows in mixture.rows.items()},
+            tokenizer,
+            recipe,
+            tmp_path / folder,
+            torch.device("cpu"),
+            report,
+            make_model(),
+        )
+
+    return make
+
+
+def weights_of(trainer: Trainer) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in trainer.model.state_dict().items()}
+
+
+def test_training_lowers_the_loss(make_trainer) -> None:
+    trainer = make_trainer(anchor=0.1)
+    before = trainer.validate()["mean"]["log_loss"]
+    words = trainer.model.word_embeddings.weight.clone()
+    state = trainer.run()
+    assert state.step >= 15
+    assert state.tokens >= 20 * STEP
+    after = trainer.validate()["mean"]["log_loss"]
+    assert after < 0.9 * before
+    assert torch.equal(trainer.model.word_embeddings.weight, words), "words are not trained"
+
+
+@pytest.mark.parametrize("anchor", [0.0, 2.0])
+def test_a_run_that_was_stopped_ends_where_an_unbroken_one_does(make_trainer, anchor) -> None:
+    options = {"validate_every": 6 * STEP, "anchor": anchor}
+    unbroken = make_trainer("unbroken", **options)
+    unbroken.run()
+    lines: list[dict[str, Any]] = []
+
+    def stop(line: dict[str, Any]) -> None:
+        lines.append(line)
+        if sum("validation" in line for line in lines) == 2:
+            raise StoppedError
+
+    stopped = make_trainer("broken", stop, **options)
+    with pytest.raises(StoppedError):
+        stopped.run()
+    saved = torch.load(stopped.folder / CHECKPOINT, weights_only=True)["state"]
+    assert 0 < saved["step"] < stopped.state.step, "the plug was pulled after the last checkpoint"
+    resumed = make_trainer("broken", **options)
+    assert resumed.state.step == saved["step"]
+    assert resumed.state.tokens == saved["tokens"]
+    state = resumed.run()
+    assert (state.step, state.tokens) == (unbroken.state.step, unbroken.state.tokens)
+    expected = weights_of(unbroken)
+    for name, value in weights_of(resumed).items():
+        assert torch.allclose(value, expected[name], rtol=0, atol=1e-6), name
+
+
+def test_a_finished_run_is_not_trained_further(make_trainer) -> None:
+    make_trainer().run()
+    again = make_trainer()
+    step, before = again.state.step, weights_of(again)
+    assert again.run().step == step
+    after = weights_of(again)
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+
+
+def test_the_log_has_losses_against_tokens(make_trainer) -> None:
+    reported: list[dict[str, Any]] = []
+    trainer = make_trainer(report=reported.append, validate_every=8 * STEP)
+    trainer.run()
+    lines = [json.loads(line) for line in (trainer.folder / LOG).read_text().splitlines()]
+    assert lines == reported
+    validations = [line for line in lines if "validation" in line]
+    assert len(validations) >= 2
+    assert [line["tokens"] for line in validations] == sorted(
+        {line["tokens"] for line in validations}
+    )
+    for line in validations:
+        assert set(line["validation"]) == {"tickets", "labels", "mean"}
+        assert line["validation"]["mean"]["log_loss"] > 0
+
+
+def test_another_seed_is_another_run(make_trainer) -> None:
+    options = {"tokens": 2 * STEP}
+    one, same, other = (
+        make_trainer(folder, seed=seed, **options)
+        for folder, seed in (("a", 1), ("b", 1), ("c", 2))
+    )
+    for trainer in (one, same, other):
+        trainer.run()
+    assert torch.equal(one.model.logit.weight, same.model.logit.weight)
+    assert not torch.equal(one.model.logit.weight, other.model.logit.weight)
+
+
+def test_weights_are_kept_at_the_tokens_asked_for(make_trainer) -> None:
+    trainer = make_trainer(validate_every=4 * STEP, keep_at=5 * STEP)
+    trainer.run()
+    kept = torch.load(trainer.folder / f"weights-{5 * STEP}.pt", weights_only=True)
+    assert 5 * STEP <= kept["state"]["tokens"] < trainer.state.tokens
+    assert not torch.equal(kept["model"]["logit.weight"], trainer.model.logit.weight)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(make_trainer) -> None:
+    trainer = make_trainer()
+    with torch.no_grad():
+        trainer.model.logit.weight.fill_(float("nan"))
+    with pytest.raises(FloatingPointError, match="lower the learning rate"):
+        trainer.run()
+    assert not (trainer.folder / CHECKPOINT).exists()
