@@ -50,6 +50,17 @@ def test_temperature_and_model_reach_the_request():
         steelyard.decide("Paid twice.", DECISIONS, model="nobody")
 
 
+def test_linting_gives_plain_values_and_checks_as_deciding_does():
+    negated = {"id": "refund", "kind": "binary", "question": "Is it not a refund?"}
+    answer = steelyard.lint("Paid twice.", [negated])
+    assert json.loads(json.dumps(answer)) == answer
+    assert [warning["rule"] for warning in answer["warnings"]] == ["negation"]
+    assert steelyard.lint({"text": "Paid twice."}, DECISIONS) == {"warnings": []}
+    with pytest.raises(InvalidRequestError) as raised:
+        steelyard.lint("Paid twice.", [{**DECISIONS[0], "outcomes": {"maybe": None}}])
+    assert raised.value.details[0]["path"][:4] == ["body", "decisions", 0, "outcomes"]
+
+
 def test_a_violation_names_its_path():
     with pytest.raises(InvalidRequestError) as raised:
         steelyard.decide("Paid twice.", [{**DECISIONS[0], "outcomes": {"maybe": None}}])

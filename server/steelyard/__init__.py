@@ -1,7 +1,8 @@
 """Steelyard: calibrated decisions in process, from a shell or over HTTP.
 
-``steelyard.decide`` answers a request in this process. Importing the package loads none of the
-engine, the web framework or NumPy: they load with the first decision.
+``steelyard.decide`` answers a request in this process, and ``steelyard.lint`` says what about one
+makes its answers worse. Importing the package loads none of the engine, the web framework or NumPy:
+they load with the first decision.
 
 Examples
 --------
@@ -19,7 +20,7 @@ from typing import Any
 
 from steelyard.version import __version__
 
-__all__ = ["__version__", "decide"]
+__all__ = ["__version__", "decide", "lint"]
 
 
 def decide(
@@ -71,3 +72,41 @@ def decide(
     if model is not None:
         request["model"] = model
     return default_deployment().answers.answer_dict(request)
+
+
+def lint(
+    context: str | Mapping[str, Any] | Sequence[Any],
+    decisions: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Say what about decisions makes their answers worse; loads no model.
+
+    The fields are those of ``decide``, and the answer is that of ``POST /v1/lint``.
+
+    Parameters
+    ----------
+    context : str, mapping or sequence
+        What the decisions are about.
+    decisions : sequence of mapping
+        1 to 64 of them, as for ``decide``.
+
+    Returns
+    -------
+    dict
+        ``warnings``: a list of dicts with ``decision`` (its id), ``rule``, ``severity``
+        (``warning`` or ``info``) and ``message``, by decision and then by rule. Empty when nothing
+        was found.
+
+    Raises
+    ------
+    steelyard.errors.InvalidRequestError
+        When a field cannot be used; ``details`` names each one.
+
+    Examples
+    --------
+    >>> question = {"id": "late", "kind": "binary", "question": "Is the parcel not late?"}
+    >>> [warning["rule"] for warning in lint("It came on time.", [question])["warnings"]]
+    ['negation']
+    """
+    from steelyard.services.lint import lint_dict
+
+    return lint_dict({"context": context, "decisions": decisions})

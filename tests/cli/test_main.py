@@ -22,7 +22,9 @@ def all_commands():
             yield f"{name} {child}", child_command
 
 
-@pytest.mark.parametrize("arguments", [(), ("decide",), ("serve",), ("model",), ("model", "show")])
+@pytest.mark.parametrize(
+    "arguments", [(), ("decide",), ("serve",), ("lint",), ("model",), ("model", "show")]
+)
 def test_help_shows_examples(run, arguments):
     result = run(*arguments, "--help")
     assert result.exit_code == 0

@@ -44,8 +44,15 @@ def test_answering_in_process_loads_no_framework():
     assert loaded & {"sanic", "click", "rich", "torch", "panel"} == set()
 
 
+def test_linting_in_process_loads_no_engine():
+    loaded = modules_after(
+        "import steelyard; steelyard.lint('x', [{'id': 'a', 'question': 'Why?', 'outcomes': ['b', 'c']}])"
+    )
+    assert loaded & (HEAVY - {"msgspec"}) == set()
+
+
 def test_exported_names():
-    assert steelyard.__all__ == ["__version__", "decide"]
+    assert steelyard.__all__ == ["__version__", "decide", "lint"]
     assert all(hasattr(steelyard, name) for name in steelyard.__all__)
 
 

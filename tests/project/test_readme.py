@@ -13,7 +13,9 @@ from repository import ROOT
 from steelyard.api.app import ROUTES
 from steelyard.bootstrap import open_deployment
 from steelyard.cli.main import COMMANDS
+from steelyard.decisions.lint.registry import RULES
 from steelyard.errors import error_classes
+from steelyard.services.lint import lint_dict
 from steelyard.settings import SETTINGS, read_settings
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -48,6 +50,26 @@ def test_errors_are_the_tables():
     assert {code: int(cells[0]) for code, cells in table.items()} == {
         code: cls.status for code, cls in error_classes().items()
     }
+
+
+def test_lint_rules_are_the_registrys():
+    table = rows("## Lint")
+    assert {name: [cell.strip(" |") for cell in cells] for name, cells in table.items()} == {
+        rule.name: [
+            rule.severity,
+            ", ".join(rule.kinds) if len(rule.kinds) < 3 else "all",
+            rule.summary,
+        ]
+        for rule in RULES
+    }
+    assert list(table) == [rule.name for rule in RULES]
+
+
+def test_the_readme_says_what_linting_its_request_finds():
+    request, _ = (json.loads(block) for block in blocks("json"))
+    [warning] = lint_dict(request)["warnings"]
+    section = README.split("\n## Lint\n")[1].split("\n## ")[0]
+    assert f"`{warning['rule']}` on `{warning['decision']}`" in section
 
 
 def test_routes_and_commands_are_told():

@@ -9,7 +9,7 @@ from sanic.config import Config
 from sanic.response import BaseHTTPResponse
 
 from steelyard.api.errors import answer_error
-from steelyard.api.routes import decide, health, playground
+from steelyard.api.routes import decide, health, lint, playground
 from steelyard.api.services import ApiServices
 from steelyard.api.tracing import REQUEST_ID_HEADER, get_request_id
 from steelyard.ids import new_id
@@ -18,6 +18,7 @@ from steelyard.ids import new_id
 ROUTES = (
     ("POST", "/v1/decide", decide.post_decide),
     ("POST", "/v1/playground/decide", playground.post_playground_decide),
+    ("POST", "/v1/lint", lint.post_lint),
     ("GET", "/v1/health", health.get_health),
     ("GET", "/health", health.get_health),
 )

@@ -26,6 +26,7 @@ class CommandEntry:
 
 COMMANDS = {
     "decide": CommandEntry("steelyard.cli.decide", "Answer decisions about one context."),
+    "lint": CommandEntry("steelyard.cli.lint", "Say what about a request makes its answers worse."),
     "model": CommandEntry("steelyard.cli.model", "Show the model that answers."),
     "serve": CommandEntry("steelyard.cli.serve", "Answer decisions over HTTP."),
 }
@@ -35,6 +36,7 @@ Examples:
   steelyard decide --context "Invoice 118 was paid twice." \\
       --question "Does the writer ask for money back?" --kind binary
   steelyard decide request.json --json
+  steelyard lint request.json
   steelyard serve
 """
 

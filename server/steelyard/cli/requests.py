@@ -1,0 +1,141 @@
+"""A decide request from the command line: a file, the input stream, or flags that spell one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.argument(
+        "request_file",
+        metavar="[REQUEST.json | -]",
+        required=False,
+        type=click.Path(dir_okay=False, allow_dash=True, path_type=str),
+    ),
+    click.option("--context", help="What the decision is about."),
+    click.option(
+        "--context-file",
+        type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=str),
+        help="A file with the context, as text; - reads the input stream.",
+    ),
+    click.option("--question", help="The question to decide."),
+    click.option(
+        "--outcome",
+        "outcomes",
+        multiple=True,
+        metavar="NAME[=DESCRIPTION]",
+        help="An outcome; repeat it. A name with = in it needs a request file.",
+    ),
+    click.option(
+        "--kind",
+        type=click.Choice(["single", "binary", "ordinal"]),
+        help="single (one of the outcomes; the default), binary (yes or no) or ordinal (levels).",
+    ),
+    click.option(
+        "--rubric",
+        "rubric",
+        multiple=True,
+        help="An ordinal level's description, lowest first; repeat.",
+    ),
+    click.option(
+        "--id", "decision_id", help="Name of the decision in the answer. [default: decision]"
+    ),
+)
+
+
+def request_options(command: _Command) -> _Command:
+    """Add the argument and the options that ``read_request`` reads, in their order."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read_request(ctx: click.Context, flags: dict[str, Any]) -> bytes | dict[str, Any]:
+    """Give the request that a file or the flags spell.
+
+    Parameters
+    ----------
+    ctx : click.Context
+        For the message when it cannot be read.
+    flags : dict of str to object
+        The values of ``request_options``; a command may add ``model`` and ``temperature``.
+
+    Raises
+    ------
+    click.UsageError
+        When a file and flags are mixed, or neither says enough.
+    """
+    request_file = flags["request_file"]
+    of_request = ("context", "context_file", "question", "kind", "decision_id")
+    given = [name for name in of_request if flags[name] is not None]
+    given += [name for name in ("outcomes", "rubric") if flags[name]]
+    given += [name for name in ("model", "temperature") if flags.get(name) is not None]
+    if request_file is None:
+        return request_from_flags(ctx, flags)
+    if given:
+        raise click.UsageError("Give either a request file or flags that spell a request.", ctx)
+    return _read_bytes(request_file)
+
+
+def request_from_flags(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
+    """Give a request of one decision from the flags that were given.
+
+    Only the form of the command line is checked here; the request has the checks of the API.
+    """
+    context, context_file = flags["context"], flags["context_file"]
+    if (context is None) == (context_file is None):
+        raise click.UsageError(
+            "Give a request file, or one of --context and --context-file with --question.", ctx
+        )
+    if flags["question"] is None:
+        raise click.UsageError("Give --question, the question to decide.", ctx)
+    if context_file is not None:
+        try:
+            context = _read_bytes(context_file).decode()
+        except UnicodeDecodeError:
+            raise click.UsageError(f"{context_file} is not text in UTF-8.", ctx) from None
+    decision: dict[str, Any] = {
+        "id": flags["decision_id"] if flags["decision_id"] is not None else "decision",
+        "question": flags["question"],
+    }
+    if flags["kind"] is not None:
+        decision["kind"] = flags["kind"]
+    if flags["outcomes"]:
+        decision["outcomes"] = outcomes_from_flags(ctx, flags["outcomes"], flags["kind"])
+    if flags["rubric"]:
+        decision["rubric"] = list(flags["rubric"])
+    request: dict[str, Any] = {"context": context, "decisions": [decision]}
+    for name in ("model", "temperature"):
+        if flags.get(name) is not None:
+            request[name] = flags[name]
+    return request
+
+
+def outcomes_from_flags(
+    ctx: click.Context, outcomes: tuple[str, ...], kind: str | None
+) -> list[str] | dict[str, str | None]:
+    """Give an ordinal's levels as a list, and other outcomes by name with their descriptions."""
+    if kind == "ordinal":
+        return list(outcomes)
+    described: dict[str, str | None] = {}
+    for outcome in outcomes:
+        name, separator, description = outcome.partition("=")
+        if name in described:
+            raise click.UsageError(f"The outcome {name!r} was given twice.", ctx)
+        described[name] = description if separator else None
+    return described
+
+
+def _read_bytes(path: str) -> bytes:
+    if path == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise click.FileError(path, error.strerror) from None

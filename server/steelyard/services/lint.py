@@ -1,0 +1,59 @@
+"""The lint use case: check a request as decide does, and say what about it makes answers worse.
+
+No model runs and nothing is stored. Models are not looked up: a name of any model will do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from steelyard.decisions.lint.findings import find_warnings
+from steelyard.decisions.validation import read_request
+from steelyard.wire.lint import LintResponse
+
+#: Longer bodies are read on a thread, so that one of them does not hold up the answers of others.
+_INLINE_BYTES = 16 * 1024
+
+
+def lint_request(payload: bytes | bytearray | Mapping[str, Any]) -> LintResponse:
+    """Lint a decide request.
+
+    Parameters
+    ----------
+    payload : bytes or mapping
+        JSON in UTF-8, or the same thing as plain Python values.
+
+    Returns
+    -------
+    LintResponse
+        Its warnings, by decision and then by rule.
+
+    Raises
+    ------
+    steelyard.errors.InvalidRequestError
+        When fields are invalid; ``details`` has every one of them.
+
+    Examples
+    --------
+    >>> decision = {"id": "refund", "kind": "binary", "question": "Is it a refund?"}
+    >>> lint_request({"context": "Send my money back.", "decisions": [decision]})
+    LintResponse(warnings=[])
+    """
+    return LintResponse(warnings=find_warnings(read_request(payload)))
+
+
+def lint_dict(payload: bytes | bytearray | Mapping[str, Any]) -> dict[str, Any]:
+    """Lint a decide request, giving plain dictionaries and lists; raises what ``lint_request`` does."""
+    answer: dict[str, Any] = msgspec.to_builtins(lint_request(payload))
+    return answer
+
+
+async def lint_async(payload: bytes) -> LintResponse:
+    """Lint a decide request without blocking the event loop; raises what ``lint_request`` does."""
+    if len(payload) > _INLINE_BYTES:
+        return await asyncio.to_thread(lint_request, payload)
+    return lint_request(payload)
