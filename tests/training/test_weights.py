@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from random_model import make_state
 from steelyard.training.graph import Shape
-from steelyard.training.weights import pack_weights, quantize_columns
+from steelyard.training.weights import pack_weights, quantize_columns, unpack_weights
 from strategies import few
 
 
@@ -101,3 +101,29 @@ def test_small_parts_are_kept_as_they_are(state, packed) -> None:
     for name in ("level_projection.weight", "similarity_projection.weight", "logit.weight"):
         assert np.array_equal(stored[name], state[name].T)
     assert all(value.flags.c_contiguous for value in stored.values())
+
+
+def test_stored_weights_can_be_trained_further(state, packed) -> None:
+    words, rest = packed
+    unpacked = unpack_weights({**words, **rest}, Shape())
+
+    assert unpacked.keys() == state.keys()
+    for name, value in unpacked.items():
+        assert value.shape == state[name].shape
+        assert value.dtype == np.float32
+        # A row of a (n_out, n_in) matrix is a column of the stored one: it has one scale.
+        rows = np.atleast_2d(state[name])
+        bound = np.abs(rows).max(axis=1, keepdims=True) / 127 * 0.5001 + 1e-6
+        assert (np.abs(np.atleast_2d(value) - rows) <= bound).all(), name
+
+
+def test_packing_again_changes_nothing(packed) -> None:
+    words, rest = packed
+    again = pack_weights(unpack_weights({**words, **rest}, Shape()), Shape())
+
+    for first, second in zip(packed, again, strict=True):
+        for name, value in first.items():
+            if value.dtype == np.int8:
+                assert np.array_equal(second[name], value), name
+            else:
+                assert np.allclose(second[name], value, rtol=1e-6, atol=1e-9), name

@@ -82,6 +82,59 @@ def pack_weights(
     return embeddings, rest
 
 
+def unpack_weights(stored: Mapping[str, Array], shape: Shape) -> dict[str, NDArray[np.float32]]:
+    """Turn stored weights back into a checkpoint's tensors, to go on training from them.
+
+    Parameters
+    ----------
+    stored : mapping of str to array
+        Both parts that ``pack_weights`` gave, together.
+    shape : Shape
+
+    Returns
+    -------
+    dict of str to float32 array
+        Every matrix is within half a quantisation step of what was packed.
+    """
+    words: NDArray[np.float32] = np.multiply(
+        stored["word_embeddings.weight"],
+        stored["word_embeddings.scale"][:, None],
+        dtype=np.float32,
+    )
+    state = {"word_embeddings.weight": words}
+    for name in ("position_embeddings.weight", "role_embeddings.weight", "similarity_weight"):
+        state[name] = np.asarray(stored[name], np.float32)
+    for part in ("weight", "bias"):
+        state[f"embedding_norm.{part}"] = np.asarray(stored[f"embedding_norm.{part}"], np.float32)
+    for name in ("level_projection", "similarity_projection", "logit"):
+        state[f"{name}.weight"] = np.asarray(stored[f"{name}.weight"].T, np.float32)
+    blocks = [(f"layers.{i}", shape.n_heads) for i in range(shape.n_layers)]
+    for block, n_heads in [*blocks, ("set_layer", shape.set_heads)]:
+        scaling = np.float32((shape.width // n_heads) ** -0.5)
+        weight, bias = _load(stored, f"{block}.qkv")
+        for index, part in enumerate(("query", "key", "value")):
+            factor = scaling if part == "query" else np.float32(1.0)
+            columns = slice(index * shape.width, (index + 1) * shape.width)
+            state[f"{block}.{part}.weight"] = np.ascontiguousarray(weight[:, columns].T) / factor
+            state[f"{block}.{part}.bias"] = bias[columns] / factor
+        for part in _LINEAR:
+            weight, bias = _load(stored, f"{block}.{part}")
+            state[f"{block}.{part}.weight"] = np.ascontiguousarray(weight.T)
+            state[f"{block}.{part}.bias"] = bias
+        for part in ("attention_norm", "output_norm"):
+            for kind in ("weight", "bias"):
+                name = f"{block}.{part}.{kind}"
+                state[name] = np.asarray(stored[name], np.float32)
+    return state
+
+
+def _load(
+    stored: Mapping[str, Array], name: str
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    weight = np.multiply(stored[f"{name}.weight"], stored[f"{name}.scale"], dtype=np.float32)
+    return weight, np.asarray(stored[f"{name}.bias"], np.float32)
+
+
 def _store(
     into: dict[str, Array], name: str, weight: NDArray[np.float32], bias: NDArray[np.float32]
 ) -> None:

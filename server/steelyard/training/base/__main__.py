@@ -9,12 +9,16 @@ from typing import Any
 import click
 import msgspec
 import torch
+from safetensors.numpy import load_file
 
+from steelyard.scoring.assets import WEIGHTS
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.mixture import load_mixture
 from steelyard.training.base.model import PackedScorer, load_encoder
 from steelyard.training.base.start import find_encoder
 from steelyard.training.base.trainer import Recipe, Trainer
+from steelyard.training.graph import Shape
+from steelyard.training.weights import unpack_weights
 
 _DEFAULTS = {field.name: field.default for field in fields(Recipe)}
 
@@ -48,8 +52,9 @@ def _option(name: str, help_text: str) -> Any:
 )
 @click.option(
     "--weights",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Start from this checkpoint's weights, with a fresh optimizer.",
+    type=click.Path(exists=True, path_type=Path),
+    help="Start from a checkpoint's weights, or from a base model's folder, such as "
+    "server/steelyard/assets/base; with a fresh optimizer.",
 )
 @click.option("--status", default="clear,note", help="Licence statuses of the sources to use.")
 @click.option("--device", default="auto", help="cpu, cuda, or auto.")
@@ -88,7 +93,7 @@ def main(
     for each in (first, model):
         load_encoder(each, start / "model.safetensors")
     if weights is not None:
-        model.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True)["model"])
+        model.load_state_dict(read_weights(weights))
     mixture, validation = load_mixture(data, tuple(status.split(",")))
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -109,6 +114,18 @@ def main(
     )
     state = trainer.run()
     click.echo(f"Trained {state.tokens:,} tokens in {state.seconds:,.0f} s; see {out}.")
+
+
+def read_weights(path: Path) -> dict[str, torch.Tensor]:
+    """Read a checkpoint's weights, or those of a base model's folder, dequantised."""
+    if path.is_dir():
+        stored = {k: v for file in WEIGHTS for k, v in load_file(path / file).items()}
+        state = unpack_weights(stored, Shape())
+        return {name: torch.from_numpy(value) for name, value in state.items()}
+    state_dict: dict[str, torch.Tensor] = torch.load(path, map_location="cpu", weights_only=True)[
+        "model"
+    ]
+    return state_dict
 
 
 if __name__ == "__main__":
