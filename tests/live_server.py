@@ -76,6 +76,11 @@ class LiveServer:
     def url(self) -> str:
         return f"http://{self.host}:{self.port}"
 
+    @property
+    def n_waiting(self) -> int:
+        """Requests that wait for the engine."""
+        return self.deployment.answers._queue.n_waiting
+
     def exchange(self, sent: bytes, *, timeout_s: float = 10) -> bytes:
         """Send raw bytes and give all that comes back until the server closes."""
         received = b""
