@@ -6,9 +6,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from random_model import write_random_model
 from steelyard.scoring.assets import BASE, MANIFEST, BaseModel, load_base_model
+
+# The same examples in every run, so that a red run is about the change. To explore:
+# pytest --hypothesis-profile=default
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")

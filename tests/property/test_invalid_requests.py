@@ -70,6 +70,10 @@ def test_a_mutated_request_is_refused_or_answered_alike_in_both_forms(request_: 
 
 @few
 @given(mutated(foreign_values | json_values))
+@example({"context": "", "decisions": "\ud800"})
+@example({"context": "\ud800", "decisions": [{"id": "\udfff", "question": "\ud800"}]})
+@example({"context": "", "decisions": [{"\ud800": 1}]})
+@example({"\ud800": 1})
 def test_values_that_json_has_no_form_for_are_refused(request_: Any) -> None:
     refuse_or_prepare(request_)
 

@@ -47,9 +47,17 @@ def check_shape(value: object, struct: type[msgspec.Struct], found: Violations, 
     """
     try:
         msgspec.convert(value, struct)
-    except (msgspec.MsgspecError, AttributeError, OverflowError, RecursionError, TypeError):
+    except (
+        msgspec.MsgspecError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        TypeError,
+        UnicodeError,
+    ):
         # The walk has the last word. It takes what msgspec does not: subclasses of plain types,
-        # such as NumPy's float64, which programs pass in without knowing.
+        # such as NumPy's float64, which programs pass in without knowing; and strings with lone
+        # surrogates, which ``check_json`` has refused.
         _walk(value, _describe(struct), path, found)
 
 
