@@ -29,7 +29,7 @@ from steelyard.services.decide import DecideService
 
 #: Multiplications and additions that the encoder's matrices spend on one token.
 MFLOP_A_TOKEN = 2 * 6 * (4 * 384 * 384 + 2 * 384 * 1536) / 1e6
-#: Most that so many questions may cost, as a multiple of one (design, section 10).
+#: Most that so many questions may cost, as a multiple of one.
 TARGETS = {3: 1.25, 64: 6.0}
 
 
