@@ -9,10 +9,11 @@ from random_model import make_words
 from scoring.reference import visibility
 from steelyard.decisions.rendering import RenderedDecision
 from steelyard.scoring.packing import Layout, lay_out_text, level_features
+from steelyard.scoring.passes import KINDS
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.augment import Example
 from steelyard.training.base.batches import ROW_LENGTHS, Item, make_batches, make_item
-from steelyard.training.base.model import KINDS, Batch
+from steelyard.training.base.model import Batch
 
 
 def make_example(kind: str, n_outcomes: int, seed: int, question_words: int = 4) -> Example:

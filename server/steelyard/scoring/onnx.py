@@ -123,7 +123,7 @@ class OnnxScorer:
         for group in groups_of([_Sized(i, len(laid[i].layout)) for i in short], PASS_TOKENS):
             members = [member.index for member in group]
             inputs = self.plan([laid[i] for i in members], vectors)
-            outputs = iter(_split(inputs, self._engine.run(inputs, DECISION_OUTPUTS)))
+            outputs = _split(inputs, self._engine.run(inputs, DECISION_OUTPUTS))
             for i in members:
                 scored[i] = [next(outputs) for _ in laid[i].layout.kinds]
         for i, item in enumerate(laid):

@@ -76,7 +76,7 @@ def fill_rows(units: Sequence[Tokens], row_length: int = ROW_LENGTH) -> Rows:
     lengths = [len(unit) for unit in units]
     longest = max(lengths)
     length, starts, n_rows = min(
-        (_place(lengths, length) for length in sorted({longest, max(longest, row_length)})),
+        (place(lengths, length) for length in sorted({longest, max(longest, row_length)})),
         key=lambda placed: placed[0] * placed[2],
     )
     ids, positions, roles = (np.zeros(n_rows * length, np.int32) for _ in range(3))
@@ -97,8 +97,21 @@ def fill_rows(units: Sequence[Tokens], row_length: int = ROW_LENGTH) -> Rows:
     )
 
 
-def _place(lengths: Sequence[int], length: int) -> tuple[int, list[int], int]:
-    """Place units first fit by decreasing length; give length, starts and number of rows."""
+def place(lengths: Sequence[int], length: int) -> tuple[int, list[int], int]:
+    """Place units first fit by decreasing length.
+
+    Parameters
+    ----------
+    lengths : sequence of int
+        Tokens of each unit, none more than ``length``.
+    length : int
+        Tokens of a row.
+
+    Returns
+    -------
+    int, list of int, int
+        ``length``, each unit's flat start (row * length + column), and the number of rows.
+    """
     free: list[int] = []
     starts = [0] * len(lengths)
     first_open = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 from collections.abc import Mapping
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -17,12 +18,9 @@ import msgspec
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.errors import DeadlineExceededError, SteelyardError
 from steelyard.scoring.protocol import ScoredDecision
+from steelyard.services.bodies import read_body
 from steelyard.services.decide import DecideService, Prepared
 from steelyard.wire.decide import DecideResponse
-
-#: Bodies longer than this are prepared on a thread, so that one long context does not hold up the
-#: answers of others; a shorter one costs less than the thread's turn.
-_INLINE_BYTES = 16 * 1024
 
 
 class Queue(Protocol):
@@ -94,10 +92,7 @@ class AnswerService:
 
     async def answer_async(self, payload: bytes, *, playground: bool = False) -> DecideResponse:
         """Answer a request without blocking the event loop; raises what ``answer`` raises."""
-        if len(payload) > _INLINE_BYTES:
-            prepared = await asyncio.to_thread(self._decide.prepare, payload, playground=playground)
-        else:
-            prepared = self._decide.prepare(payload, playground=playground)
+        prepared = await read_body(partial(self._decide.prepare, playground=playground), payload)
         submitted = perf_counter()
         future = self._queue.submit(prepared.rendered, self._deadline_s)
         try:

@@ -5,7 +5,6 @@ No model runs and nothing is stored. Models are not looked up: a name of any mod
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,10 +12,8 @@ import msgspec
 
 from steelyard.decisions.lint.findings import find_warnings
 from steelyard.decisions.validation import read_request
+from steelyard.services.bodies import read_body
 from steelyard.wire.lint import LintResponse
-
-#: Longer bodies are read on a thread, so that one of them does not hold up the answers of others.
-_INLINE_BYTES = 16 * 1024
 
 
 def lint_request(payload: bytes | bytearray | Mapping[str, Any]) -> LintResponse:
@@ -54,6 +51,4 @@ def lint_dict(payload: bytes | bytearray | Mapping[str, Any]) -> dict[str, Any]:
 
 async def lint_async(payload: bytes) -> LintResponse:
     """Lint a decide request without blocking the event loop; raises what ``lint_request`` does."""
-    if len(payload) > _INLINE_BYTES:
-        return await asyncio.to_thread(lint_request, payload)
-    return lint_request(payload)
+    return await read_body(lint_request, payload)

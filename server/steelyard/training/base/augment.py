@@ -86,6 +86,11 @@ def plain(decision: dict[str, Any], targets: dict[str, float]) -> Example:
     return _example(_draft(decision, targets))
 
 
+def plain_examples(row: Row) -> list[Example]:
+    """Word every labelled decision of a row as an application would send it."""
+    return [plain(d, row.targets[d["id"]]) for d in row.decisions if d["id"] in row.targets]
+
+
 def augment(row: Row, mixture: Mixture, rng: np.random.Generator) -> tuple[str, list[Example]]:
     """Word a training row: its context and up to ``MAX_DECISIONS`` decisions."""
     context = row.context

@@ -21,9 +21,11 @@ from steelyard.scoring.packing import (
     level_features,
     shift_ids,
 )
+from steelyard.scoring.passes import KINDS
+from steelyard.scoring.rows import place
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.augment import Example
-from steelyard.training.base.model import KINDS, Batch
+from steelyard.training.base.model import Batch
 
 #: Rows hold items of up to their length: attention is dense within a row, so short ones are cheap.
 ROW_LENGTHS = (128, 256, 512)
@@ -84,36 +86,25 @@ def make_batches(
     return batches
 
 
-def _pack(lengths: list[int], row_length: int) -> list[tuple[int, int]]:
-    """Place items in rows, first fit by decreasing length; give (row, start) of each."""
-    free: list[int] = []
-    places = [(0, 0)] * len(lengths)
-    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        length = lengths[index]
-        row = next((r for r, room in enumerate(free) if room >= length), None)
-        if row is None:
-            row = len(free)
-            free.append(row_length)
-        places[index] = (row, row_length - free[row])
-        free[row] -= length
-    return places
-
-
 def _batch(
     items: list[Item], tokenizer: Tokenizer, row_length: int, *, full_attention: bool
 ) -> Batch:
-    texts = {text: 0 for item in items for example in item.examples for text in example.alone}
-    alone = {text: tokenizer.encode(text)[: row_length - 2] for text in texts}
+    alone = {
+        text: tokenizer.encode(text)[: row_length - 2]
+        for item in items
+        for example in item.examples
+        for text in example.alone
+    }
     layouts = [item.layout for item in items] + [lay_out_text(text) for text in alone.values()]
-    places = _pack([len(layout) for layout in layouts], row_length)
-    n_rows = max(row for row, _ in places) + 1
+    _, starts, n_rows = place([len(layout) for layout in layouts], row_length)
     ids, positions, roles = (np.zeros((n_rows, row_length), np.int64) for _ in range(3))
     blocks = np.zeros((n_rows, row_length, 5), np.int32)
     blocks[:, :, LISTEN_CONTEXT:] = -1
     n_pools = len(layouts)
     pools = np.full((n_rows, row_length), n_pools, np.int64)
     offset = 0
-    for index, (layout, (row, start)) in enumerate(zip(layouts, places, strict=True)):
+    for index, (layout, flat) in enumerate(zip(layouts, starts, strict=True)):
+        row, start = divmod(flat, row_length)
         part = slice(start, start + len(layout))
         ids[row, part], positions[row, part] = layout.ids, layout.positions
         roles[row, part] = layout.roles
@@ -126,7 +117,7 @@ def _batch(
     for listen in range(LISTEN_CONTEXT, 5):
         mask |= blocks[:, :, None, listen] == blocks[:, None, :, CHANNEL]
     alone_pools = {text: len(items) + i for i, text in enumerate(alone)}
-    decisions = _decisions(items, places, row_length, alone_pools, n_pools)
+    decisions = _decisions(items, starts, alone_pools, n_pools)
     return Batch(
         ids=torch.from_numpy(ids),
         positions=torch.from_numpy(positions),
@@ -142,8 +133,7 @@ def _batch(
 
 def _decisions(
     items: list[Item],
-    places: list[tuple[int, int]],
-    row_length: int,
+    starts: list[int],
     alone_pools: dict[str, int],
     n_pools: int,
 ) -> dict[str, NDArray[np.generic]]:
@@ -158,10 +148,9 @@ def _decisions(
     weights = np.zeros(n_decisions, np.float32)
     at = 0
     for index, item in enumerate(items):
-        row, start = places[index]
         for example, marked in zip(item.examples, item.layout.markers, strict=True):
             n = len(example.targets)
-            markers[at, :n] = row * row_length + start + marked
+            markers[at, :n] = starts[index] + marked
             outcome_mask[at, :n] = True
             levels[at, :n] = level_features(example.decision.kind, n)
             targets[at, :n] = example.targets

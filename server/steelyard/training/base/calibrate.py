@@ -24,7 +24,7 @@ from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.passes import KINDS
 from steelyard.scoring.protocol import Scorer
 from steelyard.scoring.tokenizer import Tokenizer
-from steelyard.training.base.augment import Example, plain
+from steelyard.training.base.augment import Example, plain_examples
 from steelyard.training.base.mixture import Mixture, Row
 from steelyard.training.graph import Shape, build
 
@@ -86,9 +86,8 @@ def calibration_set(
             row = rows[index]
             examples = [
                 version
-                for decision in row.decisions
-                if decision["id"] in row.targets
-                for version in _versions(plain(decision, row.targets[decision["id"]]), mixture, rng)
+                for example in plain_examples(row)
+                for version in _versions(example, mixture, rng)
             ]
             decisions = tuple(example.decision for example in examples)
             requests.append(RenderedRequest(render_context(row.context), decisions))

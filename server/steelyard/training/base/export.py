@@ -27,7 +27,7 @@ from steelyard.scoring.assets import (
 )
 from steelyard.scoring.engine import FLOAT32, INT8
 from steelyard.scoring.tokenizer import Tokenizer
-from steelyard.training.base.augment import plain
+from steelyard.training.base.augment import plain_examples
 from steelyard.training.base.calibrate import (
     CalibrationSet,
     calibration_set,
@@ -112,11 +112,7 @@ def sample_requests(mixture: Mixture, n_rows: int = QUANTIZE_ROWS) -> list[Rende
     return [
         RenderedRequest(
             render_context(row.context),
-            tuple(
-                plain(d, row.targets[d["id"]]).decision
-                for d in row.decisions
-                if d["id"] in row.targets
-            ),
+            tuple(example.decision for example in plain_examples(row)),
         )
         for row in mixture.sample(np.random.default_rng(0), n_rows)
     ]

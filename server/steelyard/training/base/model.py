@@ -26,9 +26,7 @@ N_LEVEL_FEATURES = 3
 MASKED = -1e4
 #: Parts that start from nothing; the others start from the encoder.
 NEW_PARTS = ("level_projection", "similarity_", "set_layer", "logit")
-#: Kinds in the order of ``PackedScorer.similarity_weight``.
-KINDS = ("single", "binary", "ordinal")
-#: Similarity's weight in the logit when training starts; binary names carry no meaning alone.
+#: Similarity's weight in the logit when training starts, by ``passes.KINDS``; binary names carry no meaning alone.
 INITIAL_SIMILARITY = (12.0, 0.0, 4.0)
 
 
@@ -49,7 +47,7 @@ class Batch:
     outcome_mask : bool tensor of shape (n_decisions, n_outcomes)
     levels : float32 tensor of shape (n_decisions, n_outcomes, 3)
     kinds : int64 tensor of shape (n_decisions,)
-        Index into ``KINDS``.
+        Index into ``steelyard.scoring.passes.KINDS``.
     context_pools : int64 tensor of shape (n_decisions,)
     outcome_pools : int64 tensor of shape (n_decisions, n_outcomes)
         Pool of each outcome's text alone; ``n_pools`` where similarity is not used.

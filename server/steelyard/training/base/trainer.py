@@ -15,7 +15,7 @@ import torch
 from steelyard.decisions.rendering import render_context
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.anchor import Anchor
-from steelyard.training.base.augment import augment, plain
+from steelyard.training.base.augment import augment, plain_examples
 from steelyard.training.base.batches import ROW_LENGTHS, Item, make_batches, make_item
 from steelyard.training.base.mixture import Mixture, Row
 from steelyard.training.base.model import N_LAYERS, NEW_PARTS, PackedScorer, soft_cross_entropy
@@ -295,5 +295,4 @@ def parameter_groups(model: PackedScorer, recipe: Recipe) -> list[dict[str, Any]
 
 def plain_item(row: Row, tokenizer: Tokenizer, longest: int = ROW_LENGTHS[-1]) -> Item | None:
     """Lay a row out as an application would send it; None if it does not fit a row."""
-    examples = [plain(d, row.targets[d["id"]]) for d in row.decisions if d["id"] in row.targets]
-    return make_item(render_context(row.context), examples, tokenizer, longest)
+    return make_item(render_context(row.context), plain_examples(row), tokenizer, longest)
