@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from postgres_server import PostgresMissingError, PostgresServer, postgres_server
 from random_model import write_random_model
 from steelyard.scoring.assets import BASE, MANIFEST, BaseModel, load_base_model
+from steelyard.storage.state import State, open_state
 
 # The same examples in every run, so that a red run is about the change. To explore:
 # pytest --hypothesis-profile=default
@@ -41,3 +43,30 @@ def load(request: pytest.FixtureRequest) -> Iterator[Callable[[str, str], BaseMo
     yield load_once
     for model in loaded.values():
         model.scorer.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of our own; skips where none is installed."""
+    try:
+        with postgres_server() as server:
+            yield server
+    except PostgresMissingError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database, once of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'state.sqlite'}"
+    url: str = request.getfixturevalue("postgres").new_database()
+    return url
+
+
+@pytest.fixture
+def state(state_url: str) -> Iterator[State]:
+    """An open state, once on each kind of database."""
+    opened = open_state(state_url)
+    yield opened
+    opened.close()

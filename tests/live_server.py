@@ -1,13 +1,13 @@
 """A server for tests: the real application on a free loopback port, in a thread of its own.
 
-Behind it is the hashing scorer, wrapped so that a test sees how often it ran and can make it fail
-or wait.
+Behind it are hashing scorers, wrapped so that a test sees how often each ran and can make it fail
+or wait, and a state in a folder of its own.
 """
 
 from __future__ import annotations
 
-import asyncio
 import socket
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,17 +15,21 @@ from dataclasses import dataclass, replace
 
 from sanic import Sanic
 
+from server_thread import ServerThread
 from steelyard.api.app import create_app
+from steelyard.api.services import ApiServices
 from steelyard.bootstrap import (
-    Deployment,
     LoadedModel,
-    api_services,
+    load_further_model,
     load_named_model,
-    open_deployment,
+    open_service,
 )
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 from steelyard.settings import read_settings
+
+#: A test asks as fast as it can; those of the rates set them.
+_NO_RATES = {"requests_per_minute": 0, "tokens_per_minute": 0, "public_requests_per_minute": 0}
 
 
 class CountingScorer:
@@ -69,17 +73,22 @@ class LiveServer:
 
     host: str
     port: int
-    scorer: CountingScorer
-    deployment: Deployment
+    scorers: dict[str, CountingScorer]
+    services: ApiServices
 
     @property
     def url(self) -> str:
         return f"http://{self.host}:{self.port}"
 
     @property
+    def scorer(self) -> CountingScorer:
+        """The default model's."""
+        return self.scorers[self.services.models.default.name]
+
+    @property
     def n_waiting(self) -> int:
-        """Requests that wait for the engine."""
-        return self.deployment.answers._queue.n_waiting
+        """Requests that wait for the default model's engine."""
+        return self.services.models.default.queue.n_waiting
 
     def exchange(self, sent: bytes, *, timeout_s: float = 10) -> bytes:
         """Send raw bytes and give all that comes back until the server closes."""
@@ -95,74 +104,34 @@ class LiveServer:
 def live_server(
     configure: Callable[[Sanic], None] | None = None, **overrides: object
 ) -> Iterator[LiveServer]:
-    """Run a server with the hashing scorer; overrides are settings."""
-    scorers: list[CountingScorer] = []
+    """Run a server with hashing scorers; overrides are settings, its home is removed at the end."""
+    scorers: dict[str, CountingScorer] = {}
 
-    def load(engine: str, threads: int | None) -> LoadedModel:
-        model = load_named_model(engine, threads)
-        scorers.append(CountingScorer(model.scorer))
-        return replace(model, scorer=scorers[-1])
+    def watch(model: LoadedModel) -> LoadedModel:
+        scorer = scorers[model.scorer.name] = CountingScorer(model.scorer)
+        return replace(model, scorer=scorer)
 
-    settings = read_settings({"engine": "hashing", **overrides}, environ={})
-    listener = socket.create_server(("127.0.0.1", 0))
-    host, port = listener.getsockname()
-    with open_deployment(settings, load_model=load) as deployment:
+    with tempfile.TemporaryDirectory(prefix="steelyard-test-") as home:
+        given = {"engine": "hashing", "home": home, **_NO_RATES, **overrides}
+        settings = read_settings(given, environ={})
+        listener = socket.create_server(("127.0.0.1", 0))
+        host, port = listener.getsockname()
+        with open_service(
+            settings,
+            load_model=lambda *given: watch(load_named_model(*given)),
+            load_further=lambda *given: watch(load_further_model(*given)),
+        ) as services:
 
-        def make() -> Sanic:
-            app = create_app(api_services(deployment))
-            if configure is not None:
-                configure(app)
-            return app
+            def make() -> Sanic:
+                app = create_app(services)
+                if configure is not None:
+                    configure(app)
+                return app
 
-        stop = serve_in_thread(make, listener)
-        try:
-            yield LiveServer(host, port, scorers[0], deployment)
-        finally:
-            stop()
-
-
-def serve_in_thread(make: Callable[[], Sanic], listener: socket.socket) -> Callable[[], None]:
-    """Serve on a loop of a new thread; the function given back stops it and waits."""
-    started = threading.Event()
-    failures: list[BaseException] = []
-    handles: dict[str, object] = {}
-
-    async def run() -> None:
-        app = make()
-        server = await app.create_server(sock=listener, return_asyncio_server=True)
-        await server.startup()
-        await server.before_start()
-        await server.start_serving()
-        await server.after_start()
-        handles["loop"] = asyncio.get_running_loop()
-        stopping = handles["stopping"] = asyncio.Event()
-        started.set()
-        await stopping.wait()
-        await server.before_stop()
-        server.close()
-        for connection in tuple(server.connections):
-            connection.close_if_idle() or connection.abort()
-        await server.wait_closed()
-        await server.after_stop()
-
-    def main() -> None:
-        try:
-            asyncio.run(run())
-        except BaseException as error:  # noqa: BLE001
-            failures.append(error)
-            started.set()
-
-    thread = threading.Thread(target=main, name="live-server", daemon=True)
-    thread.start()
-    started.wait(timeout=30)
-    if failures:
-        raise failures[0]
-
-    def stop() -> None:
-        handles["loop"].call_soon_threadsafe(handles["stopping"].set)
-        thread.join(timeout=30)
-        assert not thread.is_alive()
-        if failures:
-            raise failures[0]
-
-    return stop
+            thread = ServerThread(make, listener)
+            try:
+                yield LiveServer(host, port, scorers, services)
+            finally:
+                for scorer in scorers.values():
+                    scorer.may_answer.set()
+                thread.stop()

@@ -61,7 +61,10 @@ def test_every_class_survives_pickling(cls: type[SteelyardError]) -> None:
 
 @pytest.mark.parametrize("cls", CLASSES)
 def test_refusals_that_must_say_when_to_come_back_do(cls: type[SteelyardError]) -> None:
-    assert (cls("x").retry_after_s is not None) == (cls.status in {429, 503})
+    must = cls.status == 429 or (cls.status == 503 and cls.retryable)
+    says = cls("x").retry_after_s is not None
+    assert says or not must
+    assert cls.retryable or not says
 
 
 def test_details_are_null_when_there_are_none() -> None:

@@ -1,8 +1,9 @@
 """Steelyard: calibrated decisions in process, from a shell or over HTTP.
 
 ``steelyard.decide`` answers a request in this process, and ``steelyard.lint`` says what about one
-makes its answers worse. Importing the package loads none of the engine, the web framework or NumPy:
-they load with the first decision.
+makes its answers worse. ``steelyard.connect`` gives a client of a server, and ``steelyard.embed`` a
+server of its own inside this process. Importing the package loads none of the engine, the web
+framework or NumPy: they load with the first decision.
 
 Examples
 --------
@@ -16,11 +17,16 @@ Examples
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from steelyard.version import __version__
 
-__all__ = ["__version__", "decide", "lint"]
+if TYPE_CHECKING:
+    from steelyard.client import AsyncClient, Client, ClientOptions
+    from steelyard.embedded import Embedded
+
+__all__ = ["__version__", "connect", "connect_async", "decide", "embed", "lint"]
 
 
 def decide(
@@ -110,3 +116,143 @@ def lint(
     from steelyard.services.lint import lint_dict
 
     return lint_dict({"context": context, "decisions": decisions})
+
+
+def connect(
+    url: str | None = None,
+    api_key: str | None = None,
+    *,
+    timeout_s: float = 120.0,
+    max_retries: int = 2,
+    gzip_over: int | None = None,
+) -> Client:
+    """Give a client of a server; every call waits for its answer.
+
+    Parameters
+    ----------
+    url : str, optional
+        The server's address; ``STEELYARD_URL`` when left out, and this machine's port 8420 when
+        that is not set either.
+    api_key : str, optional
+        The key of an account; ``STEELYARD_API_KEY`` when left out. A server without accounts needs
+        none.
+    timeout_s : float, default 120
+        Seconds for one call with all its attempts and waits.
+    max_retries : int, default 2
+        How often a call is repeated after a failure that may pass, such as a busy engine or a
+        broken connection; 0 to 10. A write carries a key under which the server does it once.
+    gzip_over : int, optional
+        Bodies of more bytes than this go out compressed; none when left out.
+
+    Returns
+    -------
+    steelyard.client.Client
+        Also a context manager; nothing is sent before the first call.
+
+    Raises
+    ------
+    ValueError
+        When an argument cannot be used.
+
+    Examples
+    --------
+    >>> with connect("http://127.0.0.1:8420") as client:
+    ...     client.health()  # doctest: +SKIP
+    """
+    from steelyard.client import Client
+
+    return Client(_client_options(url, api_key, timeout_s, max_retries, gzip_over))
+
+
+def connect_async(
+    url: str | None = None,
+    api_key: str | None = None,
+    *,
+    timeout_s: float = 120.0,
+    max_retries: int = 2,
+    gzip_over: int | None = None,
+) -> AsyncClient:
+    """Give a client of a server whose calls are awaited.
+
+    Parameters
+    ----------
+    url, api_key, timeout_s, max_retries, gzip_over
+        As for ``connect``.
+
+    Returns
+    -------
+    steelyard.client.AsyncClient
+        Also an asynchronous context manager; for the event loop that it is first used in.
+
+    Raises
+    ------
+    ValueError
+        When an argument cannot be used.
+    """
+    from steelyard.client import AsyncClient
+
+    return AsyncClient(_client_options(url, api_key, timeout_s, max_retries, gzip_over))
+
+
+def embed(
+    home: str | Path | None = None,
+    *,
+    engine: str | None = None,
+    accounts: str = "off",
+    port: int = 0,
+    **settings: Any,
+) -> Embedded:
+    """Start a server inside this process, on a loopback port, and give it with a client.
+
+    Parameters
+    ----------
+    home : path, optional
+        Directory of the server's files; a temporary one, removed at the end, when left out.
+    engine : str, optional
+        As the setting ``engine``, whose variable stands behind it.
+    accounts : {"off", "on"}
+        With ``on`` every call needs an API key; ``client`` has one, and so has ``api_key``.
+    port : int, default 0
+        Port to listen on; 0 takes a free one.
+    **settings
+        Any other setting of a server by its name, such as ``deadline_s=5``.
+
+    Returns
+    -------
+    steelyard.embedded.Embedded
+        Running: ``url`` says where and ``client`` asks it. ``stop`` ends it, and so do leaving a
+        ``with`` block and the end of the process.
+
+    Raises
+    ------
+    steelyard.errors.EngineUnavailableError
+        When the model cannot be loaded.
+    steelyard.errors.StorageUnavailableError
+        When the home cannot be written.
+    steelyard.settings.InvalidSettingError
+        When a setting cannot be used.
+    OSError
+        When the port is taken.
+
+    Notes
+    -----
+    Works with and without a running event loop, takes no signal handlers, and several servers in
+    one process do not see each other.
+    """
+    from steelyard.embedded import Embedded
+
+    return Embedded(home, engine=engine, accounts=accounts, port=port, **settings)
+
+
+def _client_options(
+    url: str | None,
+    api_key: str | None,
+    timeout_s: float,
+    max_retries: int,
+    gzip_over: int | None,
+) -> ClientOptions:
+    from steelyard.client import ClientOptions
+    from steelyard.settings import read_settings
+
+    settings = read_settings({"url": url, "api_key": api_key})
+    return ClientOptions(settings.url, settings.api_key, timeout_s, max_retries, gzip_over)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ class Setting:
         Bounds of a number, both included.
     choices : tuple of str
         The values allowed; empty when any is.
+    is_secret : bool
+        Whether the value must not be shown, in messages either.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Setting:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    is_secret: bool = False
 
     @property
     def variable(self) -> str:
@@ -78,13 +81,19 @@ class Setting:
         return parsed
 
     def _refusal(self, value: Any, needed: str) -> InvalidSettingError:
+        shown = "not usable" if self.is_secret else repr(value)
         return InvalidSettingError(
-            f"The setting {self.name} ({self.variable}) is {value!r}; give {needed}."
+            f"The setting {self.name} ({self.variable}) is {shown}; give {needed}."
         )
 
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting("host", str, "127.0.0.1", "Address the server listens on; loopback only."),
+    Setting(
+        "host",
+        str,
+        "127.0.0.1",
+        "Address the server listens on; any but loopback needs `accounts` on.",
+    ),
     Setting(
         "port",
         int,
@@ -97,7 +106,74 @@ SETTINGS: tuple[Setting, ...] = (
         "home",
         Path,
         None,
-        "Directory of this server's files; `serve.json` there names the address while it runs.",
+        "Directory of this server's files: the state and, while it runs, `serve.json` with its "
+        "address. Unset: `steelyard` in the user's data directory.",
+    ),
+    Setting(
+        "state_url",
+        str,
+        None,
+        "Database of the state: `sqlite:///PATH` or `postgresql+psycopg://…`. Unset: "
+        "`state.sqlite` in `home`.",
+    ),
+    Setting(
+        "frames_url",
+        str,
+        None,
+        "Where the rows of datasets are: a directory, or an object store such as "
+        "`s3://BUCKET/PREFIX`. Unset: `frames` in `home`.",
+    ),
+    Setting(
+        "workers",
+        int,
+        1,
+        "Processes that answer, each with an engine of its own, on one state.",
+        minimum=1,
+        maximum=64,
+    ),
+    Setting(
+        "jobs",
+        str,
+        "on",
+        "`on`: the server starts a process of its own for evaluations when there are any. `off`: "
+        "`steelyard worker` runs them.",
+        choices=("off", "on"),
+    ),
+    Setting(
+        "job_queue",
+        int,
+        256,
+        "Evaluations that may wait or run; more are refused with 503.",
+        minimum=1,
+    ),
+    Setting(
+        "job_queue_per_account",
+        int,
+        64,
+        "Evaluations of one account that may wait or run; more are refused with 429.",
+        minimum=1,
+    ),
+    Setting(
+        "accounts",
+        str,
+        "off",
+        "`on`: every call but the public ones needs an API key. `off`: one account, no keys, "
+        "loopback only.",
+        choices=("off", "on"),
+    ),
+    Setting(
+        "base_models",
+        str,
+        "",
+        "More base models beside the shipped one: `NAME=FOLDER`, separated by commas; a folder as "
+        "`python -m steelyard.training.base.export` writes it, or `hashing`, the test double.",
+    ),
+    Setting(
+        "prices",
+        str,
+        "",
+        "Price of an input token by model in nano-dollars: `NAME=NUMBER`, separated by commas; "
+        "free where left out.",
     ),
     Setting(
         "engine",
@@ -117,6 +193,77 @@ SETTINGS: tuple[Setting, ...] = (
         maximum=64 * 1024 * 1024,
     ),
     Setting(
+        "upload_bytes",
+        int,
+        16 * 1024 * 1024,
+        "Largest body of an upload, in bytes, after decompression.",
+        minimum=1024,
+        maximum=1024 * 1024 * 1024,
+    ),
+    Setting("dataset_min_rows", int, 2, "Fewest rows of a dataset.", minimum=1),
+    Setting(
+        "dataset_rows", int, 100_000, "Most rows of a dataset.", minimum=1, maximum=100_000_000
+    ),
+    Setting(
+        "requests_per_minute",
+        int,
+        600,
+        "Requests that a caller may send in a minute; 0 sets no bound.",
+        minimum=0,
+    ),
+    Setting(
+        "tokens_per_minute",
+        int,
+        2_000_000,
+        "Input tokens that a caller may send in a minute; 0 sets no bound.",
+        minimum=0,
+    ),
+    Setting(
+        "public_requests_per_minute",
+        int,
+        120,
+        "Requests without a key that an address may send in a minute; 0 sets no bound.",
+        minimum=0,
+    ),
+    Setting(
+        "retention_days",
+        float,
+        30.0,
+        "Days that decisions are stored, for feedback.",
+        minimum=0.001,
+        maximum=36_500,
+    ),
+    Setting(
+        "store",
+        str,
+        "on",
+        "Whether a decision that does not say is stored for feedback.",
+        choices=("off", "on"),
+    ),
+    Setting(
+        "body_timeout_s",
+        float,
+        30.0,
+        "Seconds in which a request's head must arrive, and again its body.",
+        minimum=0.1,
+        maximum=300.0,
+    ),
+    Setting(
+        "shutdown_s",
+        float,
+        15.0,
+        "Seconds that requests in flight have to end when the server stops.",
+        minimum=0.0,
+        maximum=300.0,
+    ),
+    Setting(
+        "log_level",
+        str,
+        "info",
+        "Least severe log lines written, as JSON, to the error stream.",
+        choices=("debug", "info", "warning", "error"),
+    ),
+    Setting(
         "deadline_s",
         float,
         90.0,
@@ -131,6 +278,13 @@ SETTINGS: tuple[Setting, ...] = (
         "Requests that may wait for the engine; more are refused with 503 and Retry-After.",
         minimum=1,
     ),
+    Setting(
+        "url",
+        str,
+        "http://127.0.0.1:8420",
+        "Server that clients call.",
+    ),
+    Setting("api_key", str, None, "API key that clients send.", is_secret=True),
 )
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
@@ -149,11 +303,33 @@ class Settings:
     host: str
     port: int
     home: Path | None
+    state_url: str | None
+    frames_url: str | None
+    workers: int
+    jobs: str
+    job_queue: int
+    job_queue_per_account: int
+    accounts: str
+    base_models: str
+    prices: str
     engine: str
     threads: int
     body_bytes: int
+    upload_bytes: int
+    dataset_min_rows: int
+    dataset_rows: int
+    requests_per_minute: int
+    tokens_per_minute: int
+    public_requests_per_minute: int
+    retention_days: float
+    store: str
+    body_timeout_s: float
+    shutdown_s: float
+    log_level: str
     deadline_s: float
     max_queue: int
+    url: str
+    api_key: str | None = field(repr=False)
 
 
 def read_settings(
@@ -187,3 +363,83 @@ def read_settings(
             value = source.get(setting.variable, "").strip() or setting.default
         values[setting.name] = setting.parse(value)
     return Settings(**values)
+
+
+def home_of(settings: Settings) -> Path:
+    """Give the directory of the server's files; the user's data directory where none is set.
+
+    Examples
+    --------
+    >>> home_of(read_settings({"home": "/srv/steelyard"}, environ={}))
+    PosixPath('/srv/steelyard')
+    """
+    if settings.home is not None:
+        return settings.home
+    from platformdirs import user_data_path  # noqa: PLC0415
+
+    return user_data_path("steelyard", appauthor=False)
+
+
+def state_url_of(settings: Settings) -> str:
+    """Give the database of the state; ``state.sqlite`` in ``home_of`` where none is set.
+
+    Examples
+    --------
+    >>> state_url_of(read_settings({"home": "/srv/steelyard"}, environ={}))
+    'sqlite:////srv/steelyard/state.sqlite'
+    """
+    if settings.state_url is not None:
+        return settings.state_url
+    return f"sqlite:///{home_of(settings).absolute() / 'state.sqlite'}"
+
+
+def jobs_url_of(settings: Settings) -> str:
+    """Give the database of the job queue: a file beside the state, or the state's own server.
+
+    Examples
+    --------
+    >>> jobs_url_of(read_settings({"home": "/srv/steelyard"}, environ={}))
+    'sqlite:////srv/steelyard/jobs.sqlite'
+    """
+    url = state_url_of(settings)
+    kind, _, rest = url.partition("://")
+    if not kind.startswith("sqlite"):
+        # On a server the queue has a schema of its own in the same database.
+        return f"postgresql+psycopg://{rest}"
+    state = Path(rest.removeprefix("/"))
+    name = "jobs.sqlite" if state.name == "state.sqlite" else f"{state.stem}.jobs{state.suffix}"
+    return f"sqlite:///{state.with_name(name)}"
+
+
+def frames_url_of(settings: Settings) -> str:
+    """Give where frames are; ``frames`` in ``home_of`` where nothing is set.
+
+    Examples
+    --------
+    >>> frames_url_of(read_settings({"home": "/srv/steelyard"}, environ={}))
+    '/srv/steelyard/frames'
+    """
+    if settings.frames_url is not None:
+        return settings.frames_url.rstrip("/")
+    return str(home_of(settings).absolute() / "frames")
+
+
+def child_environment(**variables: str) -> dict[str, str]:
+    """Give this process's environment with some variables set, for a process that it starts."""
+    return {**os.environ, **variables}
+
+
+#: What OpenMP, beside this package, reads in the environment; ``steelyard doctor`` shows it.
+OPENMP_VARIABLES = ("OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_WAIT_POLICY")
+
+
+def openmp_variables(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Give those of ``OPENMP_VARIABLES`` that are set, with their values.
+
+    Examples
+    --------
+    >>> openmp_variables({"OMP_WAIT_POLICY": "PASSIVE", "PATH": "/bin"})
+    {'OMP_WAIT_POLICY': 'PASSIVE'}
+    """
+    source = os.environ if environ is None else environ
+    return {name: source[name] for name in OPENMP_VARIABLES if name in source}

@@ -4,6 +4,14 @@ import httpx
 import pytest
 
 from live_server import LiveServer, live_server
+from openapi_validation import responses_checked
+
+
+@pytest.fixture(scope="module", autouse=True)
+def every_response_is_checked():
+    """Whatever a test of this folder asks, the answer must be what the OpenAPI document declares."""
+    with responses_checked():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -80,7 +80,7 @@ def test_every_violation_is_listed_as_by_decide(client, make_request):
         ({"Content-Type": "text/plain"}, 415, "unsupported_media_type"),
         ({"Content-Type": "application/json; charset=latin-1"}, 415, "unsupported_media_type"),
         (
-            {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+            {"Content-Type": "application/json", "Content-Encoding": "br"},
             415,
             "unsupported_encoding",
         ),
@@ -92,7 +92,7 @@ def test_headers_are_held_to_decides_rules(client, make_request, headers, status
 
 
 def test_a_body_over_the_bound_is_refused(client, server, make_request):
-    body = json.dumps(make_request(context="a" * server.deployment.settings.body_bytes))
+    body = json.dumps(make_request(context="a" * server.services.settings.body_bytes))
     response = client.post(PATH, content=body, headers={"Content-Type": "application/json"})
     assert_canonical_error(response, 413, "payload_too_large")
 

@@ -23,7 +23,19 @@ def all_commands():
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("decide",), ("serve",), ("lint",), ("model",), ("model", "show")]
+    "arguments",
+    [
+        (),
+        ("account",),
+        ("decide",),
+        ("doctor",),
+        ("key",),
+        ("key", "create"),
+        ("serve",),
+        ("lint",),
+        ("model",),
+        ("model", "show"),
+    ],
 )
 def test_help_shows_examples(run, arguments):
     result = run(*arguments, "--help")

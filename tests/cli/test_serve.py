@@ -3,48 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
-import sys
-import time
-from contextlib import contextmanager
 
 import httpx
 import pytest
 
-from steelyard.cli.serve import curl_command, loopback_address
-
-ENVIRONMENT = {**os.environ, "STEELYARD_ENGINE": "hashing", "PYTHONUNBUFFERED": "1"}
-
-
-@contextmanager
-def serving(home, *arguments):
-    """Start ``steelyard serve`` on a free port and wait for its address."""
-    command = [sys.executable, "-m", "steelyard", "serve", "--port", "0", "--home", str(home)]
-    process = subprocess.Popen(
-        [*command, *arguments],
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process, _wait_for_address(process, home / "serve.json")
-    finally:
-        process.kill()
-        process.communicate(timeout=30)
-
-
-def _wait_for_address(process, path):
-    for _ in range(300):
-        if path.exists():
-            return json.loads(path.read_text())
-        if process.poll() is not None:
-            raise AssertionError(process.stderr.read())
-        time.sleep(0.1)
-    raise AssertionError("The server did not start.")
+from serving import REQUEST, serving
+from steelyard.cli.serve import curl_command, listen_address
 
 
 @pytest.mark.parametrize("stop_signal", [signal.SIGTERM, signal.SIGINT])
@@ -52,11 +19,7 @@ def test_serves_until_told_to_stop(tmp_path, stop_signal):
     home = tmp_path / "home"
     with serving(home) as (process, address):
         assert address["pid"] == process.pid
-        request = {
-            "context": "Paid twice.",
-            "decisions": [{"id": "d", "kind": "binary", "question": "Money back?"}],
-        }
-        answer = httpx.post(f"{address['url']}/v1/decide", json=request)
+        answer = httpx.post(f"{address['url']}/v1/decide", json=REQUEST)
         assert answer.status_code == 200
         process.send_signal(stop_signal)
         stdout, stderr = process.communicate(timeout=30)
@@ -64,7 +27,8 @@ def test_serves_until_told_to_stop(tmp_path, stop_signal):
     assert address["url"] in stdout
     assert f"curl -s {address['url']}/v1/decide" in stdout
     assert stdout.endswith("Stopped.\n")
-    assert stderr == ""
+    [line] = [json.loads(line) for line in stderr.splitlines()]
+    assert (line["route"], line["status"]) == ("/v1/decide", 200)
     assert not (home / "serve.json").exists()
 
 
@@ -102,7 +66,29 @@ def test_only_loopback_is_served(run, host):
     ],
 )
 def test_loopback_names(host, address):
-    assert loopback_address(host) == address
+    assert listen_address(host, accounts=False) == address
+    assert listen_address(host, accounts=True) == address
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7"])
+def test_accounts_open_other_addresses(host):
+    assert listen_address(host, accounts=True) == host
+
+
+def test_with_accounts_a_key_is_needed(tmp_path):
+    with serving(tmp_path, "--accounts", "on") as (_, address):
+        refused = httpx.post(f"{address['url']}/v1/decide", json=REQUEST)
+        assert refused.status_code == 401
+        assert refused.json()["error"]["code"] == "missing_api_key"
+        assert httpx.get(f"{address['url']}/v1/ready").status_code == 200
+
+
+def test_the_log_level_is_kept(tmp_path):
+    with serving(tmp_path, STEELYARD_LOG_LEVEL="warning") as (process, address):
+        assert httpx.get(f"{address['url']}/health").status_code == 200
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=30)
+    assert stderr == ""
 
 
 def test_a_home_that_cannot_be_used(tmp_path, run):

@@ -22,6 +22,7 @@ HEAVY = {
     "panel",
     "rich",
     "sanic",
+    "sqlalchemy",
     "tokenizers",
     "torch",
 }
@@ -51,8 +52,20 @@ def test_linting_in_process_loads_no_engine():
     assert loaded & (HEAVY - {"msgspec"}) == set()
 
 
+def test_a_client_loads_no_server():
+    loaded = modules_after("import steelyard; steelyard.connect('http://127.0.0.1:1').close()")
+    assert loaded & {"numpy", "onnxruntime", "sanic", "sqlalchemy"} == set()
+
+
 def test_exported_names():
-    assert steelyard.__all__ == ["__version__", "decide", "lint"]
+    assert steelyard.__all__ == [
+        "__version__",
+        "connect",
+        "connect_async",
+        "decide",
+        "embed",
+        "lint",
+    ]
     assert all(hasattr(steelyard, name) for name in steelyard.__all__)
 
 

@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+import steelyard
 from repository import ROOT
 from steelyard.api.app import ROUTES
 from steelyard.bootstrap import open_deployment
@@ -41,7 +42,8 @@ def test_settings_are_the_tables():
     assert list(table) == [setting.variable for setting in SETTINGS]
     for setting in SETTINGS:
         default, meaning = table[setting.variable]
-        assert default == ("unset" if setting.default is None else f"`{setting.default}`")
+        is_unset = setting.default is None or not str(setting.default)
+        assert default == ("unset" if is_unset else f"`{setting.default}`")
         assert meaning.rstrip(" |") == setting.help
 
 
@@ -73,8 +75,8 @@ def test_the_readme_says_what_linting_its_request_finds():
 
 
 def test_routes_and_commands_are_told():
-    for method, path, _ in ROUTES:
-        assert f"`{method} {path}`" in README
+    for route in ROUTES:
+        assert f"`{route.method} {route.path}`" in README
     for name in COMMANDS:
         assert f"steelyard {name}" in README
 
@@ -105,9 +107,36 @@ def test_the_python_of_the_readme_runs(monkeypatch, answers, capsys):
             self.answers = answers
 
     monkeypatch.setattr("steelyard.bootstrap.default_deployment", Deployed)
-    [program] = blocks("python")
+    program, *_ = blocks("python")
     exec(compile(program, "README.md", "exec"), {})
     assert capsys.readouterr().out.split()[0] in {"billing", "shipping"}
+
+
+def test_the_programs_of_the_readme_with_a_server_run(monkeypatch, capsys):
+    monkeypatch.setenv("STEELYARD_ENGINE", "hashing")
+    _, embedding, connecting, *_ = blocks("python")
+    exec(compile(embedding, "README.md", "exec"), {})
+    url, action = capsys.readouterr().out.split()
+    assert url.startswith("http://127.0.0.1:")
+    assert action in {"yes", "no"}
+    with steelyard.embed() as server:
+        monkeypatch.setenv("STEELYARD_URL", server.url)
+        exec(compile(connecting, "README.md", "exec"), {})
+    models, refusal = capsys.readouterr().out.splitlines()
+    assert models == "['hashing']"
+    assert "'outcomes'" in refusal
+    assert "req_" in refusal
+
+
+def test_the_program_on_datasets_runs(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    program = next(block for block in blocks("python") if "support_triage" in block)
+    names: dict[str, object] = {}
+    exec(compile(program, "README.md", "exec"), names)
+    n_rows, n_evaluation, total, n_found = map(int, capsys.readouterr().out.split())
+    assert n_evaluation == total > 0
+    assert 0 < n_found < n_rows
+    assert names["frame"].height == 3
 
 
 def test_the_programs_named_exist():

@@ -105,7 +105,9 @@ class Reference:
             markers = hidden[layout.markers[index]]
             n_outcomes = len(decision.outcomes)
             similarity = np.zeros(n_outcomes)
-            if decision.kind != "binary":
+            if decision.kind == "binary":  # the question stands for "yes"
+                similarity[0] = self.outcome_vectors([decision.question])[0] @ context
+            else:
                 similarity = self.outcome_vectors(decision.outcomes) @ context
             levels = np.zeros((n_outcomes, 3))
             if decision.kind == "ordinal":

@@ -36,7 +36,7 @@ class GatedScorer(HashingScorer):
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[list[str]] = []
-        self.fails: Callable[[Sequence[RenderedRequest]], Exception | None] = lambda _: None
+        self.fails: Callable[[Sequence[RenderedRequest]], BaseException | None] = lambda _: None
         self._entered = threading.Semaphore(0)
         self._let_through = threading.Semaphore(0)
 
@@ -272,6 +272,23 @@ def test_an_engine_that_answers_too_few_is_a_fault_and_not_the_end(
     assert_scored(batcher.submit(make_request("next")), make_request("next"))
 
 
+@pytest.mark.parametrize(
+    "raised",
+    [SystemExit(3), KeyboardInterrupt(), StopIteration(), TimeoutError(), CancelledError()],
+    ids=lambda raised: type(raised).__name__,
+)
+def test_what_ends_a_call_does_not_end_the_thread_or_the_waiting(
+    batcher: Batcher, scorer: GatedScorer, raised: BaseException
+) -> None:
+    scorer.fails = lambda requests: raised if requests[0].context == "bad" else None
+    scorer.let_through(10)
+    failure = batcher.submit(make_request("bad")).exception(timeout=PATIENCE_S)
+    assert isinstance(failure, InternalError)
+    assert failure.__cause__ is raised
+    assert type(raised).__name__ in failure.message
+    assert_scored(batcher.submit(make_request("next")), make_request("next"))
+
+
 def test_closing_answers_what_is_queued_and_refuses_the_rest(scorer: GatedScorer) -> None:
     batcher = Batcher(scorer)
     first = occupy(batcher, scorer)
@@ -322,6 +339,72 @@ def test_a_failed_call_has_begun_too(batcher: Batcher, scorer: GatedScorer) -> N
     scorer.let_through()
     assert isinstance(answer.exception(timeout=PATIENCE_S), ValueError)
     assert answer.started_at <= time.perf_counter()
+
+
+def test_room_can_be_asked_for_without_queueing(batcher: Batcher, scorer: GatedScorer) -> None:
+    batcher.check_room(make_request())
+    occupy(batcher, scorer)
+    answers = [batcher.submit(make_request(str(index))) for index in range(4)]
+    with pytest.raises(EngineUnavailableError, match="queue is full"):
+        batcher.check_room(make_request())
+    assert answers[0].cancel()
+    batcher.check_room(make_request())
+    assert batcher.n_waiting == 3
+    scorer.let_through(10)
+
+
+def test_the_running_call_tells_a_hang_from_being_busy(
+    batcher: Batcher, scorer: GatedScorer
+) -> None:
+    assert batcher.running_call is None
+    occupy(batcher, scorer)
+    number, seconds = batcher.running_call
+    batcher.submit(make_request("next"))
+    time.sleep(0.01)
+    assert batcher.running_call[0] == number
+    assert batcher.running_call[1] > seconds
+    scorer.let_through()
+    scorer.wait_for_a_call()
+    assert batcher.running_call[0] == number + 1
+    scorer.let_through()
+    batcher.close()
+    assert batcher.running_call is None
+
+
+def test_a_failed_call_runs_no_longer(batcher: Batcher, scorer: GatedScorer) -> None:
+    scorer.fails = lambda _: ValueError("broken")
+    answer = occupy(batcher, scorer)
+    scorer.let_through()
+    answer.exception(timeout=PATIENCE_S)
+    assert batcher.running_call is None
+
+
+def test_requests_of_a_failed_call_that_are_late_by_now_are_not_scored_again(
+    batcher: Batcher, scorer: GatedScorer
+) -> None:
+    scorer.fails = lambda requests: ValueError("broken") if len(requests) > 1 else None
+    occupy(batcher, scorer)
+    late = batcher.submit(make_request("late"), deadline_s=0.5)
+    patient = batcher.submit(make_request("patient"))
+    scorer.let_through()
+    scorer.wait_for_a_call()
+    time.sleep(0.6)  # the clock must have passed the deadline
+    scorer.let_through(10)
+    assert_scored(patient, make_request("patient"))
+    assert isinstance(late.exception(timeout=PATIENCE_S), DeadlineExceededError)
+    assert scorer.calls == [["first"], ["late", "patient"], ["patient"]]
+
+
+def test_closing_does_not_wait_for_ever_for_an_engine_that_hangs(scorer: GatedScorer) -> None:
+    batcher = Batcher(scorer)
+    running = occupy(batcher, scorer)
+    waiting = batcher.submit(make_request("waiting"))
+    assert batcher.close(timeout_s=0.05) is False
+    assert isinstance(waiting.exception(timeout=PATIENCE_S), EngineUnavailableError)
+    assert not running.done()
+    scorer.let_through()
+    assert_scored(running, make_request("first"))
+    assert batcher.close(timeout_s=PATIENCE_S) is True
 
 
 contexts = st.text(max_size=30)

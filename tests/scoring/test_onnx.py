@@ -344,3 +344,16 @@ def test_the_longest_context_is_answered_in_bounded_memory(random_folder) -> Non
     assert total == pytest.approx(1, abs=1e-6)
     # Keys and values are 1.2 GiB; a pass holds as much again, and some copies.
     assert gibibytes < 8
+
+
+@pytest.mark.parametrize("engine", TOLERANCES)
+def test_a_text_has_one_unit_vector_alone_and_in_company(load, engine: str) -> None:
+    scorer = load("random", engine).scorer
+    texts = ["card", make_words(2 * CONTEXT_LENGTH, 4), "", "card"]
+    vectors = scorer.embed(texts)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(vectors[0], vectors[3], atol=1e-6)
+    for text, vector in zip(texts, vectors, strict=True):
+        np.testing.assert_allclose(scorer.embed([text])[0], vector, atol=1e-2)
+    assert scorer.embed([]).shape == (0, vectors.shape[1])

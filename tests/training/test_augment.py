@@ -72,7 +72,8 @@ def assert_well_formed(example: Example) -> None:
     assert min(targets) >= 0
     assert len(set(decision.outcomes)) == len(decision.outcomes)
     assert decision.question
-    assert example.alone == (() if decision.kind == "binary" else decision.outcomes)
+    is_check = decision.kind == "binary"
+    assert example.alone == ((decision.question, None) if is_check else decision.outcomes)
 
 
 def is_abstain(outcome: str) -> bool:

@@ -21,7 +21,8 @@ def make_example(kind: str, n_outcomes: int, seed: int, question_words: int = 4)
     outcomes = ("yes", "no") if kind == "binary" else outcomes
     targets = np.random.default_rng(seed).dirichlet(np.ones(len(outcomes)))
     decision = RenderedDecision(kind, make_words(question_words, seed), outcomes)
-    return Example(decision, tuple(targets), () if kind == "binary" else outcomes)
+    alone = (decision.question, None) if kind == "binary" else outcomes
+    return Example(decision, tuple(targets), alone)
 
 
 def make_items(tokenizer: Tokenizer) -> list[Item]:
@@ -84,7 +85,7 @@ def test_the_mask_is_the_visibility_of_every_layout_and_nothing_more(
     for batch in batches:
         n_rows, length = batch.ids.shape
         inside = members(batch, items)
-        alone = {text: None for item in inside for e in item.examples for text in e.alone}
+        alone = {text: 0 for item in inside for e in item.examples for text in e.alone if text}
         layouts = [item.layout for item in inside]
         layouts += [lay_out_text(tokenizer.encode(text)) for text in alone]
         expected = np.zeros((n_rows * length, n_rows * length), bool)
@@ -114,8 +115,8 @@ def test_pools_hold_each_context_and_each_text_alone(items, batches, tokenizer) 
             assert batch.texts[int(batch.context_pools[index])] == item.context
             n = len(example.alone)
             used = batch.outcome_pools[index, :n].tolist()
-            assert [batch.texts[pool] for pool in used] == [
-                tokenizer.encode(text) for text in example.alone
+            assert [None if pool == batch.n_pools else batch.texts[pool] for pool in used] == [
+                None if text is None else tokenizer.encode(text) for text in example.alone
             ]
             assert (batch.outcome_pools[index, n:] == batch.n_pools).all()
 

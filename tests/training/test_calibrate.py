@@ -66,11 +66,10 @@ def test_similarity_is_weighed_where_there_is_one(random_folder, load) -> None:
     chosen = calibration_set({"news": [make_row(i) for i in range(4)]}, make_mixture())
     fitted, losses = fit_similarity(weights, Shape(), model.tokenizer, chosen)
 
-    assert set(losses) == {"single"}  # a check has no similarity, and nothing is ordinal
-    untouched = weights["similarity_weight"]
-    assert fitted[1] == untouched[1]
-    assert fitted[2] == untouched[2]
+    assert set(losses) == {"single", "binary"}  # nothing is ordinal
+    assert fitted[2] == weights["similarity_weight"][2]
     assert f"{fitted[0]:g}" in losses["single"]
+    assert f"{fitted[1]:g}" in losses["binary"]
 
 
 def test_every_kind_that_was_asked_has_a_temperature(random_folder, load) -> None:

@@ -14,6 +14,7 @@ from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.scoring.assets import load_base_model
 from steelyard.scoring.engine import FLOAT32, Engine
 from steelyard.scoring.onnx import OnnxScorer
+from steelyard.scoring.packing import alone_texts
 from steelyard.training.base import quantize
 from steelyard.training.base.augment import Example
 from steelyard.training.base.batches import make_batches, make_item
@@ -75,7 +76,9 @@ def test_the_graph_gives_the_logits_of_the_trained_model(state, trained, tokeniz
     for request in requests():
         examples = [
             Example(
-                d, (1.0,) + (0.0,) * (len(d.outcomes) - 1), () if d.kind == "binary" else d.outcomes
+                d,
+                (1.0,) + (0.0,) * (len(d.outcomes) - 1),
+                alone_texts(d.kind, d.question, d.outcomes),
             )
             for d in request.decisions
         ]

@@ -8,14 +8,17 @@ the caller learns the id and nothing more.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
+from contextlib import suppress
 
 from sanic import HTTPResponse, Request
 from sanic import exceptions as sanic_errors
 from sanic.http import Http
 
 from steelyard.api.bodies import json_response
-from steelyard.api.tracing import REQUEST_ID_HEADER, get_request_id
+from steelyard.api.callers import route_of
+from steelyard.api.tracing import get_request_id, is_typesafe, request_id_headers
 from steelyard.errors import (
     DeadlineExceededError,
     InternalError,
@@ -39,12 +42,23 @@ def _not_found(request: Request, _: BaseException) -> SteelyardError:
 def _method_not_allowed(request: Request, error: BaseException) -> SteelyardError:
     if request.path.endswith("/"):  # the router looks at the method before the slash
         return _not_found(request, error)
-    allowed = getattr(error, "headers", {}).get("Allow", "")
+    allowed = " or ".join(_allowed_methods(request))
     return MethodNotAllowedError(f"{request.path} does not take {request.method}; use {allowed}.")
 
 
+def _allowed_methods(request: Request) -> list[str]:
+    """Give the methods of a path; Sanic's own error names none where a path has several."""
+    router = request.app.router
+    allowed = []
+    for method in sorted({method for route in router.routes for method in route.methods}):
+        with suppress(sanic_errors.MethodNotAllowed, sanic_errors.NotFound):
+            router.get(request.path, method, request.headers.get("host"))
+            allowed.append(method)
+    return allowed
+
+
 def _too_large(request: Request, error: BaseException) -> SteelyardError:
-    # Sanic's limits on headers and on the body share one exception; its message tells them apart.
+    # The bound of a body is the reader's; what comes here is the head, or a body nobody reads.
     if "header" in str(error):
         limit = request.app.config.REQUEST_MAX_HEADER_SIZE
         return PayloadTooLargeError(f"The headers are longer than {limit} bytes; send fewer.")
@@ -103,14 +117,44 @@ async def answer_error(request: Request, error: BaseException) -> HTTPResponse:
     """Answer an exception in the one error body."""
     request_id = get_request_id(request)
     ours = translate(request, error)
+    request.ctx.error_code = ours.code
     if isinstance(ours, InternalError):
         _log.error(
             "request %s: %s %s failed", request_id, request.method, request.path, exc_info=error
         )
-    response = json_response(ours.body(request_id), ours.status)
-    response.headers[REQUEST_ID_HEADER] = request_id
-    if ours.retry_after_s is not None:
-        response.headers["Retry-After"] = f"{ours.retry_after_s:g}"
-    if isinstance(ours, MethodNotAllowedError) and isinstance(error, sanic_errors.SanicException):
-        response.headers.update(error.headers)
+    route = route_of(request)
+    if route is None or route.error_body is None:
+        response = json_response(ours.body(request_id), ours.status)
+    else:
+        response = json_response(route.error_body(ours, request_id), ours.status)
+    response.headers.update(request_id_headers(request))
+    response.headers.update(_headers(request, ours))
+    if isinstance(ours, MethodNotAllowedError):
+        response.headers["Allow"] = ", ".join(_allowed_methods(request))
     return response
+
+
+def _headers(request: Request, error: SteelyardError) -> dict[str, str]:
+    """Give what a refusal says in headers: when to come back, as whom, and what still runs."""
+    headers = {}
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if error.retry_after_s is not None:
+        headers["Retry-After"] = decimal_seconds(error.retry_after_s)
+        if is_typesafe(request.path):
+            headers["retry-after-ms"] = str(math.ceil(error.retry_after_s * 1000))
+    if error.operation is not None:
+        headers["Idempotency-Status"] = error.operation.status
+        headers["X-Operation-ID"] = error.operation.id
+    return headers
+
+
+def decimal_seconds(seconds: float) -> str:
+    """Write seconds as clients parse them: digits and a point, rounded up to milliseconds.
+
+    Examples
+    --------
+    >>> decimal_seconds(2.0), decimal_seconds(0.0123), decimal_seconds(1e6)
+    ('2', '0.013', '1000000')
+    """
+    return f"{math.ceil(seconds * 1000) / 1000:.3f}".rstrip("0").rstrip(".")

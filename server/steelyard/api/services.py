@@ -3,30 +3,76 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from steelyard.services.answers import AnswerService
+from steelyard.services.allowance import RequestLimits, TokenAllowance
+from steelyard.settings import Settings
+
+if TYPE_CHECKING:
+    from steelyard.services.accounts import AccountService
+    from steelyard.services.dataset_rows import DatasetRows
+    from steelyard.services.datasets import DatasetService
+    from steelyard.services.decisions import DecisionService
+    from steelyard.services.discovery import DiscoveryService
+    from steelyard.services.evaluation_figures import EvaluationFigures
+    from steelyard.services.evaluations import EvaluationService
+    from steelyard.services.feedback import FeedbackService
+    from steelyard.services.models import ModelRegistry
+    from steelyard.services.openai_decisions import OpenAIDecisionService
+    from steelyard.services.systemone import SystemOneService
+    from steelyard.storage.state import State
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApiServices:
     """The services behind the routes.
 
     Parameters
     ----------
-    answers : steelyard.services.answers.AnswerService
-        Answers decide and playground requests.
-    model : str
-        Name of the model that answers, for health.
-    engine : str
-        Engine and precision, for health.
-    body_bytes : int
-        Largest request body.
-    deadline_s : float
-        Seconds after which a request without an answer ends.
+    settings : steelyard.settings.Settings
+        Bounds of bodies and times, and whether accounts are on.
+    decisions : steelyard.services.decisions.DecisionService
+        Answers decide, estimate and playground requests.
+    feedback : steelyard.services.feedback.FeedbackService
+        Records observed outcomes.
+    models : steelyard.services.models.ModelRegistry
+        The models that answer, with their queues.
+    discovery : steelyard.services.discovery.DiscoveryService
+        Says what this server can do.
+    accounts : steelyard.services.accounts.AccountService
+        Knows callers by their keys.
+    systemone : steelyard.services.systemone.SystemOneService
+        Answers requests in the TypeSafe shape.
+    openai_decisions : steelyard.services.openai_decisions.OpenAIDecisionService
+        Answers requests in the shape of OpenAI and LiteLLM.
+    datasets : steelyard.services.datasets.DatasetService
+        Makes, lists and deletes datasets.
+    evaluations : steelyard.services.evaluations.EvaluationService
+        Queues, lists, stops and retries evaluations.
+    evaluation_figures : steelyard.services.evaluation_figures.EvaluationFigures
+        Gives what evaluations measured.
+    dataset_rows : steelyard.services.dataset_rows.DatasetRows
+        Reads their rows.
+    allowance : steelyard.services.allowance.TokenAllowance
+        Input tokens that a caller may send in a minute.
+    limits : steelyard.services.allowance.RequestLimits
+        Requests that a caller or an address may send in a minute.
+    state : steelyard.storage.state.State
+        Where the server keeps what it must not lose; readiness asks whether it can be written.
     """
 
-    answers: AnswerService
-    model: str
-    engine: str
-    body_bytes: int
-    deadline_s: float
+    settings: Settings
+    decisions: DecisionService
+    feedback: FeedbackService
+    models: ModelRegistry
+    discovery: DiscoveryService
+    accounts: AccountService
+    systemone: SystemOneService
+    openai_decisions: OpenAIDecisionService
+    datasets: DatasetService
+    dataset_rows: DatasetRows
+    evaluations: EvaluationService
+    evaluation_figures: EvaluationFigures
+    allowance: TokenAllowance
+    limits: RequestLimits
+    state: State

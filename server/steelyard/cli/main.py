@@ -25,10 +25,19 @@ class CommandEntry:
 
 
 COMMANDS = {
+    "account": CommandEntry("steelyard.cli.account", "Make and list accounts, and add credit."),
+    "dataset": CommandEntry("steelyard.cli.dataset", "Make, list, read and delete datasets."),
     "decide": CommandEntry("steelyard.cli.decide", "Answer decisions about one context."),
+    "evaluate": CommandEntry(
+        "steelyard.cli.evaluate", "Score models on a dataset, and show what was measured."
+    ),
+    "doctor": CommandEntry("steelyard.cli.doctor", "Check this installation."),
+    "key": CommandEntry("steelyard.cli.key", "Make, list and revoke API keys."),
     "lint": CommandEntry("steelyard.cli.lint", "Say what about a request makes its answers worse."),
     "model": CommandEntry("steelyard.cli.model", "Show the model that answers."),
     "serve": CommandEntry("steelyard.cli.serve", "Answer decisions over HTTP."),
+    "worker": CommandEntry("steelyard.cli.job_worker", "Run the evaluations of a server."),
+    "up": CommandEntry("steelyard.cli.up", "Start everything, with sample datasets."),
 }
 
 _EPILOG = """\b

@@ -1,21 +1,24 @@
-"""``steelyard serve``: the HTTP server, in one process on a loopback address."""
+"""``steelyard serve``: the HTTP server, in this process or in several workers."""
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import ipaddress
 import json
-import logging
 import os
 import shlex
 import socket
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from steelyard.cli.failures import FAILED
 from steelyard.cli.options import setting_option
+from steelyard.settings import Settings
 from steelyard.version import __version__
 
 _EPILOG = """\b
@@ -23,7 +26,11 @@ Examples:
   steelyard serve
   steelyard serve --port 9000
   steelyard serve --port 0 --home ./steelyard-home     (serve.json there has the address)
+  steelyard serve --accounts on --host 0.0.0.0 --workers 4
 """
+
+#: Connections that wait to be accepted.
+_BACKLOG = 1024
 
 _EXAMPLE = {
     "context": "Invoice 118 was paid twice. Please send the second payment back.",
@@ -37,56 +44,126 @@ _EXAMPLE = {
 @setting_option("host")
 @setting_option("port")
 @setting_option("home")
+@setting_option("state_url")
+@setting_option("accounts")
+@setting_option("workers")
 @setting_option("engine")
 @setting_option("threads")
-def command(
-    host: str | None, port: str | None, home: str | None, engine: str | None, threads: str | None
-) -> None:
-    """Answer decisions over HTTP until Ctrl-C.
+def command(**given: str | None) -> None:
+    """Answer decisions over HTTP until Ctrl-C; a second Ctrl-C does not wait.
 
-    The server has no accounts yet, so whoever reaches it may use it: it listens on loopback
+    Without accounts whoever reaches the server may use it, so it then listens on loopback
     addresses only.
     """
-    from steelyard.api.app import create_app
-    from steelyard.api.server import run_server
-    from steelyard.bootstrap import api_services, open_deployment
     from steelyard.settings import read_settings
 
-    given = {"host": host, "port": port, "home": home, "engine": engine, "threads": threads}
-    settings = read_settings(given)
-    address = loopback_address(settings.host)
+    serve(read_settings(given))
+
+
+def serve(settings: Settings, *, on_ready: Callable[[str], None] | None = None) -> None:
+    """Serve until told to stop, saying where on the output stream.
+
+    Parameters
+    ----------
+    settings : steelyard.settings.Settings
+        Where to listen, and with what.
+    on_ready : callable, optional
+        Called with the address once the server answers.
+    """
+    from steelyard.settings import home_of
+
+    address = listen_address(settings.host, accounts=settings.accounts == "on")
     listener = bind(address, settings.port)
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    with listener, address_file(settings.home) as write_address, open_deployment(settings) as ours:
+    with listener, address_file(home_of(settings)) as write_address:
         url = url_of(listener)
 
-        def announce() -> None:
+        def announce(model: str, engine: str) -> None:
             write_address(url)
-            click.echo(f"{ours.model_name} on {ours.engine}")
+            click.echo(f"{model} on {engine}")
             click.echo(f"Listening on {url} (Ctrl-C stops). Try:\n")
-            click.echo(f"  {curl_command(url)}\n")
+            click.echo(f"  {curl_command(url, with_key=settings.accounts == 'on')}\n")
+            if on_ready is not None:
+                on_ready(url)
 
-        run_server(create_app(api_services(ours)), listener, on_ready=announce)
+        if settings.workers == 1:
+            _serve_here(settings, listener, announce)
+        else:
+            _serve_in_workers(settings, listener, announce)
     click.echo("Stopped.")
 
 
-def loopback_address(host: str) -> str:
-    """Give the loopback address that a host names.
+def _serve_here(
+    settings: Settings, listener: socket.socket, announce: Callable[[str, str], None]
+) -> None:
+    from steelyard.api.app import create_app
+    from steelyard.api.logs import configure_logging
+    from steelyard.api.server import run_server
+    from steelyard.bootstrap import open_service
+
+    configure_logging(settings.log_level)
+    with open_service(settings) as services:
+        model = services.models.default
+        run_server(
+            create_app(services),
+            listener,
+            on_ready=lambda: announce(model.name, model.engine),
+        )
+
+
+def _serve_in_workers(
+    settings: Settings, listener: socket.socket, announce: Callable[[str, str], None]
+) -> None:
+    from steelyard.api.logs import configure_logging
+    from steelyard.cli.supervisor import Supervisor, WorkerFailedError, supervise
+
+    configure_logging(settings.log_level)
+    listener.listen(_BACKLOG)
+    shared = dataclasses.replace(
+        settings, threads=settings.threads or threads_of_worker(settings.workers)
+    )
+    with tempfile.TemporaryDirectory(prefix="steelyard-metrics-") as metrics:
+        try:
+            supervise(
+                lambda: Supervisor(
+                    listener,
+                    dataclasses.asdict(shared),
+                    n_workers=settings.workers,
+                    shutdown_s=settings.shutdown_s,
+                    metrics=Path(metrics),
+                ),
+                lambda worker: announce(worker["model"], worker["engine"]),
+            )
+        except WorkerFailedError as error:
+            raise click.exceptions.Exit(error.status if error.status > 0 else FAILED) from None
+
+
+def threads_of_worker(n_workers: int) -> int:
+    """Give each worker's engine its share of the processors, and one at least."""
+    if hasattr(os, "sched_getaffinity"):
+        n_processors = len(os.sched_getaffinity(0))
+    else:  # macOS
+        n_processors = os.cpu_count() or 1
+    return max(1, n_processors // n_workers)
+
+
+def listen_address(host: str, *, accounts: bool) -> str:
+    """Give the address to listen on.
 
     Raises
     ------
     click.UsageError
-        When it is not a loopback address.
+        When it is not a loopback address and accounts are off.
     """
     address = "127.0.0.1" if host == "localhost" else host
     try:
         is_loopback = ipaddress.ip_address(address).is_loopback
     except ValueError:
         is_loopback = False
-    if not is_loopback:
+    if not is_loopback and (not accounts or not host):
         raise click.UsageError(
-            f"Steelyard has no accounts yet, so anyone who could reach {host} could use it: it "
-            "listens on loopback only. Give --host 127.0.0.1, ::1 or localhost."
+            f"Without accounts anyone who could reach {host} could use the server, so it listens "
+            "on loopback only. Give --host 127.0.0.1, ::1 or localhost; or --accounts on, and keys "
+            "to those who may call."
         )
     return address
 
@@ -116,29 +193,28 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def curl_command(url: str) -> str:
+def curl_command(url: str, *, with_key: bool = False) -> str:
     """Give a command that asks the server one decision."""
     words = ["curl", "-s", f"{url}/v1/decide", "-H", "Content-Type: application/json"]
+    if with_key:
+        words += ["-H", "Authorization: Bearer YOUR_API_KEY"]
     return shlex.join([*words, "-d", json.dumps(_EXAMPLE)])
 
 
 @contextmanager
-def address_file(home: Path | None) -> Iterator[Callable[[str], None]]:
+def address_file(home: Path) -> Iterator[Callable[[str], None]]:
     """Keep ``serve.json`` in a home directory while the server runs.
 
     Parameters
     ----------
-    home : pathlib.Path or None
-        Made when missing; with ``None`` nothing is written.
+    home : pathlib.Path
+        Made when missing.
 
     Yields
     ------
     callable
         Takes the address and writes the file.
     """
-    if home is None:
-        yield lambda _: None
-        return
     path = home / "serve.json"
     try:
         home.mkdir(parents=True, exist_ok=True)

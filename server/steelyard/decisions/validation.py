@@ -101,8 +101,8 @@ def read_request(
     check_shape(value, shape, found, BODY)
     if not isinstance(value, dict):
         found.raise_if_any()
-    decisions = _read_decisions(value, found)
-    _check_model_names(value, found)
+    decisions = read_decisions(value, found)
+    check_model_names(value, found)
     found.raise_if_any()
     fallback = value.get("fallback")
     return ValidRequest(
@@ -117,7 +117,8 @@ def read_request(
     )
 
 
-def _check_model_names(value: dict[str, Any], found: Violations) -> None:
+def check_model_names(value: Mapping[str, Any], found: Violations) -> None:
+    """Note names of models that are blank, in ``model`` and in ``fallback``."""
     named: list[tuple[Path, Any]] = [((*BODY, "model"), value.get("model"))]
     fallback = value.get("fallback")
     if isinstance(fallback, list | tuple):
@@ -127,7 +128,21 @@ def _check_model_names(value: dict[str, Any], found: Violations) -> None:
             found.add(path, "is blank; name a model, or leave it out.", "blank")
 
 
-def _read_decisions(value: dict[str, Any], found: Violations) -> list[Decision | None]:
+def read_decisions(value: Mapping[str, Any], found: Violations) -> list[Decision | None]:
+    """Read the decisions of a request whose shape was looked at.
+
+    Parameters
+    ----------
+    value : mapping
+        The request, with ``decisions`` or without.
+    found : Violations
+        What the shape was refused for; it takes everything else that is wrong.
+
+    Returns
+    -------
+    list of Decision or None
+        ``None`` in the place of a decision that has something wrong in it.
+    """
     items = value.get("decisions")
     if not isinstance(items, list | tuple):
         return []

@@ -10,11 +10,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
 
 from steelyard.decisions.rendering import RenderedRequest
-from steelyard.errors import DeadlineExceededError, EngineUnavailableError, InternalError
+from steelyard.errors import (
+    DeadlineExceededError,
+    EngineUnavailableError,
+    InternalError,
+    SteelyardError,
+)
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 
 #: Characters of rendered text scored in one call, unless a single request is larger.
@@ -69,6 +74,8 @@ class Batcher:
         self._speed = _FIRST_SPEED
         self._changed = threading.Condition()
         self._closed = False
+        self._n_calls = 0
+        self._call_started: float | None = None
         self._thread = threading.Thread(target=self._work, name="steelyard-scorer", daemon=True)
         self._thread.start()
 
@@ -95,15 +102,7 @@ class Batcher:
         expires_at = None if deadline_s is None else time.monotonic() + deadline_s
         entry = _Waiting(request, _characters(request), expires_at)
         with self._changed:
-            if self._closed:
-                message = "The service is stopping; send the request to another instance."
-                raise EngineUnavailableError(message, retry_after_s=1.0)
-            if self._is_full(entry):
-                self._drop_cancelled()
-            if self._is_full(entry):
-                message = "The scoring queue is full; send the request again after Retry-After."
-                wait = min(max(self._characters / self._speed, 1.0), 20.0)
-                raise EngineUnavailableError(message, retry_after_s=round(wait, 1))
+            self._check_room(entry)
             self._waiting.append(entry)
             self._characters += entry.characters
             self._changed.notify()
@@ -115,12 +114,71 @@ class Batcher:
         with self._changed:
             return len(self._waiting)
 
-    def close(self) -> None:
-        """Answer what is queued, refuse what comes, and stop the thread."""
+    @property
+    def max_queue(self) -> int:
+        """Requests that may wait."""
+        return self._max_queue
+
+    @property
+    def running_call(self) -> tuple[int, float] | None:
+        """The call that the engine works on: its number, and for how many seconds; or ``None``.
+
+        A call that stays the same over seconds tells an engine that hangs from one that is busy.
+        """
+        with self._changed:
+            if self._call_started is None:
+                return None
+            return self._n_calls, time.monotonic() - self._call_started
+
+    def check_room(self, request: RenderedRequest) -> None:
+        """Refuse a request as ``submit`` would now; a moment later there may be room, or none.
+
+        Raises
+        ------
+        EngineUnavailableError
+            When the queue is full, with ``retry_after_s``, or the batcher is closed.
+        """
+        with self._changed:
+            self._check_room(_Waiting(request, _characters(request), None))
+
+    def close(self, timeout_s: float | None = None) -> bool:
+        """Answer what is queued, refuse what comes, and stop the thread.
+
+        Parameters
+        ----------
+        timeout_s : float, optional
+            Seconds to wait for the engine; without end when left out. What still waits for the
+            engine then ends in ``EngineUnavailableError``.
+
+        Returns
+        -------
+        bool
+            Whether the thread ended; if not, the engine hangs and must not be closed under it.
+        """
         with self._changed:
             self._closed = True
             self._changed.notify()
-        self._thread.join()
+        self._thread.join(timeout_s)
+        if not self._thread.is_alive():
+            return True
+        with self._changed:
+            abandoned, self._waiting, self._characters = self._waiting, deque(), 0
+        for entry in abandoned:
+            if entry.answer.set_running_or_notify_cancel():
+                message = "The service stopped before the request was scored; send it again."
+                entry.answer.set_exception(EngineUnavailableError(message))
+        return False
+
+    def _check_room(self, entry: _Waiting) -> None:
+        if self._closed:
+            message = "The service is stopping; send the request to another instance."
+            raise EngineUnavailableError(message, retry_after_s=1.0)
+        if self._is_full(entry):
+            self._drop_cancelled()
+        if self._is_full(entry):
+            message = "The scoring queue is full; send the request again after Retry-After."
+            wait = min(max(self._characters / self._speed, 1.0), 20.0)
+            raise EngineUnavailableError(message, retry_after_s=round(wait, 1))
 
     def _is_full(self, entry: _Waiting) -> bool:
         if not self._waiting:  # a request larger than the bound is taken when it is alone
@@ -140,13 +198,8 @@ class Batcher:
                 if not self._waiting:
                     return
                 batch = self._take()
-            now = time.monotonic()
             live = [entry for entry in batch if entry.answer.set_running_or_notify_cancel()]
-            for entry in live:
-                if entry.expires_at is not None and entry.expires_at < now:
-                    message = "The request waited past its deadline; send it again."
-                    entry.answer.set_exception(DeadlineExceededError(message))
-            batch = [entry for entry in live if not entry.answer.done()]
+            batch = [entry for entry in live if not _is_late(entry)]
             started_at = time.perf_counter()
             for entry in batch:
                 entry.answer.started_at = started_at
@@ -167,13 +220,14 @@ class Batcher:
         started = time.monotonic()
         try:
             scored = self._score(batch)
-        except Exception as error:  # noqa: BLE001  whatever it is, someone waits for it
+        except BaseException as error:  # noqa: BLE001  whatever it is, someone waits for it
             if len(batch) == 1:
-                batch[0].answer.set_exception(error)
+                batch[0].answer.set_exception(_as_failure(error))
                 return
             # One request may be to blame; the others must not pay for it.
             for entry in batch:
-                self._answer([entry])
+                if not _is_late(entry):
+                    self._answer([entry])
             return
         for entry, decisions in zip(batch, scored, strict=True):
             entry.answer.set_result(decisions)
@@ -182,12 +236,43 @@ class Batcher:
             self._speed += _SMOOTHING * (speed - self._speed)
 
     def _score(self, batch: Sequence[_Waiting]) -> list[list[ScoredDecision]]:
-        scored = self._scorer.score([entry.request for entry in batch])
+        with self._changed:
+            self._n_calls += 1
+            self._call_started = time.monotonic()
+        try:
+            scored = self._scorer.score([entry.request for entry in batch])
+        finally:
+            with self._changed:
+                self._call_started = None
         if len(scored) != len(batch):
             raise InternalError(
                 f"The engine answered {len(scored)} of {len(batch)} requests; report it."
             )
         return scored
+
+
+def _as_failure(error: BaseException) -> Exception:
+    """Give what a future may carry for an error of the engine.
+
+    What would end a thread, or mean to who waits that waiting itself ended, is a fault like others.
+    """
+    misread = (StopIteration, TimeoutError, CancelledError)
+    if isinstance(error, SteelyardError) or (
+        isinstance(error, Exception) and not isinstance(error, misread)
+    ):
+        return error
+    fault = InternalError(f"The engine ended its call with {type(error).__name__}; report it.")
+    fault.__cause__ = error
+    return fault
+
+
+def _is_late(entry: _Waiting) -> bool:
+    """Tell whether an entry's time is up; it is then answered so."""
+    if entry.expires_at is None or entry.expires_at >= time.monotonic():
+        return False
+    message = "The request waited past its deadline; send it again."
+    entry.answer.set_exception(DeadlineExceededError(message))
+    return True
 
 
 def _characters(request: RenderedRequest) -> int:

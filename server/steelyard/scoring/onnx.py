@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.decisions.rendering import RenderedRequest
+from steelyard.decisions.rendering import RenderedRequest, render_context
 from steelyard.scoring.engine import Engine, Tensors
 from steelyard.scoring.packing import (
     STAGE_CONTEXT,
@@ -51,6 +51,8 @@ PASS_WEIGHTS = 4_000_000
 
 Vectors = dict[tuple[int, ...], NDArray[np.float32]]
 DECISION_OUTPUTS = ("logits", "marker_vectors")
+#: The vector whose cosine with any other is zero.
+NOT_SIMILAR = np.zeros(WIDTH, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +114,8 @@ class OnnxScorer:
                 tuple(text)
                 for item in laid
                 for decision in item.tokenized.decisions
-                if decision.kind != "binary"
-                for text in decision.outcomes
+                for text in decision.alone
+                if text is not None
             ]
         )
         scored: list[list[ScoredDecision]] = [[] for _ in requests]
@@ -130,6 +132,24 @@ class OnnxScorer:
             if len(item.layout) > PACKED_TOKENS:
                 scored[i] = self._score_long(item, vectors)
         return scored
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Give a unit vector of each text: of contexts, to tell which are alike.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Of any length; a blank one reads as a blank context does.
+
+        Returns
+        -------
+        float32 array, shape (n_texts, width)
+        """
+        encoded = [
+            tuple(tokens)
+            for tokens in self._tokenizer.encode_many(list(map(render_context, texts)))
+        ]
+        return self._vectors.encode(encoded)
 
     def lay_out(self, request: RenderedRequest) -> LaidOut:
         """Tokenise a request and lay it out."""
@@ -295,10 +315,10 @@ class _LongReader:
 
 
 def _vectors_of(item: LaidOut, index: int, vectors: Vectors | None) -> NDArray[np.float32] | None:
-    decision = item.tokenized.decisions[index]
-    if decision.kind == "binary" or vectors is None:
+    if vectors is None:
         return None
-    return np.stack([vectors[tuple(text)] for text in decision.outcomes])
+    alone = item.tokenized.decisions[index].alone
+    return np.stack([NOT_SIMILAR if text is None else vectors[tuple(text)] for text in alone])
 
 
 def _split(inputs: Tensors, outputs: Tensors) -> Iterator[ScoredDecision]:

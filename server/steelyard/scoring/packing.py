@@ -12,9 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 CLS = 101
 SEP = 102
@@ -42,6 +45,27 @@ NOTHING = -1
 STAGE_CONTEXT, STAGE_QUESTION, STAGE_CONTINUATION, STAGE_OUTCOME = range(4)
 
 
+def alone_texts(kind: str, question: T, outcomes: Sequence[T]) -> tuple[T | None, ...]:
+    """Give the text that stands for each outcome in the similarity channel.
+
+    Parameters
+    ----------
+    kind : str
+    question : T
+        A text, or its token ids.
+    outcomes : sequence of T
+
+    Returns
+    -------
+    tuple of T or None
+        The outcomes themselves. Of a yes/no question, whose outcomes' names say nothing alone, the
+        question for "yes", and None, for similarity zero, for "no".
+    """
+    if kind == "binary":
+        return (question, *(None for _ in outcomes[1:]))
+    return tuple(outcomes)
+
+
 @dataclass(frozen=True, slots=True)
 class TokenizedDecision:
     """A decision as token ids, without special tokens."""
@@ -49,6 +73,11 @@ class TokenizedDecision:
     kind: str
     question: Sequence[int]
     outcomes: Sequence[Sequence[int]]
+
+    @property
+    def alone(self) -> tuple[Sequence[int] | None, ...]:
+        """The text of each outcome for the similarity channel; None where similarity is zero."""
+        return alone_texts(self.kind, self.question, self.outcomes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,17 @@ class OutcomeVectors:
                     self._vectors.popitem(last=False)
         return found
 
+    def encode(self, texts: Sequence[tuple[int, ...]]) -> NDArray[np.float32]:
+        """Give the unit vectors of texts without keeping them.
+
+        Returns
+        -------
+        float32 array, shape (n_texts, width)
+            In the order of the texts.
+        """
+        found = [self._encode(group) for group in groups_of(texts, PASS_TOKENS)]
+        return np.concatenate(found) if found else np.zeros((0, WIDTH), np.float32)
+
     def _encode(self, texts: Sequence[tuple[int, ...]]) -> NDArray[np.float32]:
         units, channels, offset = [], [], 0
         for layout in map(lay_out_text, texts):

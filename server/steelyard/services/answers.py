@@ -82,7 +82,7 @@ class AnswerService:
         except SteelyardError:  # one of them is a TimeoutError too
             raise
         except TimeoutError:
-            raise self._late(future) from None
+            raise _late(future, self._deadline_s) from None
         return self._finish(prepared, scored, submitted, getattr(future, "started_at", submitted))
 
     def answer_dict(self, payload: bytes | Mapping[str, Any]) -> dict[str, Any]:
@@ -95,13 +95,7 @@ class AnswerService:
         prepared = await read_body(partial(self._decide.prepare, playground=playground), payload)
         submitted = perf_counter()
         future = self._queue.submit(prepared.rendered, self._deadline_s)
-        try:
-            async with asyncio.timeout(self._deadline_s):
-                scored = await asyncio.wrap_future(future)
-        except SteelyardError:  # one of them is a TimeoutError too
-            raise
-        except TimeoutError:
-            raise self._late(future) from None
+        scored = await wait_for_scores(future, self._deadline_s)
         return self._finish(prepared, scored, submitted, getattr(future, "started_at", submitted))
 
     def _finish(
@@ -114,11 +108,37 @@ class AnswerService:
             score_ms=(perf_counter() - started) * 1000,
         )
 
-    def _late(
-        self, future: concurrent.futures.Future[list[ScoredDecision]]
-    ) -> DeadlineExceededError:
-        future.cancel()
-        return DeadlineExceededError(
-            f"No answer within {self._deadline_s:g} s; nothing was charged. Try again, or ask less "
-            "in one request."
-        )
+
+async def wait_for_scores(
+    future: concurrent.futures.Future[list[ScoredDecision]], wait_s: float
+) -> list[ScoredDecision]:
+    """Wait for what a queue was given, without blocking the event loop.
+
+    Parameters
+    ----------
+    future : concurrent.futures.Future
+        From ``Queue.submit``. It is cancelled when its time is up or the waiting is cancelled.
+    wait_s : float
+        The longest wait, in seconds.
+
+    Raises
+    ------
+    steelyard.errors.DeadlineExceededError
+        When there are no scores by then.
+    """
+    try:
+        async with asyncio.timeout(wait_s):
+            return await asyncio.wrap_future(future)
+    except SteelyardError:  # one of them is a TimeoutError too
+        raise
+    except TimeoutError:
+        raise _late(future, wait_s) from None
+
+
+def _late(
+    future: concurrent.futures.Future[list[ScoredDecision]], wait_s: float
+) -> DeadlineExceededError:
+    future.cancel()
+    return DeadlineExceededError(
+        f"No answer within {wait_s:.3g} s; nothing was charged. Try again, or ask less in one request."
+    )

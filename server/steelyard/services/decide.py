@@ -1,8 +1,8 @@
 """The decide use case: check a request, render it, and turn its scores into an answer.
 
 Scoring lies between ``prepare`` and ``finish``, so that a server can score several requests in one
-pass of the engine; ``decide`` does all three in a row. Nothing is stored yet: every answer says
-``stored: false``, and ``store`` and ``metadata`` are checked and otherwise unused.
+pass of the engine; ``decide`` does all three in a row. Nothing is charged or stored here, and every
+answer says so; ``steelyard.services.decisions`` does both.
 """
 
 from __future__ import annotations
@@ -69,9 +69,11 @@ class Prepared:
     rendered : RenderedRequest
         What the scorer reads.
     model : str
-        Who answers.
+        The model asked for.
     input_tokens : int
         Tokens counted.
+    tokenizer : TokenizerInfo
+        What counted them. They are billed by this count, whichever model answers.
     render_ms : float
         Milliseconds that preparing took.
     started : float
@@ -82,6 +84,7 @@ class Prepared:
     rendered: RenderedRequest
     model: str
     input_tokens: int
+    tokenizer: TokenizerInfo
     render_ms: float
     started: float
 
@@ -122,19 +125,28 @@ class DecideService:
         )
 
     @property
+    def limits(self) -> DecideLimits:
+        """Bounds of a request."""
+        return self._limits
+
+    @property
     def models(self) -> tuple[str, ...]:
         """Names of the models that answer here; the first is the default."""
         return (self._model_name,)
 
     def prepare(
-        self, payload: bytes | bytearray | Mapping[str, Any], *, playground: bool = False
+        self,
+        payload: bytes | bytearray | Mapping[str, Any] | ValidRequest,
+        *,
+        playground: bool = False,
     ) -> Prepared:
         """Check a request and render it.
 
         Parameters
         ----------
-        payload : bytes or mapping
-            JSON in UTF-8, or the same thing as plain Python values.
+        payload : bytes, mapping or ValidRequest
+            JSON in UTF-8, or the same thing as plain Python values; or a request that was read
+            from another dialect.
         playground : bool, default False
             Hold it to the playground's bounds: 8 decisions, base models alone.
 
@@ -150,8 +162,32 @@ class DecideService:
             When it has more input tokens than a request may have.
         """
         started = perf_counter()
-        request = read_request(payload, shape=PlaygroundRequest if playground else DecideRequest)
-        model = self._resolve_model(request.model, playground=playground)
+        shape = PlaygroundRequest if playground else DecideRequest
+        request = (
+            payload if isinstance(payload, ValidRequest) else read_request(payload, shape=shape)
+        )
+        self._check_model(request.model, playground=playground)
+        return self.prepare_request(request, started=started)
+
+    def prepare_request(self, request: ValidRequest, *, started: float | None = None) -> Prepared:
+        """Render a valid request for this model, whichever model it names.
+
+        Parameters
+        ----------
+        request : ValidRequest
+            What was asked.
+        started : float, optional
+            The clock (``time.perf_counter``, seconds) when reading it began; now when left out.
+
+        Raises
+        ------
+        steelyard.errors.ImagesNotSupportedError
+            When the request has images.
+        steelyard.errors.ContextTooLongError
+            When it has more input tokens than a request may have.
+        """
+        started = perf_counter() if started is None else started
+        model = self._model_name
         if request.has_images:
             raise ImagesNotSupportedError(
                 f"The model {model} reads text alone; describe the images in the context and leave "
@@ -168,7 +204,7 @@ class DecideService:
             decisions=tuple(render_decision(decision) for decision in request.decisions),
         )
         render_ms = (perf_counter() - started) * 1000
-        return Prepared(request, rendered, model, input_tokens, render_ms, started)
+        return Prepared(request, rendered, model, input_tokens, self._tokenizer, render_ms, started)
 
     def finish(
         self,
@@ -183,7 +219,7 @@ class DecideService:
         Parameters
         ----------
         prepared : Prepared
-            From ``prepare``.
+            From ``prepare``, this service's or that of the model that this one stands in for.
         scored : sequence of ScoredDecision
             One per decision, in order.
         queue_ms, score_ms : float
@@ -221,11 +257,11 @@ class DecideService:
         }
         return DecideResponse(
             id=new_id("dec"),
-            model=prepared.model,
+            model=self._model_name,
             decisions=results,
             usage=Usage(
                 input_tokens=prepared.input_tokens,
-                tokenizer=self._tokenizer,
+                tokenizer=prepared.tokenizer,
                 decisions=len(results),
                 # The engine reads the context once for all decisions, so both counts are one.
                 prompt_tokens=prepared.input_tokens,
@@ -263,20 +299,34 @@ class DecideService:
         scored = score(prepared.rendered)
         return self.finish(prepared, scored, score_ms=(perf_counter() - began) * 1000)
 
-    def _resolve_model(self, name: str | None, *, playground: bool) -> str:
-        if name is None or name in self.models:
-            return name or self.models[0]
-        known = ", ".join(self.models)
-        if playground:
-            message = f"model is {name!r}; the playground answers with base models alone: {known}."
-            raise InvalidRequestError(
-                violations=[Violation(("body", "model"), message, "not_allowed")]
-            )
-        raise NotFoundError(f"There is no model named {name!r}; the models here are: {known}.")
+    def count_tokens(self, text: str) -> int:
+        """Count the tokens of a text."""
+        return self._counter.count(text)
 
-    def _answer(
-        self, decision: Decision, score: ScoredDecision, temperature: float | None
-    ) -> DecisionResult:
+    def probabilities(
+        self, decision: Decision, score: ScoredDecision, temperature: float | None = None
+    ) -> list[float]:
+        """Give the calibrated probabilities of a decision that was scored.
+
+        Parameters
+        ----------
+        decision : Decision
+            What was asked.
+        score : ScoredDecision
+            Its scores.
+        temperature : float, optional
+            What the caller asks for on top of the model's calibration; 1 when left out.
+
+        Returns
+        -------
+        list of float
+            In outcome order; they sum to 1.
+
+        Raises
+        ------
+        steelyard.errors.InternalError
+            When the scores do not fit the decision, or are not finite.
+        """
         n_outcomes = len(decision.outcomes.names)
         if score.logits.shape != (n_outcomes,):
             raise InternalError(
@@ -291,4 +341,28 @@ class DecideService:
                 probabilities = temper_log_probabilities(logs, temperature)
         except ValueError as error:
             raise InternalError("The engine gave logits that are not finite; report it.") from error
-        return answer_decision(decision, probabilities.tolist())
+        return list(probabilities.tolist())
+
+    def _check_model(self, name: str | None, *, playground: bool) -> None:
+        if name is None or name in self.models:
+            return
+        raise (not_in_playground if playground else unknown_model)(name, self.models)
+
+    def _answer(
+        self, decision: Decision, score: ScoredDecision, temperature: float | None
+    ) -> DecisionResult:
+        return answer_decision(decision, self.probabilities(decision, score, temperature))
+
+
+def unknown_model(name: str, known: Sequence[str]) -> NotFoundError:
+    """Give the refusal of a name that no model has."""
+    return NotFoundError(
+        f"There is no model named {name!r}; the models here are: {', '.join(known)}."
+    )
+
+
+def not_in_playground(name: str, known: Sequence[str]) -> InvalidRequestError:
+    """Give the playground's refusal of a name that no base model has."""
+    models = ", ".join(known)
+    message = f"model is {name!r}; the playground answers with base models alone: {models}."
+    return InvalidRequestError(violations=[Violation(("body", "model"), message, "not_allowed")])

@@ -120,7 +120,11 @@ class DecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     ] = None
     fallback: Annotated[
         Literal["auto", "none"] | Annotated[list[Name], Meta(min_length=1, max_length=16)] | None,
-        Meta(description="`auto` (default), `none`, or model names to try in order."),
+        Meta(
+            description="Who answers when the model is unable to at the moment: `auto` (default) a "
+            "base model that is no dearer, `none` nobody, or model names to try in order; a name "
+            "that no model has is passed over."
+        ),
     ] = None
     temperature: Annotated[
         Annotated[float, Meta(ge=MIN_TEMPERATURE, le=MAX_TEMPERATURE)] | None,
@@ -200,7 +204,13 @@ class FallbackReport(Struct, frozen=True, kw_only=True):
 
     from_: str = field(name="from")
     to: str
-    reason: str
+    reason: Annotated[
+        str,
+        Meta(
+            description="The code of the error that moved the request on, or "
+            "`recently_unavailable` for a model that was passed over without an attempt."
+        ),
+    ]
 
 
 class DecideResponse(Struct, frozen=True, kw_only=True):

@@ -1,13 +1,79 @@
-"""``POST /v1/decide``."""
+"""``POST /v1/decide`` and its estimate."""
 
 from __future__ import annotations
 
 from sanic import HTTPResponse, Request
 
-from steelyard.api.bodies import json_response, read_json_bytes
+from steelyard.api.bodies import json_response, read_json_bytes, reply_response
+from steelyard.api.callers import caller_of, key_of, services_of
+from steelyard.api.routing import Access, Route
+from steelyard.errors import (
+    ContextTooLongError,
+    DeadlineExceededError,
+    EngineUnavailableError,
+    IdempotencyConflictError,
+    IdempotencyResponseExpiredError,
+    ImagesNotSupportedError,
+    InsufficientCreditError,
+    KeyCapReachedError,
+    NotFoundError,
+    OutcomeUnknownError,
+    RequestInProgressError,
+    TooManyTokensError,
+)
+from steelyard.wire.decide import DecideRequest, DecideResponse
+from steelyard.wire.estimate import EstimateResponse
 
 
 async def post_decide(request: Request) -> HTTPResponse:
     """Answer one context's decisions."""
-    body = read_json_bytes(request)
-    return json_response(await request.app.ctx.services.answers.answer_async(body))
+    body = await read_json_bytes(request)
+    decisions = services_of(request).decisions
+    return reply_response(await decisions.decide(caller_of(request), body, key_of(request)))
+
+
+async def post_estimate(request: Request) -> HTTPResponse:
+    """Say what a request would cost at most."""
+    body = await read_json_bytes(request)
+    return json_response(await services_of(request).decisions.estimate(caller_of(request), body))
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/decide",
+        handler=post_decide,
+        summary="Answer the decisions about one context.",
+        access=Access.KEYED,
+        tags=("decide",),
+        request=DecideRequest,
+        response=DecideResponse,
+        errors=(
+            InsufficientCreditError,
+            KeyCapReachedError,
+            NotFoundError,
+            IdempotencyConflictError,
+            IdempotencyResponseExpiredError,
+            OutcomeUnknownError,
+            RequestInProgressError,
+            TooManyTokensError,
+            ContextTooLongError,
+            ImagesNotSupportedError,
+            EngineUnavailableError,
+            DeadlineExceededError,
+        ),
+        is_inference=True,
+    ),
+    Route(
+        method="POST",
+        path="/v1/decide/estimate",
+        handler=post_estimate,
+        summary="Say what a request would cost at most; nothing runs and nothing is held.",
+        access=Access.KEYED,
+        tags=("decide",),
+        request=DecideRequest,
+        response=EstimateResponse,
+        errors=(NotFoundError, TooManyTokensError, ContextTooLongError, ImagesNotSupportedError),
+        is_inference=True,
+    ),
+)

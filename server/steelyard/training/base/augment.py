@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.decisions.rendering import RenderedDecision, render_context, render_outcome
+from steelyard.scoring.packing import alone_texts
 from steelyard.training.base.mixture import Mixture, Row, source_of
 
 MAX_DECISIONS = 4
@@ -63,13 +64,14 @@ class Example:
     decision : RenderedDecision
     targets : tuple of float
         One probability an outcome, in outcome order.
-    alone : tuple of str
-        The outcomes' texts for the similarity channel; empty where it is not used.
+    alone : tuple of str or None
+        The outcomes' texts for the similarity channel, None where similarity is zero; empty where
+        the channel is not used.
     """
 
     decision: RenderedDecision
     targets: tuple[float, ...]
-    alone: tuple[str, ...]
+    alone: tuple[str | None, ...]
 
 
 @dataclass(slots=True)
@@ -134,7 +136,7 @@ def _example(draft: _Draft) -> Example:
     return Example(
         RenderedDecision(draft.kind, draft.question, outcomes),
         targets,
-        () if draft.kind == "binary" else outcomes,
+        alone_texts(draft.kind, draft.question, outcomes),
     )
 
 

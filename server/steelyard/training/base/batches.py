@@ -94,6 +94,7 @@ def _batch(
         for item in items
         for example in item.examples
         for text in example.alone
+        if text is not None
     }
     layouts = [item.layout for item in items] + [lay_out_text(text) for text in alone.values()]
     _, starts, n_rows = place([len(layout) for layout in layouts], row_length)
@@ -157,7 +158,8 @@ def _decisions(
             kinds[at] = KINDS.index(example.decision.kind)
             context_pools[at] = index
             for o, text in enumerate(example.alone):
-                outcome_pools[at, o] = alone_pools[text]
+                if text is not None:
+                    outcome_pools[at, o] = alone_pools[text]
             weights[at] = 1.0 / len(item.examples) ** 0.5
             at += 1
     return {

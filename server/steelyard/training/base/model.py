@@ -26,8 +26,8 @@ N_LEVEL_FEATURES = 3
 MASKED = -1e4
 #: Parts that start from nothing; the others start from the encoder.
 NEW_PARTS = ("level_projection", "similarity_", "set_layer", "logit")
-#: Similarity's weight in the logit when training starts, by ``passes.KINDS``; binary names carry no meaning alone.
-INITIAL_SIMILARITY = (12.0, 0.0, 4.0)
+#: Similarity's weight in the logit when training starts, by ``passes.KINDS``.
+INITIAL_SIMILARITY = (12.0, 4.0, 4.0)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,1 @@
+"""Money and prices: exact, in integers of nano-USD."""

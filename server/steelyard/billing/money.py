@@ -1,0 +1,86 @@
+"""Amounts of money: integers of nano-USD inside, exact decimal texts of USD outside."""
+
+from __future__ import annotations
+
+import re
+
+#: Nano-USD in a USD.
+NANO = 1_000_000_000
+#: The largest amount, about nine milliard USD: sums of it fit the 64 bits of a database's integer.
+MAX_NANO = 2**63 - 1
+
+_FORM = re.compile(r"(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?")
+
+
+class InvalidAmountError(ValueError):
+    """A text that is no exact amount of USD; the message says what to give."""
+
+
+def to_usd(nano: int) -> str:
+    """Give an amount as the wire has it: plain decimal text without needless zeros.
+
+    Parameters
+    ----------
+    nano : int
+        Nano-USD; may be negative.
+
+    Raises
+    ------
+    TypeError
+        When it is not an integer: a float cannot hold every amount exactly.
+
+    Examples
+    --------
+    >>> to_usd(12_000), to_usd(1_500_000_000), to_usd(0), to_usd(-1)
+    ('0.000012', '1.5', '0', '-0.000000001')
+    """
+    if type(nano) is not int:
+        raise TypeError(f"An amount is an integer of nano-USD, not a {type(nano).__name__}.")
+    whole, rest = divmod(abs(nano), NANO)
+    digits = f"{rest:09d}".rstrip("0")
+    return f"{'-' if nano < 0 else ''}{whole}{'.' if digits else ''}{digits}"
+
+
+def from_usd(text: str, *, may_be_negative: bool = False) -> int:
+    """Read an amount of USD exactly.
+
+    Parameters
+    ----------
+    text : str
+        Digits, with at most nine after a point.
+    may_be_negative : bool, default False
+        Whether a minus may stand before them.
+
+    Returns
+    -------
+    int
+        Nano-USD, at most ``MAX_NANO`` either way.
+
+    Raises
+    ------
+    InvalidAmountError
+        When it is no text, not of the form, out of range, or negative where that is not allowed.
+
+    Examples
+    --------
+    >>> from_usd("0.000012"), from_usd("-1.50", may_be_negative=True)
+    (12000, -1500000000)
+    """
+    if not isinstance(text, str):
+        raise InvalidAmountError(
+            f"An amount is a text such as '1.50', not a {type(text).__name__}: a number may have "
+            "been rounded."
+        )
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise InvalidAmountError(
+            f"{text[:40]!r} is no amount of USD; give digits such as '1.50', with at most nine "
+            "after the point."
+        )
+    minus, whole, rest = match.groups()
+    nano = int(whole) * NANO + int((rest or "").ljust(9, "0"))
+    if nano > MAX_NANO:
+        raise InvalidAmountError(f"{text} USD is too much; the most is {to_usd(MAX_NANO)}.")
+    if minus and nano and not may_be_negative:
+        raise InvalidAmountError(f"{text} USD is negative; give an amount of 0 or more.")
+    return -nano if minus else nano

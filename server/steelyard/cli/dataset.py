@@ -1,0 +1,497 @@
+"""``steelyard dataset``: the datasets of a server that runs, made, listed, read and deleted."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from steelyard.cli.failures import REFUSED
+from steelyard.cli.local_state import show_json, show_table, show_time
+from steelyard.cli.options import setting_option
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
+    from steelyard.client.datasets import Progress
+    from steelyard.errors import SteelyardError
+    from steelyard.wire.datasets import Dataset
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_SHOWN_CHARACTERS = 60
+_CSV = ".csv"
+
+_EPILOG = """\b
+Examples:
+  steelyard dataset create tickets.jsonl --name tickets
+  steelyard dataset add ds_… more.jsonl
+  steelyard dataset rows ds_… --partition evaluation --limit 5
+  steelyard dataset download ds_… > tickets.jsonl
+"""
+
+
+def _server_options(command: _Command) -> _Command:
+    """Add the server's address, its key, and the choice of JSON."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print as JSON."),
+        setting_option("api_key"),
+        setting_option("url"),
+    ):
+        command = option(command)
+    return command
+
+
+_partition = click.option(
+    "--partition",
+    type=click.Choice(["all", "training", "evaluation"]),
+    default="all",
+    show_default=True,
+    help="One side, or all rows.",
+)
+_version = click.option("--version", type=int, help="A version. [default: the latest]")
+_fraction = click.option(
+    "--evaluation-fraction",
+    type=float,
+    help="Share of the new contexts put aside for evaluation, 0.1 to 1. [default: 0.2]",
+)
+_file = click.argument(
+    "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE"
+)
+
+
+@click.group("dataset", epilog=_EPILOG)
+def command() -> None:
+    """Make, list, read and delete the datasets of a running server.
+
+    A FILE has JSON Lines: a row a line, with context, decisions, and targets or rewards. Larger
+    ones than a server takes at once are sent in pieces. Exit status: 0, or 2 when rows cannot be
+    used; then every problem is listed with its line.
+    """
+
+
+@command.command("create")
+@_file
+@click.option("--name", required=True, help="Name of the dataset.")
+@_fraction
+@_server_options
+def create(
+    *,
+    file: Path,
+    name: str,
+    evaluation_fraction: float | None,
+    url: str | None,
+    api_key: str | None,
+    as_json: bool,
+) -> None:
+    """Make a dataset of a file."""
+    with _connected(url, api_key) as client, _progress(file) as progress:
+        made = client.datasets.create(
+            name, file, evaluation_fraction=evaluation_fraction, progress=progress
+        )
+    _show_dataset(made, as_json=as_json)
+
+
+@command.command("add")
+@click.argument("dataset")
+@_file
+@_fraction
+@_server_options
+def add(
+    *,
+    dataset: str,
+    file: Path,
+    evaluation_fraction: float | None,
+    url: str | None,
+    api_key: str | None,
+    as_json: bool,
+) -> None:
+    """Add the rows of a file as the next version; a .csv has a table."""
+    from steelyard.client import dataset_calls
+
+    with _connected(url, api_key) as client, _progress(file) as progress:
+        if file.suffix.lower() == _CSV:
+            parts = {"examples": file.read_bytes()}
+            call = dataset_calls.add_rows(
+                dataset,
+                parts,
+                evaluation_fraction=evaluation_fraction,
+                content_type=dataset_calls.CSV,
+            )
+            made = client.send(call)
+        else:
+            made = client.datasets.add_rows(
+                dataset, file, evaluation_fraction=evaluation_fraction, progress=progress
+            )
+    _show_dataset(made, as_json=as_json)
+
+
+@command.command("list")
+@click.option("--archived", is_flag=True, help="Archived datasets instead of the others.")
+@_server_options
+def list_datasets(*, archived: bool, url: str | None, api_key: str | None, as_json: bool) -> None:
+    """List datasets, the most recently used first."""
+    with _connected(url, api_key) as client:
+        found = list(client.datasets.iterate(archived=archived))
+    if as_json:
+        show_json(found)
+        return
+    show_table(
+        ("ID", "NAME", "VERSION", "ROWS", "TRAINING", "EVALUATION", "METHOD", "MADE"),
+        [
+            (
+                one.id,
+                one.name,
+                one.version,
+                one.rows,
+                one.split.training,
+                one.split.evaluation,
+                one.method,
+                show_time(one.created_at),
+            )
+            for one in found
+        ],
+    )
+
+
+@command.command("show")
+@click.argument("dataset")
+@_server_options
+def show(*, dataset: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+    """Show a dataset, its decisions and how often each outcome is right."""
+    from msgspec import UNSET
+
+    with _connected(url, api_key) as client:
+        found = client.datasets.get(dataset)
+    _show_dataset(found, as_json=as_json)
+    if as_json or found.prompt_tuning is UNSET:
+        return
+    lines = [
+        (one.decision["id"], outcome, count, one.reason or "yes")
+        for one in found.prompt_tuning.decisions
+        for outcome, count in one.labels.items()
+    ]
+    click.echo()
+    show_table(("DECISION", "OUTCOME", "TRAINING ROWS", "CAN BE TUNED"), lines)
+
+
+@command.command("rows")
+@click.argument("dataset")
+@click.option(
+    "--offset",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Rows before the page.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 500),
+    default=20,
+    show_default=True,
+    help="Rows of the page.",
+)
+@click.option("--text", help="Only rows with these words in the context.")
+@_partition
+@_version
+@_server_options
+def rows(
+    *,
+    dataset: str,
+    offset: int,
+    limit: int,
+    text: str | None,
+    partition: Any,
+    version: int | None,
+    url: str | None,
+    api_key: str | None,
+    as_json: bool,
+) -> None:
+    """Show a page of rows: the context, and what each row expects."""
+    from steelyard.client.answers import expected_of, labels_of
+
+    with _connected(url, api_key) as client:
+        page = client.datasets.search(
+            dataset, text=text, partition=partition, version=version, offset=offset, limit=limit
+        )
+    if as_json:
+        show_json(page)
+        return
+    show_table(
+        ("ROW", "CONTEXT", "EXPECTS"),
+        [
+            (
+                index,
+                _shortened(row.context),
+                ", ".join(f"{name}: {expected_of(row, name)}" for name in labels_of(row)),
+            )
+            for index, row in zip(page.indexes, page.data, strict=True)
+        ],
+    )
+    click.echo(f"{len(page.data)} of {page.total} rows, version {page.version}")
+
+
+@command.command("versions")
+@click.argument("dataset")
+@_server_options
+def versions(*, dataset: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+    """List the versions, the newest first."""
+    with _connected(url, api_key) as client:
+        found = client.datasets.versions(dataset)
+    if as_json:
+        show_json(found)
+        return
+    show_table(
+        ("VERSION", "ROWS", "ADDED", "VIA", "MADE", "SHA-256"),
+        [
+            (
+                one.version,
+                one.rows,
+                one.added,
+                one.added_via,
+                show_time(one.created_at),
+                one.sha256[:12],
+            )
+            for one in found.data
+        ],
+    )
+
+
+@command.command("download")
+@click.argument("dataset")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write. [default: the output stream]",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["jsonl", "parquet"]),
+    default="jsonl",
+    show_default=True,
+    help="JSON Lines, or a Parquet file.",
+)
+@_partition
+@_version
+@setting_option("url")
+@setting_option("api_key")
+def download(
+    *,
+    dataset: str,
+    output: Path | None,
+    format_: str,
+    partition: Any,
+    version: int | None,
+    url: str | None,
+    api_key: str | None,
+) -> None:
+    """Write every row, as JSON Lines or as a Parquet file."""
+    with _connected(url, api_key) as client:
+        read = client.datasets.download if format_ == "jsonl" else client.datasets.export
+        data = read(dataset, partition=partition, version=version)
+    if output is None:
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        output.write_bytes(data)
+    except OSError as error:
+        raise click.FileError(str(output), error.strerror) from None
+
+
+@command.command("rename")
+@click.argument("dataset")
+@click.argument("name")
+@_server_options
+def rename(*, dataset: str, name: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+    """Give a dataset another name."""
+    with _connected(url, api_key) as client:
+        renamed = client.datasets.rename(dataset, name)
+    _show_dataset(renamed, as_json=as_json)
+
+
+@command.command("restore")
+@click.argument("dataset")
+@_server_options
+def restore(*, dataset: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+    """Take a dataset out of the archive."""
+    with _connected(url, api_key) as client:
+        restored = client.datasets.restore(dataset)
+    _show_dataset(restored, as_json=as_json)
+
+
+@command.command("archive")
+@click.argument("dataset")
+@setting_option("home")
+@setting_option("state_url")
+def archive(*, dataset: str, home: str | None, state_url: str | None) -> None:
+    """Put a dataset into the archive, as whoever runs the server.
+
+    Works on the state of this machine directly. An archived dataset is read and downloaded as
+    before, and takes no new work until it is restored.
+    """
+    import time
+
+    from steelyard.cli.local_state import local_state
+    from steelyard.storage.state.datasets import set_dataset_archived
+
+    with local_state(home, state_url) as state:
+        done = state.write_now(
+            lambda connection: set_dataset_archived(connection, dataset, time.time())
+        )
+    if not done:
+        raise click.UsageError(f"The state has no dataset {printable(dataset)}.")
+    click.echo(f"{dataset} is archived.")
+
+
+@command.command("delete")
+@click.argument("dataset")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_server_options
+def delete(*, dataset: str, yes: bool, url: str | None, api_key: str | None, as_json: bool) -> None:
+    """Delete a dataset with every version and all rows, for good."""
+    if not yes:
+        click.confirm(f"Delete {printable(dataset)} and all of its rows for good?", abort=True)
+    with _connected(url, api_key) as client:
+        deleted = client.datasets.delete(dataset)
+    if as_json:
+        show_json(deleted)
+        return
+    click.echo(f"{deleted.id} is deleted.")
+
+
+@command.command("diff")
+@click.argument("dataset")
+@click.option("--from", "older", type=int, help="The older version. [default: the one before]")
+@click.option("--to", "newer", type=int, help="The newer version. [default: the latest]")
+@_server_options
+def diff(
+    *,
+    dataset: str,
+    older: int | None,
+    newer: int | None,
+    url: str | None,
+    api_key: str | None,
+    as_json: bool,
+) -> None:
+    """Say what a version adds to an older one, and which contexts it labels otherwise."""
+    with _connected(url, api_key) as client:
+        found = client.datasets.diff(dataset, older, newer)
+    if as_json:
+        show_json(found)
+        return
+    click.echo(
+        f"version {found['from']} to {found['to']}: {found['rows']} rows and "
+        f"{found['contexts']} contexts added"
+    )
+    expected = [
+        (decision, outcome, count)
+        for decision, outcomes in found["expected"].items()
+        for outcome, count in outcomes.items()
+    ]
+    if expected:
+        show_table(("DECISION", "OUTCOME", "ROWS ADDED"), expected)
+    moved = [
+        (one["decision"], one["before"], one["after"], one["contexts"])
+        for one in found["relabelled"]
+    ]
+    if moved:
+        click.echo()
+        show_table(("DECISION", "BEFORE", "AFTER", "CONTEXTS"), moved)
+
+
+@contextmanager
+def _connected(url: str | None, api_key: str | None) -> Iterator[Client]:
+    """Give a client; rows that cannot be used are listed line by line."""
+    import steelyard
+    from steelyard.errors import SteelyardError
+
+    try:
+        client = steelyard.connect(url, api_key)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    with client:
+        try:
+            yield client
+        except SteelyardError as error:
+            if not error.details:
+                raise
+            _show_problems(error)
+            raise SystemExit(REFUSED) from None
+
+
+def _show_problems(error: SteelyardError) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    click.echo(f"Error ({error.code}): {printable(error.message)}", err=True)
+    for note in getattr(error, "__notes__", ()):
+        click.echo(printable(note), err=True)
+    table = Table(box=None, show_edge=False, pad_edge=False)
+    table.add_column("line", justify="right", no_wrap=True)
+    table.add_column("field", overflow="fold")
+    table.add_column("problem", overflow="fold", ratio=1)
+    for detail in error.details or ():
+        line, field = _place_of(detail.get("path", ()))
+        message = str(detail.get("message", "")).removeprefix(f"Line {line}: ")
+        table.add_row(line, Text(printable(field)), Text(printable(message)))
+    Console(stderr=True, highlight=False, markup=False).print(table)
+
+
+def _place_of(path: list[str | int]) -> tuple[str, str]:
+    """Give the line of a problem, where it has one, and its field."""
+    from steelyard.cli.failures import path_text
+
+    if len(path) > 2 and isinstance(path[2], int):
+        field = path_text(path[3:]) if len(path) > 3 else "row"
+        return str(path[2] + 1), field
+    return "", path_text(path)
+
+
+@contextmanager
+def _progress(file: Path) -> Iterator[Progress]:
+    """Show on a terminal how much of a file was sent."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bars:
+        task = bars.add_task("sent", total=file.stat().st_size)
+        yield lambda n_sent: bars.update(task, completed=n_sent)
+
+
+def _show_dataset(dataset: Dataset, *, as_json: bool) -> None:
+    if as_json:
+        show_json(dataset)
+        return
+    show_table(
+        ("FIELD", "VALUE"),
+        [
+            ("id", dataset.id),
+            ("name", dataset.name),
+            ("version", dataset.version),
+            ("rows", dataset.rows),
+            ("contexts", dataset.contexts),
+            ("training", dataset.split.training),
+            ("evaluation", dataset.split.evaluation),
+            ("duplicates removed", dataset.duplicates_removed),
+            ("method", dataset.method),
+            ("sha256", dataset.sha256),
+        ],
+    )
+
+
+def _shortened(context: object) -> str:
+    import json
+
+    text = context if isinstance(context, str) else json.dumps(context, ensure_ascii=False)
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"

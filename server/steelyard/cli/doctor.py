@@ -1,0 +1,61 @@
+"""``steelyard doctor``: what works here, what does not, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from steelyard.cli.failures import FAILED
+from steelyard.cli.options import setting_option
+from steelyard.cli.terminal import printable
+
+_EPILOG = """\b
+Examples:
+  steelyard doctor
+  steelyard doctor --home ./steelyard-home --json
+  steelyard doctor --url http://127.0.0.1:9000
+"""
+
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+_GRAVITY = ("ok", "warn", "fail")
+
+
+@click.command("doctor", epilog=_EPILOG)
+@click.option("--url", metavar="URL", help="A running server to ask. [default: the one found here]")
+@setting_option("home")
+@setting_option("state_url")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    url: str | None,
+    home: str | None,
+    state_url: str | None,
+    as_json: bool,
+) -> None:
+    """Check this installation: packages, model, engine, state, disk and server.
+
+    Nothing is changed. Each line is ok, warn (it works, and could be better) or fail, with what to
+    do. Exit status: 1 when something failed, else 0.
+    """
+    from steelyard.cli.checkup import examine
+
+    findings = []
+    for finding in examine(url, {"home": home, "state_url": state_url}):
+        findings.append(finding)
+        if not as_json:
+            status = click.style(f"{finding.status:4}", fg=_COLOURS[finding.status])
+            click.echo(f"{status}  {finding.check:14}  {printable(finding.message)}")
+            if finding.advice is not None:
+                click.echo(f"{'':22}{printable(finding.advice)}")
+    worst = max((finding.status for finding in findings), key=_GRAVITY.index)
+    if as_json:
+        import msgspec
+
+        report = {"status": worst, "checks": [asdict(finding) for finding in findings]}
+        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
+    if worst == "fail":
+        ctx.exit(FAILED)

@@ -1,0 +1,283 @@
+"""``steelyard evaluate``: models scored on a dataset by a server, and what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from steelyard.cli.failures import FAILED
+from steelyard.cli.local_state import show_json, show_table, show_time
+from steelyard.cli.options import setting_option
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
+    from steelyard.client.evaluation_answers import ComparisonAnswer, DetailAnswer
+    from steelyard.wire.evaluations import Evaluation
+
+_BAR_WIDTH = 24
+#: Slices and flips that a table shows; --json shows all.
+_SHOWN_SLICES, _SHOWN_FLIPS = 8, 10
+
+_EPILOG = """\b
+Examples:
+  steelyard evaluate ds_01k… --model steelyard-base-1 --follow
+  steelyard evaluate list ds_01k… --status succeeded
+  steelyard evaluate show eval_01k…
+  steelyard evaluate compare eval_01k… eval_01m…
+"""
+
+
+class StartsByDefault(click.Group):
+    """A group whose first argument may be a dataset's id instead of a command's name."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Take what names no command for the arguments of ``start``."""
+        if args and args[0] not in self.commands:
+            args = ["start", *args]
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Leave options that come before the dataset's id to ``start``."""
+        if args and args[0].startswith("-") and args[0] not in ctx.help_option_names:
+            args = ["start", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("evaluate", cls=StartsByDefault, epilog=_EPILOG)
+def command() -> None:
+    """Score models on a dataset's evaluation rows, and show what was measured.
+
+    Asks the server of the setting url, with the key of the variable STEELYARD_API_KEY. Exit status:
+    1 when an evaluation that is followed does not succeed.
+    """
+
+
+@command.command("start", epilog=_EPILOG)
+@click.argument("dataset")
+@click.option("--model", "models", multiple=True, required=True, help="A model; may be repeated.")
+@click.option("--follow", is_flag=True, help="Wait until all have ended, and show the figures.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@setting_option("url")
+def start(
+    *, dataset: str, models: tuple[str, ...], follow: bool, as_json: bool, url: str | None
+) -> None:
+    """Score models on DATASET (the word start may be left out); what was scored is reused."""
+    with _connected(url) as client:
+        submission = client.evaluations.create(dataset, models)
+        evaluations: Sequence[Evaluation] = submission.data
+        if follow:
+            evaluations = [client.evaluations.wait(one) for one in evaluations]
+        if as_json:
+            show_json(evaluations)
+        else:
+            _show_evaluations(evaluations)
+            if follow and len(evaluations) == 1 and evaluations[0].status == "succeeded":
+                click.echo()
+                _show_detail(client.evaluations.detail(evaluations[0].id))
+    if follow and any(one.status != "succeeded" for one in evaluations):
+        raise click.exceptions.Exit(FAILED)
+
+
+@command.command("list", epilog=_EPILOG)
+@click.argument("dataset")
+@click.option("--status", "statuses", multiple=True, help="Only these; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@setting_option("url")
+def list_evaluations(
+    *, dataset: str, statuses: tuple[str, ...], as_json: bool, url: str | None
+) -> None:
+    """List the evaluations of DATASET, the newest first."""
+    with _connected(url) as client:
+        evaluations = list(client.evaluations.list(dataset, status=statuses))
+    if as_json:
+        show_json(evaluations)
+    else:
+        _show_evaluations(evaluations)
+
+
+@command.command("show", epilog=_EPILOG)
+@click.argument("evaluation")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@setting_option("url")
+def show(*, evaluation: str, as_json: bool, url: str | None) -> None:
+    """Show what EVALUATION measured, with 95 % intervals and reliability."""
+    with _connected(url) as client:
+        answer = client.evaluations.get(evaluation)
+        if answer.status != "succeeded":
+            if as_json:
+                show_json(answer)
+            else:
+                _show_evaluations([answer])
+            return
+        detail = client.evaluations.detail(evaluation)
+    if as_json:
+        show_json(detail)
+        return
+    _show_evaluations([answer])
+    click.echo()
+    _show_detail(detail)
+
+
+@command.command("cancel", epilog=_EPILOG)
+@click.argument("evaluation")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@setting_option("url")
+def cancel(*, evaluation: str, as_json: bool, url: str | None) -> None:
+    """Stop EVALUATION; its predictions are kept."""
+    with _connected(url) as client:
+        answer = client.evaluations.cancel(evaluation)
+    if as_json:
+        show_json(answer)
+    else:
+        _show_evaluations([answer])
+
+
+@command.command("retry", epilog=_EPILOG)
+@click.argument("evaluation")
+@click.option("--follow", is_flag=True, help="Wait until it has ended.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@setting_option("url")
+def retry(*, evaluation: str, follow: bool, as_json: bool, url: str | None) -> None:
+    """Take EVALUATION up again after it failed or was cancelled, from what it has scored."""
+    with _connected(url) as client:
+        answer = client.evaluations.retry(evaluation)
+        if follow:
+            answer = client.evaluations.wait(answer)
+    if as_json:
+        show_json(answer)
+    else:
+        _show_evaluations([answer])
+    if follow and answer.status != "succeeded":
+        raise click.exceptions.Exit(FAILED)
+
+
+@command.command("compare", epilog=_EPILOG)
+@click.argument("before")
+@click.argument("after")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@setting_option("url")
+def compare(*, before: str, after: str, as_json: bool, url: str | None) -> None:
+    """Compare evaluation AFTER with BEFORE on the decisions that both scored."""
+    with _connected(url) as client:
+        comparison = client.evaluations.compare(before, after)
+    if as_json:
+        show_json(comparison)
+    else:
+        _show_comparison(comparison)
+
+
+@contextmanager
+def _connected(url: str | None) -> Iterator[Client]:
+    from steelyard.client import Client, ClientOptions
+    from steelyard.settings import read_settings
+
+    settings = read_settings({"url": url})
+    with Client(ClientOptions(settings.url, settings.api_key)) as client:
+        yield client
+
+
+def _show_evaluations(evaluations: Sequence[Evaluation]) -> None:
+    from steelyard.client.evaluation_answers import show_metrics
+
+    show_table(
+        ("ID", "MODEL", "STATUS", "ROWS", "ASKED", "METRICS"),
+        [
+            (
+                one.id,
+                one.model_label,
+                one.status,
+                f"{one.completed_rows} of {one.evaluation_rows}",
+                show_time(one.created_at),
+                show_metrics(one),
+            )
+            for one in evaluations
+        ],
+    )
+
+
+def _show_detail(detail: DetailAnswer) -> None:
+    from msgspec import UNSET
+
+    from steelyard.client.evaluation_answers import MEASURES, measure_of, show_measure
+
+    names = [name for name in MEASURES if measure_of(detail.overall, name) is not None]
+    lines = [("all", detail.overall)]
+    lines += [(decision.decision_id, decision.metrics) for decision in detail.decisions]
+    for table in detail.slices:
+        lines += [(f"{table.by}: {one.value}", one.metrics) for one in table.slices[:_SHOWN_SLICES]]
+    show_table(
+        ("DECISIONS", "N", *(name.upper() for name in names)),
+        [
+            (name, measures.n, *(show_measure(measure_of(measures, one)) for one in names))
+            for name, measures in lines
+        ],
+    )
+    if detail.reliability is UNSET:
+        return
+    click.echo()
+    block = _block()
+    show_table(
+        ("PROMISED", "N", "MEAN", "ACCURACY", ""),
+        [
+            (
+                f"{row.low:.1f} to {row.high:.1f}",
+                row.n,
+                f"{row.mean_top_probability:.3f}",
+                show_measure(row.accuracy),
+                block * round(row.accuracy.value * _BAR_WIDTH),
+            )
+            for row in detail.reliability
+            if row.accuracy is not None and row.mean_top_probability is not None
+        ],
+    )
+
+
+def _show_comparison(comparison: ComparisonAnswer) -> None:
+    from steelyard.client.evaluation_answers import MEASURES, change_of, show_change
+
+    overall = comparison.overall
+    flips = overall.flips
+    click.echo(
+        f"{overall.n} decisions on {overall.contexts} contexts: {flips.fixed} fixed, "
+        f"{flips.broken} broken, p = {overall.p_value:.3g}"
+    )
+    show_table(
+        ("MEASURE", "BEFORE", "AFTER", "CHANGE"),
+        [
+            (name, f"{change.before:.4f}", f"{change.after:.4f}", show_change(change))
+            for name in MEASURES
+            if (change := change_of(overall, name)) is not None
+        ],
+    )
+    if not comparison.flipped:
+        return
+    click.echo()
+    show_table(
+        ("CONTEXT", "DECISION", "FLIP", "RIGHT", "BEFORE", "AFTER"),
+        [
+            (
+                one.context_sha256[:12],
+                one.decision_id,
+                one.flip,
+                ", ".join(one.right),
+                f"{one.before} ({one.p_before:.2f})",
+                f"{one.after} ({one.p_after:.2f})",
+            )
+            for one in comparison.flipped[:_SHOWN_FLIPS]
+        ],
+    )
+    left = comparison.flipped_total - min(len(comparison.flipped), _SHOWN_FLIPS)
+    if left:
+        click.echo(printable(f"and {left} more; --json shows them"))
+
+
+def _block() -> str:
+    import sys
+
+    return "█" if (sys.stdout.encoding or "").lower().startswith("utf") else "#"

@@ -1,0 +1,159 @@
+"""``steelyard worker``, and the process that ``steelyard serve`` starts for its jobs.
+
+``python -m steelyard.cli.job_worker``: the first line of standard input has the settings as JSON,
+and its end says that the server is gone. It ends by itself when there has been no job for a while.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from steelyard.cli.failures import exit_status, show_failure
+from steelyard.cli.options import setting_option
+from steelyard.errors import SteelyardError
+from steelyard.settings import InvalidSettingError, Settings, read_settings
+
+_STDIN = 0
+#: Seconds without a job after which a server's process ends, and what it had in memory is free.
+_IDLE_S = 120.0
+#: Seconds to wait for the process of a server that has just ended.
+_LOCK_S = 5.0
+#: What the jobs' process gives way to: whoever waits for an answer comes first.
+_NICENESS = 5
+
+_EPILOG = """\b
+Examples:
+  steelyard serve --jobs off           (in another terminal)
+  steelyard worker
+  steelyard worker --state-url postgresql+psycopg://steelyard@db/steelyard
+"""
+
+
+@click.command("worker", epilog=_EPILOG)
+@setting_option("home")
+@setting_option("state_url")
+@setting_option("engine")
+@setting_option("threads")
+def command(**given: str | None) -> None:
+    """Run the evaluations of a server whose setting jobs is off, until Ctrl-C.
+
+    It needs the server's home, or its databases and store of frames, and the same models. Several
+    may run at once; what one leaves behind when it dies another takes up.
+    """
+    settings = read_settings(given)
+
+    def announce() -> None:
+        click.echo("Running jobs (Ctrl-C stops; what runs is taken up again by the next).")
+
+    run(settings, threading.Event(), on_ready=announce)
+    click.echo("Stopped.")
+
+
+def run(
+    settings: Settings,
+    stopping: threading.Event,
+    *,
+    idle_s: float | None = None,
+    on_ready: Any = lambda: None,
+) -> None:
+    """Run jobs until told to stop, by a signal or the event.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the server.
+    stopping : threading.Event
+        Ends it when set.
+    idle_s : float, optional
+        Seconds without a job after which it ends; it goes on without end when left out.
+    on_ready : callable, optional
+        Called when jobs are run.
+    """
+    from steelyard.api.logs import configure_logging
+    from steelyard.bootstrap import open_worker
+
+    def stop(_: int, __: FrameType | None) -> None:
+        stopping.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    configure_logging(settings.log_level)
+    with open_worker(settings) as runtime:
+        on_ready()
+        while not stopping.wait(0.5):
+            if idle_s is not None and runtime.idle_s >= idle_s:
+                return
+
+
+def main() -> int:
+    """Run a server's jobs; give the exit status."""
+    lines = _lines()
+    try:
+        settings = read_settings(json.loads(next(lines, "{}")))
+        with _alone(settings) as is_alone:
+            if not is_alone:
+                return 0
+            os.nice(_NICENESS)
+            stopping = threading.Event()
+
+            def watch() -> None:
+                for _ in lines:
+                    pass
+                stopping.set()
+
+            threading.Thread(target=watch, name="steelyard-lifeline", daemon=True).start()
+            run(settings, stopping, idle_s=_IDLE_S)
+    except (SteelyardError, InvalidSettingError) as error:
+        show_failure(error)
+        return exit_status(error)
+    return 0
+
+
+def _lines() -> Iterator[str]:
+    """Give the lines of standard input, unbuffered, until its end."""
+    held = b""
+    while chunk := os.read(_STDIN, 65536):
+        held += chunk
+        while b"\n" in held:
+            line, _, held = held.partition(b"\n")
+            yield line.decode()
+
+
+@contextmanager
+def _alone(settings: Settings) -> Iterator[bool]:
+    """Tell whether no other process of this home runs its jobs, and keep it so."""
+    import fcntl
+
+    from steelyard.settings import home_of
+
+    home = Path(home_of(settings))
+    home.mkdir(parents=True, exist_ok=True)
+    give_up_at = time.monotonic() + _LOCK_S
+    with (home / "jobs.lock").open("w") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= give_up_at:
+                    yield False
+                    return
+                time.sleep(0.2)
+            else:
+                yield True
+                return
+
+
+if __name__ == "__main__":
+    sys.exit(main())

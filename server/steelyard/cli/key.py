@@ -1,0 +1,129 @@
+"""``steelyard key``: API keys of the accounts on this machine's state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from steelyard.cli.local_state import local_accounts, show_json, show_table, show_time
+from steelyard.cli.options import setting_option
+
+if TYPE_CHECKING:
+    from steelyard.services.caller import Scope
+    from steelyard.wire.account import ApiKey
+
+_EPILOG = """\b
+Examples:
+  steelyard key create --name laptop
+  steelyard key create --account acme --scope inference --monthly-cap-usd 25
+  steelyard key list
+  steelyard key revoke key_01k6v0p3w4e9h2n5t7x8z1a3c6
+"""
+
+_COLUMNS = ("ID", "NAME", "ACCOUNT", "SCOPE", "BEGINS", "MADE", "USED", "REVOKED", "MONTH (USD)")
+
+
+@click.group("key", epilog=_EPILOG)
+def command() -> None:
+    """Make, list and revoke API keys.
+
+    Works on the state directly, whether or not a server runs; a server sees it at once.
+    """
+
+
+@command.command("create", epilog=_EPILOG)
+@click.option("--name", default="key", show_default=True, help="Name of the key, for people.")
+@click.option(
+    "--scope",
+    type=click.Choice(["full", "inference", "read"]),
+    default="full",
+    show_default=True,
+    help="What it may call: everything, decisions alone, or everything that changes nothing.",
+)
+@click.option(
+    "--account",
+    default="local",
+    show_default=True,
+    help="Id or name of the account that it belongs to.",
+)
+@click.option(
+    "--monthly-cap-usd",
+    metavar="USD",
+    help="The most that it may spend in a month (UTC); for an inference key.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@setting_option("home")
+@setting_option("state_url")
+def create(
+    *,
+    name: str,
+    scope: Scope,
+    account: str,
+    monthly_cap_usd: str | None,
+    as_json: bool,
+    home: str | None,
+    state_url: str | None,
+) -> None:
+    """Make an API key and show it, this one time."""
+    from steelyard.cli.amounts import read_usd
+
+    cap = None if monthly_cap_usd is None else read_usd(monthly_cap_usd, "--monthly-cap-usd")
+    with local_accounts(home, state_url) as accounts:
+        made = accounts.create_key(account=account, name=name, scope=scope, monthly_cap_nano=cap)
+    if as_json:
+        import msgspec
+
+        show_json({**msgspec.to_builtins(made.key), "key": made.secret})
+        return
+    click.echo(made.secret)
+    click.echo(f"{made.key.id}: keep the key above; it is not shown again.", err=True)
+
+
+@command.command("list", epilog=_EPILOG)
+@click.option("--account", help="Id or name of an account; every account when left out.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@setting_option("home")
+@setting_option("state_url")
+def list_keys(
+    *, account: str | None, as_json: bool, home: str | None, state_url: str | None
+) -> None:
+    """List API keys, the newest first."""
+    with local_accounts(home, state_url) as accounts:
+        found = accounts.list_keys(account)
+    if as_json:
+        import msgspec
+
+        show_json([{**msgspec.to_builtins(key), "account": name} for name, key in found])
+        return
+    show_table(_COLUMNS, [_line(name, key) for name, key in found])
+
+
+@command.command("revoke", epilog=_EPILOG)
+@click.argument("key_id")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@setting_option("home")
+@setting_option("state_url")
+def revoke(*, key_id: str, as_json: bool, home: str | None, state_url: str | None) -> None:
+    """Revoke an API key for good, by its id."""
+    with local_accounts(home, state_url) as accounts:
+        key = accounts.revoke_key(key_id)
+    if as_json:
+        show_json(key)
+        return
+    click.echo(f"{key.id} is revoked; calls with it are refused from now on.")
+
+
+def _line(account: str, key: ApiKey) -> tuple[object, ...]:
+    capped = key.monthly_cap_usd is not None
+    return (
+        key.id,
+        key.name,
+        account,
+        key.scope,
+        key.prefix,
+        show_time(key.created_at),
+        show_time(key.last_used_at),
+        show_time(key.revoked_at),
+        f"{key.month_spent_usd} of {key.monthly_cap_usd}" if capped else None,
+    )

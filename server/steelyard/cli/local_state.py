@@ -1,0 +1,77 @@
+"""The state opened by a command, beside a server that may run on it, and tables of what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from steelyard.services.accounts import AccountService
+    from steelyard.storage.state import State
+
+
+@contextmanager
+def local_state(home: str | None, state_url: str | None) -> Iterator[State]:
+    """Open the state.
+
+    Parameters
+    ----------
+    home, state_url : str or None
+        The settings; the environment and the defaults stand behind them.
+    """
+    from steelyard.settings import read_settings, state_url_of
+    from steelyard.storage.state import open_state
+
+    state = open_state(state_url_of(read_settings({"home": home, "state_url": state_url})))
+    try:
+        yield state
+    finally:
+        state.close()
+
+
+@contextmanager
+def local_accounts(home: str | None, state_url: str | None) -> Iterator[AccountService]:
+    """Open the state and give the accounts in it; as ``local_state``."""
+    from steelyard.services.accounts import AccountService
+    from steelyard.settings import read_settings
+
+    settings = read_settings({"home": home, "state_url": state_url})
+    with local_state(home, state_url) as state:
+        yield AccountService(state, accounts_enabled=settings.accounts == "on")
+
+
+def show_json(value: Any) -> None:
+    """Print a value as indented JSON."""
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+
+
+def show_table(columns: Sequence[str], lines: Sequence[Sequence[object]]) -> None:
+    """Print lines under their columns' names, as wide as they need."""
+    cells = [[_cell(value) for value in line] for line in lines]
+    widths = [
+        max(len(name), *(len(line[index]) for line in cells)) if cells else len(name)
+        for index, name in enumerate(columns)
+    ]
+    for line in [list(columns), *cells]:
+        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        click.echo("  ".join(padded).rstrip())
+
+
+def show_time(at: float | None) -> str | None:
+    """Give a time in Unix seconds as UTC text, ``2026-11-21 07:00``."""
+    import datetime as dt
+
+    if at is None:
+        return None
+    return f"{dt.datetime.fromtimestamp(at, dt.UTC):%Y-%m-%d %H:%M}"
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else printable(str(value))

@@ -1,0 +1,62 @@
+"""One worker of ``steelyard serve --workers N``; ``steelyard.cli.supervisor`` starts it.
+
+``python -m steelyard.cli.worker FD``: the listening socket is inherited as FD, the first line of
+standard input has the settings as JSON, and its end says that the supervisor is gone. When the
+worker answers, it writes one line of JSON to standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+
+from steelyard.cli.failures import exit_status, show_failure
+from steelyard.errors import SteelyardError
+from steelyard.settings import InvalidSettingError, Settings, read_settings
+
+_STDIN, _STDOUT = 0, 1
+
+
+def main(descriptor: int) -> int:
+    """Serve until told to stop; give the exit status."""
+    try:
+        settings = read_settings(json.loads(_first_line()))
+        _serve(socket.socket(fileno=descriptor), settings)
+    except (SteelyardError, InvalidSettingError) as error:
+        show_failure(error)
+        return exit_status(error)
+    return 0
+
+
+def _serve(listener: socket.socket, settings: Settings) -> None:
+    from steelyard.api.app import create_app
+    from steelyard.api.logs import configure_logging
+    from steelyard.api.server import run_server
+    from steelyard.bootstrap import open_service
+
+    configure_logging(settings.log_level)
+    with listener, open_service(settings) as services:
+        model = services.models.default
+
+        def announce() -> None:
+            line = json.dumps({"model": model.name, "engine": model.engine}) + "\n"
+            os.write(_STDOUT, line.encode())
+
+        run_server(create_app(services), listener, on_ready=announce, lifeline=_STDIN)
+
+
+def _first_line() -> bytes:
+    # Unbuffered: what the loop watches afterwards is the descriptor itself.
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        byte = os.read(_STDIN, 1)
+        if not byte:
+            raise InvalidSettingError("The worker got no settings; start it with steelyard serve.")
+        line += byte
+    return bytes(line)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

@@ -1,0 +1,346 @@
+"""The client whose calls are awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+import httpx
+from tenacity import AsyncRetrying
+
+from steelyard.client import dataset_calls, evaluation_calls, routes
+from steelyard.client.calls import Call, describe_method
+from steelyard.client.evaluation_answers import EvaluationAnswer, RecordList
+from steelyard.client.exchange import Compression, Exchange
+from steelyard.client.failures import NoAnswerInTimeError
+from steelyard.client.options import ClientOptions
+from steelyard.client.progress import progress_bar
+from steelyard.client.transport import http_arguments
+from steelyard.wire.account import ApiKey
+from steelyard.wire.evaluations import ENDED, MAX_RECORDS, Evaluation
+
+_Arguments = ParamSpec("_Arguments")
+_Answer = TypeVar("_Answer")
+
+
+class _Sender(Protocol):
+    async def send(self, call: Call[_Answer]) -> _Answer: ...
+
+
+def _method(
+    build: Callable[_Arguments, Call[_Answer]],
+) -> Callable[Concatenate[_Sender, _Arguments], Awaitable[_Answer]]:
+    """Give the method that makes a call and sends it; its signature and help are the call's."""
+
+    @functools.wraps(build)
+    async def method(
+        self: _Sender, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> _Answer:
+        return await self.send(build(*args, **kwargs))
+
+    describe_method(method, build)
+    return method
+
+
+class AsyncClient:
+    """An asynchronous client of a Steelyard server; for one event loop.
+
+    ``steelyard.connect_async`` makes one. Every method raises the class of ``steelyard.errors``
+    that the server refused with, or, where no server answered, one of
+    ``steelyard.client.failures``.
+
+    Parameters
+    ----------
+    options : ClientOptions
+        Where it calls, with which key, how long and how often.
+    transport : httpx.AsyncBaseTransport, optional
+        Carries the bytes instead of httpx's own.
+    sleep : callable, optional
+        Awaited with the seconds between attempts.
+    """
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._options = options
+        self._compression = Compression(options.gzip_over)
+        self._sleep = sleep
+        self._http = httpx.AsyncClient(transport=transport, **http_arguments(options))
+        self.models = AsyncModels(self)
+        self.account = AsyncAccount(self)
+        self.evaluations = AsyncEvaluations(self)
+        self.datasets = AsyncDatasets(self)
+
+    decide = _method(routes.decide)
+    estimate = _method(routes.estimate)
+    playground = _method(routes.playground)
+    lint = _method(routes.lint)
+    feedback = _method(routes.feedback)
+    decisions = _method(routes.decisions)
+    systemone = _method(routes.systemone)
+    systemone_estimate = _method(routes.systemone_estimate)
+    translate = _method(routes.translate)
+    capabilities = _method(routes.capabilities)
+    recipes = _method(routes.recipes)
+    health = _method(routes.health)
+    ready = _method(routes.ready)
+
+    @property
+    def url(self) -> str:
+        """The server's address."""
+        return self._options.url
+
+    async def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call, and again as long as a failure may pass and there is time.
+
+        Raises
+        ------
+        steelyard.errors.SteelyardError
+            The last attempt's.
+        """
+        exchange = Exchange(call, self._options, self._compression)
+        attempts = AsyncRetrying(
+            retry=exchange.is_worth_repeating,
+            wait=exchange.wait_s,
+            stop=exchange.is_over,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return await attempts(self._attempt, exchange)
+
+    async def close(self) -> None:
+        """Close the connections; the client cannot be used after it."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncClient(url={self.url!r})"
+
+    async def _attempt(self, exchange: Exchange[_Answer]) -> _Answer:
+        try:
+            response = await self._http.request(**exchange.request())
+            if exchange.must_send_plain(response):
+                response = await self._http.request(**exchange.request())
+        except httpx.RequestError as error:
+            raise exchange.lost(error) from error
+        return exchange.answer(response)
+
+
+class AsyncModels:
+    """The models that a client's account can ask: ``client.models``."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    list = _method(routes.list_models)
+    get = _method(routes.get_model)
+    ready = _method(routes.get_model_ready)
+
+    async def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call through the client."""
+        return await self._client.send(call)
+
+
+class AsyncAccount:
+    """The account of a client's key: ``client.account``."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    get = _method(routes.get_account)
+
+    async def keys(
+        self, *, revoked: bool | None = None, page_size: int = 200
+    ) -> AsyncIterator[ApiKey]:
+        """Iterate over the account's keys, newest first; pages are asked for as they are needed.
+
+        Parameters
+        ----------
+        revoked : bool, optional
+            Only the revoked, or only the others; both when left out.
+        page_size : int, default 200
+            Keys of a page; 1 to 200.
+        """
+        cursor: str | None = None
+        while True:
+            page = await self.send(
+                routes.list_account_keys(revoked=revoked, limit=page_size, cursor=cursor)
+            )
+            for key in page.data:
+                yield key
+            cursor = routes.next_cursor(page)
+            if cursor is None:
+                return
+
+    async def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call through the client."""
+        return await self._client.send(call)
+
+
+class AsyncDatasets:
+    """The datasets of a client's account: ``client.datasets``.
+
+    ``create`` and ``add_rows`` send JSON Lines in one call; the blocking client takes frames and
+    files of any size.
+    """
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    create = _method(dataset_calls.create_dataset)
+    add_rows = _method(dataset_calls.add_rows)
+    check = _method(dataset_calls.check_rows)
+    list = _method(dataset_calls.list_datasets)
+    get = _method(dataset_calls.get_dataset)
+    rename = _method(dataset_calls.rename_dataset)
+    delete = _method(dataset_calls.delete_dataset)
+    restore = _method(dataset_calls.restore_dataset)
+    versions = _method(dataset_calls.list_versions)
+    labels_to_check = _method(dataset_calls.list_labels_to_check)
+    rows = _method(dataset_calls.page_rows)
+    download = _method(dataset_calls.download_rows)
+    export = _method(dataset_calls.export_rows)
+    search = _method(dataset_calls.search_rows)
+    similar = _method(dataset_calls.similar_rows)
+    facets = _method(dataset_calls.facets_of)
+    diff = _method(dataset_calls.diff_versions)
+
+    async def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call through the client."""
+        return await self._client.send(call)
+
+
+class AsyncEvaluations:
+    """Models scored on the evaluation rows of datasets: ``client.evaluations``."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    create = _method(evaluation_calls.create)
+    get = _method(evaluation_calls.get)
+    cancel = _method(evaluation_calls.cancel)
+    retry = _method(evaluation_calls.retry)
+    detail = _method(evaluation_calls.detail)
+    compare = _method(evaluation_calls.compare)
+    try_policy = _method(evaluation_calls.try_policy)
+    cost_curve = _method(evaluation_calls.cost_curve)
+
+    async def list(
+        self,
+        dataset_id: str,
+        *,
+        status: str | Sequence[str] | None = None,
+        page_size: int = 200,
+    ) -> AsyncIterator[Evaluation]:
+        """Iterate over a dataset's evaluations, newest first.
+
+        Parameters
+        ----------
+        dataset_id : str
+            The dataset's id.
+        status : str or sequence of str, optional
+            Only those with one of these.
+        page_size : int, default 200
+            Evaluations of a page; 1 to 200.
+        """
+        cursor: str | None = None
+        while True:
+            page = await self.send(
+                evaluation_calls.page(dataset_id, status=status, limit=page_size, cursor=cursor)
+            )
+            for one in page.data:
+                yield one
+            cursor = page.next_cursor if page.data and page.has_more else None
+            if cursor is None:
+                return
+
+    async def records(
+        self,
+        evaluation_id: str,
+        *,
+        decision: str | None = None,
+        wrong: bool = False,
+        limit: int | None = None,
+    ) -> RecordList:
+        """Give scored decisions of an evaluation that succeeded.
+
+        Parameters
+        ----------
+        evaluation_id : str
+            Its id.
+        decision : str, optional
+            Id of the one decision.
+        wrong : bool, default False
+            Only those answered wrong.
+        limit : int, optional
+            The most records; all when left out.
+        """
+        found = RecordList()
+        while limit is None or len(found) < limit:
+            size = MAX_RECORDS if limit is None else min(limit - len(found), MAX_RECORDS)
+            page = await self.send(
+                evaluation_calls.records_page(
+                    evaluation_id, decision=decision, wrong=wrong, offset=len(found), limit=size
+                )
+            )
+            found.extend(page.data)
+            if not page.data or not page.has_more:
+                break
+        return found
+
+    async def wait(
+        self,
+        evaluation: str | Evaluation,
+        *,
+        timeout_s: float | None = None,
+        poll_s: float = 0.5,
+        progress: bool = True,
+    ) -> EvaluationAnswer:
+        """Wait until an evaluation has ended, and give it.
+
+        Parameters
+        ----------
+        evaluation : str or Evaluation
+            It, or its id.
+        timeout_s : float, optional
+            Seconds to wait at most; without end when left out.
+        poll_s : float, default 0.5
+            Seconds between two looks.
+        progress : bool, default True
+            Whether to show a bar, in a notebook or on a terminal.
+
+        Raises
+        ------
+        steelyard.client.NoAnswerInTimeError
+            When it has not ended in time; it goes on.
+        """
+        evaluation_id = evaluation if isinstance(evaluation, str) else evaluation.id
+        give_up_at = None if timeout_s is None else time.monotonic() + timeout_s
+        with progress_bar("Evaluation", is_shown=progress) as show:
+            while True:
+                answer = await self.get(evaluation_id)
+                show(answer.completed_rows, answer.evaluation_rows, answer.status)
+                if answer.status in ENDED:
+                    return answer
+                if give_up_at is not None and time.monotonic() >= give_up_at:
+                    raise NoAnswerInTimeError(
+                        f"The evaluation is {answer.status} after {timeout_s:g} s and goes on; "
+                        "wait again."
+                    )
+                await asyncio.sleep(poll_s)
+
+    async def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call through the client."""
+        return await self._client.send(call)

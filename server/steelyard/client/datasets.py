@@ -1,0 +1,289 @@
+"""Datasets for people: rows from files, lists and frames sent in pieces, and read as frames."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from steelyard.client import dataset_calls as calls
+from steelyard.client.answers import DatasetAnswer
+from steelyard.client.calls import Call
+from steelyard.client.row_sources import (
+    PIECE_BYTES,
+    FrameColumns,
+    Piece,
+    Rows,
+    pieces_of,
+    shift_lines,
+)
+from steelyard.errors import SteelyardError
+from steelyard.wire.datasets import DatasetCheck, Partition
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from steelyard.client.blocking import Client
+
+#: Called with the bytes sent so far.
+Progress = Callable[[int], None]
+
+
+class RowSender:
+    """Sends rows in as many calls as their size needs.
+
+    Parameters
+    ----------
+    send : callable
+        Sends one call and gives its answer.
+    piece_bytes : int
+        The most bytes of a call's rows.
+    progress : callable, optional
+        Called with the bytes sent so far.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[Call[DatasetAnswer]], DatasetAnswer],
+        *,
+        piece_bytes: int = PIECE_BYTES,
+        progress: Progress | None = None,
+    ) -> None:
+        self._send = send
+        self._piece_bytes = piece_bytes
+        self._progress = progress
+        self._n_sent = 0
+
+    def create(
+        self,
+        name: str,
+        parts: Mapping[str, Rows],
+        columns: FrameColumns,
+        evaluation_fraction: float | None,
+    ) -> DatasetAnswer:
+        """Make a dataset of the first piece, and add the others to it.
+
+        Raises
+        ------
+        steelyard.errors.SteelyardError
+            What a call was refused with, its lines those of the whole; when it was not the first,
+            a note names the dataset, which has what was sent before.
+        """
+        made: DatasetAnswer | None = None
+        fraction = evaluation_fraction
+        for part, piece in self._pieces(parts, columns):
+            if made is None:
+                call = calls.create_dataset(name, {part: piece.data}, evaluation_fraction=fraction)
+            else:
+                call = calls.add_rows(made.id, {part: piece.data}, evaluation_fraction=fraction)
+            made = self._send_piece(call, piece, made)
+        if made is None:
+            raise ValueError("There are no rows; give examples, training or evaluation.")
+        return made
+
+    def add(
+        self,
+        dataset_id: str,
+        parts: Mapping[str, Rows],
+        columns: FrameColumns,
+        evaluation_fraction: float | None,
+    ) -> DatasetAnswer:
+        """Add rows to a dataset; raises as ``create`` does."""
+        made: DatasetAnswer | None = None
+        for part, piece in self._pieces(parts, columns):
+            call = calls.add_rows(
+                dataset_id, {part: piece.data}, evaluation_fraction=evaluation_fraction
+            )
+            made = self._send_piece(call, piece, made)
+        if made is None:
+            raise ValueError("There are no rows; give examples, training or evaluation.")
+        return made
+
+    def _pieces(
+        self, parts: Mapping[str, Rows], columns: FrameColumns
+    ) -> Iterator[tuple[str, Piece]]:
+        for part, rows in parts.items():
+            for piece in pieces_of(rows, columns, self._piece_bytes):
+                yield part, piece
+
+    def _send_piece(
+        self, call: Call[DatasetAnswer], piece: Piece, made: DatasetAnswer | None
+    ) -> DatasetAnswer:
+        try:
+            answer = self._send(call)
+        except SteelyardError as error:
+            if error.details is not None:
+                error.details = shift_lines(error.details, piece.start)
+            if made is not None:
+                error.add_note(
+                    f"The dataset {made.id} has the rows sent before: version {made.version}."
+                )
+            raise
+        self._n_sent += len(piece.data)
+        if self._progress is not None:
+            self._progress(self._n_sent)
+        return answer
+
+
+class DatasetMethods:
+    """What ``client.datasets`` does in more than one call."""
+
+    _client: Client
+
+    def create(
+        self,
+        name: str,
+        examples: Rows | None = None,
+        *,
+        training: Rows | None = None,
+        evaluation: Rows | None = None,
+        evaluation_fraction: float | None = None,
+        context: str | Sequence[str] = "context",
+        decisions: Sequence[Mapping[str, Any]] | None = None,
+        labels: Mapping[str, str] | Sequence[str] | None = None,
+        targets: str | None = None,
+        rewards: str | None = None,
+        progress: Progress | None = None,
+    ) -> DatasetAnswer:
+        """Make a dataset of files, lists of rows, or Polars or pandas frames of any size.
+
+        Parameters
+        ----------
+        name : str
+            Not blank.
+        examples : path, bytes, iterable of mapping, or frame, optional
+            Rows whose sides the server picks. A path and bytes hold JSON Lines.
+        training, evaluation : as examples, optional
+            Rows of one side; instead of ``examples``.
+        evaluation_fraction : float, optional
+            Share of the contexts of ``examples`` put aside: 0.1 to 1; 0.2 when left out.
+        context : str or sequence of str, default "context"
+            Of a frame: the column with the context; several make an object.
+        decisions : sequence of mapping, optional
+            Of a frame: what every row asks; left out, a column ``decisions`` says it row by row.
+        labels : mapping or sequence of str, optional
+            Of a frame: decision id to the column with the right outcome's name; the ids of
+            ``decisions`` when left out. A row does not ask a decision whose cell is null.
+        targets, rewards : str, optional
+            Of a frame: a column with, by decision id, numbers by outcome; instead of ``labels``.
+        progress : callable, optional
+            Called with the bytes sent so far.
+
+        Returns
+        -------
+        DatasetAnswer
+            The dataset. Over 15 MiB rows are sent in pieces, each a version of its own.
+
+        Raises
+        ------
+        steelyard.errors.SteelyardError
+            What the server refused with; ``details`` has the first hundred problems.
+        ValueError
+            When a frame lacks a column, or there is nothing to send.
+
+        Examples
+        --------
+        >>> client.datasets.create("tickets", "support_triage.jsonl")  # doctest: +SKIP
+        """
+        columns = FrameColumns(
+            context=context, decisions=decisions, labels=labels, targets=targets, rewards=rewards
+        )
+        sender = RowSender(self._client.send, progress=progress)
+        parts = _parts(examples, training, evaluation)
+        return sender.create(name, parts, columns, evaluation_fraction)
+
+    def add_rows(
+        self,
+        dataset_id: str,
+        examples: Rows | None = None,
+        *,
+        training: Rows | None = None,
+        evaluation: Rows | None = None,
+        evaluation_fraction: float | None = None,
+        context: str | Sequence[str] = "context",
+        decisions: Sequence[Mapping[str, Any]] | None = None,
+        labels: Mapping[str, str] | Sequence[str] | None = None,
+        targets: str | None = None,
+        rewards: str | None = None,
+        progress: Progress | None = None,
+    ) -> DatasetAnswer:
+        """Add rows to a dataset as its next version.
+
+        Parameters
+        ----------
+        dataset_id : str
+            Which dataset.
+        examples, training, evaluation, evaluation_fraction, progress
+            As for ``create``; ``evaluation_fraction`` is of the contexts that are new.
+        context, decisions, labels, targets, rewards
+            As for ``create``.
+        """
+        columns = FrameColumns(
+            context=context, decisions=decisions, labels=labels, targets=targets, rewards=rewards
+        )
+        sender = RowSender(self._client.send, progress=progress)
+        parts = _parts(examples, training, evaluation)
+        return sender.add(dataset_id, parts, columns, evaluation_fraction)
+
+    def preview(
+        self,
+        examples: Rows,
+        *,
+        context: str | Sequence[str] = "context",
+        decisions: Sequence[Mapping[str, Any]] | None = None,
+        labels: Mapping[str, str] | Sequence[str] | None = None,
+        targets: str | None = None,
+        rewards: str | None = None,
+    ) -> DatasetCheck:
+        """Say what is wrong with rows, as ``create`` would find it, and store nothing.
+
+        Parameters
+        ----------
+        examples, context, decisions, labels, targets, rewards
+            As for ``create``; the first 15 MiB are looked at.
+        """
+        columns = FrameColumns(
+            context=context, decisions=decisions, labels=labels, targets=targets, rewards=rewards
+        )
+        piece = next(pieces_of(examples, columns))
+        return self._client.send(calls.check_rows({"examples": piece.data}))
+
+    def iterate(self, *, archived: bool = False, page_size: int = 200) -> Iterator[DatasetAnswer]:
+        """Iterate over datasets, most recently used first; pages are asked for as needed."""
+        cursor: str | None = None
+        while True:
+            page = self._client.send(
+                calls.list_datasets(archived=archived, limit=page_size, cursor=cursor)
+            )
+            yield from page.data
+            cursor = page.next_cursor if page.data and page.has_more else None
+            if cursor is None:
+                return
+
+    def to_polars(
+        self, dataset_id: str, *, partition: Partition = "all", version: int | None = None
+    ) -> pl.DataFrame:
+        """Give every row of a version as a Polars frame.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``index``, ``side``, ``context``, ``decisions`` (JSON), ``targets`` or ``rewards`` (a
+            list of decision, outcome and value), hashes, and what was sent beside.
+        """
+        import polars as pl  # noqa: PLC0415  a client without frames needs none
+
+        data = self._client.send(
+            calls.export_rows(dataset_id, partition=partition, version=version)
+        )
+        return pl.read_parquet(io.BytesIO(data))
+
+
+def _parts(
+    examples: Rows | None, training: Rows | None, evaluation: Rows | None
+) -> dict[str, Rows]:
+    given = {"examples": examples, "training": training, "evaluation": evaluation}
+    parts = {name: rows for name, rows in given.items() if rows is not None}
+    if "examples" in parts and len(parts) > 1:
+        raise ValueError("Give examples, or training and evaluation, and not both.")
+    return parts

@@ -1,0 +1,268 @@
+"""One call from its request to its answer, over all its attempts; it does no input or output.
+
+What to send, what an answer means, whether to repeat and how long to wait are decided here, once,
+for the client that blocks and the one that does not.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import platform
+import random
+import time
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, cast
+
+import httpx
+import msgspec
+from tenacity import RetryCallState
+
+from steelyard.client.calls import Call
+from steelyard.client.failures import (
+    NoAnswerInTimeError,
+    ServerUnreachableError,
+    UnexpectedAnswerError,
+)
+from steelyard.client.options import ClientOptions
+from steelyard.errors import (
+    Operation,
+    SteelyardError,
+    UnsupportedEncodingError,
+    error_from_body,
+)
+from steelyard.version import __version__
+
+_Answer = TypeVar("_Answer")
+
+#: Statuses after which a call is repeated when the body does not say.
+RETRIED_STATUSES = frozenset({429, 502, 503, 504, 529})
+#: Seconds that must be left for another attempt: the server's deadline and its settling where a
+#: model runs, and a moment elsewhere.
+SCORED_MARGIN_S, MARGIN_S = 95.0, 1.0
+#: Seconds of the waits between attempts when the server names none.
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 4.0
+_CONNECT_S = 10.0
+
+_USER_AGENT = (
+    f"steelyard-python/{__version__} httpx/{httpx.__version__} "
+    f"{platform.python_implementation()}/{platform.python_version()}"
+)
+
+
+class Compression:
+    """Whether a client still compresses bodies: a server that refuses once is not asked again.
+
+    Parameters
+    ----------
+    over : int or None
+        Bodies of more bytes than this are compressed; ``None`` for none.
+    """
+
+    def __init__(self, over: int | None) -> None:
+        self._over = over
+
+    def stop(self) -> None:
+        """Compress no more."""
+        self._over = None
+
+    def compress(self, call: Call[Any]) -> bytes | None:
+        """Give a call's body compressed; ``None`` where it goes out plain."""
+        if self._over is None or call.body is None or not call.may_compress:
+            return None
+        if len(call.body) <= self._over:
+            return None
+        packed = gzip.compress(call.body, mtime=0)
+        return packed if len(packed) < len(call.body) else None
+
+
+class Exchange(Generic[_Answer]):
+    """The attempts of one call.
+
+    Parameters
+    ----------
+    call : Call
+        What is asked.
+    options : ClientOptions
+        Where, with which key, how long and how often.
+    compression : Compression
+        The client's.
+    clock : callable
+        Gives seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        call: Call[_Answer],
+        options: ClientOptions,
+        compression: Compression,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._call = call
+        self._options = options
+        self._compression = compression
+        self._clock = clock
+        self._started = clock()
+        self._packed = compression.compress(call)
+        self._may_repeat = False
+        self._named_wait_s: float | None = None
+
+    def request(self) -> dict[str, Any]:
+        """Give the arguments of httpx's ``request`` for the next attempt."""
+        call = self._call
+        headers = {"Accept": "application/json", "User-Agent": _USER_AGENT}
+        if self._options.api_key is not None:
+            headers["Authorization"] = f"Bearer {self._options.api_key}"
+        if call.idempotency_key is not None:
+            headers["Idempotency-Key"] = call.idempotency_key
+        if call.body is not None:
+            headers["Content-Type"] = call.content_type
+        if self._packed is not None:
+            headers["Content-Encoding"] = "gzip"
+        left_s = max(self._options.timeout_s - self._elapsed_s(), 0.001)
+        return {
+            "method": call.method,
+            "url": self._options.url + call.path,
+            "params": list(call.query) or None,
+            "headers": headers,
+            "content": call.body if self._packed is None else self._packed,
+            "timeout": httpx.Timeout(left_s, connect=min(left_s, _CONNECT_S)),
+        }
+
+    def must_send_plain(self, response: httpx.Response) -> bool:
+        """Tell whether the server does not read compressed bodies; from then on they go out plain.
+
+        The attempt is then made again at once, with the same key.
+        """
+        if self._packed is None or response.status_code != UnsupportedEncodingError.status:
+            return False
+        error = _error_object(response.content)
+        if error is not None and error.get("code") != UnsupportedEncodingError.code:
+            return False
+        self._packed = None
+        self._compression.stop()
+        return True
+
+    def answer(self, response: httpx.Response) -> _Answer:
+        """Give the answer that a response holds.
+
+        Raises
+        ------
+        steelyard.errors.SteelyardError
+            What the server refused with; ``UnexpectedAnswerError`` for what it never says.
+        """
+        if not response.is_success:
+            raise self._refusal(response)
+        if self._call.answer is bytes:
+            return cast("_Answer", response.content)
+        try:
+            return msgspec.json.decode(response.content, type=self._call.answer)
+        except msgspec.DecodeError as error:
+            self._may_repeat = False
+            unexpected = UnexpectedAnswerError(
+                f"{self._options.url} answered {self._call.path} with what this client cannot read "
+                f"({error}); is a Steelyard server of version {__version__} there?",
+                http_status=response.status_code,
+            )
+            unexpected.request_id = response.headers.get("X-Request-ID")
+            raise unexpected from None
+
+    def lost(self, error: httpx.RequestError) -> SteelyardError:
+        """Give the error for an attempt that ended without an answer."""
+        url, timeout_s = self._options.url, self._options.timeout_s
+        self._named_wait_s = None
+        self._may_repeat = isinstance(error, httpx.TransportError)
+        if isinstance(error, httpx.DecodingError):
+            return UnexpectedAnswerError(
+                f"The answer of {url} cannot be decompressed; is a Steelyard server there?"
+            )
+        is_connecting = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+        if isinstance(error, httpx.TimeoutException) and not is_connecting:
+            return NoAnswerInTimeError(
+                f"No answer from {url} within {timeout_s:g} s; ask less in one call, or give a "
+                "longer timeout_s."
+            )
+        if is_connecting:
+            return ServerUnreachableError(
+                f"No connection to {url} ({str(error) or type(error).__name__}); start a server there "
+                "with `steelyard serve`, or give another url."
+            )
+        return ServerUnreachableError(
+            f"The connection to {url} broke before the answer ({str(error) or type(error).__name__}); "
+            "try again."
+        )
+
+    def is_worth_repeating(self, state: RetryCallState) -> bool:
+        """Tell whether the failure of an attempt may pass; for tenacity's ``retry``."""
+        return state.outcome is not None and state.outcome.failed and self._may_repeat
+
+    def wait_s(self, state: RetryCallState) -> float:
+        """Give the seconds before the next attempt; for tenacity's ``wait``.
+
+        What the server names and up to a tenth more, else a wait that doubles, each a little
+        different so that clients do not come back together.
+        """
+        if self._named_wait_s is not None:
+            return self._named_wait_s * random.uniform(1.0, 1.1)  # noqa: S311
+        doubled: float = FIRST_WAIT_S * 2.0 ** (state.attempt_number - 1)
+        return min(doubled, LONGEST_WAIT_S) * random.uniform(0.8, 1.2)  # noqa: S311
+
+    def is_over(self, state: RetryCallState) -> bool:
+        """Tell whether attempts or time are used up; for tenacity's ``stop``."""
+        if state.attempt_number > self._options.max_retries:
+            return True
+        margin_s = SCORED_MARGIN_S if self._call.is_scored else MARGIN_S
+        return self._elapsed_s() + state.upcoming_sleep + margin_s > self._options.timeout_s
+
+    def _elapsed_s(self) -> float:
+        return self._clock() - self._started
+
+    def _refusal(self, response: httpx.Response) -> SteelyardError:
+        status, headers = response.status_code, response.headers
+        told = _error_object(response.content)
+        self._named_wait_s = _seconds(headers.get("Retry-After"))
+        error = error_from_body(
+            status,
+            None if told is None else {"error": told},
+            retry_after_s=self._named_wait_s,
+        )
+        if type(error) is SteelyardError:
+            error = UnexpectedAnswerError(
+                error.message,
+                details=error.details,
+                retry_after_s=self._named_wait_s,
+                http_status=status,
+                server_code=None if told is None else str(told.get("code")),
+            )
+        request_id = None if told is None else told.get("request_id")
+        error.request_id = (
+            request_id if isinstance(request_id, str) else headers.get("X-Request-ID")
+        )
+        state, operation_id = headers.get("Idempotency-Status"), headers.get("X-Operation-ID")
+        if operation_id is not None:
+            error.operation = Operation(
+                operation_id, "terminal" if state == "terminal" else "pending"
+            )
+        flag = None if told is None else told.get("retryable")
+        is_retryable = flag if isinstance(flag, bool) else status in RETRIED_STATUSES
+        self._may_repeat = is_retryable and state != "terminal"
+        return error
+
+
+def _error_object(content: bytes) -> dict[str, Any] | None:
+    """Give the member ``error`` of a body; ``None`` when it is not one of ours."""
+    try:
+        body = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return None
+    error = body.get("error") if isinstance(body, dict) else None
+    return error if isinstance(error, dict) else None
+
+
+def _seconds(header: str | None) -> float | None:
+    """Give a ``Retry-After`` of seconds; a date there is left to the client's own wait."""
+    try:
+        seconds = float(header or "")
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None

@@ -1,0 +1,93 @@
+"""Where a client calls and how long it tries: checked once, when it is made."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+#: The most times that one call is repeated.
+MAX_RETRIES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """Address, key and patience of a client.
+
+    Parameters
+    ----------
+    url : str
+        The server's origin: scheme, host and port, and no path.
+    api_key : str or None
+        Sent with every call; never shown.
+    timeout_s : float, default 120
+        Seconds for one call with all its attempts and waits.
+    max_retries : int, default 2
+        How often a call is repeated after a failure that may pass; 0 to 10.
+    gzip_over : int or None
+        Bodies of more bytes than this are compressed; ``None`` for none.
+
+    Raises
+    ------
+    ValueError
+        When a value cannot be used. The message never holds the key.
+
+    Examples
+    --------
+    >>> ClientOptions("http://127.0.0.1:8420/", "secret")
+    ClientOptions(url='http://127.0.0.1:8420', timeout_s=120.0, max_retries=2, gzip_over=None)
+    """
+
+    url: str
+    api_key: str | None = field(default=None, repr=False)
+    timeout_s: float = 120.0
+    max_retries: int = 2
+    gzip_over: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", _origin(self.url))
+        object.__setattr__(self, "timeout_s", float(self.timeout_s))
+        if self.api_key is not None and not _is_token(self.api_key):
+            raise ValueError(
+                "The API key is not one word of visible ASCII characters; copy it again, or leave "
+                "it out where the server has no accounts."
+            )
+        if not 0 < self.timeout_s < float("inf"):
+            raise ValueError(f"timeout_s is {self.timeout_s:g}; give a positive number of seconds.")
+        if not 0 <= self.max_retries <= MAX_RETRIES:
+            raise ValueError(f"max_retries is {self.max_retries}; give 0 to {MAX_RETRIES}.")
+        if self.gzip_over is not None and self.gzip_over < 0:
+            raise ValueError(f"gzip_over is {self.gzip_over}; give a number of bytes, 0 or more.")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the server is on this machine, which no proxy leads to."""
+        host = urlsplit(self.url).hostname or ""
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return host == "localhost"
+
+
+def _origin(url: str) -> str:
+    try:
+        parts = urlsplit(url.strip())
+        has_port = parts.port is not None
+    except ValueError:
+        raise ValueError(_refusal(url)) from None
+    if parts.username is not None or parts.password is not None:
+        # What stands before the @ may be a secret, so it is not repeated.
+        raise ValueError("The server's address holds a user or password; give api_key instead.")
+    extra = parts.path.strip("/") or parts.query or parts.fragment
+    if parts.scheme not in {"http", "https"} or not parts.hostname or extra:
+        raise ValueError(_refusal(url))
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}:{parts.port}" if has_port else f"{parts.scheme}://{host}"
+
+
+def _refusal(url: str) -> str:
+    return f"The server's address is {url!r}; give its origin, such as http://127.0.0.1:8420."
+
+
+def _is_token(text: str) -> bool:
+    return bool(text) and all("!" <= letter <= "~" for letter in text)

@@ -1,0 +1,341 @@
+"""What can be asked of the API: each function gives the call for one route.
+
+The clients' methods are made of these, so the signatures and the help here are theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steelyard.client.answers import DecideAnswer, LintAnswer
+from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
+from steelyard.wire.account import AccountSummary, ApiKeyPage
+from steelyard.wire.decide import DecisionInput, ImageInput
+from steelyard.wire.discovery import Discovery, RecipeList
+from steelyard.wire.estimate import EstimateResponse
+from steelyard.wire.feedback import FeedbackResponse
+from steelyard.wire.health import Health, Readiness
+from steelyard.wire.models import Model, ModelList, ModelReadiness
+from steelyard.wire.openai_decisions import DecisionsResponse
+from steelyard.wire.systemone import QuestionInput, SystemOneResponse, TranslateResponse
+
+Context = str | Mapping[str, Any] | Sequence[Any]
+Decisions = Sequence[Mapping[str, Any] | DecisionInput]
+Questions = Mapping[str, Mapping[str, Any] | QuestionInput]
+
+#: The model that TypeSafe's clients name when none is given.
+JEV_LATEST = "jev-latest"
+
+
+def decide(
+    context: Context,
+    decisions: Decisions,
+    *,
+    model: str | None = None,
+    fallback: str | Sequence[str] | None = None,
+    temperature: float | None = None,
+    images: Sequence[Mapping[str, Any] | ImageInput] | None = None,
+    independent: bool | None = None,
+    store: bool | None = None,
+    metadata: Mapping[str, str | float | bool | None] | None = None,
+    idempotency_key: str | None = None,
+) -> Call[DecideAnswer]:
+    """Answer decisions about one context: ``POST /v1/decide``.
+
+    Parameters
+    ----------
+    context : str, mapping or sequence
+        What the decisions are about: a text, or any JSON object or array.
+    decisions : sequence of mapping
+        1 to 64 of them, each with ``id``, ``question``, and by kind ``kind``, ``outcomes``,
+        ``rubric`` and the fields of the action.
+    model : str, optional
+        A model's name; the server's default when left out.
+    fallback : str or sequence of str, optional
+        ``auto`` (the default), ``none``, or the models to try in order.
+    temperature : float, optional
+        0.2 to 5; below 1 sharpens the probabilities, above 1 softens them.
+    images : sequence of mapping, optional
+        For models that read images.
+    independent : bool, optional
+        Accepted, and changes nothing: decisions never affect each other.
+    store : bool, optional
+        Whether the answer is stored for feedback; as the server is set when left out.
+    metadata : mapping, optional
+        Up to 16 values kept with a stored answer; the model never reads them.
+    idempotency_key : str, optional
+        Under one key the request runs and is charged once, however often it is sent; a new key for
+        every call when left out.
+    """
+    body = encode_body(
+        {
+            "context": context,
+            "decisions": decisions,
+            "model": model,
+            "fallback": fallback,
+            "temperature": temperature,
+            "images": images,
+            "independent": independent,
+            "store": store,
+            "metadata": metadata,
+        }
+    )
+    key = new_or_checked_key(idempotency_key)
+    return Call("POST", "/v1/decide", DecideAnswer, body, idempotency_key=key, is_scored=True)
+
+
+def estimate(
+    context: Context,
+    decisions: Decisions,
+    *,
+    model: str | None = None,
+    fallback: str | Sequence[str] | None = None,
+    temperature: float | None = None,
+) -> Call[EstimateResponse]:
+    """Say what ``decide`` would cost at most: ``POST /v1/decide/estimate``; nothing runs.
+
+    Parameters
+    ----------
+    context, decisions, model, fallback, temperature
+        As for ``decide``.
+    """
+    body = encode_body(
+        {
+            "context": context,
+            "decisions": decisions,
+            "model": model,
+            "fallback": fallback,
+            "temperature": temperature,
+        }
+    )
+    return Call("POST", "/v1/decide/estimate", EstimateResponse, body)
+
+
+def playground(
+    context: Context,
+    decisions: Decisions,
+    *,
+    model: str | None = None,
+    temperature: float | None = None,
+) -> Call[DecideAnswer]:
+    """Answer at most 8 decisions, free and never stored: ``POST /v1/playground/decide``.
+
+    Parameters
+    ----------
+    context, decisions, temperature
+        As for ``decide``.
+    model : str, optional
+        A base model's name.
+    """
+    body = encode_body(
+        {"context": context, "decisions": decisions, "model": model, "temperature": temperature}
+    )
+    path = "/v1/playground/decide"
+    return Call("POST", path, DecideAnswer, body, is_scored=True, may_compress=False)
+
+
+def lint(context: Context, decisions: Decisions) -> Call[LintAnswer]:
+    """Say what about decisions makes their answers worse: ``POST /v1/lint``; no model runs.
+
+    Parameters
+    ----------
+    context, decisions
+        As for ``decide``.
+    """
+    body = encode_body({"context": context, "decisions": decisions})
+    return Call("POST", "/v1/lint", LintAnswer, body, may_compress=False)
+
+
+def feedback(
+    decision_id: str,
+    outcomes: Mapping[str, str | Mapping[str, float]],
+    *,
+    idempotency_key: str | None = None,
+) -> Call[FeedbackResponse]:
+    """Say what really happened: ``POST /v1/feedback``.
+
+    Parameters
+    ----------
+    decision_id : str
+        The ``id`` of a stored answer.
+    outcomes : mapping
+        Decision id to the outcome that came true, or to probabilities by outcome. What was said
+        before of the same decision is replaced.
+    idempotency_key : str, optional
+        Under one key the feedback is recorded once; a new key for every call when left out.
+    """
+    body = encode_body({"decision_id": decision_id, "outcomes": outcomes})
+    key = new_or_checked_key(idempotency_key)
+    return Call("POST", "/v1/feedback", FeedbackResponse, body, idempotency_key=key)
+
+
+def decisions(
+    model: str,
+    input: str | Sequence[Mapping[str, Any]],  # noqa: A002
+    questions: Sequence[Mapping[str, Any]],
+    *,
+    idempotency_key: str | None = None,
+) -> Call[DecisionsResponse]:
+    """Answer questions in the shape of OpenAI's clients: ``POST /v1/decisions``.
+
+    Parameters
+    ----------
+    model : str
+        A model's name.
+    input : str or sequence of mapping
+        A text, or messages with one.
+    questions : sequence of mapping
+        Each with ``type`` (``predicate``, ``choice`` or ``score``), ``instructions`` and what the
+        type needs.
+    idempotency_key : str, optional
+        As for ``decide``.
+    """
+    body = encode_body({"model": model, "input": input, "questions": questions})
+    key = new_or_checked_key(idempotency_key)
+    return Call(
+        "POST", "/v1/decisions", DecisionsResponse, body, idempotency_key=key, is_scored=True
+    )
+
+
+def systemone(
+    state: Context,
+    questions: Questions,
+    *,
+    model: str = JEV_LATEST,
+    idempotency_key: str | None = None,
+) -> Call[SystemOneResponse]:
+    """Answer questions in TypeSafe's shape: ``POST /v1/systemone``.
+
+    Parameters
+    ----------
+    state : str, mapping or sequence
+        What the questions are about.
+    questions : mapping
+        Name to question: ``type`` (``noul``, ``choice`` or ``score``), ``instructions`` and
+        ``criteria``.
+    model : str, default "jev-latest"
+        A model's name; names that start with ``jev`` mean the default base model.
+    idempotency_key : str, optional
+        As for ``decide``.
+    """
+    body = _systemone_body(state, questions, model)
+    key = new_or_checked_key(idempotency_key)
+    return Call(
+        "POST", "/v1/systemone", SystemOneResponse, body, idempotency_key=key, is_scored=True
+    )
+
+
+def systemone_estimate(
+    state: Context, questions: Questions, *, model: str = JEV_LATEST
+) -> Call[EstimateResponse]:
+    """Say what ``systemone`` would cost at most: ``POST /v1/systemone/estimate``; nothing runs.
+
+    Parameters
+    ----------
+    state, questions, model
+        As for ``systemone``.
+    """
+    body = _systemone_body(state, questions, model)
+    return Call("POST", "/v1/systemone/estimate", EstimateResponse, body)
+
+
+def translate(
+    state: Context, questions: Questions, *, model: str = JEV_LATEST
+) -> Call[TranslateResponse]:
+    """Give the decide request that asks the same: ``POST /v1/systemone/translate``.
+
+    Parameters
+    ----------
+    state, questions, model
+        As for ``systemone``.
+    """
+    body = _systemone_body(state, questions, model)
+    return Call("POST", "/v1/systemone/translate", TranslateResponse, body, may_compress=False)
+
+
+def list_models() -> Call[ModelList]:
+    """Give every model: ``GET /v1/models``."""
+    return Call("GET", "/v1/models", ModelList)
+
+
+def get_model(model: str) -> Call[Model]:
+    """Give one model: ``GET /v1/models/{model}``.
+
+    Parameters
+    ----------
+    model : str
+        Its name.
+    """
+    return Call("GET", f"/v1/models/{segment(model)}", Model)
+
+
+def get_model_ready(model: str) -> Call[ModelReadiness]:
+    """Say whether a model answers now: ``GET /v1/models/{model}/ready``; nothing is loaded.
+
+    Parameters
+    ----------
+    model : str
+        Its name.
+    """
+    return Call("GET", f"/v1/models/{segment(model)}/ready", ModelReadiness)
+
+
+def capabilities() -> Call[Discovery]:
+    """Say what the server can do, its bounds and its prices: ``GET /v1/onehot``."""
+    return Call("GET", "/v1/onehot", Discovery)
+
+
+def recipes() -> Call[RecipeList]:
+    """Give ready-made decisions for common needs: ``GET /v1/recipes``."""
+    return Call("GET", "/v1/recipes", RecipeList)
+
+
+def get_account() -> Call[AccountSummary]:
+    """Give the account of the key: its balance and its bounds: ``GET /v1/account``."""
+    return Call("GET", "/v1/account", AccountSummary)
+
+
+def list_account_keys(
+    *, revoked: bool | None = None, limit: int | None = None, cursor: str | None = None
+) -> Call[ApiKeyPage]:
+    """Give a page of the account's keys, newest first: ``GET /v1/account/keys``.
+
+    Parameters
+    ----------
+    revoked : bool, optional
+        Only the revoked, or only the others; both when left out.
+    limit : int, optional
+        Keys of the page; 1 to 200.
+    cursor : str, optional
+        The page before's ``next_cursor``.
+    """
+    query = {
+        "revoked": None if revoked is None else str(revoked).lower(),
+        "limit": None if limit is None else str(limit),
+        "cursor": cursor,
+    }
+    given = tuple((name, value) for name, value in query.items() if value is not None)
+    return Call("GET", "/v1/account/keys", ApiKeyPage, query=given)
+
+
+def health() -> Call[Health]:
+    """Say that the server lives, and which model and engine run: ``GET /v1/health``."""
+    return Call("GET", "/v1/health", Health)
+
+
+def ready() -> Call[Readiness]:
+    """Say that every engine scores and the state can be written: ``GET /v1/ready``.
+
+    For whoever runs the server: it needs a key of scope ``full``, or a call from the same machine.
+    """
+    return Call("GET", "/v1/ready", Readiness)
+
+
+def next_cursor(page: ApiKeyPage) -> str | None:
+    """Give the cursor of the page after this; ``None`` when this is the last."""
+    return page.next_cursor if page.data and page.has_more else None
+
+
+def _systemone_body(state: Context, questions: Questions, model: str) -> bytes:
+    return encode_body({"model": model, "state": state, "questions": questions})

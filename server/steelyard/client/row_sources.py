@@ -1,0 +1,226 @@
+"""Rows to send, from files, lists and frames: JSON Lines in pieces that a server takes.
+
+A frame is anything with ``to_dicts`` (Polars) or ``to_dict`` (pandas); neither package is imported.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steelyard.client.calls import plain
+from steelyard.errors import InvalidRequestError
+from steelyard.wire.json_values import check_json
+from steelyard.wire.violations import Violations
+
+#: A piece stays below what servers take at once, 16 MiB.
+PIECE_BYTES = 15 * 1024 * 1024
+_YES_NO = {True: "yes", False: "no"}
+
+#: A file of JSON Lines, its bytes, rows, or a frame.
+Rows = str | os.PathLike[str] | bytes | Iterable[Mapping[str, Any]] | Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameColumns:
+    """How the columns of a frame are read as rows.
+
+    Parameters
+    ----------
+    context : str or sequence of str
+        The column with the context; several make an object with a field for each.
+    decisions : sequence of mapping, optional
+        The decisions that every row asks; left out, a column ``decisions`` has them row by row, as
+        JSON or as structs.
+    labels : mapping or sequence of str, optional
+        Decision id to the column with its right outcome's name; names alone are both. The ids of
+        ``decisions`` when left out. A row does not ask a decision whose cell is null.
+    targets, rewards : str, optional
+        A column with, by decision id, numbers by outcome; instead of ``labels``.
+    """
+
+    context: str | Sequence[str] = "context"
+    decisions: Sequence[Mapping[str, Any]] | None = None
+    labels: Mapping[str, str] | Sequence[str] | None = None
+    targets: str | None = None
+    rewards: str | None = None
+
+    def by_decision(self) -> Mapping[str, str]:
+        """Give the columns of labels by decision id."""
+        if isinstance(self.labels, Mapping):
+            return self.labels
+        if self.labels is not None:
+            return {name: name for name in self.labels}
+        return {str(decision["id"]): str(decision["id"]) for decision in self.decisions or ()}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some lines of JSON; ``start`` is how many lines are before them."""
+
+    data: bytes
+    start: int
+
+
+def pieces_of(
+    rows: Rows, columns: FrameColumns | None = None, piece_bytes: int = PIECE_BYTES
+) -> Iterator[Piece]:
+    """Cut rows into pieces of whole lines.
+
+    Parameters
+    ----------
+    rows : path, bytes, iterable of mapping, or frame
+        A path and bytes hold JSON Lines, which are sent as they are.
+    columns : FrameColumns, optional
+        How a frame is read.
+    piece_bytes : int
+        The most bytes of a piece; a longer line is a piece alone.
+
+    Raises
+    ------
+    steelyard.errors.InvalidRequestError
+        When a value has no form in JSON.
+    OSError
+        When a file cannot be read.
+    ValueError
+        When a frame lacks a column.
+    """
+    held: list[bytes] = []
+    n_bytes = n_lines = start = 0
+    for line in _lines(rows, columns or FrameColumns()):
+        if held and n_bytes + len(line) > piece_bytes:
+            yield Piece(b"".join(held), start)
+            held, n_bytes, start = [], 0, n_lines
+        held.append(line)
+        n_bytes += len(line)
+        n_lines += 1
+    if held or not n_lines:
+        yield Piece(b"".join(held), start)
+
+
+def size_of(rows: Rows) -> int | None:
+    """Give how many bytes rows are, where that is known before they are read."""
+    if isinstance(rows, bytes):
+        return len(rows)
+    return Path(rows).stat().st_size if isinstance(rows, str | os.PathLike) else None
+
+
+def shift_lines(details: Sequence[Mapping[str, Any]], start: int) -> list[dict[str, Any]]:
+    """Give the details of a refusal with the lines of the whole, of which a piece was sent.
+
+    Examples
+    --------
+    >>> shift_lines([{"path": ["body", "examples", 0, "context"], "message": "Line 1: x."}], 10)
+    [{'path': ['body', 'examples', 10, 'context'], 'message': 'Line 11: x.'}]
+    """
+    shifted = []
+    for detail in details:
+        path = list(detail.get("path", ()))
+        moved = dict(detail)
+        if len(path) > 2 and isinstance(path[2], int):
+            line = path[2] + 1
+            path[2] += start
+            moved["path"] = path
+            moved["message"] = str(detail.get("message", "")).replace(
+                f"Line {line}:", f"Line {line + start}:", 1
+            )
+        shifted.append(moved)
+    return shifted
+
+
+def _lines(rows: Rows, columns: FrameColumns) -> Iterator[bytes]:
+    if isinstance(rows, bytes):
+        yield from io.BytesIO(rows)
+    elif isinstance(rows, str | os.PathLike):
+        with Path(rows).open("rb") as file:
+            yield from file
+    else:
+        for number, row in enumerate(_dicts(rows, columns)):
+            found = Violations()
+            value = plain(row)
+            check_json(value, found, ("body", "examples", number))
+            if found:
+                raise InvalidRequestError(violations=found.listed, n_unlisted=found.n_unlisted)
+            yield json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _dicts(rows: Any, columns: FrameColumns) -> Iterator[Mapping[str, Any]]:
+    if hasattr(rows, "to_dicts"):
+        return (_row_of(record, columns) for record in rows.to_dicts())
+    if hasattr(rows, "to_dict") and not isinstance(rows, Mapping):
+        return (_row_of(record, columns) for record in rows.to_dict("records"))
+    return iter(rows)
+
+
+def _row_of(record: Mapping[str, Any], columns: FrameColumns) -> dict[str, Any]:
+    if isinstance(columns.context, str):
+        context = _cell(record, columns.context)
+        context = "" if _is_null(context) else context
+    else:
+        context = {name: _plain_cell(_cell(record, name)) for name in columns.context}
+    decisions = columns.decisions
+    asked = _asked_by(_cell(record, "decisions")) if decisions is None else list(decisions)
+    row: dict[str, Any] = {"context": _plain_cell(context)}
+    if columns.targets is not None or columns.rewards is not None:
+        row["decisions"] = asked
+        for field, column in (("targets", columns.targets), ("rewards", columns.rewards)):
+            if column is not None:
+                labels = _without_nulls(_cell(record, column))
+                row[field] = {id_: values for id_, values in labels.items() if values}
+        return row
+    cells = {id_: _cell(record, column) for id_, column in columns.by_decision().items()}
+    targets = {id_: _outcome(cell) for id_, cell in cells.items() if not _is_null(cell)}
+    row["decisions"] = [one for one in asked if one["id"] in targets or one["id"] not in cells]
+    row["targets"] = targets
+    return row
+
+
+def _asked_by(cell: Any) -> list[Any]:
+    """Give the decisions of a cell: JSON, or structs, whose nulls stand for what is not there."""
+    if isinstance(cell, str):
+        return list(json.loads(cell))
+    return [_without_nulls(one) for one in cell]
+
+
+def _cell(record: Mapping[str, Any], column: str) -> Any:
+    if column not in record:
+        listed = ", ".join(map(repr, record))
+        raise ValueError(f"The frame has no column {column!r}; it has {listed}.")
+    return record[column]
+
+
+def _outcome(cell: Any) -> str:
+    """Give a cell as an outcome's name: booleans are yes and no, and whole numbers levels."""
+    if isinstance(cell, bool):
+        return _YES_NO[cell]
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell)
+
+
+def _plain_cell(cell: Any) -> Any:
+    return None if _is_null(cell) else cell
+
+
+def _is_null(cell: Any) -> bool:
+    # Pandas has NaN, NaT and NA for what is not there; none of them equals itself for sure.
+    return (
+        cell is None
+        or (isinstance(cell, float) and math.isnan(cell))
+        or type(cell).__name__ in {"NAType", "NaTType"}
+    )
+
+
+def _without_nulls(value: Any) -> Any:
+    """Drop the fields that a column of structs has null where a row has none."""
+    if isinstance(value, Mapping):
+        return {name: _without_nulls(item) for name, item in value.items() if not _is_null(item)}
+    if isinstance(value, list | tuple):
+        return [_without_nulls(item) for item in value]
+    return value

@@ -1,0 +1,1 @@
+"""Datasets: rows read, checked and hashed, their sides, their versions, and filters over them."""

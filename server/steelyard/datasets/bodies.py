@@ -1,0 +1,172 @@
+"""Requests that carry rows: the fields around the rows checked, the rows left for the reader."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import msgspec
+from msgspec import Raw, Struct
+
+from steelyard.wire.datasets import DEFAULT_FRACTION, AddRows, CreateDataset
+from steelyard.wire.json_values import check_json, decode_json
+from steelyard.wire.shapes import check_shape
+from steelyard.wire.violations import BODY, Violations
+
+#: Parts that rows come in; the first excludes the others.
+PARTS = ("examples", "training", "evaluation")
+
+_NUMBER = re.compile(r"\d{1,20}(\.\d{0,20})?|\.\d{1,20}")
+_USD = re.compile(r"\d{1,12}(\.\d{1,9})?")
+
+
+class _Parts(Struct):
+    """A body whose rows stay JSON."""
+
+    examples: list[Raw] | None = None
+    training: list[Raw] | None = None
+    evaluation: list[Raw] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRequest:
+    """A request that brings rows.
+
+    Parameters
+    ----------
+    parts : dict
+        ``examples`` alone, or one or both sides, to rows for ``RowReader.read_examples``.
+    evaluation_fraction : float
+        Share of the new contexts of ``examples`` to put aside.
+    name : str, optional
+        Of the new dataset.
+    max_price_usd : str, optional
+        A decimal number of dollars.
+    family : str, optional
+        Where added rows come from.
+    """
+
+    parts: dict[str, list[Any]] = field(default_factory=dict)
+    evaluation_fraction: float = DEFAULT_FRACTION
+    name: str | None = None
+    max_price_usd: str | None = None
+    family: str | None = None
+
+
+def read_body(
+    payload: bytes | Mapping[str, Any], shape: type[CreateDataset | AddRows]
+) -> RowsRequest:
+    """Read the body of a create or an add-rows request.
+
+    Parameters
+    ----------
+    payload : bytes or mapping
+        JSON in UTF-8, or the same thing as plain Python values.
+    shape : type
+        ``CreateDataset`` or ``AddRows``.
+
+    Raises
+    ------
+    steelyard.errors.InvalidRequestError
+        With everything wrong outside the rows.
+
+    Examples
+    --------
+    >>> request = read_body(b'{"name": "mail", "examples": [{"context": "Hi"}]}', CreateDataset)
+    >>> request.name, request.evaluation_fraction, len(request.parts["examples"])
+    ('mail', 0.2, 1)
+    """
+    value = decode_json(payload) if isinstance(payload, bytes) else dict(payload)
+    parts: dict[str, list[Any]] = {}
+    if isinstance(value, dict):
+        parts = {name: value[name] for name in PARTS if isinstance(value.get(name), list)}
+        # The reader checks the rows; here an empty array stands for them.
+        value.update((name, []) for name in parts)
+    found = Violations()
+    check_json(value, found)
+    check_shape(value, shape, found, BODY)
+    fields = value if isinstance(value, dict) else {}
+    check_fields(fields, found)
+    _check_parts(fields, found)
+    found.raise_if_any()
+    if isinstance(payload, bytes):
+        raw = msgspec.json.decode(payload, type=_Parts)
+        parts = {name: cast("list[Any]", getattr(raw, name)) for name in parts}
+    return RowsRequest(
+        parts=parts,
+        evaluation_fraction=_fraction(fields),
+        name=fields.get("name"),
+        max_price_usd=fields.get("max_price_usd"),
+        family=fields.get("family"),
+    )
+
+
+def read_form(
+    fields: Mapping[str, str], parts: Collection[str], shape: type[CreateDataset | AddRows]
+) -> RowsRequest:
+    """Read the fields of a form, of headers or of a query, whose rows come as files.
+
+    Parameters
+    ----------
+    fields : mapping
+        Texts by the names that the JSON body has; numbers are plain text.
+    parts : collection of str
+        Which files came: ``examples`` alone, or one or both sides.
+    shape : type
+        ``CreateDataset`` or ``AddRows``.
+
+    Returns
+    -------
+    RowsRequest
+        With an empty list for each part.
+
+    Raises
+    ------
+    steelyard.errors.InvalidRequestError
+        With everything wrong in the fields and parts.
+
+    Examples
+    --------
+    >>> fields = {"name": "mail", "evaluation_fraction": "0.5"}
+    >>> read_form(fields, ["examples"], CreateDataset).evaluation_fraction
+    0.5
+    """
+    value: dict[str, Any] = {**fields, **{name: [] for name in parts}}
+    text = fields.get("evaluation_fraction")
+    if text is not None and _NUMBER.fullmatch(text):
+        value["evaluation_fraction"] = float(text)
+    return read_body(value, shape)
+
+
+def check_fields(fields: Mapping[str, Any], found: Violations) -> None:
+    """Note a blank name, or a price that is no decimal number, of a form of any kind."""
+    name, price = fields.get("name"), fields.get("max_price_usd")
+    if isinstance(name, str) and name and not name.strip():
+        found.add((*BODY, "name"), "is blank; name the dataset.", "blank")
+    if isinstance(price, str) and not _USD.fullmatch(price):
+        found.add(
+            (*BODY, "max_price_usd"),
+            'is no decimal number of dollars; write it as "0.25".',
+            "wrong_type",
+        )
+
+
+def _check_parts(fields: Mapping[str, Any], found: Violations) -> None:
+    given = [name for name in PARTS if fields.get(name) is not None]
+    if not given:
+        found.add(
+            (*BODY, "examples"), "is missing; give examples, or training and evaluation.", "missing"
+        )
+    elif given[0] == PARTS[0] and len(given) > 1:
+        found.add(
+            (*BODY, "examples"),
+            f"is given beside {' and '.join(given[1:])}; give the one or the other.",
+            "refused",
+        )
+
+
+def _fraction(fields: Mapping[str, Any]) -> float:
+    fraction = fields.get("evaluation_fraction")
+    return DEFAULT_FRACTION if fraction is None else float(fraction)

@@ -1,0 +1,216 @@
+"""Rows of a dataset as CSV: a context and, by decision, the name of the right outcome."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from steelyard.datasets.findings import Finding
+from steelyard.datasets.ingest import BATCH_ROWS, RowReader
+from steelyard.datasets.labels import Labels, read_labels
+from steelyard.datasets.lines import MAX_LINE_BYTES, split_lines
+from steelyard.datasets.rows import Row, make_row, read_task
+from steelyard.datasets.tasks import Task
+from steelyard.errors import Violation
+from steelyard.wire.violations import Violations, show
+
+#: The name of the first column.
+CONTEXT_COLUMN = "context"
+
+
+class CsvReader:
+    r"""Reads CSV whose first line is ``context`` and ids of the dataset's decisions.
+
+    A cell names the right outcome; a blank one leaves its decision out of the row. A quoted cell
+    may hold line breaks, commas and doubled quotes. All findings are reasons for ``invalid_csv``.
+
+    Parameters
+    ----------
+    rows : RowReader
+        Takes the rows and the findings, and bounds their number.
+    decisions : mapping
+        The dataset's decisions as its rows have them, by id.
+
+    Examples
+    --------
+    >>> decisions = {"urgent": {"id": "urgent", "kind": "binary", "question": "Is it urgent?"}}
+    >>> reader = CsvReader(RowReader(), decisions)
+    >>> (rows,) = reader.read([b"context,urgent\nMy card is gone,yes\n"])
+    >>> rows[0].labels.by_decision()
+    {'urgent': {'yes': 1.0}}
+    """
+
+    def __init__(self, rows: RowReader, decisions: Mapping[str, Mapping[str, Any]]) -> None:
+        self._rows = rows
+        self._decisions = decisions
+        self._tasks: dict[tuple[str, ...], Task] = {}
+        self._labels: dict[tuple[tuple[str, str], ...], Labels | list[Violation]] = {}
+
+    def read(
+        self,
+        chunks: Iterable[bytes],
+        part: str = "examples",
+        *,
+        max_line_bytes: int = MAX_LINE_BYTES,
+    ) -> Iterator[list[Row]]:
+        """Read a file, cut anywhere.
+
+        Yields
+        ------
+        list of Row
+            At most ``BATCH_ROWS``, without those that have something wrong.
+        """
+        rows = self._read(_Lines(chunks, part, self._rows, max_line_bytes), part)
+        while batch := list(islice(rows, BATCH_ROWS)):
+            yield batch
+
+    def _read(self, lines: _Lines, part: str) -> Iterator[Row]:
+        columns: list[str] | None = None
+        for line, cells in lines.records():
+            if columns is None:
+                found = self._check_header(cells)
+                if found:
+                    self._rows.findings.add(part, line, found, "invalid_csv")
+                    return
+                columns = [cell.strip() for cell in cells]
+                continue
+            if not self._rows.count_line():
+                return
+            row = self._row(line, cells, columns)
+            if not isinstance(row, Row):
+                self._rows.findings.add(part, line, row, "invalid_csv")
+            elif self._rows.accept(row, part) is not None:
+                yield row
+
+    def _check_header(self, cells: Sequence[str]) -> list[Violation]:
+        columns = [cell.strip() for cell in cells]
+        found: list[Violation] = []
+        if columns[0] != CONTEXT_COLUMN:
+            message = f"The first column is {show(columns[0])}; name it {CONTEXT_COLUMN}."
+            found.append(Violation((0,), message, "missing"))
+        if len(columns) == 1:
+            message = (
+                "The first line names no decision; add a column per decision, named by its id."
+            )
+            found.append(Violation((1,), message, "missing"))
+        for index, column in enumerate(columns[1:], 1):
+            if column in columns[:index]:
+                message = f"The column {show(column)} is there twice; name each decision once."
+                found.append(Violation((index,), message, "duplicate"))
+            elif column not in self._decisions:
+                message = f"The column {show(column)} is no decision of the dataset; use its ids."
+                found.append(Violation((index,), message, "unknown"))
+        return found
+
+    def _row(self, line: int, cells: list[str], columns: list[str]) -> Row | list[Violation]:
+        if len(cells) != len(columns):
+            has = f"The row has {len(cells)} cells, and the first line has {len(columns)}"
+            return [Violation((), f"{has}; give one per column.", "length_mismatch")]
+        chosen = tuple(
+            (id_, cell) for id_, cell in zip(columns[1:], cells[1:], strict=True) if cell.strip()
+        )
+        if not chosen:
+            return [Violation((), "The row names no outcome; fill at least one cell.", "missing")]
+        labels = self._labels.get(chosen)
+        if labels is None:
+            labels = self._labels[chosen] = self._read_labels(chosen)
+            if len(self._labels) > BATCH_ROWS:
+                self._labels.clear()
+        if isinstance(labels, list):
+            return labels
+        return make_row(line, cells[0], self._task(tuple(id_ for id_, _ in chosen)), labels)
+
+    def _read_labels(self, chosen: tuple[tuple[str, str], ...]) -> Labels | list[Violation]:
+        outcomes = self._task(tuple(id_ for id_, _ in chosen)).outcomes
+        # A name may have blanks around it that a spreadsheet added; one that is right as it is wins.
+        named = {id_: cell if cell in outcomes[id_] else cell.strip() for id_, cell in chosen}
+        found = Violations()
+        labels = read_labels("targets", named, dict(outcomes), found)
+        if labels is not None:
+            return labels
+        return [
+            Violation((str(v.path[2]),), v.message.removeprefix("targets."), v.type)
+            for v in found.listed
+        ]
+
+    def _task(self, ids: tuple[str, ...]) -> Task:
+        task = self._tasks.get(ids)
+        if task is None:
+            found = Violations()
+            task, _ = read_task({"decisions": [dict(self._decisions[id_]) for id_ in ids]}, found)
+            if task is None:
+                # They were validated when the dataset took them.
+                found.raise_if_any()
+                raise ValueError(f"The dataset's decisions {ids} cannot be read.")
+            self._tasks[ids] = task
+        return task
+
+
+class _Lines:
+    """The records of a CSV file, each with the line it starts on."""
+
+    def __init__(
+        self, chunks: Iterable[bytes], part: str, rows: RowReader, max_line_bytes: int
+    ) -> None:
+        self._lines = split_lines(chunks, max_line_bytes)
+        self._part = part
+        self._rows = rows
+        self._max_line_bytes = max_line_bytes
+        self._n_read = 0
+        self._bad: Finding | None = None
+
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """Give every record that can be read; what cannot be read goes to the findings."""
+        reader = csv.reader(self._texts(), strict=True)
+        while True:
+            start = self._n_read + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                self._note(start, _explain(error), "invalid_csv")
+                self._bad = None
+                continue
+            if self._bad is not None:
+                bad, self._bad = self._bad, None
+                self._note(bad.line, bad.message, bad.type)
+            elif cells:
+                yield start, cells
+
+    def _texts(self) -> Iterator[str]:
+        for number, line, _ in self._lines:
+            self._n_read = number
+            if line is None:
+                message = f"The line is over {self._max_line_bytes} bytes; send shorter ones."
+                self._bad = Finding(self._part, number, (), message, "too_long")
+                yield "\n"
+                # An empty record is passed over by the reader, which then asks for the next line.
+                continue
+            if b"\0" in line:
+                message = "The line has a NUL byte; send text."
+                self._bad = Finding(self._part, number, (), message, "nul")
+            try:
+                text = line.replace(b"\0", b"").decode()
+            except UnicodeDecodeError as error:
+                message = f"The line is not UTF-8: its byte {error.start} cannot be read."
+                self._bad = Finding(self._part, number, (), message, "invalid_utf8")
+                text = line.decode(errors="replace")
+            yield text + "\n"
+
+    def _note(self, line: int, message: str, type_: str) -> None:
+        if self._rows.count_line():
+            violation = Violation((), message, type_)
+            self._rows.findings.add(self._part, line, [violation], "invalid_csv")
+
+
+def _explain(error: csv.Error) -> str:
+    text = str(error)
+    if "field limit" in text:
+        limit = csv.field_size_limit()
+        return f"A cell has over {limit} characters; send such rows as JSON Lines."
+    if "unexpected end" in text:
+        return "A quote is open at the end of the file; close it."
+    return f"The line is not CSV: {text}. Double the quotes inside a quoted cell."

@@ -1,0 +1,152 @@
+"""The decisions of a dataset: every wording, how often it is asked, and whether it can be tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+
+from steelyard.wire.datasets import DecisionReadiness, PromptTuningReadiness, ReadinessReason
+
+#: The list of decisions that can be tuned is at most this long as JSON, in bytes.
+MAX_READINESS_BYTES = 64 * 1024
+
+
+class Definition(Struct, frozen=True, kw_only=True):
+    """One wording of one decision.
+
+    Parameters
+    ----------
+    id : str
+        The decision's.
+    fingerprint : str
+        Of the wording, in hex.
+    decision : Raw
+        Its JSON, as a row has it.
+    outcomes : tuple of str
+        Names in order.
+    is_plain : bool
+        Whether question and descriptions are texts.
+    training, evaluation : int
+        Rows that ask it, by side.
+    expected : dict
+        Outcome to the number of training rows whose label expects it most.
+    """
+
+    id: str
+    fingerprint: str
+    decision: Raw
+    outcomes: tuple[str, ...]
+    is_plain: bool
+    training: int
+    evaluation: int
+    expected: dict[str, int]
+
+
+class TuningLimits(Struct, frozen=True, kw_only=True):
+    """How many training rows prompt tuning needs, and takes.
+
+    Parameters
+    ----------
+    min_rows, max_rows : int
+        Of a decision.
+    min_rows_per_outcome : int
+        That expect each outcome.
+    """
+
+    min_rows: int = 40
+    max_rows: int = 5000
+    min_rows_per_outcome: int = 5
+
+
+def fingerprints_by_id(definitions: Iterable[Definition]) -> dict[str, set[bytes]]:
+    """Give the wordings of each decision id, as ``RowReader`` takes them."""
+    known: dict[str, set[bytes]] = {}
+    for definition in definitions:
+        known.setdefault(definition.id, set()).add(bytes.fromhex(definition.fingerprint))
+    return known
+
+
+def decisions_by_id(definitions: Iterable[Definition]) -> dict[str, dict[str, object]]:
+    """Give the decisions that have one wording, by id, as ``CsvReader`` takes them."""
+    worded = _by_id(definitions)
+    return {
+        id_: msgspec.json.decode(wordings[0].decision)
+        for id_, wordings in worded.items()
+        if len(wordings) == 1
+    }
+
+
+def tell_readiness(
+    definitions: Iterable[Definition], limits: TuningLimits | None = None
+) -> PromptTuningReadiness:
+    """Say which decisions of the training rows prompt tuning can tune, and why it cannot others.
+
+    Parameters
+    ----------
+    definitions : iterable of Definition
+        Of a dataset with targets.
+    limits : TuningLimits, optional
+        Bounds on rows.
+
+    Returns
+    -------
+    PromptTuningReadiness
+        Tunable ones first, then by rows, then by id; as many as fit in ``MAX_READINESS_BYTES``.
+    """
+    told = [
+        _tell(wordings, limits or TuningLimits())
+        for wordings in _by_id(definitions).values()
+        if any(wording.training for wording in wordings)
+    ]
+    told.sort(key=lambda one: (one.reason is not None, -one.rows, str(one.decision["id"])))
+    listed: list[DecisionReadiness] = []
+    n_bytes = 2
+    for one in told:
+        n_bytes += len(msgspec.json.encode(one)) + 1
+        if n_bytes > MAX_READINESS_BYTES:
+            break
+        listed.append(one)
+    return PromptTuningReadiness(decisions=listed, unlisted=len(told) - len(listed))
+
+
+def _by_id(definitions: Iterable[Definition]) -> dict[str, list[Definition]]:
+    worded: dict[str, list[Definition]] = {}
+    for definition in definitions:
+        worded.setdefault(definition.id, []).append(definition)
+    return worded
+
+
+def _tell(wordings: Sequence[Definition], limits: TuningLimits) -> DecisionReadiness:
+    asked = [wording for wording in wordings if wording.training]
+    most = max(asked, key=lambda wording: wording.training)
+    labels = dict.fromkeys(most.outcomes, 0)
+    for wording in asked:
+        for outcome, count in wording.expected.items():
+            labels[outcome] = labels.get(outcome, 0) + count
+    return DecisionReadiness(
+        decision=msgspec.json.decode(most.decision),
+        outcomes=list(most.outcomes),
+        rows=sum(wording.training for wording in asked),
+        labels=labels,
+        reason=_reason(asked, wordings, labels, limits),
+    )
+
+
+def _reason(
+    asked: Sequence[Definition],
+    wordings: Sequence[Definition],
+    labels: Mapping[str, int],
+    limits: TuningLimits,
+) -> ReadinessReason | None:
+    n_rows = sum(wording.training for wording in asked)
+    reasons: tuple[tuple[ReadinessReason, bool], ...] = (
+        ("conflicting_decision", len(asked) > 1),
+        ("structured_wording", not all(wording.is_plain for wording in asked)),
+        ("too_few_rows", n_rows < limits.min_rows),
+        ("too_many_rows", n_rows > limits.max_rows),
+        ("too_few_per_outcome", min(labels.values()) < limits.min_rows_per_outcome),
+        ("unbalanced_split", not any(wording.evaluation for wording in wordings)),
+    )
+    return next((reason for reason, holds in reasons if holds), None)

@@ -1,0 +1,291 @@
+"""A typed language for choosing, ordering and counting rows.
+
+Here: its shapes and their checks. What runs them is in ``steelyard.storage.frames.filtering``.
+
+========== ============================================== =========================================
+type       fields                                         holds for rows
+========== ============================================== =========================================
+label      ``decision``, ``outcome``, ``op``, ``value``   whose label gives the outcome such a value
+expected   ``decision``, ``outcome``                      whose label expects the outcome most
+asks       ``decision``, ``labelled``                     that ask the decision, with or without a
+                                                          label
+decisions  ``op``, ``value``                              that ask so many decisions
+contains   ``text``                                       whose context has the text in it
+words      ``text``                                       whose context has every word of the text
+side       ``side``                                       of the side
+index      ``at_least``, ``below``                        of these places in the dataset, from 0
+rows       ``sha256``                                     with one of these hashes
+all, any   ``filters``                                    for which all hold, or one does
+not        ``filter``                                     for which the filter does not hold
+========== ============================================== =========================================
+
+Texts are compared in lower case. A label without an entry for an outcome gives it 0 when it has
+targets. A label filter holds for no row in which the decision has no label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+from msgspec import Meta, Struct
+
+from steelyard.wire.datasets import Side
+from steelyard.wire.decide import Name
+from steelyard.wire.json_values import check_json
+from steelyard.wire.shapes import check_shape
+from steelyard.wire.violations import BODY, Path, Violations, show
+
+#: Bounds of one filter: how deep it nests and how many parts it has.
+MAX_FILTER_DEPTH, MAX_FILTER_PARTS = 8, 64
+
+Comparison = Literal["eq", "ne", "lt", "le", "gt", "ge"]
+_Text = Annotated[str, Meta(min_length=1, max_length=256)]
+_Count = Annotated[int, Meta(ge=0)]
+
+
+class LabelFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="label"):
+    """Rows whose label gives an outcome a probability, or a reward, that compares so."""
+
+    decision: Name
+    outcome: str
+    op: Comparison
+    value: float
+
+
+class ExpectedFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="expected"):
+    """Rows whose label expects an outcome most."""
+
+    decision: Name
+    outcome: str
+
+
+class AsksFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="asks"):
+    """Rows that ask a decision; with ``labelled`` only those with, or without, a label on it."""
+
+    decision: Name
+    labelled: bool | None = None
+
+
+class DecisionsFilter(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="decisions"
+):
+    """Rows that ask a number of decisions that compares so."""
+
+    op: Comparison
+    value: _Count
+
+
+class ContainsFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="contains"):
+    """Rows with a text in their context; that of a context that is no text is its JSON."""
+
+    text: _Text
+
+
+class WordsFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="words"):
+    """Rows with every word of a text in their context, in any order.
+
+    A word is a run of letters, digits and underscores, and of any characters beyond ASCII.
+    """
+
+    text: _Text
+
+
+class SideFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="side"):
+    """Rows of one side."""
+
+    side: Side
+
+
+class IndexFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="index"):
+    """Rows from one place in the dataset on, up to another, which is not included."""
+
+    at_least: _Count = 0
+    below: _Count | None = None
+
+
+class RowsFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="rows"):
+    """Rows by their hashes, in hex."""
+
+    sha256: Annotated[
+        list[Annotated[str, Meta(min_length=64, max_length=64)]],
+        Meta(min_length=1, max_length=500),
+    ]
+
+
+class AllFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="all"):
+    """Rows for which every filter holds; all rows when there is none."""
+
+    filters: list[Filter]
+
+
+class AnyFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="any"):
+    """Rows for which one filter holds; no rows when there is none."""
+
+    filters: list[Filter]
+
+
+class NotFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="not"):
+    """Rows for which a filter does not hold."""
+
+    filter: Filter
+
+
+Filter = (
+    LabelFilter
+    | ExpectedFilter
+    | AsksFilter
+    | DecisionsFilter
+    | ContainsFilter
+    | WordsFilter
+    | SideFilter
+    | IndexFilter
+    | RowsFilter
+    | AllFilter
+    | AnyFilter
+    | NotFilter
+)
+
+
+class Sort(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An order of rows; equal ones, and those without the value, are in the order of the dataset.
+
+    ``by`` is ``index``, ``context_characters``, ``decisions`` (their number), or ``label`` (the
+    value that the label of ``decision`` gives ``outcome``; rows without it come last).
+    """
+
+    by: Literal["index", "context_characters", "decisions", "label"] = "index"
+    descending: bool = False
+    decision: Name | None = None
+    outcome: str | None = None
+
+
+class Facets(Struct, frozen=True, kw_only=True):
+    """How the rows that a filter holds for spread.
+
+    Parameters
+    ----------
+    rows : int
+        How many there are.
+    sides : dict
+        Rows by side; a side without rows is left out.
+    expected : dict
+        Decision id to outcome to the rows whose label expects it most.
+    """
+
+    rows: int
+    sides: dict[str, int]
+    expected: dict[str, dict[str, int]]
+
+
+_LEAVES: dict[str, type[Struct]] = {
+    "label": LabelFilter,
+    "expected": ExpectedFilter,
+    "asks": AsksFilter,
+    "decisions": DecisionsFilter,
+    "contains": ContainsFilter,
+    "words": WordsFilter,
+    "side": SideFilter,
+    "index": IndexFilter,
+    "rows": RowsFilter,
+}
+_TYPES = (*_LEAVES, "all", "any", "not")
+
+
+def read_filter(value: object, path: Path = BODY) -> Filter:
+    """Read a filter, or refuse it with everything that is wrong in it.
+
+    Parameters
+    ----------
+    value : object
+        Plain JSON values.
+    path : tuple of str or int
+        Where it is in the request.
+
+    Raises
+    ------
+    steelyard.errors.InvalidRequestError
+        With one violation per failed field.
+
+    Examples
+    --------
+    >>> read_filter({"type": "not", "filter": {"type": "contains", "text": "refund"}})
+    NotFilter(filter=ContainsFilter(text='refund'))
+    """
+    found = Violations()
+    check_json(value, found, path)
+    found.raise_if_any()
+    _Check(found).visit(value, path, 1)
+    found.raise_if_any()
+    return cast("Filter", msgspec.convert(value, Filter))
+
+
+def read_sort(value: object, path: Path = BODY) -> Sort:
+    """Read an order of rows, or refuse it with everything that is wrong in it.
+
+    Raises
+    ------
+    steelyard.errors.InvalidRequestError
+        With one violation per failed field.
+    """
+    found = Violations()
+    check_json(value, found, path)
+    found.raise_if_any()
+    check_shape(value, Sort, found, path)
+    if isinstance(value, Mapping):
+        for name in ("decision", "outcome"):
+            if value.get("by") == "label" and value.get(name) is None:
+                found.add((*path, name), "is missing; sorting by label needs it.", "missing")
+    found.raise_if_any()
+    return msgspec.convert(value, Sort)
+
+
+class _Check:
+    """One walk over a filter, bounded in depth and in the number of its parts."""
+
+    def __init__(self, found: Violations) -> None:
+        self._found = found
+        self._n_parts = 0
+
+    def visit(self, value: object, path: Path, depth: int) -> None:
+        self._n_parts += 1
+        if self._n_parts > MAX_FILTER_PARTS:
+            self._found.add(path, f"is past the {MAX_FILTER_PARTS} parts of a filter.", "too_long")
+        elif depth > MAX_FILTER_DEPTH:
+            self._found.add(path, f"nests deeper than {MAX_FILTER_DEPTH}.", "too_deep")
+        elif not isinstance(value, dict):
+            self._found.add(path, f"is {show(value)}; give a filter object.", "wrong_type")
+        elif not isinstance(value.get("type"), str) or value["type"] not in _TYPES:
+            listed = ", ".join(_TYPES)
+            self._found.add((*path, "type"), f"is none of the filters: {listed}.", "not_allowed")
+        else:
+            self._visit_known(value, path, depth)
+
+    def _visit_known(self, value: dict[str, Any], path: Path, depth: int) -> None:
+        type_ = value["type"]
+        if type_ in _LEAVES:
+            fields = {name: item for name, item in value.items() if name != "type"}
+            check_shape(fields, _LEAVES[type_], self._found, path)
+            self._check_hashes(fields.get("sha256"), path)
+            return
+        inner = "filter" if type_ == "not" else "filters"
+        for name in value:
+            if name not in ("type", inner):
+                self._found.add((*path, name), "is not a field here; remove it.", "unknown_field")
+        if inner not in value:
+            self._found.add((*path, inner), "is missing; add it.", "missing")
+        elif type_ == "not":
+            self.visit(value[inner], (*path, inner), depth + 1)
+        elif isinstance(value[inner], list):
+            for index, item in enumerate(value[inner][: MAX_FILTER_PARTS + 1]):
+                self.visit(item, (*path, inner, index), depth + 1)
+        else:
+            self._found.add((*path, inner), "is no array; give an array of filters.", "wrong_type")
+
+    def _check_hashes(self, hashes: object, path: Path) -> None:
+        for index, text in enumerate(hashes if isinstance(hashes, list) else ()):
+            if isinstance(text, str) and set(text) - set("0123456789abcdef"):
+                self._found.add(
+                    (*path, "sha256", index), "is no SHA-256 in lower-case hex.", "not_allowed"
+                )

@@ -1,0 +1,125 @@
+"""What is wrong with rows that were sent, line by line, and the refusal it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from steelyard.errors import PathStep, Violation
+
+#: The most findings that are listed; all are counted.
+MAX_LISTED = 100
+
+#: Codes of refusals of rows. The first that any finding has is the refusal's.
+FindingCode = Literal["invalid_csv", "invalid_example", "supervision_mismatch", "task_mismatch"]
+_PRECEDENCE: tuple[FindingCode, ...] = (
+    "invalid_csv",
+    "invalid_example",
+    "supervision_mismatch",
+    "task_mismatch",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why rows are not taken, for the service to raise.
+
+    Parameters
+    ----------
+    code : str
+        A code of the error tree, such as ``invalid_example`` or ``side_conflict``.
+    message : str
+        One or two sentences: what is wrong and what to change.
+    details : tuple of dict
+        One per failed place, each with ``path``, ``message`` and ``type``.
+    """
+
+    code: str
+    message: str
+    details: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing wrong with one line.
+
+    Parameters
+    ----------
+    part : str
+        ``examples``, ``training`` or ``evaluation``.
+    line : int
+        From 1: the line of a file, or the place in an array.
+    path : tuple of str or int
+        From the row on; empty for the whole row.
+    message : str
+        What is wrong and what to change.
+    type : str
+        A short stable word for programs.
+    code : str
+        Which refusal it is a reason for.
+    """
+
+    part: str
+    line: int
+    path: tuple[PathStep, ...]
+    message: str
+    type: str
+    code: FindingCode = "invalid_example"
+
+    def violation(self) -> Violation:
+        """Give it as the wire has it, with the line in its path (from 0) and its message (from 1).
+
+        Examples
+        --------
+        >>> Finding("examples", 3, ("context",), "context is missing; add it.", "x").violation()
+        Violation(path=('body', 'examples', 2, 'context'), message='Line 3: context is missing; \
+add it.', type='x')
+        """
+        path = ("body", self.part, self.line - 1, *self.path)
+        return Violation(path, f"Line {self.line}: {self.message}", self.type)
+
+
+class Findings:
+    """Everything found: the first ``MAX_LISTED`` and the number of all.
+
+    Attributes
+    ----------
+    listed : list of Finding
+        In the order found.
+    n_found : int
+        How many there are in all.
+    """
+
+    def __init__(self) -> None:
+        self.listed: list[Finding] = []
+        self.n_found = 0
+        self._codes: set[FindingCode] = set()
+
+    def add(
+        self,
+        part: str,
+        line: int,
+        violations: Iterable[Violation],
+        code: FindingCode = "invalid_example",
+    ) -> None:
+        """Note what is wrong with a line; paths start at the row."""
+        for violation in violations:
+            self.n_found += 1
+            self._codes.add(code)
+            if len(self.listed) < MAX_LISTED:
+                self.listed.append(
+                    Finding(part, line, violation.path, violation.message, violation.type, code)
+                )
+
+    def refusal(self) -> Refusal | None:
+        """Give the refusal that all of it makes; ``None`` when nothing was found."""
+        if not self.n_found:
+            return None
+        code = next(code for code in _PRECEDENCE if code in self._codes)
+        first = next((finding for finding in self.listed if finding.code == code), self.listed[0])
+        message = first.violation().message
+        if self.n_found > 1:
+            listed = "" if self.n_found <= MAX_LISTED else f" (the first {MAX_LISTED} are listed)"
+            message += f" {self.n_found} problems were found in all{listed}; see details."
+        return Refusal(code, message, tuple(finding.violation().body() for finding in self.listed))

@@ -1,0 +1,188 @@
+"""Reading what a row says is right: the targets or the rewards of its decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from steelyard.datasets.canonical import canonical_json, digest
+from steelyard.wire.datasets import Method
+from steelyard.wire.violations import BODY, Path, Violations, show
+
+Supervision = Literal["targets", "rewards"]
+#: What each method's rows carry.
+SUPERVISION_OF: dict[Method, Supervision] = {"sft": "targets", "reward": "rewards"}
+METHOD_OF: dict[Supervision, Method] = {"targets": "sft", "rewards": "reward"}
+
+#: Probabilities whose sum is this near 1 are kept as sent.
+EXACT_SUM = 1e-6
+#: Those whose sum is this near are divided by it; others are refused.
+NEAR_SUM = 1e-3
+
+
+class Labels(Struct, frozen=True, kw_only=True):
+    """The labels of one row, one entry per outcome that is named.
+
+    Parameters
+    ----------
+    supervision : {"targets", "rewards"}
+        What the values are: probabilities, or rewards.
+    decisions, outcomes : tuple of str
+        Of each entry, in the order sent.
+    values : tuple of float
+        Probabilities, summing to 1 by decision, or finite rewards.
+    tops : tuple of bool
+        Whether the entry is its decision's expected outcome: the one with the largest value, the
+        first in outcome order on a tie. Exactly one per labelled decision.
+    digest : bytes
+        SHA-256 of the canonical labels; an outcome of probability 0 is as one not named.
+    """
+
+    supervision: Supervision
+    decisions: tuple[str, ...]
+    outcomes: tuple[str, ...]
+    values: tuple[float, ...]
+    tops: tuple[bool, ...]
+    digest: bytes
+
+    def by_decision(self) -> dict[str, dict[str, float]]:
+        """Give the labels as the wire has them: decision id to outcome to value."""
+        labels: dict[str, dict[str, float]] = {}
+        for decision, outcome, value in self.entries():
+            labels.setdefault(decision, {})[outcome] = value
+        return labels
+
+    def entries(self) -> Iterator[tuple[str, str, float]]:
+        """Give decision id, outcome and value of every entry."""
+        return zip(self.decisions, self.outcomes, self.values, strict=True)
+
+
+def read_labels(
+    supervision: Supervision,
+    value: Mapping[str, Any],
+    names: Mapping[str, tuple[str, ...] | None],
+    found: Violations,
+) -> Labels | None:
+    """Read the labels of a row.
+
+    Parameters
+    ----------
+    supervision : {"targets", "rewards"}
+        Which of the two fields the value is of.
+    value : mapping
+        Decision id to what is right.
+    names : mapping
+        Every decision's outcomes by id; a decision may stay without a label. One whose outcomes
+        are ``None`` could not be read, and its label is not looked at.
+    found : Violations
+        Takes everything wrong.
+
+    Returns
+    -------
+    Labels or None
+        ``None`` when something was found.
+
+    Examples
+    --------
+    >>> labels = read_labels("targets", {"d": "yes"}, {"d": ("yes", "no")}, Violations())
+    >>> labels.by_decision()
+    {'d': {'yes': 1.0}}
+    """
+    path = (*BODY, supervision)
+    if not value:
+        found.add(path, "is empty; label at least one decision.", "too_short")
+    read: dict[str, dict[str, float]] = {}
+    for id_, item in value.items():
+        if id_ not in names:
+            found.add((*path, id_), "is no decision of this row; use an id of its own.", "unknown")
+            continue
+        outcomes = names[id_]
+        if outcomes is None:
+            continue
+        values = _read_values(supervision, item, outcomes, (*path, id_), found)
+        if values is not None:
+            read[id_] = values
+    if found.touches(path) or len(read) < len(value):
+        return None
+    return _labels(supervision, read, names)
+
+
+def _read_values(
+    supervision: Supervision, item: Any, names: tuple[str, ...], path: Path, found: Violations
+) -> dict[str, float] | None:
+    if isinstance(item, str) and supervision == "targets":
+        if item not in names:
+            found.add(path, f"is {show(item)}, which is none of its outcomes.", "unknown")
+            return None
+        return {item: 1.0}
+    if not isinstance(item, dict):
+        wanted = "an outcome's name, or an object" if supervision == "targets" else "an object"
+        found.add(path, f"is {show(item)}; give {wanted} from outcome to number.", "wrong_type")
+        return None
+    known = set(names)
+    for name, value in item.items():
+        if name not in known:
+            found.add((*path, name), "is none of the decision's outcomes.", "unknown")
+        elif isinstance(value, bool) or not isinstance(value, int | float):
+            found.add((*path, name), f"is {show(value)}; give a number.", "wrong_type")
+        elif supervision == "targets" and not 0 <= value <= 1:
+            found.add((*path, name), f"is {show(value)}; give 0 to 1.", "out_of_range")
+    if found.touches(path):
+        return None
+    values = {name: float(value) for name, value in item.items()}
+    return (_check_sum if supervision == "targets" else _check_complete)(values, names, path, found)
+
+
+def _check_sum(
+    values: dict[str, float], _names: tuple[str, ...], path: Path, found: Violations
+) -> dict[str, float] | None:
+    total = sum(values.values())
+    if abs(total - 1) <= EXACT_SUM:
+        return values
+    if abs(total - 1) <= NEAR_SUM:
+        return {name: value / total for name, value in values.items()}
+    found.add(path, f"sums to {total:.6g}; make the probabilities sum to 1.", "wrong_sum")
+    return None
+
+
+def _check_complete(
+    values: dict[str, float], names: tuple[str, ...], path: Path, found: Violations
+) -> dict[str, float] | None:
+    for name in names:
+        if name not in values:
+            found.add((*path, name), "is missing; reward every outcome.", "missing")
+    return None if found.touches(path) else values
+
+
+def _top(by_name: Mapping[str, float], names: tuple[str, ...]) -> str:
+    best = max(by_name.values())
+    return next(name for name in names if by_name.get(name) == best)
+
+
+def _labels(
+    supervision: Supervision,
+    read: dict[str, dict[str, float]],
+    names: Mapping[str, tuple[str, ...] | None],
+) -> Labels:
+    decisions, outcomes, values, tops = [], [], [], []
+    for id_, by_name in read.items():
+        top = _top(by_name, names[id_] or ())
+        for name, value in by_name.items():
+            decisions.append(id_)
+            outcomes.append(name)
+            values.append(value)
+            tops.append(name == top)
+    said = {
+        id_: {name: value for name, value in by_name.items() if value or supervision == "rewards"}
+        for id_, by_name in read.items()
+    }
+    return Labels(
+        supervision=supervision,
+        decisions=tuple(decisions),
+        outcomes=tuple(outcomes),
+        values=tuple(values),
+        tops=tuple(tops),
+        digest=digest(supervision.encode(), canonical_json(said)),
+    )

@@ -1,0 +1,77 @@
+"""Cutting a stream of bytes into lines, with a bound on what one line may take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+#: The longest line, in bytes: that of the largest upload.
+MAX_LINE_BYTES = 16 * 1024 * 1024
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def split_lines(
+    chunks: Iterable[bytes], max_bytes: int = MAX_LINE_BYTES
+) -> Iterator[tuple[int, bytes | None, bool]]:
+    r"""Give every line of a stream.
+
+    Parameters
+    ----------
+    chunks : iterable of bytes
+        The stream, cut anywhere. A byte-order mark at its start is left out.
+    max_bytes : int
+        The most bytes of a line that is given.
+
+    Yields
+    ------
+    number : int
+        From 1.
+    line : bytes or None
+        Without its line feed, with its carriage return if it has one; ``None`` for a line over
+        ``max_bytes``, of which no more than that is ever held.
+    is_ended : bool
+        Whether a line feed ended it; ``False`` for what follows the last one, if anything does.
+
+    Examples
+    --------
+    >>> list(split_lines([b"a", b"b\nc"]))
+    [(1, b'ab', True), (2, b'c', False)]
+    """
+    number = 0
+    held: list[bytes] = []
+    n_held = 0
+    for chunk in _without_mark(chunks):
+        *ended, rest = chunk.split(b"\n")
+        for piece in ended:
+            number += 1
+            n_held += len(piece)
+            if n_held > max_bytes:
+                yield number, None, True
+            elif held:
+                yield number, b"".join((*held, piece)), True
+            else:
+                yield number, piece, True
+            held, n_held = [], 0
+        if not rest:
+            continue
+        n_held += len(rest)
+        if n_held > max_bytes:
+            held = []
+        else:
+            held.append(rest)
+    if n_held:
+        yield number + 1, b"".join(held) if n_held <= max_bytes else None, False
+
+
+def _without_mark(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    start: bytes | None = b""
+    for chunk in chunks:
+        if start is None:
+            yield chunk
+            continue
+        start += chunk
+        if len(start) >= len(_BOM):
+            yield start.removeprefix(_BOM)
+            start = None
+    if start:
+        yield start

@@ -1,0 +1,187 @@
+"""Searches over the rows of a version: what may be asked, and what is answered."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from steelyard.datasets.filters import (
+    AllFilter,
+    Facets,
+    Filter,
+    Sort,
+    WordsFilter,
+    read_filter,
+    read_sort,
+)
+from steelyard.errors import InvalidRequestError
+from steelyard.wire.datasets import DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Example, Partition
+from steelyard.wire.json_values import check_json, decode_json
+from steelyard.wire.shapes import check_shape
+from steelyard.wire.violations import BODY, Violations
+
+_Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE_ROWS)]
+_Offset = Annotated[int, Meta(ge=0)]
+_Version = Annotated[int, Meta(ge=1)]
+_Text = Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class SearchRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which rows, in which order."""
+
+    where: Annotated[Filter | None, Meta(description="All rows when left out.")] = None
+    text: Annotated[
+        _Text | None, Meta(description="Rows with all of its words in the context alone.")
+    ] = None
+    order: Annotated[Sort | None, Meta(description="That of the dataset when left out.")] = None
+    facets: Annotated[bool, Meta(description="Count how the rows found spread, too.")] = False
+    partition: Partition = "all"
+    version: _Version | None = None
+    offset: _Offset = 0
+    limit: _Limit = DEFAULT_PAGE_ROWS
+
+    @property
+    def filter(self) -> Filter | None:
+        """What ``where`` and ``text`` ask for together."""
+        if self.text is None:
+            return self.where
+        words = WordsFilter(text=self.text)
+        return words if self.where is None else AllFilter(filters=[self.where, words])
+
+
+class FoundRows(Struct, frozen=True, kw_only=True):
+    """A page of the rows found; ``total`` counts all of them."""
+
+    data: list[Example]
+    indexes: Annotated[
+        list[int], Meta(description="Of the rows of `data`: their places in the dataset, from 0.")
+    ]
+    total: int
+    offset: int
+    limit: int
+    has_more: bool
+    version: int
+    facets: Facets | UnsetType = UNSET
+
+
+class SimilarRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What rows are to be like: one of the dataset's, or any context; one of the two is given."""
+
+    row: Annotated[_Offset | None, Meta(description="A row's place in the dataset, from 0.")] = None
+    context: Annotated[
+        str | dict[str, Any] | list[Any] | None, Meta(description="Text, or JSON.")
+    ] = None
+    partition: Partition = "all"
+    version: _Version | None = None
+    limit: Annotated[int, Meta(ge=1, le=100)] = 10
+
+
+class SimilarRow(Struct, frozen=True, kw_only=True):
+    """A row and how like it is: the cosine of the contexts' vectors, -1 to 1."""
+
+    index: int
+    similarity: float
+    row: Example
+
+
+class FoundSimilar(Struct, frozen=True, kw_only=True):
+    """The rows most like what was asked for, the most alike first."""
+
+    data: list[SimilarRow]
+    version: int
+
+
+class Relabelled(Struct, frozen=True, kw_only=True):
+    """Contexts that got a row which expects another outcome than an older row of theirs."""
+
+    decision: str
+    before: Annotated[str, Meta(description="The outcome that older rows expect.")]
+    after: Annotated[str, Meta(description="The outcome that added rows expect.")]
+    contexts: int
+
+
+class VersionDiff(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """What one version has that an older one has not; versions only ever add rows."""
+
+    from_: int
+    to: int
+    rows: Annotated[int, Meta(description="Rows added.")]
+    first: Annotated[
+        int | None, Meta(description="Index of the first of them; the others follow it.")
+    ]
+    contexts: Annotated[int, Meta(description="Contexts added.")]
+    sides: Annotated[dict[str, int], Meta(description="Side to rows added.")]
+    asked: Annotated[dict[str, int], Meta(description="Decision to rows added that ask it.")]
+    expected: Annotated[
+        dict[str, dict[str, int]],
+        Meta(description="Decision to outcome to rows added that expect it most."),
+    ]
+    relabelled: list[Relabelled]
+
+
+class _Search(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The fields of a search, its filter and its order not looked into."""
+
+    where: Any = None
+    text: _Text | None = None
+    order: Any = None
+    facets: bool = False
+    partition: Partition = "all"
+    version: _Version | None = None
+    offset: _Offset = 0
+    limit: _Limit = DEFAULT_PAGE_ROWS
+
+
+def read_search(payload: bytes) -> SearchRows:
+    """Read a search, or refuse it with everything that is wrong in it.
+
+    Parameters
+    ----------
+    payload : bytes
+        JSON in UTF-8.
+
+    Raises
+    ------
+    steelyard.errors.InvalidRequestError
+        With one violation per failed field.
+
+    Examples
+    --------
+    >>> read_search(b'{"text": "refund", "limit": 5}').filter
+    WordsFilter(text='refund')
+    """
+    value, found = _read(payload, _Search)
+    violations = list(found.listed)
+    fields = value if isinstance(value, dict) else {}
+    read: dict[str, Any] = {}
+    for name, reader in (("where", read_filter), ("order", read_sort)):
+        if fields.get(name) is None:
+            continue
+        try:
+            read[name] = reader(fields[name], (*BODY, name))
+        except InvalidRequestError as error:
+            violations.extend(error.violations)
+    if violations:
+        raise InvalidRequestError(violations=violations)
+    rest = {name: item for name, item in fields.items() if name not in ("where", "order")}
+    return SearchRows(**{**msgspec.to_builtins(msgspec.convert(rest, _Search)), **read})
+
+
+def read_similar(payload: bytes) -> SimilarRows:
+    """Read what rows are to be like, or refuse it; as ``read_search``."""
+    value, found = _read(payload, SimilarRows)
+    if isinstance(value, dict) and (value.get("row") is None) == (value.get("context") is None):
+        found.add((*BODY, "row"), "or context is needed; give one of the two.", "missing")
+    found.raise_if_any()
+    return msgspec.convert(value, SimilarRows)
+
+
+def _read(payload: bytes, shape: type[Struct]) -> tuple[Any, Violations]:
+    value = decode_json(payload)
+    found = Violations()
+    check_json(value, found)
+    if not found.has(BODY):
+        check_shape(value, shape, found, BODY)
+    return value, found

@@ -1,0 +1,170 @@
+"""Versions of a dataset: what one holds, where its rows are, and the hash that names them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from steelyard.wire.datasets import AddedVia, DatasetVersion, Method, Partition, Side, Split
+
+_FIRST = b"steelyard dataset 1\n"
+_LATER = b"steelyard dataset version\n"
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """A file of rows of one side, shared by every version from the one that wrote it on.
+
+    Parameters
+    ----------
+    sha256 : str
+        Of its bytes, and its name.
+    side : {"training", "evaluation"}
+        Of all its rows.
+    rows, bytes : int
+        How many.
+    first, last : int
+        Indexes of its first and its last row in the dataset; rows are in the order of indexes.
+    """
+
+    sha256: str
+    side: Side
+    rows: int
+    bytes: int
+    first: int
+    last: int
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """Everything about one version but when and how it was made; stored as JSON.
+
+    Parameters
+    ----------
+    dataset_id : str
+        Whose version it is.
+    version : int
+        From 1.
+    sha256 : str
+        Names every row of the version.
+    method : {"sft", "reward"}
+        What its rows are labelled with.
+    rows, added, contexts : int
+        Of the version; ``added`` are the rows that the version before it did not have.
+    duplicates_removed : int
+        Rows left out so far because the dataset had them, over all its versions.
+    split : Split
+        Rows and contexts by side.
+    evaluation_fraction : float
+        What the dataset was made with.
+    evaluation_only : bool
+        Whether it has no training rows.
+    parts : tuple of Part
+        In the order they were written.
+    definitions : str
+        SHA-256 of the file of its decisions.
+    """
+
+    dataset_id: str
+    version: int
+    sha256: str
+    method: Method
+    rows: int
+    added: int
+    contexts: int
+    duplicates_removed: int
+    split: Split
+    evaluation_fraction: float
+    evaluation_only: bool
+    parts: tuple[Part, ...]
+    definitions: str
+
+    def rows_of(self, partition: Partition) -> int:
+        """Give the number of rows of a side, or of both.
+
+        Examples
+        --------
+        >>> import msgspec
+        >>> split = Split(training=8, evaluation=2)
+        >>> manifest = Manifest(
+        ...     dataset_id="ds_1",
+        ...     version=1,
+        ...     sha256="",
+        ...     method="sft",
+        ...     rows=10,
+        ...     added=10,
+        ...     contexts=10,
+        ...     duplicates_removed=0,
+        ...     split=split,
+        ...     evaluation_fraction=0.2,
+        ...     evaluation_only=False,
+        ...     parts=(),
+        ...     definitions="",
+        ... )
+        >>> manifest.rows_of("all"), manifest.rows_of("evaluation")
+        (10, 2)
+        """
+        if partition == "all":
+            return self.rows
+        return self.split.training if partition == "training" else self.split.evaluation
+
+    def parts_of(self, partition: Partition) -> tuple[Part, ...]:
+        """Give the parts of a side, or of both."""
+        return tuple(part for part in self.parts if partition in ("all", part.side))
+
+    def files(self) -> frozenset[str]:
+        """Give the hash of every file that the version needs."""
+        return frozenset((self.definitions, *(part.sha256 for part in self.parts)))
+
+    def tell(
+        self, created_at: float, added_via: AddedVia, added_from: str | None = None
+    ) -> DatasetVersion:
+        """Give the version as the wire tells it; ``created_at`` is in Unix seconds."""
+        return DatasetVersion(
+            version=self.version,
+            created_at=created_at,
+            sha256=self.sha256,
+            rows=self.rows,
+            added=self.added,
+            contexts=self.contexts,
+            split=self.split,
+            added_via=added_via,
+            added_from=added_from,
+        )
+
+
+def hash_version(row_hashes: Iterable[bytes], previous: str | None = None) -> str:
+    """Give the hash that names a version.
+
+    Parameters
+    ----------
+    row_hashes : iterable of bytes
+        SHA-256 of every row that the version adds, sorted and each once, so that the order of rows
+        and the format they came in do not count.
+    previous : str, optional
+        Hash of the version before; the version's hash is chained on it.
+
+    Returns
+    -------
+    str
+        Lower-case hex.
+
+    Raises
+    ------
+    ValueError
+        When the hashes are not sorted, or one is there twice.
+
+    Examples
+    --------
+    >>> first = hash_version([b"a" * 32, b"b" * 32])
+    >>> first == hash_version([b"a" * 32, b"b" * 32]), first == hash_version([b"c" * 32], first)
+    (True, False)
+    """
+    hasher = hashlib.sha256(_FIRST if previous is None else _LATER + previous.encode() + b"\n")
+    last = b""
+    for row_hash in row_hashes:
+        if row_hash <= last:
+            raise ValueError("The hashes of rows are not sorted, or one is there twice.")
+        hasher.update(row_hash)
+        last = row_hash
+    return hasher.hexdigest()

@@ -1,0 +1,88 @@
+"""Confidence from probabilities, by the public formulas of the SystemOne dialect.
+
+TypeSafe documents them with its adapter for other models: how far the largest probability is above
+chance for a choice, and how little the levels scatter around the likeliest one for a score.
+Steelyard's own answers do not have this number; they have the probabilities.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def choice_confidence(probabilities: Sequence[float]) -> float:
+    """Give ``(p_max - 1/k) / (1 - 1/k)`` over ``k`` labels; 1 for a single label.
+
+    Parameters
+    ----------
+    probabilities : sequence of float
+        Not negative, with a positive sum; they are normalised first.
+
+    Returns
+    -------
+    float
+        0 (all alike) to 1 (certain).
+
+    Examples
+    --------
+    >>> round(choice_confidence([0.7, 0.2, 0.1]), 4)
+    0.55
+    """
+    shares = _normalised(probabilities)
+    if len(shares) == 1:
+        return 1.0
+    chance = 1 / len(shares)
+    return max(0.0, (max(shares) - chance) / (1 - chance))
+
+
+def score_confidence(probabilities: Sequence[float]) -> float:
+    """Give ``max(0, 1 - E|level - mode| / D)``; 1 for a single level.
+
+    Parameters
+    ----------
+    probabilities : sequence of float
+        By level from 0; not negative, with a positive sum. They are normalised first.
+
+    Returns
+    -------
+    float
+        0 to 1. ``D`` is the mean distance of the levels from the middle of the scale, and the mode
+        is the first of the likeliest levels.
+
+    Examples
+    --------
+    >>> round(score_confidence([0.7, 0.2, 0.1]), 4)
+    0.4
+    """
+    shares = _normalised(probabilities)
+    if len(shares) == 1:
+        return 1.0
+    mode = shares.index(max(shares))
+    middle = (len(shares) - 1) / 2
+    scatter = math.fsum(share * abs(level - mode) for level, share in enumerate(shares))
+    typical = math.fsum(abs(level - middle) for level in range(len(shares))) / len(shares)
+    return max(0.0, 1 - scatter / typical)
+
+
+def top_probability_at(confidence: float, n_labels: int) -> float:
+    """Give the largest probability that a choice has at a confidence: ``(1 + c (k - 1)) / k``.
+
+    Parameters
+    ----------
+    confidence : float
+        0 to 1.
+    n_labels : int
+        At least 1.
+
+    Examples
+    --------
+    >>> round(top_probability_at(0.55, 3), 4)
+    0.7
+    """
+    return (1 + confidence * (n_labels - 1)) / n_labels
+
+
+def _normalised(probabilities: Sequence[float]) -> list[float]:
+    total = math.fsum(probabilities)
+    return [probability / total for probability in probabilities]

@@ -1,0 +1,249 @@
+"""A server inside this process: for a notebook, a test, or an application that wants no second one.
+
+The real application on a loopback port, on an event loop of its own in a daemon thread. It takes no
+signal handlers, leaves the caller's event loop alone, and ends with ``stop``, with its ``with``
+block, or with the process. Two of them share nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import ctypes
+import os
+import shutil
+import socket
+import tempfile
+import threading
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from steelyard.api.app import create_app
+from steelyard.api.server import Stop, serve_app
+from steelyard.api.services import ApiServices
+from steelyard.bootstrap import open_service
+from steelyard.client import Client, ClientOptions
+from steelyard.settings import InvalidSettingError, read_settings
+
+_LOOPBACK = "127.0.0.1"
+#: What the key of a server with accounts is called in its account.
+_KEY_NAME = "embedded"
+#: Settings that are decided here, because the environment's would be another server's.
+_OWN_SETTINGS = frozenset({"host", "workers", "url", "api_key"})
+
+
+class Embedded:
+    """A running server and a client of it; ``steelyard.embed`` makes one.
+
+    Parameters
+    ----------
+    home : path, optional
+        Directory of its files; a temporary one, removed at the end, when left out.
+    engine : str, optional
+        As the setting, whose variable stands behind it.
+    accounts : {"off", "on"}
+        Whether calls need an API key; ``client`` has one.
+    port : int, default 0
+        Port to listen on; 0 takes a free one.
+    **settings
+        Other settings by name.
+
+    Attributes
+    ----------
+    url : str
+        The server's address.
+    home : pathlib.Path
+        Where its files are.
+    api_key : str or None
+        With accounts, a key of scope ``full`` that ends with the server; otherwise ``None``.
+    client : steelyard.client.Client
+        Asks this server, with that key; closed with it.
+
+    Raises
+    ------
+    steelyard.errors.EngineUnavailableError
+        When the model cannot be loaded.
+    steelyard.errors.StorageUnavailableError
+        When the home cannot be written.
+    steelyard.settings.InvalidSettingError
+        When a setting cannot be used.
+    OSError
+        When the port is taken.
+
+    Notes
+    -----
+    A child that is forked from the process has the object and not the server: there ``stop`` does
+    nothing, and a client of its own reaches the parent's server at ``url``.
+    """
+
+    def __init__(
+        self,
+        home: str | Path | None = None,
+        *,
+        engine: str | None = None,
+        accounts: str = "off",
+        port: int = 0,
+        **settings: Any,
+    ) -> None:
+        own = sorted(_OWN_SETTINGS & settings.keys())
+        if own:
+            raise InvalidSettingError(
+                f"An embedded server decides {own[0]} itself; leave it out, or run steelyard serve."
+            )
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._closing = ExitStack()
+        with ExitStack() as starting:
+            starting.callback(self._closing.close)
+            self.home = self._open_home(home)
+            given = {
+                "state_url": f"sqlite:///{self.home / 'state.sqlite'}",
+                **settings,
+                "accounts": accounts,
+                "engine": engine,
+                "home": self.home,
+                "host": _LOOPBACK,
+                "port": port,
+                "workers": 1,
+            }
+            checked = read_settings(given)
+            self._listener = self._closing.enter_context(_listen(checked.port))
+            self.url = f"http://{_LOOPBACK}:{self._listener.getsockname()[1]}"
+            services = self._closing.enter_context(open_service(checked))
+            self.api_key = self._make_key(services)
+            server = _ServerThread(services, self._listener)
+            self._closing.callback(server.stop)
+            server.start()
+            self.client = Client(ClientOptions(self.url, self.api_key))
+            self._closing.callback(self.client.close)
+            starting.pop_all()
+        _running.add(self)
+        atexit.register(self.stop)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the server answers in this process."""
+        return self in _running
+
+    def stop(self) -> None:
+        """Stop the server, once requests in flight are answered; again, it does nothing."""
+        with self._lock:
+            if self._pid != os.getpid() or self not in _running:
+                return
+            _running.discard(self)
+            atexit.unregister(self.stop)
+            self._closing.close()
+
+    def __enter__(self) -> Embedded:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"Embedded(url={self.url!r}, {'running' if self.is_running else 'stopped'})"
+
+    def _make_key(self, services: ApiServices) -> str | None:
+        if services.settings.accounts != "on":
+            return None
+        made = services.accounts.create_key(name=_KEY_NAME)
+        self._closing.callback(services.accounts.revoke_key, made.key.id)
+        return made.secret
+
+    def _open_home(self, home: str | Path | None) -> Path:
+        if home is not None:
+            path = Path(home).expanduser().absolute()
+            path.mkdir(parents=True, exist_ok=True)
+            return path
+        path = Path(tempfile.mkdtemp(prefix="steelyard-"))
+        self._closing.callback(shutil.rmtree, path, ignore_errors=True)
+        return path
+
+
+#: The servers of this process. A forked child has none: threads do not survive a fork.
+_running: set[Embedded] = set()
+
+
+def _forget_in_child() -> None:
+    for embedded in _running:
+        # Held open here, the port would take connections that nobody answers.
+        embedded._listener.close()
+        # Never finalised here: cleaning up would wait for threads and close files that only the
+        # parent has. A reference that nothing gives back is the one way to keep Python from it.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(embedded._closing))
+    _running.clear()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
+
+
+class _ServerThread:
+    """An application served on a loop of its own in a daemon thread.
+
+    Parameters
+    ----------
+    services : ApiServices
+        What the application answers with.
+    listener : socket.socket
+        Bound.
+    """
+
+    def __init__(self, services: ApiServices, listener: socket.socket) -> None:
+        self._services = services
+        self._listener = listener
+        self._has_started = threading.Event()
+        self._failure: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: Stop | None = None
+        self._thread = threading.Thread(target=self._main, name="steelyard-embedded", daemon=True)
+
+    def start(self) -> None:
+        """Start, and wait until it answers.
+
+        Raises
+        ------
+        Exception
+            Whatever kept it from starting.
+        """
+        self._thread.start()
+        self._has_started.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self) -> None:
+        """Stop, and wait until it has: requests in flight have the time that is set for them."""
+        if self._loop is not None and self._stop is not None and self._thread.is_alive():
+            # The loop may close between the question and the call: then it has stopped.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._stop.ask)
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # noqa: BLE001  # it is raised where the server is started
+            self._failure = error
+        finally:
+            self._has_started.set()
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), Stop()
+        app = create_app(self._services)
+        await serve_app(app, self._listener, self._stop, on_ready=self._has_started.set)
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((_LOOPBACK, port))
+    except OSError as error:
+        listener.close()
+        if port == 0:
+            raise
+        raise OSError(
+            error.errno, f"Port {port} cannot be taken ({error.strerror}); give another, or 0."
+        ) from None
+    return listener

@@ -1,0 +1,136 @@
+"""What every error is: a code, a status, a sentence, and one body on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+#: One step towards a place in a request: a field's name, or an index from 0.
+PathStep = str | int
+
+#: The most violations one answer lists; past it the message says how many more there are, so that
+#: a hostile body of a megabyte cannot make an answer of a hundred.
+MAX_DETAILS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing wrong with a request.
+
+    Parameters
+    ----------
+    path : tuple of str or int
+        Where it is; on the wire the first step is ``"body"`` (or ``"query"``).
+    message : str
+        One or two sentences: what is wrong with the value and what to change.
+    type : str
+        A short stable word for programs, such as ``missing`` or ``out_of_range``.
+
+    Examples
+    --------
+    >>> Violation(("body", "context"), "context is missing; add it.", "missing").body()
+    {'path': ['body', 'context'], 'message': 'context is missing; add it.', 'type': 'missing'}
+    """
+
+    path: tuple[PathStep, ...]
+    message: str
+    type: str
+
+    def body(self) -> dict[str, Any]:
+        """Give the entry of ``details`` that the wire carries."""
+        return {"path": list(self.path), "message": self.message, "type": self.type}
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation that was accepted before the error.
+
+    Parameters
+    ----------
+    id : str
+        Its id, ``op_…``; the header ``X-Operation-ID``.
+    status : {"pending", "terminal"}
+        Whether it still runs or has ended without an answer; the header ``Idempotency-Status``.
+    """
+
+    id: str
+    status: Literal["pending", "terminal"]
+
+
+class SteelyardError(Exception):
+    """Anything Steelyard refuses or fails at, with its code, its status and a sentence.
+
+    Parameters
+    ----------
+    message : str
+        Full sentences for a person: what went wrong and what to do next.
+    details : sequence of mappings, optional
+        Machine-readable parts of the refusal; ``None`` when there are none.
+    retry_after_s : float, optional
+        Seconds to wait before trying again; the class's own default when left out.
+
+    Attributes
+    ----------
+    code : str
+        The error's name on the wire; unique in the tree.
+    status : int
+        The HTTP status.
+    retryable : bool
+        Whether the same request may succeed later; no evidence that nothing ran.
+    operation : Operation or None
+        The accepted operation that this ends or waits for; it goes out as two headers.
+    request_id : str or None
+        The request that a server refused with it; ``None`` in the process that raised it.
+    """
+
+    code: ClassVar[str] = "internal_error"
+    status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+    default_retry_after_s: ClassVar[float | None] = None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        details: Sequence[Mapping[str, Any]] | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = None if details is None else [dict(detail) for detail in details]
+        self.retry_after_s = self.default_retry_after_s if retry_after_s is None else retry_after_s
+        self.operation: Operation | None = None
+        self.request_id: str | None = None
+
+    def __str__(self) -> str:
+        """Give the message alone: some builtin bases would print it their own way."""
+        return self.message
+
+    def body(self, request_id: str | None = None) -> dict[str, Any]:
+        """Give the body every failed call answers with.
+
+        Parameters
+        ----------
+        request_id : str, optional
+            The id that the ``X-Request-ID`` header carries too.
+
+        Returns
+        -------
+        dict
+            ``{"error": {"code", "message", "retryable", "request_id", "details"}}``.
+
+        Examples
+        --------
+        >>> SteelyardError("Something broke.").body("req_1")["error"]["code"]
+        'internal_error'
+        """
+        return {
+            "error": {
+                "code": self.code,
+                "message": self.message,
+                "retryable": self.retryable,
+                "request_id": request_id,
+                "details": self.details,
+            }
+        }

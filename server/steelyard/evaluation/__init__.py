@@ -1,0 +1,1 @@
+"""How good a model's answers are: measures, slices, curves, paired comparisons and the gate."""

@@ -1,0 +1,212 @@
+"""Continuing a family: whether its next fine-tune could start now, and what refuses it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from steelyard.errors import (
+    DatasetArchivedError,
+    DatasetDeletedError,
+    InvalidReferenceError,
+    NotFoundError,
+)
+from steelyard.errors.families import (
+    FamilyTrainingError,
+    ModelDeletedError,
+    ModelDiscardedError,
+    NoNewDataError,
+    NotEnoughEvaluationDataError,
+    TrainingUnavailableError,
+)
+from steelyard.families.line import Conditions, Family, Job, Lines, active_job, latest_of
+from steelyard.wire.families import Continue, ContinueRows, ContinueState
+
+
+class Growth(Struct, frozen=True, kw_only=True):
+    """A family's dataset, and what it gained since the family last trained.
+
+    Parameters
+    ----------
+    version : int
+        Its newest version; of a deleted dataset, the last one it had.
+    added_at, added_from
+        When that version was added, and from whose page.
+    is_deleted, is_archived : bool
+        Whether its rows are gone, or cannot be worked on.
+    needed : int
+        New evaluation decisions that the gate needs.
+    rows : ContinueRows or None
+        What the next fine-tune would take; ``None`` when it was not counted, as for a list.
+    evaluation_decisions : int or None
+        New decisions that the gate could judge by; ``None`` exactly when ``rows`` is.
+    is_free : bool
+        Whether any fine-tune here costs nothing.
+    """
+
+    version: int
+    added_at: float | None
+    added_from: str | None
+    needed: int
+    is_deleted: bool = False
+    is_archived: bool = False
+    rows: ContinueRows | None = None
+    evaluation_decisions: int | None = None
+    is_free: bool = False
+
+
+def last_job(lines: Lines, family: Family) -> Job | None:
+    """Give a family's newest fine-tune."""
+    return lines.jobs[family.jobs[-1]] if family.jobs else None
+
+
+def trained_version(lines: Lines, family: Family) -> int | None:
+    """Give the dataset version of a family's last fine-tune that succeeded, joined or not."""
+    finished = (lines.jobs[job] for job in reversed(family.jobs))
+    return next((job.dataset_version for job in finished if job.status == "succeeded"), None)
+
+
+def continue_state(
+    lines: Lines, family: Family, growth: Growth, conditions: Conditions
+) -> ContinueState:
+    """Give what continuing a family would do now; the first that holds, in the order told.
+
+    Without counts, what they alone could refuse is not seen.
+    """
+    refusals: list[tuple[ContinueState, bool]] = [
+        ("fine_tuning_off", conditions.lacking is not None),
+        ("dataset_deleted", growth.is_deleted),
+        ("dataset_archived", growth.is_archived),
+        ("origin_gone", _is_origin_gone(lines, family, conditions)),
+    ]
+    job = active_job(lines, family)
+    if job is not None:
+        refusals.append(("queued" if job.status == "queued" else "training", True))
+    has_new = growth.rows is None or growth.rows.new > 0
+    refusals.append(("no_new_data", not has_new or not _is_new(lines, family, growth.version)))
+    decisions = growth.evaluation_decisions
+    is_short = decisions is not None and decisions < growth.needed
+    refusals.append(("not_enough_evaluation_data", is_short))
+    refused = next((state for state, holds in refusals if holds), None)
+    if refused is not None:
+        return refused
+    last = last_job(lines, family)
+    is_retry = (
+        last is not None
+        and last.status in {"failed", "cancelled"}
+        and last.dataset_version == growth.version
+    )
+    return "retry" if is_retry else "new_data"
+
+
+def tell_continue(lines: Lines, family: Family, growth: Growth, conditions: Conditions) -> Continue:
+    """Give what continuing a family would do now, as the wire tells it."""
+    state = continue_state(lines, family, growth, conditions)
+    can_start = state in {"new_data", "retry"}
+    counts = can_start or state in {"no_new_data", "not_enough_evaluation_data"}
+    is_counted = counts and growth.rows is not None
+    return Continue(
+        state=state,
+        version=growth.version,
+        added_at=growth.added_at,
+        added_from=growth.added_from,
+        evaluation_decisions=growth.evaluation_decisions if is_counted else None,
+        needed=growth.needed,
+        rows=growth.rows if is_counted else None,
+        price_usd="0" if can_start and is_counted and growth.is_free else None,
+    )
+
+
+def check_continue(
+    lines: Lines,
+    family: Family,
+    growth: Growth,
+    conditions: Conditions,
+    *,
+    dataset_version: int | None = None,
+) -> None:
+    """Refuse a fine-tune that cannot start; what a start and its estimate both ask.
+
+    Parameters
+    ----------
+    growth : Growth
+        Counted at ``dataset_version``.
+    dataset_version : int, optional
+        The version to train on; the newest when left out.
+
+    Raises
+    ------
+    TrainingUnavailableError
+        When nothing can be fine-tuned here.
+    DatasetDeletedError, DatasetArchivedError, NotFoundError
+        When there are no rows, or no such version of them.
+    ModelDeletedError, ModelDiscardedError, InvalidReferenceError
+        When the family has no model and what it started from is gone.
+    FamilyTrainingError
+        When one has not ended.
+    NoNewDataError, NotEnoughEvaluationDataError
+        When there is too little to train on, or to judge by.
+    """
+    version = growth.version if dataset_version is None else dataset_version
+    state = continue_state(lines, family, growth, conditions)
+    match state:
+        case "fine_tuning_off":
+            raise TrainingUnavailableError(conditions.lacking or "This server does not train.")
+        case "dataset_deleted":
+            raise DatasetDeletedError(f"The dataset {family.dataset_id} was deleted.")
+        case "dataset_archived":
+            raise DatasetArchivedError(
+                f"The dataset {family.dataset_id} is archived; restore it first."
+            )
+        case "origin_gone":
+            raise _origin_error(lines, family)
+        case "queued" | "training":
+            raise FamilyTrainingError(f"A fine-tune of {family.name} has not ended; wait for it.")
+        case _:
+            pass
+    if version > growth.version:
+        raise NotFoundError(
+            f"The dataset {family.dataset_id} has no version {version}; the newest is "
+            f"{growth.version}."
+        )
+    if state == "no_new_data" or not _is_new(lines, family, version):
+        raise NoNewDataError(
+            f"The family {family.name} trained on version {version} of its dataset already, or it "
+            "gained no training rows since; add rows first."
+        )
+    if state == "not_enough_evaluation_data":
+        raise NotEnoughEvaluationDataError(
+            f"The gate needs {growth.needed} decisions of new evaluation rows to judge by, and "
+            f"there are {growth.evaluation_decisions}; add rows first."
+        )
+
+
+def _is_new(lines: Lines, family: Family, version: int) -> bool:
+    trained = trained_version(lines, family)
+    return trained is None or version > trained
+
+
+def _is_origin_gone(lines: Lines, family: Family, conditions: Conditions) -> bool:
+    if family.base not in conditions.trainable:
+        return True
+    if latest_of(lines, family) is not None or family.origin_adapter is None:
+        return False
+    return lines.models[family.origin_adapter].status != "ready"
+
+
+def _origin_error(
+    lines: Lines, family: Family
+) -> ModelDeletedError | ModelDiscardedError | InvalidReferenceError:
+    origin = None if family.origin_adapter is None else lines.models[family.origin_adapter]
+    if origin is not None and origin.status == "deleted":
+        return ModelDeletedError(
+            f"The model {family.origin}, which {family.name} starts from, was deleted; start "
+            "another family."
+        )
+    if origin is not None and origin.status == "discarded":
+        return ModelDiscardedError(
+            f"A rollback discarded the model {family.origin}, which {family.name} starts from; "
+            "start another family."
+        )
+    return InvalidReferenceError(
+        f"The base model {family.base} of {family.name} cannot be fine-tuned here any more."
+    )

@@ -1,0 +1,234 @@
+"""One command in the making: the lines as they would be, and the effects so far.
+
+A command builds a draft, changes it, and gives it as a ``Change``; whatever it raises on the way,
+the lines that it was given are as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import structs
+
+from steelyard.billing.money import to_usd
+from steelyard.errors import InsufficientCreditError
+from steelyard.families.effects import AddEvent, Effect, Hold, LoadModel, Settle, UnloadModel
+from steelyard.families.fees import charge_minutes
+from steelyard.families.line import (
+    HOUR_S,
+    Conditions,
+    Family,
+    Job,
+    Lines,
+    Model,
+    Window,
+    answering,
+    kept_warm,
+)
+from steelyard.wire.families import OffReason
+from steelyard.wire.fine_tuning import EventType, JobEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a command does: the new lines, and what else is to be done, in order."""
+
+    lines: Lines
+    effects: tuple[Effect, ...]
+
+
+class Draft:
+    """Lines being changed under some conditions.
+
+    Parameters
+    ----------
+    lines : Lines
+        As they are.
+    conditions : Conditions
+        What the command is judged by; the credit left is counted down from theirs.
+
+    Attributes
+    ----------
+    lines : Lines
+        As they would be.
+    effects : list of Effect
+        So far, in order; loading and unloading is told from the lines at the end.
+    available_nano : int or None
+        Credit left; ``None`` sets no bound.
+    """
+
+    def __init__(self, lines: Lines, conditions: Conditions) -> None:
+        self.lines = lines
+        self.conditions = conditions
+        self.effects: list[Effect] = []
+        self.available_nano = conditions.available_nano
+        self._before = lines
+
+    @property
+    def now(self) -> float:
+        """The time of the command."""
+        return self.conditions.now
+
+    def put_family(self, family: Family) -> None:
+        """Add a family, or put another state of it in its place."""
+        families = {**self.lines.families, family.name: family}
+        self.lines = structs.replace(self.lines, families=families)
+
+    def put_model(self, model: Model) -> None:
+        """Add a model, or put another state of it in its place."""
+        models = {**self.lines.models, model.adapter: model}
+        self.lines = structs.replace(self.lines, models=models)
+
+    def put_job(self, job: Job) -> None:
+        """Add a fine-tune, or put another state of it in its place."""
+        self.lines = structs.replace(self.lines, jobs={**self.lines.jobs, job.id: job})
+
+    def change_family(self, name: str, **changes: Any) -> Family:
+        """Change some members of a family."""
+        family = structs.replace(self.lines.families[name], **changes)
+        self.put_family(family)
+        return family
+
+    def change_model(self, adapter: str, **changes: Any) -> Model:
+        """Change some members of a model."""
+        model = structs.replace(self.lines.models[adapter], **changes)
+        self.put_model(model)
+        return model
+
+    def change_job(self, job_id: str, **changes: Any) -> Job:
+        """Change some members of a fine-tune, and when it last changed."""
+        job = structs.replace(self.lines.jobs[job_id], updated_at=self.now, **changes)
+        self.put_job(job)
+        return job
+
+    def switch_family_off(self, name: str, reason: OffReason) -> None:
+        """Switch a family off, and its keep warm with it; one that is off stays as it is."""
+        family = self.lines.families[name]
+        self.change_family(name, switch=family.switch.turned_off(self.now, reason), keep_warm=False)
+
+    def switch_model_off(self, adapter: str, reason: OffReason) -> None:
+        """Switch a model's own switch off, and its own keep warm with it."""
+        model = self.lines.models[adapter]
+        self.change_model(
+            adapter, switch=model.switch.turned_off(self.now, reason), keep_warm=False
+        )
+
+    def add_event(self, job_id: str, type_: EventType, message: str) -> None:
+        """Tell that something happened to a fine-tune."""
+        job = self.lines.jobs[job_id]
+        event = JobEvent(seq=job.n_events + 1, created_at=self.now, type=type_, message=message)
+        self.put_job(structs.replace(job, n_events=event.seq))
+        self.effects.append(AddEvent(job_id, event))
+
+    def can_hold(self, amount_nano: int) -> bool:
+        """Whether the credit left covers an amount."""
+        return amount_nano == 0 or self.available_nano is None or amount_nano <= self.available_nano
+
+    def hold(self, reference: str, amount_nano: int, what: str) -> None:
+        """Hold money; nothing happens for an amount of 0.
+
+        Raises
+        ------
+        InsufficientCreditError
+            When the credit left does not cover it.
+        """
+        if not self.can_hold(amount_nano):
+            raise InsufficientCreditError(
+                f"{what} costs up to {to_usd(amount_nano)} USD, and "
+                f"{to_usd(self.available_nano or 0)} USD is available; add credit."
+            )
+        self._spend(amount_nano)
+        if amount_nano:
+            self.effects.append(Hold(reference, amount_nano))
+
+    def settle(self, reference: str, reserved_nano: int, amount_nano: int) -> None:
+        """Charge a part of what is held, and release the rest; nothing happens where none is."""
+        self._spend(amount_nano - reserved_nano)
+        if reserved_nano:
+            self.effects.append(Settle(reference, reserved_nano, amount_nano))
+
+    def open_window(self, adapter: str, started_at: float) -> None:
+        """Hold an hour of keep warm of a model.
+
+        Raises
+        ------
+        InsufficientCreditError
+            When the credit left does not cover it.
+        """
+        n = self.lines.n_windows + 1
+        window = Window(
+            id=f"keep_warm_{n}",
+            started_at=started_at,
+            ends_at=started_at + HOUR_S,
+            reserved_nano=self.hour_price(adapter),
+        )
+        self.hold(window.id, window.reserved_nano, "An hour of keep warm")
+        windows = {**self.lines.windows, adapter: window}
+        self.lines = structs.replace(self.lines, windows=windows, n_windows=n)
+
+    def close_window(self, adapter: str) -> None:
+        """Charge the minutes used of a model's hour, and release the rest."""
+        windows = dict(self.lines.windows)
+        window = windows.pop(adapter)
+        used_s = min(self.now, window.ends_at) - window.started_at
+        self.settle(window.id, window.reserved_nano, charge_minutes(window.reserved_nano, used_s))
+        self.lines = structs.replace(self.lines, windows=windows)
+
+    def hour_price(self, adapter: str) -> int:
+        """Give the price of an hour of a model's keep warm, in nano-USD."""
+        return self.conditions.hour_nano.get(self.lines.models[adapter].base, 0)
+
+    def square_windows(self, follow: Mapping[str, str] | None = None) -> None:
+        """Make the hours held those of the models kept warm: end the others, hold the new ones.
+
+        Parameters
+        ----------
+        follow : mapping of str to str, optional
+            Adapter to adapter: the hour of the first goes on as the second's where the first needs
+            it no more and the second has none.
+
+        Raises
+        ------
+        InsufficientCreditError
+            When the credit left does not cover a new hour.
+        """
+        warm = kept_warm(self.lines)
+        for old, new in (follow or {}).items():
+            windows = dict(self.lines.windows)
+            if old in windows and old not in warm and new in warm and new not in windows:
+                windows[new] = windows.pop(old)
+                self.lines = structs.replace(self.lines, windows=windows)
+        for adapter in sorted(self.lines.windows.keys() - warm.keys()):
+            self.close_window(adapter)
+        for adapter in sorted(warm.keys() - self.lines.windows.keys()):
+            self.open_window(adapter, self.now)
+
+    def done(self, follow: Mapping[str, str] | None = None) -> Change:
+        """Give the change; ``follow`` as ``square_windows`` takes it.
+
+        Raises
+        ------
+        InsufficientCreditError
+            When the credit left does not cover an hour of keep warm.
+        """
+        self.square_windows(follow)
+        before, after = answering(self._before), answering(self.lines)
+        newly_warm = kept_warm(self.lines).keys() - kept_warm(self._before).keys()
+        for adapter in sorted((after.keys() - before.keys()) | newly_warm):
+            self.load(adapter)
+        self.effects.extend(
+            UnloadModel(adapter) for adapter in sorted(before.keys() - after.keys())
+        )
+        return Change(self.lines, tuple(self.effects))
+
+    def load(self, adapter: str) -> None:
+        """Ask for a model that no engine holds; a second time changes nothing."""
+        effect = LoadModel(adapter)
+        if self.conditions.state_of(adapter) == "unloaded" and effect not in self.effects:
+            self.effects.append(effect)
+
+    def _spend(self, amount_nano: int) -> None:
+        if self.available_nano is not None:
+            self.available_nano -= amount_nano

@@ -1,0 +1,135 @@
+"""What fine-tunes and hours of keep warm cost, in whole nano-USD."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from steelyard.billing.money import from_usd, to_usd
+from steelyard.errors import PriceChangedError
+from steelyard.wire.families import MAX_STEPS, MIN_STEPS
+
+#: How often a fine-tune goes over its rows when nothing is said.
+DEFAULT_PASSES = 2
+_HOUR_MINUTES = 60
+
+
+class Tariff(Struct, frozen=True, kw_only=True):
+    """What a fine-tune costs.
+
+    Parameters
+    ----------
+    token_nano : int
+        Price of a trained token.
+    minimum_nano : int
+        The least that a fine-tune costs.
+    """
+
+    token_nano: int = 0
+    minimum_nano: int = 0
+
+
+class Fee(Struct, frozen=True, kw_only=True):
+    """The price of a fine-tune in nano-USD, and whether it is the minimum for want of tokens."""
+
+    price_nano: int
+    is_minimum: bool
+
+
+def fee_of(trained_tokens: int, tariff: Tariff) -> Fee:
+    """Give the fee of a fine-tune.
+
+    Examples
+    --------
+    >>> fee_of(10, Tariff(token_nano=3, minimum_nano=50))
+    Fee(price_nano=50, is_minimum=True)
+    """
+    by_token = trained_tokens * tariff.token_nano
+    return Fee(
+        price_nano=max(by_token, tariff.minimum_nano), is_minimum=by_token < tariff.minimum_nano
+    )
+
+
+def default_steps(n_rows: int, batch: int) -> int:
+    """Give the steps that make two passes over the rows, within what a request may ask.
+
+    Parameters
+    ----------
+    n_rows : int
+        Training rows, at least 1.
+    batch : int
+        Rows of a step, at least 1.
+
+    Examples
+    --------
+    >>> default_steps(1000, 16), default_steps(40, 16), default_steps(10**6, 16)
+    (125, 20, 2000)
+    """
+    return min(max(-(-DEFAULT_PASSES * n_rows // batch), MIN_STEPS), MAX_STEPS)
+
+
+def passes_of(steps: int, batch: int, n_rows: int) -> float:
+    """Give how often the steps go over the rows.
+
+    Examples
+    --------
+    >>> passes_of(20, 16, 40)
+    8.0
+    """
+    return steps * batch / n_rows
+
+
+def count_trained_tokens(row_tokens: Sequence[int], steps: int, batch: int) -> int:
+    """Give the tokens of all rows stepped over, a row as often as it is.
+
+    Parameters
+    ----------
+    row_tokens : sequence of int
+        Tokens of each row, in the order in which the last, broken pass takes them.
+    steps, batch : int
+        How many steps, and rows of a step.
+
+    Raises
+    ------
+    ValueError
+        When there are no rows.
+
+    Examples
+    --------
+    >>> count_trained_tokens([5, 7, 9], steps=4, batch=1)
+    26
+    """
+    if not row_tokens:
+        raise ValueError("There are no rows to train on.")
+    whole, rest = divmod(steps * batch, len(row_tokens))
+    return whole * sum(row_tokens) + sum(row_tokens[:rest])
+
+
+def charge_minutes(reserved_nano: int, used_s: float) -> int:
+    """Give the charge of the part of an hour that was used; a minute begun counts.
+
+    Examples
+    --------
+    >>> charge_minutes(600, 61.0), charge_minutes(600, 0.0), charge_minutes(600, 9999.0)
+    (20, 0, 600)
+    """
+    minutes = min(max(-int(-used_s // 60), 0), _HOUR_MINUTES)
+    return -(-reserved_nano * minutes // _HOUR_MINUTES)
+
+
+def check_price(price_nano: int, max_price_usd: str | None, what: str) -> None:
+    """Refuse a price above what the request would pay.
+
+    Raises
+    ------
+    PriceChangedError
+        When it is; nothing was held.
+    steelyard.billing.money.InvalidAmountError
+        When ``max_price_usd`` is no amount.
+    """
+    if max_price_usd is not None and price_nano > from_usd(max_price_usd):
+        raise PriceChangedError(
+            f"{what} costs {to_usd(price_nano)} USD now, more than the {max_price_usd} USD that "
+            "the request allows; nothing was held."
+        )

@@ -1,0 +1,417 @@
+"""Fine-tunes: from the queue to a model that joins its family, or to the reason why none does.
+
+A fee is held when a fine-tune is queued, charged when it succeeds, whatever the gate says, and
+released when it fails or is cancelled. Every step of a running fine-tune may be told again after a
+crash: one that has ended stays as it ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec import UNSET, Struct
+
+from steelyard.errors import (
+    InvalidReferenceError,
+    NotFoundError,
+    QueueFullError,
+    TenantQueueFullError,
+)
+from steelyard.errors.families import (
+    FamilyExistsError,
+    FamilyTrainingError,
+    TrainingUnavailableError,
+)
+from steelyard.families.continuing import Growth, check_continue
+from steelyard.families.draft import Change, Draft
+from steelyard.families.effects import CancelJob, QueueJob
+from steelyard.families.fees import check_price
+from steelyard.families.line import (
+    Conditions,
+    Family,
+    Job,
+    Lines,
+    Model,
+    Switch,
+    active_job,
+    adapter_of,
+    latest_of,
+)
+from steelyard.families.references import (
+    Guard,
+    check_latest,
+    check_name,
+    find_family,
+    find_ready_model,
+)
+from steelyard.wire.evaluations import Gate, Method
+from steelyard.wire.families import Charge
+from steelyard.wire.fine_tuning import (
+    EventType,
+    JobError,
+    JobLineage,
+    JobSplit,
+    ResolvedHyperparameters,
+)
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """A fine-tune to be queued, with everything that its request left open filled in.
+
+    Parameters
+    ----------
+    id : str
+        A new id, ``ftj_…``.
+    max_questions : int
+        The most decisions that a row may ask.
+    price_nano : int
+        The fee.
+    """
+
+    id: str
+    dataset_id: str
+    dataset_version: int
+    method: Method
+    hyperparameters: ResolvedHyperparameters
+    split: JobSplit
+    lineage: JobLineage | None
+    max_questions: int
+    price_nano: int
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a first fine-tune starts from: a base model, and the tuned model on it if any."""
+
+    name: str
+    base: str
+    model: Model | None
+
+
+def resolve_origin(lines: Lines, name: str, conditions: Conditions) -> Origin:
+    """Give what a name to start from means.
+
+    Parameters
+    ----------
+    name : str
+        A base model that can be fine-tuned, or a number such as ``router@3``.
+
+    Raises
+    ------
+    InvalidReferenceError
+        When it is neither.
+    ModelDeletedError, ModelDiscardedError
+        When the model is gone for good.
+    """
+    if name in conditions.trainable:
+        return Origin(name, name, None)
+    if name in conditions.base_models:
+        raise InvalidReferenceError(
+            f"The base model {name} cannot be fine-tuned here; start from "
+            f"{' or '.join(sorted(conditions.trainable)) or 'another server'}."
+        )
+    try:
+        model = find_ready_model(lines, name)
+    except NotFoundError as error:
+        raise InvalidReferenceError(
+            f"{name[:60]!r} is no model to start from; give a base model or a number of yours, "
+            "such as 'router@3'."
+        ) from error
+    if model.base not in conditions.trainable:
+        raise InvalidReferenceError(
+            f"{name} is tuned from {model.base}, which cannot be fine-tuned here."
+        )
+    return Origin(name, model.base, model)
+
+
+def check_start(lines: Lines, name: str, origin: str, conditions: Conditions) -> Origin:
+    """Refuse a new family that cannot be; what a start and its estimate both ask.
+
+    Raises
+    ------
+    TrainingUnavailableError
+        When nothing can be fine-tuned here.
+    InvalidNameError, FamilyExistsError
+        When the name cannot be had.
+    InvalidReferenceError, ModelDeletedError, ModelDiscardedError
+        When there is nothing to start from.
+    """
+    _check_training(conditions)
+    check_name(name, conditions.base_models)
+    known = lines.families.get(name)
+    if known is not None:
+        was = "belongs to a family" if known.deleted_at is None else "was a family's with models"
+        raise FamilyExistsError(f"The name {name!r} {was}; give another name.")
+    return resolve_origin(lines, origin, conditions)
+
+
+def start_family(
+    lines: Lines,
+    name: str,
+    origin: str,
+    order: Order,
+    conditions: Conditions,
+    *,
+    max_price_usd: str | None = None,
+) -> Change:
+    """Make a family, switched on from its birth, and queue its first fine-tune.
+
+    Parameters
+    ----------
+    name : str
+        A new name.
+    origin : str
+        What to start from, as ``resolve_origin`` takes it.
+
+    Raises
+    ------
+    TrainingUnavailableError, InvalidNameError, FamilyExistsError, InvalidReferenceError,
+    ModelDeletedError, ModelDiscardedError
+        As ``check_start``.
+    PriceChangedError, InsufficientCreditError
+        When the fee is too dear, or cannot be held.
+    TenantQueueFullError, QueueFullError
+        When a queue has no place.
+    """
+    start = check_start(lines, name, origin, conditions)
+    draft = Draft(lines, conditions)
+    family = Family(
+        name=name,
+        dataset_id=order.dataset_id,
+        method=order.method,
+        origin=origin,
+        origin_adapter=None if start.model is None else start.model.adapter,
+        base=start.base,
+        created_at=draft.now,
+        switch=Switch().turned_on(draft.now),
+    )
+    draft.put_family(family)
+    parent = None if start.model is None else start.model.adapter
+    _queue(draft, family, parent, order, max_price_usd)
+    return draft.done()
+
+
+def continue_family(
+    lines: Lines,
+    name: str,
+    order: Order,
+    growth: Growth,
+    conditions: Conditions,
+    *,
+    latest: Guard = UNSET,
+    max_price_usd: str | None = None,
+) -> Change:
+    """Queue a family's next fine-tune, from its latest model on the rows it has not trained on.
+
+    Parameters
+    ----------
+    growth : Growth
+        What its dataset gained.
+    latest : str, None or UNSET
+        Adapter of the latest model that the caller saw.
+
+    Raises
+    ------
+    FamilyChangedError
+        When the latest model is another.
+    steelyard.errors.SteelyardError
+        As ``check_continue``.
+    PriceChangedError, InsufficientCreditError, TenantQueueFullError, QueueFullError
+        As ``start_family``.
+    """
+    family = find_family(lines, name)
+    check_latest(lines, family, latest)
+    check_continue(lines, family, growth, conditions, dataset_version=order.dataset_version)
+    draft = Draft(lines, conditions)
+    model = latest_of(lines, family)
+    parent = family.origin_adapter if model is None else model.adapter
+    _queue(draft, family, parent, order, max_price_usd)
+    return draft.done()
+
+
+def start_job(lines: Lines, job_id: str, conditions: Conditions) -> Change:
+    """Tell that a trainer took a queued fine-tune; any other stays as it is."""
+    draft, job = _open(lines, job_id, conditions)
+    if job.status == "queued":
+        draft.change_job(job_id, status="running")
+        draft.add_event(job_id, "started", "Training started.")
+    return draft.done()
+
+
+def report_job(
+    lines: Lines, job_id: str, type_: EventType, message: str, conditions: Conditions
+) -> Change:
+    """Tell that something happened to a running fine-tune; of any other nothing is told."""
+    draft, job = _open(lines, job_id, conditions)
+    if job.status == "running":
+        draft.add_event(job_id, type_, message)
+    return draft.done()
+
+
+def cancel_job(lines: Lines, job_id: str, conditions: Conditions) -> Change:
+    """Cancel a fine-tune: one that is queued at once, one that runs when its trainer stops.
+
+    Raises
+    ------
+    NotFoundError
+        When there is none of that id.
+    """
+    draft, job = _open(lines, job_id, conditions)
+    if job.is_active:
+        request_cancel(draft, job_id, "It was cancelled.")
+    return draft.done()
+
+
+def request_cancel(draft: Draft, job_id: str, why: str) -> None:
+    """Cancel a fine-tune that has not ended, in a draft; asked again, nothing changes."""
+    job = draft.lines.jobs[job_id]
+    if job.status == "queued":
+        draft.effects.append(CancelJob(job_id))
+        _end_cancelled(draft, job_id, why)
+    elif job.status == "running":
+        draft.effects.append(CancelJob(job_id))
+        draft.change_job(job_id, status="cancelling", reason=why)
+        draft.add_event(job_id, "cancelling", f"{why} The trainer is stopping.")
+
+
+def stop_job(lines: Lines, job_id: str, conditions: Conditions) -> Change:
+    """Tell that the trainer of a fine-tune being cancelled has stopped; any other stays."""
+    draft, job = _open(lines, job_id, conditions)
+    if job.status == "cancelling":
+        _end_cancelled(draft, job_id, job.reason or "It was cancelled.")
+    return draft.done()
+
+
+def fail_job(lines: Lines, job_id: str, error: JobError, conditions: Conditions) -> Change:
+    """Tell that a fine-tune failed; one that has ended stays as it ended."""
+    draft, job = _open(lines, job_id, conditions)
+    if job.is_active:
+        reason = error.message.splitlines()[0] if error.message else error.code
+        draft.change_job(job_id, status="failed", outcome="failed", error=error, reason=reason)
+        _charge(draft, job_id, 0)
+        draft.add_event(job_id, "failed", reason)
+    return draft.done()
+
+
+def finish_job(
+    lines: Lines,
+    job_id: str,
+    gate: Gate,
+    heldout: dict[str, float],
+    conditions: Conditions,
+    *,
+    reason: str | None = None,
+) -> Change:
+    """Tell that a fine-tune is trained and judged: its model joins where the gate passed it.
+
+    One that is being cancelled is cancelled, and one that has ended stays as it ended.
+
+    Parameters
+    ----------
+    gate : Gate
+        The verdict.
+    heldout : dict of str to float
+        What was measured on the held-out rows.
+    reason : str, optional
+        Why the gate did not pass, in one line; the gate's own words when left out.
+    """
+    draft, job = _open(lines, job_id, conditions)
+    if job.status == "cancelling":
+        return stop_job(lines, job_id, conditions)
+    if job.status != "running":
+        return draft.done()
+    if gate.passed:
+        _join(draft, job, gate, heldout)
+    else:
+        why = reason or "; ".join(gate.reasons) or "The gate did not pass it."
+        draft.change_job(job_id, status="succeeded", outcome="gate_failed", gate=gate, reason=why)
+        draft.add_event(job_id, "gate_failed", f"The gate did not pass it: {why}")
+    _charge(draft, job_id, job.price_nano)
+    draft.add_event(job_id, "succeeded", "The fine-tune ended.")
+    return draft.done()
+
+
+def _open(lines: Lines, job_id: str, conditions: Conditions) -> tuple[Draft, Job]:
+    job = lines.jobs.get(job_id)
+    if job is None:
+        raise NotFoundError(f"There is no fine-tune {job_id[:60]!r}; see GET /v1/fine-tuning/jobs.")
+    return Draft(lines, conditions), job
+
+
+def _check_training(conditions: Conditions) -> None:
+    if conditions.lacking is not None:
+        raise TrainingUnavailableError(conditions.lacking)
+
+
+def _queue(
+    draft: Draft, family: Family, parent: str | None, order: Order, max_price_usd: str | None
+) -> None:
+    if active_job(draft.lines, family) is not None:
+        raise FamilyTrainingError(f"A fine-tune of {family.name} has not ended; wait for it.")
+    check_price(order.price_nano, max_price_usd, "The fine-tune")
+    conditions = draft.conditions
+    n_waiting = sum(job.status == "queued" for job in draft.lines.jobs.values())
+    if n_waiting >= conditions.account_queue:
+        raise TenantQueueFullError(
+            f"{n_waiting} fine-tunes of the account wait already; try again when one has started."
+        )
+    if conditions.queue_room < 1:
+        raise QueueFullError("The queue of fine-tunes is full; try again later.")
+    draft.hold(order.id, order.price_nano, "The fine-tune")
+    charge: Charge = "reserved" if order.price_nano else "free"
+    job = Job(
+        id=order.id,
+        family=family.name,
+        dataset_id=order.dataset_id,
+        dataset_version=order.dataset_version,
+        method=order.method,
+        base=family.base,
+        parent=parent,
+        hyperparameters=order.hyperparameters,
+        split=order.split,
+        lineage=order.lineage,
+        max_questions=order.max_questions,
+        price_nano=order.price_nano,
+        charge=charge,
+        created_at=draft.now,
+        updated_at=draft.now,
+    )
+    draft.put_job(job)
+    draft.change_family(family.name, jobs=(*family.jobs, job.id))
+    draft.effects.append(QueueJob(job.id))
+    draft.add_event(job.id, "queued", f"A fine-tune of {family.name} is queued.")
+
+
+def _join(draft: Draft, job: Job, gate: Gate, heldout: dict[str, float]) -> None:
+    family = draft.lines.families[job.family]
+    model = Model(
+        adapter=adapter_of(job.id),
+        family=family.name,
+        version=len(family.models) + 1,
+        job_id=job.id,
+        base=job.base,
+        parent=job.parent,
+        created_at=draft.now,
+        gate=gate,
+        heldout=heldout,
+    )
+    draft.put_model(model)
+    draft.change_family(family.name, models=(*family.models, model.adapter))
+    draft.change_job(
+        job.id, status="succeeded", outcome="joined", gate=gate, output_model=model.adapter
+    )
+    draft.add_event(job.id, "gate_passed", "The gate passed it.")
+    draft.add_event(job.id, "joined", f"Its model joined {family.name} as {model.ref}.")
+
+
+def _end_cancelled(draft: Draft, job_id: str, why: str) -> None:
+    draft.change_job(job_id, status="cancelled", outcome="cancelled", reason=why)
+    _charge(draft, job_id, 0)
+    draft.add_event(job_id, "cancelled", why)
+
+
+def _charge(draft: Draft, job_id: str, amount_nano: int) -> None:
+    job = draft.lines.jobs[job_id]
+    if job.charge == "reserved":
+        draft.change_job(job_id, charge="charged" if amount_nano else "released")
+        draft.settle(job_id, job.price_nano, amount_nano)

@@ -1,0 +1,111 @@
+"""Moves: a family that is on follows its latest model by itself, when nothing holds it.
+
+A move frees the place of the model before, unless something else makes that one answer, so a move
+of one for one needs no further place; the same holds of keep warm.
+"""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from steelyard.families.draft import Change, Draft
+from steelyard.families.line import (
+    Conditions,
+    Family,
+    Lines,
+    Model,
+    SelfMove,
+    answering,
+    kept_warm,
+    latest_of,
+)
+from steelyard.families.warmth import lacks_room
+from steelyard.wire.families import Move, MoveReason, WaitingFor
+
+_REASONS: dict[WaitingFor, MoveReason | None] = {
+    "place": "live_limit",
+    "warm_place": "warm_limit",
+    "warm_capacity": "warm_capacity",
+    "engines": None,
+}
+
+
+def waiting_move(lines: Lines, family: Family, conditions: Conditions) -> Move | None:
+    """Give the move that a family waits to make; ``None`` when it makes none.
+
+    One that nothing holds and that was not made yet waits for the engines, which are what makes it.
+    """
+    target = _target(lines, family)
+    if target is None:
+        return None
+    waiting_for = _held_by(lines, family, target, conditions) or "engines"
+    return Move(to=target.ref, waiting_for=waiting_for, reason=_REASONS[waiting_for])
+
+
+def move_families(draft: Draft) -> None:
+    """Make every move that nothing holds, in a draft, and ask for the models others wait for.
+
+    Families used last go first, so that a free place is theirs.
+    """
+    families = sorted(
+        draft.lines.families.values(),
+        key=lambda family: (-(family.switch.used_at or 0.0), family.name),
+    )
+    for family in families:
+        target = _target(draft.lines, family)
+        if target is None:
+            continue
+        waiting_for = _held_by(draft.lines, family, target, draft.conditions)
+        if waiting_for is None:
+            _move(draft, family, target)
+        elif waiting_for == "engines":
+            draft.load(target.adapter)
+
+
+def move_ready(lines: Lines, conditions: Conditions) -> Change:
+    """Give what ``move_families`` does: to be called whenever a model has loaded or joined."""
+    draft = Draft(lines, conditions)
+    move_families(draft)
+    return draft.done()
+
+
+def _target(lines: Lines, family: Family) -> Model | None:
+    if not family.switch.is_on:
+        return None
+    latest = latest_of(lines, family)
+    return None if latest is None or latest.adapter == family.served else latest
+
+
+def _held_by(
+    lines: Lines, family: Family, target: Model, conditions: Conditions
+) -> WaitingFor | None:
+    draft = Draft(lines, conditions)
+    draft.put_family(structs.replace(family, served=target.adapter))
+    before, after = answering(lines), answering(draft.lines)
+    if len(after) > max(conditions.live_limit, len(before)):
+        return "place"
+    warm_before, warm_after = kept_warm(lines), kept_warm(draft.lines)
+    if len(warm_after) > max(conditions.warm_limit, len(warm_before)):
+        return "warm_place"
+    if lacks_room(draft, warm_before):
+        return "warm_capacity"
+    return None if conditions.state_of(target.adapter) == "loaded" else "engines"
+
+
+def _move(draft: Draft, family: Family, target: Model) -> None:
+    old = None if family.served is None else draft.lines.models[family.served]
+    draft.change_family(
+        family.name,
+        served=target.adapter,
+        moved=SelfMove(at=draft.now, from_ref=None if old is None else old.ref),
+    )
+    follow = {} if old is None else {old.adapter: target.adapter}
+    if family.keep_warm and not _can_stay_warm(draft, follow, target):
+        draft.change_family(family.name, keep_warm=False, keep_warm_stopped_at=draft.now)
+    draft.square_windows(follow)
+
+
+def _can_stay_warm(draft: Draft, follow: dict[str, str], target: Model) -> bool:
+    warm, windows = kept_warm(draft.lines), draft.lines.windows
+    is_held = target.adapter in windows or any(old in windows and old not in warm for old in follow)
+    return is_held or draft.can_hold(draft.hour_price(target.adapter))

@@ -1,0 +1,227 @@
+"""Names of families and models: what they mean to a call, a command or a guard."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import UNSET, UnsetType, structs
+
+from steelyard.errors import (
+    InvalidReferenceError,
+    NotFoundError,
+)
+from steelyard.errors.families import (
+    FamilyChangedError,
+    FamilyDeletedError,
+    FamilyEmptyError,
+    FamilyOffError,
+    InvalidNameError,
+    ModelChangedError,
+    ModelDeletedError,
+    ModelDiscardedError,
+    ModelOffError,
+    ServedChangedError,
+)
+from steelyard.families.line import Family, Lines, Model, latest_of
+from steelyard.wire.families import FAMILY_NAME
+
+#: What a caller saw of a model: its adapter, none, or nothing said.
+Guard = str | UnsetType | None
+
+_NAME = re.compile(FAMILY_NAME)
+_REFERENCE = re.compile(r"([a-z][a-z0-9-]{0,47})(?:@([1-9][0-9]{0,8}))?")
+
+
+def check_name(name: str, base_models: frozenset[str]) -> None:
+    """Refuse a name that no family may have.
+
+    Raises
+    ------
+    InvalidNameError
+        When it is not of the form, or a base model has it.
+
+    Examples
+    --------
+    >>> check_name("router", frozenset())
+    """
+    if name in base_models:
+        raise InvalidNameError(f"{name!r} is a base model; give the family another name.")
+    if _NAME.fullmatch(name) is None:
+        raise InvalidNameError(
+            f"{name[:60]!r} is no name of a family; give a small letter and then at most 47 small "
+            "letters, digits or hyphens."
+        )
+
+
+def parse_reference(text: str) -> tuple[str, int | None]:
+    """Give the family that a text names, and the number if it names a model.
+
+    Raises
+    ------
+    InvalidReferenceError
+        When it has neither form.
+
+    Examples
+    --------
+    >>> parse_reference("router@3"), parse_reference("router")
+    (('router', 3), ('router', None))
+    """
+    match = _REFERENCE.fullmatch(text)
+    if match is None:
+        raise InvalidReferenceError(
+            f"{text[:60]!r} names no family or model; give a name such as 'router' or 'router@3'."
+        )
+    name, number = match.groups()
+    return name, None if number is None else int(number)
+
+
+def find_family(lines: Lines, name: str) -> Family:
+    """Give a family by name.
+
+    Raises
+    ------
+    NotFoundError, FamilyDeletedError
+        When there is none, or it was deleted.
+    """
+    family = lines.families.get(name)
+    if family is None:
+        raise NotFoundError(f"There is no family named {name[:60]!r}; see GET /v1/families.")
+    if family.deleted_at is not None:
+        raise FamilyDeletedError(f"The family {name!r} was deleted; use another one.")
+    return family
+
+
+def find_model(lines: Lines, reference: str) -> Model:
+    """Give a model by number, also one that is deleted or discarded.
+
+    Raises
+    ------
+    InvalidReferenceError
+        When the text is no number of a model.
+    NotFoundError
+        When there is no such model.
+    """
+    name, version = parse_reference(reference)
+    if version is None:
+        raise InvalidReferenceError(
+            f"{reference!r} is no model's number; give one such as '{name[:40]}@3'."
+        )
+    family = lines.families.get(name)
+    if family is None or version > len(family.models):
+        raise NotFoundError(f"There is no model {reference!r}; see GET /v1/models.")
+    return lines.models[family.models[version - 1]]
+
+
+def find_ready_model(lines: Lines, reference: str) -> Model:
+    """Give a model by number.
+
+    Raises
+    ------
+    InvalidReferenceError, NotFoundError
+        As ``find_model``.
+    ModelDeletedError, ModelDiscardedError
+        When it is gone for good.
+    """
+    model = find_model(lines, reference)
+    if model.status == "deleted":
+        raise ModelDeletedError(f"The model {model.ref} was deleted; use another one.")
+    if model.status == "discarded":
+        raise ModelDiscardedError(
+            f"A rollback of {model.family} discarded the model {model.ref}; use another one."
+        )
+    return model
+
+
+def resolve_call(lines: Lines, name: str) -> Model:
+    """Give the model that answers a call to a family's name or a model's number.
+
+    Raises
+    ------
+    InvalidReferenceError, NotFoundError, FamilyDeletedError, ModelDeletedError, ModelDiscardedError
+        When the name means no model that still is.
+    FamilyOffError, ModelOffError
+        When its switch is off.
+    FamilyEmptyError
+        When the family serves no model yet.
+    """
+    _, version = parse_reference(name)
+    if version is not None:
+        model = find_ready_model(lines, name)
+        if not model.switch.is_on:
+            raise ModelOffError(f"The model {name} is switched off; switch it on to call it.")
+        return model
+    family = find_family(lines, name)
+    if not family.switch.is_on:
+        raise FamilyOffError(f"The family {name} is switched off; switch it on to call it.")
+    if family.served is None:
+        raise FamilyEmptyError(
+            f"The family {name} serves no model yet; see its jobs and the move that it waits for."
+        )
+    return lines.models[family.served]
+
+
+def record_use(lines: Lines, name: str, at: float) -> Lines:
+    """Move the idle clock of the switch that a call or an evaluation named; others stay.
+
+    Parameters
+    ----------
+    name : str
+        A family's name or a model's number that ``resolve_call`` took.
+    at : float
+        When; an earlier time than the clock's changes nothing.
+    """
+    _, version = parse_reference(name)
+    if version is None:
+        family = find_family(lines, name)
+        used = structs.replace(family, switch=family.switch.used(at))
+        return structs.replace(lines, families={**lines.families, name: used})
+    model = find_model(lines, name)
+    called = structs.replace(model, switch=model.switch.used(at))
+    return structs.replace(lines, models={**lines.models, model.adapter: called})
+
+
+def check_served(family: Family, served: Guard) -> None:
+    """Refuse to go on when a family serves another model than the caller saw.
+
+    Raises
+    ------
+    ServedChangedError
+        When it does.
+    """
+    if served is not UNSET and served != family.served:
+        raise ServedChangedError(
+            f"The family {family.name} serves {family.served or 'no model'} now, not "
+            f"{served or 'none'}; read it again and decide again."
+        )
+
+
+def check_latest(lines: Lines, family: Family, latest: Guard) -> None:
+    """Refuse to go on when a family's latest model is another than the caller saw.
+
+    Raises
+    ------
+    FamilyChangedError
+        When it is.
+    """
+    model = latest_of(lines, family)
+    adapter = None if model is None else model.adapter
+    if latest is not UNSET and latest != adapter:
+        raise FamilyChangedError(
+            f"The latest model of {family.name} is {adapter or 'none'} now, not "
+            f"{latest or 'none'}; read the family again and decide again."
+        )
+
+
+def check_adapter(model: Model, adapter: str | None) -> None:
+    """Refuse to go on when a number is another model than the caller saw.
+
+    Raises
+    ------
+    ModelChangedError
+        When it is; ``None`` says that the caller did not look.
+    """
+    if adapter is not None and adapter != model.adapter:
+        raise ModelChangedError(
+            f"{model.ref} is the model {model.adapter}, not {adapter[:60]}; read it again and "
+            "decide again."
+        )

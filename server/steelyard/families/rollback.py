@@ -1,0 +1,214 @@
+"""Rollback: a family goes back to an older model, and the newer ones are discarded for good.
+
+All of it happens in one step. A family that is on and served a discarded model means the older one
+from then on; where that one is not loaded, calls wait for it as for any model that is loading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec import UNSET
+
+from steelyard.errors import (
+    InvalidReferenceError,
+    VersionInUseError,
+)
+from steelyard.errors.families import (
+    NothingToRollBackError,
+    RollbackChangedError,
+)
+from steelyard.families.draft import Change, Draft
+from steelyard.families.effects import CancelEvaluation, DropModel
+from steelyard.families.fine_tunes import request_cancel
+from steelyard.families.line import (
+    Conditions,
+    Family,
+    Job,
+    Lines,
+    Model,
+    active_job,
+    latest_of,
+    models_of,
+)
+from steelyard.families.references import (
+    Guard,
+    check_served,
+    find_family,
+    find_ready_model,
+    parse_reference,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPlan:
+    """What a rollback would do.
+
+    Parameters
+    ----------
+    to : Model
+        The latest model then.
+    discard : tuple of Model
+        The newer ones that are neither deleted nor discarded, oldest first.
+    job : Job or None
+        The family's fine-tune that would be cancelled.
+    evaluations : tuple of str
+        Ids of the evaluations that would be.
+    """
+
+    to: Model
+    discard: tuple[Model, ...]
+    job: Job | None
+    evaluations: tuple[str, ...]
+
+    @property
+    def cancelled(self) -> list[str]:
+        """Ids of all the work that would be cancelled."""
+        return [*([] if self.job is None else [self.job.id]), *self.evaluations]
+
+
+def plan_rollback(lines: Lines, name: str, to: str, conditions: Conditions) -> RollbackPlan:
+    """Give what a rollback of a family to one of its models would do.
+
+    Raises
+    ------
+    NotFoundError, FamilyDeletedError, InvalidReferenceError, ModelDeletedError,
+    ModelDiscardedError
+        When the names do not hold.
+    NothingToRollBackError
+        When the model is the latest already.
+    """
+    family = find_family(lines, name)
+    if parse_reference(to)[0] != name:
+        raise InvalidReferenceError(f"{to} is no model of {name}; name one of its own.")
+    model = find_ready_model(lines, to)
+    if model == latest_of(lines, family):
+        raise NothingToRollBackError(f"{model.ref} is the latest model of {name} already.")
+    discard = tuple(
+        newer
+        for newer in models_of(lines, family)
+        if newer.version > model.version and newer.status == "ready"
+    )
+    adapters = {newer.adapter for newer in discard}
+    evaluations = tuple(
+        work.id
+        for work in conditions.work
+        if work.kind == "evaluation" and work.adapter in adapters
+    )
+    return RollbackPlan(
+        to=model, discard=discard, job=active_job(lines, family), evaluations=evaluations
+    )
+
+
+def roll_back(
+    lines: Lines,
+    name: str,
+    to: str,
+    discard: Sequence[str],
+    conditions: Conditions,
+    *,
+    served: Guard = UNSET,
+) -> Change:
+    """Take a family back to an older model.
+
+    Parameters
+    ----------
+    to : str
+        Its number, such as ``router@2``.
+    discard : sequence of str
+        Exactly the numbers of the newer models that still are.
+    served : str, None or UNSET
+        Adapter that the caller saw the family serve.
+
+    Raises
+    ------
+    NotFoundError, FamilyDeletedError, InvalidReferenceError, ModelDeletedError,
+    ModelDiscardedError, NothingToRollBackError
+        As ``plan_rollback``.
+    ServedChangedError
+        When the family serves another model.
+    RollbackChangedError
+        When other models would be discarded; ``details`` say what it would do.
+    VersionInUseError
+        When other work uses a model that would be discarded.
+    """
+    draft = Draft(lines, conditions)
+    family = find_family(lines, name)
+    check_served(family, served)
+    plan = plan_rollback(lines, name, to, conditions)
+    refs = [model.ref for model in plan.discard]
+    if set(discard) != set(refs):
+        raise RollbackChangedError(
+            f"Going back to {to} would discard {', '.join(refs)}; confirm exactly these in "
+            "discard.",
+            details=[{"discard": refs, "cancel": plan.cancelled}],
+        )
+    adapters = {model.adapter for model in plan.discard}
+    check_unused(lines, conditions, adapters, by=name, may_cancel_evaluations=True)
+    if plan.job is not None:
+        request_cancel(draft, plan.job.id, f"{name} is rolled back to {to}.")
+    draft.effects.extend(CancelEvaluation(evaluation) for evaluation in plan.evaluations)
+    for model in plan.discard:
+        _discard(draft, model, plan.to)
+    follow = _serve(draft, family, plan.to, adapters)
+    return draft.done(follow)
+
+
+def check_unused(
+    lines: Lines,
+    conditions: Conditions,
+    adapters: set[str],
+    *,
+    by: str,
+    may_cancel_evaluations: bool = False,
+) -> None:
+    """Refuse to go on while work needs models that would be gone.
+
+    Parameters
+    ----------
+    adapters : set of str
+        The models.
+    by : str
+        The family that they are of: its own fine-tune is its own affair.
+    may_cancel_evaluations : bool, default False
+        Whether evaluations do not count, because they are cancelled.
+
+    Raises
+    ------
+    VersionInUseError
+        When some does; the message names it.
+    """
+    users = [
+        work.id
+        for work in conditions.work
+        if work.adapter in adapters and not (may_cancel_evaluations and work.kind == "evaluation")
+    ]
+    users.extend(
+        job.id
+        for job in lines.jobs.values()
+        if job.is_active and job.parent in adapters and job.family != by
+    )
+    if users:
+        raise VersionInUseError(
+            f"{', '.join(sorted(users)[:3])} still uses a model that would be gone; wait for it or "
+            "cancel it."
+        )
+
+
+def _discard(draft: Draft, model: Model, to: Model) -> None:
+    draft.switch_model_off(model.adapter, "owner")
+    draft.change_model(model.adapter, status="discarded", discarded_at=draft.now)
+    draft.change_job(model.job_id, outcome="rolled_back")
+    draft.add_event(model.job_id, "rolled_back", f"A rollback to {to.ref} discarded {model.ref}.")
+    draft.effects.append(DropModel(model.adapter))
+
+
+def _serve(draft: Draft, family: Family, to: Model, discarded: set[str]) -> dict[str, str]:
+    if family.served not in discarded:
+        draft.change_family(family.name, moved=None)
+        return {}
+    draft.change_family(family.name, served=to.adapter, moved=None)
+    if family.switch.is_on and family.keep_warm and family.served is not None:
+        return {family.served: to.adapter}
+    return {}

@@ -1,0 +1,238 @@
+"""Switches: whether calls to a family's name or to a model's number are answered.
+
+A model that answers takes one place, through however many switches. A model is loaded and has
+answered a probe before a switch goes on: until then the command raises ``NotLoadedError``, and is
+given again once it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import UNSET, to_builtins
+
+from steelyard.errors import (
+    EngineUnavailableError,
+    InvalidReferenceError,
+    ModelUnavailableError,
+)
+from steelyard.errors.families import (
+    LiveLimitError,
+)
+from steelyard.families.draft import Change, Draft
+from steelyard.families.line import (
+    Conditions,
+    Holders,
+    Lines,
+    Model,
+    answering,
+    idle_at,
+    latest_of,
+    model_idle_at,
+)
+from steelyard.families.references import (
+    Guard,
+    check_adapter,
+    check_served,
+    find_family,
+    find_model,
+    find_ready_model,
+    parse_reference,
+)
+from steelyard.wire.families import Answering
+
+
+class NotLoadedError(EngineUnavailableError):
+    """A command that is allowed once a model is loaded: load it, probe it and give it again.
+
+    Parameters
+    ----------
+    model : Model
+        Which.
+
+    Attributes
+    ----------
+    adapter : str
+        The model's adapter id.
+    """
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(f"The model {model.ref} is not loaded yet; try again in a moment.")
+        self.adapter = model.adapter
+
+
+def switch_family(
+    lines: Lines,
+    name: str,
+    conditions: Conditions,
+    *,
+    on: bool,
+    switch_off: Sequence[str] = (),
+    served: Guard = UNSET,
+) -> Change:
+    """Switch a family on, so that it serves its latest model, or off.
+
+    Parameters
+    ----------
+    on : bool
+        Which. On again is a use, and moves nothing else.
+    switch_off : sequence of str
+        Families and numbers to switch off in the same step; with ``on`` alone.
+    served : str, None or UNSET
+        Adapter that the caller saw it serve.
+
+    Raises
+    ------
+    NotFoundError, FamilyDeletedError, ServedChangedError, InvalidReferenceError
+        When the names do not hold.
+    LiveLimitError
+        When no place is free; ``details`` list what answers.
+    NotLoadedError, EngineUnavailableError
+        When its latest model is not loaded, or cannot be.
+    """
+    draft = Draft(lines, conditions)
+    family = find_family(lines, name)
+    check_served(family, served)
+    if not on:
+        _refuse_names(switch_off)
+        draft.switch_family_off(name, "owner")
+        return draft.done()
+    _switch_off(draft, switch_off, besides=name)
+    if family.switch.is_on:
+        draft.change_family(name, switch=family.switch.turned_on(draft.now))
+        return draft.done()
+    before = answering(draft.lines)
+    latest = latest_of(lines, family)
+    adapter = None if latest is None else latest.adapter
+    draft.change_family(
+        name,
+        switch=family.switch.turned_on(draft.now),
+        served=adapter,
+        moved=family.moved if adapter == family.served else None,
+    )
+    _check_place(draft, before)
+    if latest is not None and conditions.state_of(latest.adapter) == "failed":
+        raise EngineUnavailableError(
+            f"The model {latest.ref} cannot be loaded; roll {name} back to an older one, or try "
+            "again later."
+        )
+    _check_loaded(latest, conditions)
+    return draft.done()
+
+
+def switch_model(
+    lines: Lines,
+    reference: str,
+    conditions: Conditions,
+    *,
+    on: bool,
+    switch_off: Sequence[str] = (),
+    adapter: str | None = None,
+) -> Change:
+    """Switch a model's own switch on, so that calls to its number are answered, or off.
+
+    Parameters
+    ----------
+    reference : str
+        Its number, such as ``router@3``.
+    on : bool
+        Which. On again is a use, and moves nothing else.
+    switch_off : sequence of str
+        Families and numbers to switch off in the same step; with ``on`` alone.
+    adapter : str, optional
+        What the caller saw behind the number.
+
+    Raises
+    ------
+    InvalidReferenceError, NotFoundError, ModelDeletedError, ModelDiscardedError, ModelChangedError
+        When the names do not hold.
+    ModelUnavailableError
+        When it can no longer be loaded.
+    LiveLimitError
+        When no place is free; ``details`` list what answers.
+    NotLoadedError
+        When it is not loaded.
+    """
+    draft = Draft(lines, conditions)
+    model = find_ready_model(lines, reference)
+    check_adapter(model, adapter)
+    if not on:
+        _refuse_names(switch_off)
+        draft.switch_model_off(model.adapter, "owner")
+        return draft.done()
+    if conditions.state_of(model.adapter) == "failed":
+        raise ModelUnavailableError(
+            f"The model {model.ref} can no longer be loaded; use another model of its family."
+        )
+    _switch_off(draft, switch_off, besides=reference)
+    before = answering(draft.lines)
+    draft.change_model(model.adapter, switch=model.switch.turned_on(draft.now))
+    if not model.switch.is_on:
+        _check_place(draft, before)
+        _check_loaded(model, conditions)
+    return draft.done()
+
+
+def switch_idle_off(draft: Draft) -> None:
+    """Switch off whatever nobody used for the idle period, in a draft."""
+    for family in draft.lines.families.values():
+        due = idle_at(family, draft.conditions)
+        if due is not None and due <= draft.now:
+            draft.switch_family_off(family.name, "idle")
+    for model in draft.lines.models.values():
+        due = model_idle_at(model, draft.conditions)
+        if due is not None and due <= draft.now:
+            draft.switch_model_off(model.adapter, "idle")
+
+
+def list_holders(lines: Lines, holders: dict[str, Holders]) -> list[tuple[Model, Holders]]:
+    """Give models that answer or are kept warm, the least recently used first, then by number."""
+    entries = [(lines.models[adapter], held) for adapter, held in holders.items()]
+    return sorted(
+        entries,
+        key=lambda entry: (
+            entry[1].used_at if entry[1].used_at is not None else float("-inf"),
+            entry[0].family,
+            entry[0].version,
+        ),
+    )
+
+
+def _switch_off(draft: Draft, names: Sequence[str], *, besides: str) -> None:
+    if besides in names:
+        raise InvalidReferenceError(
+            f"{besides} cannot be in switch_off: it is what is switched on; take it out."
+        )
+    for name in names:
+        _, version = parse_reference(name)
+        if version is None:
+            draft.switch_family_off(find_family(draft.lines, name).name, "owner")
+        else:
+            draft.switch_model_off(find_model(draft.lines, name).adapter, "owner")
+
+
+def _refuse_names(switch_off: Sequence[str]) -> None:
+    if switch_off:
+        raise InvalidReferenceError(
+            "switch_off frees places for what is switched on; leave it out, or send on: true."
+        )
+
+
+def _check_place(draft: Draft, before: dict[str, Holders]) -> None:
+    after, limit = answering(draft.lines), draft.conditions.live_limit
+    if not after.keys() - before.keys() or len(after) <= limit:
+        return
+    listed = [
+        Answering(model=model.ref, on=held.is_own, serves=list(held.families), used_at=held.used_at)
+        for model, held in list_holders(draft.lines, before)
+    ]
+    raise LiveLimitError(
+        f"{len(before)} models answer, and the account may have {limit}; name what to switch off "
+        "in switch_off.",
+        details=[{"answering": to_builtins(listed)}],
+    )
+
+
+def _check_loaded(model: Model | None, conditions: Conditions) -> None:
+    if model is not None and conditions.state_of(model.adapter) != "loaded":
+        raise NotLoadedError(model)

@@ -1,0 +1,221 @@
+"""Keep warm: models that stay loaded between calls, by the hour.
+
+The hours are the models': one that is kept warm through its own switch and through its family is
+billed once. ``Draft.square_windows`` holds and ends them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import UNSET, to_builtins
+
+from steelyard.errors import (
+    InvalidReferenceError,
+)
+from steelyard.errors.families import (
+    FamilyEmptyError,
+    FamilyOffError,
+    ModelOffError,
+    WarmCapacityError,
+    WarmLimitError,
+)
+from steelyard.families.draft import Change, Draft
+from steelyard.families.fees import check_price
+from steelyard.families.line import HOUR_S, Conditions, Holders, Lines, kept_warm
+from steelyard.families.references import (
+    Guard,
+    check_adapter,
+    check_served,
+    find_family,
+    find_model,
+    find_ready_model,
+    parse_reference,
+)
+from steelyard.families.switching import list_holders
+from steelyard.wire.families import KeptWarm
+
+_WHAT = "An hour of keep warm"
+
+
+def keep_family_warm(
+    lines: Lines,
+    name: str,
+    conditions: Conditions,
+    *,
+    enabled: bool,
+    max_price_usd: str | None = None,
+    switch_off: Sequence[str] = (),
+    served: Guard = UNSET,
+) -> Change:
+    """Keep the model that a family serves loaded, or stop; it follows the family when it moves.
+
+    Parameters
+    ----------
+    max_price_usd : str, optional
+        The most that an hour may cost.
+    switch_off : sequence of str
+        Families and numbers whose keep warm stops in the same step; with ``enabled`` alone.
+    served : str, None or UNSET
+        Adapter that the caller saw it serve.
+
+    Raises
+    ------
+    NotFoundError, FamilyDeletedError, ServedChangedError, InvalidReferenceError
+        When the names do not hold.
+    FamilyOffError, FamilyEmptyError
+        When it is off or serves nothing.
+    PriceChangedError, InsufficientCreditError
+        When the first hour is too dear, or cannot be held.
+    WarmLimitError, WarmCapacityError
+        When no place is free, on the account or in the engines.
+    """
+    draft = Draft(lines, conditions)
+    family = find_family(lines, name)
+    check_served(family, served)
+    if not enabled:
+        _refuse_names(switch_off)
+        draft.change_family(name, keep_warm=False)
+        return draft.done()
+    if not family.switch.is_on:
+        raise FamilyOffError(f"The family {name} is switched off; switch it on to keep it warm.")
+    if family.served is None:
+        raise FamilyEmptyError(f"The family {name} serves no model yet, so nothing can stay warm.")
+    _check_hour(draft, family.served, max_price_usd)
+    _stop(draft, switch_off, besides=name)
+    before = kept_warm(draft.lines)
+    draft.change_family(name, keep_warm=True, keep_warm_stopped_at=None)
+    _check_room(draft, before)
+    return draft.done()
+
+
+def keep_model_warm(
+    lines: Lines,
+    reference: str,
+    conditions: Conditions,
+    *,
+    enabled: bool,
+    max_price_usd: str | None = None,
+    switch_off: Sequence[str] = (),
+    adapter: str | None = None,
+) -> Change:
+    """Keep a model loaded through its own switch, or stop.
+
+    Parameters
+    ----------
+    reference : str
+        Its number, such as ``router@3``.
+    max_price_usd, switch_off
+        As ``keep_family_warm`` takes them.
+    adapter : str, optional
+        What the caller saw behind the number.
+
+    Raises
+    ------
+    InvalidReferenceError, NotFoundError, ModelDeletedError, ModelDiscardedError, ModelChangedError
+        When the names do not hold.
+    ModelOffError
+        When its own switch is off.
+    PriceChangedError, InsufficientCreditError, WarmLimitError, WarmCapacityError
+        As ``keep_family_warm``.
+    """
+    draft = Draft(lines, conditions)
+    model = find_ready_model(lines, reference)
+    check_adapter(model, adapter)
+    if not enabled:
+        _refuse_names(switch_off)
+        draft.change_model(model.adapter, keep_warm=False)
+        return draft.done()
+    if not model.switch.is_on:
+        raise ModelOffError(f"The model {model.ref} is switched off; switch it on first.")
+    _check_hour(draft, model.adapter, max_price_usd)
+    _stop(draft, switch_off, besides=reference)
+    before = kept_warm(draft.lines)
+    draft.change_model(model.adapter, keep_warm=True, keep_warm_stopped_at=None)
+    _check_room(draft, before)
+    return draft.done()
+
+
+def renew_windows(draft: Draft) -> None:
+    """Charge every hour that is over and hold the next, in a draft.
+
+    Where the next cannot be held, everything that keeps the model warm stops. Hours that passed
+    while nobody looked are not billed: the server was not there to keep anything warm.
+    """
+    for adapter, window in sorted(draft.lines.windows.items()):
+        if window.ends_at > draft.now:
+            continue
+        draft.close_window(adapter)
+        if draft.can_hold(draft.hour_price(adapter)):
+            is_next = draft.now < window.ends_at + HOUR_S
+            draft.open_window(adapter, window.ends_at if is_next else draft.now)
+        else:
+            stop_for_credit(draft, adapter)
+
+
+def stop_for_credit(draft: Draft, adapter: str) -> None:
+    """Stop everything that keeps a model warm because its hour cannot be held, in a draft."""
+    holders = kept_warm(draft.lines)[adapter]
+    if holders.is_own:
+        draft.change_model(adapter, keep_warm=False, keep_warm_stopped_at=draft.now)
+    for name in holders.families:
+        draft.change_family(name, keep_warm=False, keep_warm_stopped_at=draft.now)
+
+
+def lacks_room(draft: Draft, before: dict[str, Holders]) -> bool:
+    """Whether engines lack the room for what a draft keeps warm beyond what was before."""
+    models, room = draft.lines.models, draft.conditions.warm_room
+    had = Counter(models[adapter].base for adapter in before)
+    has = Counter(models[adapter].base for adapter in kept_warm(draft.lines))
+    return any(n - had[base] > room.get(base, n) for base, n in has.items())
+
+
+def _check_hour(draft: Draft, adapter: str, max_price_usd: str | None) -> None:
+    if adapter not in draft.lines.windows:
+        check_price(draft.hour_price(adapter), max_price_usd, _WHAT)
+
+
+def _stop(draft: Draft, names: Sequence[str], *, besides: str) -> None:
+    if besides in names:
+        raise InvalidReferenceError(
+            f"{besides} cannot be in switch_off: it is what is kept warm; take it out."
+        )
+    for name in names:
+        _, version = parse_reference(name)
+        if version is None:
+            draft.change_family(find_family(draft.lines, name).name, keep_warm=False)
+        else:
+            draft.change_model(find_model(draft.lines, name).adapter, keep_warm=False)
+
+
+def _refuse_names(switch_off: Sequence[str]) -> None:
+    if switch_off:
+        raise InvalidReferenceError(
+            "switch_off frees places for what is kept warm; leave it out, or send enabled: true."
+        )
+
+
+def _check_room(draft: Draft, before: dict[str, Holders]) -> None:
+    after, limit = kept_warm(draft.lines), draft.conditions.warm_limit
+    if not after.keys() - before.keys():
+        return
+    if len(after) > limit:
+        listed = [
+            KeptWarm(
+                model=model.ref,
+                keep_warm=held.is_own,
+                families=list(held.families),
+                used_at=held.used_at,
+            )
+            for model, held in list_holders(draft.lines, before)
+        ]
+        raise WarmLimitError(
+            f"{len(before)} models are kept warm, and the account may have {limit}; name whose "
+            "keep warm to stop in switch_off.",
+            details=[{"warm": to_builtins(listed)}],
+        )
+    if lacks_room(draft, before):
+        raise WarmCapacityError(
+            "The engines have no room to keep another model of this size loaded; try again later."
+        )

@@ -1,0 +1,140 @@
+"""The process that runs a server's jobs: started when there are some, gone when there are none.
+
+It is a process of its own, since training and scoring in bulk would stall the server's event loop
+and DBOS is one a process. It loads the same model from the same settings. Several processes of one
+server may each want it; a lock in the home lets one run.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from steelyard.errors import SteelyardError
+from steelyard.settings import child_environment
+
+_log = logging.getLogger(__name__)
+
+#: Runs jobs until its standard input ends, or there have been none for a while.
+MODULE = "steelyard.cli.job_worker"
+#: Seconds between two looks whether there is work that nobody does.
+_LOOK_S = 15.0
+#: Seconds before a process that died young is replaced: doubled each time, up to the second.
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
+_SETTLED_S = 30.0
+#: Seconds that it has to stop before it is killed.
+_STOP_S = 10.0
+
+
+class WorkerChild:
+    """Keeps a process that runs jobs while there are any.
+
+    Parameters
+    ----------
+    settings : mapping
+        Of the server, by name.
+    has_work : callable
+        Tells whether there is a job that has not ended.
+
+    Notes
+    -----
+    Thread-safe. Nothing starts before ``start``.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], has_work: Callable[[], bool]) -> None:
+        self._settings = json.dumps(settings, default=str).encode() + b"\n"
+        self._has_work = has_work
+        self._changed = threading.Event()
+        self._stopping = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._began = 0.0
+        self._pause_s = _FIRST_PAUSE_S
+        self._thread = threading.Thread(target=self._keep, name="steelyard-worker", daemon=True)
+
+    @property
+    def pid(self) -> int | None:
+        """Id of the process while it runs."""
+        process = self._process
+        return None if process is None or process.poll() is not None else process.pid
+
+    def start(self) -> None:
+        """Look for work, now and from time to time."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look for work now."""
+        self._changed.set()
+
+    def close(self) -> None:
+        """End the process; what it runs is taken up by the next."""
+        self._stopping.set()
+        self._changed.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        process = self._process
+        if process is None:
+            return
+        if process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.close()
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _keep(self) -> None:
+        while not self._stopping.is_set():
+            self._changed.clear()
+            try:
+                if self.pid is None and self._has_work():
+                    self._start()
+            except SteelyardError as error:
+                _log.warning("The jobs could not be looked at: %s", error.message)
+            except Exception:  # noqa: BLE001  the next look may work
+                _log.exception("The process that runs jobs could not be started.")
+            self._changed.wait(_LOOK_S)
+
+    def _start(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            with suppress(OSError):
+                self._process.stdin.close()
+        if self._process is not None and self._process.returncode:
+            self._pause()
+        if self._stopping.is_set():
+            return
+        self._began = time.monotonic()
+        self._process = subprocess.Popen(  # noqa: S603  # our own module
+            [sys.executable, "-m", MODULE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            env=child_environment(),
+        )
+        assert self._process.stdin is not None  # noqa: S101  # it was asked for
+        with suppress(OSError):
+            self._process.stdin.write(self._settings)
+            self._process.stdin.flush()
+
+    def _pause(self) -> None:
+        """Wait before a process that failed is replaced."""
+        assert self._process is not None  # noqa: S101
+        if time.monotonic() - self._began > _SETTLED_S:
+            self._pause_s = _FIRST_PAUSE_S
+        _log.error(
+            "The process that runs jobs ended with status %d; starting another in %g s.",
+            self._process.returncode,
+            self._pause_s,
+        )
+        self._stopping.wait(self._pause_s)
+        self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)

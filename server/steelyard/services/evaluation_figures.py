@@ -1,0 +1,304 @@
+"""What an evaluation measured, and what follows from it: detail, records, comparisons, what-ifs.
+
+Everything here rests on the stored predictions of evaluations that succeeded. Those read last are
+kept in memory, since a reader asks several things of the same evaluation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+import numpy as np
+from sqlalchemy import Row
+
+from steelyard.errors import (
+    EvaluationNotReadyError,
+    InvalidRequestError,
+    NotMeasurableError,
+    SupervisionMismatchError,
+    Violation,
+)
+from steelyard.services.bodies import read_body
+from steelyard.services.caller import Caller
+from steelyard.services.evaluation_rows import slices_of
+from steelyard.services.evaluations import EvaluationService
+from steelyard.wire.evaluations import (
+    CostCurve,
+    CostTrial,
+    EvaluationComparison,
+    EvaluationRecordPage,
+    PolicyReport,
+    PolicyTrial,
+    RecordsQuery,
+)
+from steelyard.wire.json_values import check_json, decode_json
+from steelyard.wire.shapes import check_shape
+from steelyard.wire.violations import BODY, Violations
+
+if TYPE_CHECKING:
+    from steelyard.evaluation.records import RecordMeasures, Records
+    from steelyard.storage.frames.store import FrameStore
+
+T = TypeVar("T")
+Trial = TypeVar("Trial", bound=msgspec.Struct)
+
+#: Evaluations kept in memory: 10,000 records take about 5 MB.
+_KEPT = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scored:
+    """The records of an evaluation, what each measures, and what they can be cut by."""
+
+    records: Records
+    measures: RecordMeasures
+    slices: dict[str, list[str | None]]
+
+
+class EvaluationFigures:
+    """Gives figures of evaluations that succeeded.
+
+    Parameters
+    ----------
+    evaluations : EvaluationService
+        Knows whose they are.
+    store : FrameStore
+        Holds their predictions.
+    """
+
+    def __init__(self, evaluations: EvaluationService, store: FrameStore) -> None:
+        self._evaluations = evaluations
+        self._store = store
+        self._kept: OrderedDict[str, _Scored] = OrderedDict()
+        self._lock = threading.Lock()
+
+    async def detail(self, caller: Caller, evaluation_id: str) -> bytes:
+        """Give everything measured, an ``EvaluationDetail`` as JSON.
+
+        Raises
+        ------
+        steelyard.errors.NotFoundError
+            When there is no such evaluation.
+        steelyard.errors.EvaluationNotReadyError
+            When it has not succeeded.
+        """
+        row = await self._succeeded(caller, evaluation_id)
+        return await asyncio.to_thread(self._store.read, f"{row.detail_sha256}.json")
+
+    async def records(
+        self, caller: Caller, evaluation_id: str, query: RecordsQuery
+    ) -> EvaluationRecordPage:
+        """Give a page of scored decisions; raises as ``detail``."""
+        row = await self._succeeded(caller, evaluation_id)
+        return await asyncio.to_thread(self._page, row, query)
+
+    async def compare(self, caller: Caller, before: str, after: str) -> EvaluationComparison:
+        """Compare two evaluations on the decisions that both scored.
+
+        Raises
+        ------
+        steelyard.errors.NotMeasurableError
+            When they scored no decision in common.
+        steelyard.errors.SupervisionMismatchError
+            When one has targets and the other rewards.
+        steelyard.errors.SteelyardError
+            As ``detail``.
+        """
+        first = await self._succeeded(caller, before)
+        second = await self._succeeded(caller, after)
+        if first.method != second.method:
+            raise SupervisionMismatchError(
+                "One evaluation has targets and the other rewards; compare evaluations of one "
+                "dataset."
+            )
+        return await asyncio.to_thread(self._compare, first, second)
+
+    async def try_policy(self, caller: Caller, evaluation_id: str, payload: bytes) -> PolicyReport:
+        """Say what a policy would have done on the scored decisions.
+
+        Raises
+        ------
+        steelyard.errors.InvalidRequestError
+            When the policy does not fit the decision, or it was not scored.
+        steelyard.errors.SupervisionMismatchError
+            When costs are given and the evaluation has rewards.
+        steelyard.errors.SteelyardError
+            As ``detail``.
+        """
+        trial = await read_body(functools.partial(_read, shape=PolicyTrial), payload)
+        row = await self._succeeded(caller, evaluation_id)
+        return await asyncio.to_thread(self._try_policy, row, trial)
+
+    async def cost_curve(self, caller: Caller, evaluation_id: str, payload: bytes) -> CostCurve:
+        """Give the mean cost of acting by threshold; raises as ``try_policy``."""
+        trial = await read_body(functools.partial(_read, shape=CostTrial), payload)
+        _check_costs(trial)
+        row = await self._succeeded(caller, evaluation_id)
+        return await asyncio.to_thread(self._cost_curve, row, trial)
+
+    async def _succeeded(self, caller: Caller, evaluation_id: str) -> Row[Any]:
+        row = await self._evaluations.find(caller, evaluation_id)
+        if row.status != "succeeded":
+            raise EvaluationNotReadyError(
+                f"The evaluation is {row.status}; its figures are there once it has succeeded."
+            )
+        return row
+
+    def _page(self, row: Row[Any], query: RecordsQuery) -> EvaluationRecordPage:
+        from steelyard.evaluation.records import job_records  # noqa: PLC0415
+
+        scored = self._load(row)
+        measures = scored.measures
+        chosen = np.ones(len(scored.records), dtype=bool)
+        if query.decision is not None:
+            chosen &= np.asarray(scored.records.decision_ids == query.decision, dtype=bool)
+        if query.wrong:
+            is_right = measures.values[measures.right] > 0
+            chosen &= ~is_right & measures.counted[measures.right]
+        rows = np.flatnonzero(chosen)
+        shown = rows[query.offset : query.offset + query.limit].tolist()
+        data = [
+            record
+            for index in shown
+            for record in job_records(scored.records, measures, start=index, stop=index + 1)
+        ]
+        return EvaluationRecordPage(
+            data=data,
+            total=len(rows),
+            offset=query.offset,
+            limit=query.limit,
+            has_more=query.offset + len(data) < len(rows),
+        )
+
+    def _compare(self, before: Row[Any], after: Row[Any]) -> EvaluationComparison:
+        from steelyard.evaluation.comparison import compare_evaluations  # noqa: PLC0415
+
+        old, new = self._load(before), self._load(after)
+        groups = {"kind": new.records.kinds.tolist(), **new.slices}
+        return _measured(lambda: compare_evaluations(old.records, new.records, groups=groups))
+
+    def _try_policy(self, row: Row[Any], trial: PolicyTrial) -> PolicyReport:
+        from steelyard.evaluation.policies import policy_report  # noqa: PLC0415
+
+        scored = self._load(row)
+        return _measured(
+            lambda: policy_report(
+                scored.records,
+                trial.decision_id,
+                action_costs=trial.action_costs,
+                abstain_below=trial.abstain_below,
+                measures=scored.measures,
+            )
+        )
+
+    def _cost_curve(self, row: Row[Any], trial: CostTrial) -> CostCurve:
+        from steelyard.evaluation.curves import binary_cost_curve  # noqa: PLC0415
+        from steelyard.evaluation.outcomes import outcome_table  # noqa: PLC0415
+        from steelyard.evaluation.policies import (  # noqa: PLC0415
+            policy_cost_curve,
+            rows_of_decision,
+        )
+
+        scored = self._load(row)
+        if row.method != "sft":
+            raise SupervisionMismatchError(
+                "Costs need targets, and this evaluation has rewards; its detail tells what each "
+                "outcome earned."
+            )
+        if trial.action_costs is not None:
+            costs = trial.action_costs
+            return _measured(
+                lambda: policy_cost_curve(
+                    scored.records,
+                    trial.decision_id,
+                    action_costs=costs,
+                    abstain_cost=trial.abstain_cost or 0.0,
+                )
+            )
+        false_positive, false_negative = trial.false_positive or 0.0, trial.false_negative or 0.0
+
+        def work() -> CostCurve:
+            rows = rows_of_decision(scored.records, trial.decision_id)
+            return binary_cost_curve(
+                outcome_table(scored.records, scored.measures, rows),
+                false_positive=false_positive,
+                false_negative=false_negative,
+            )
+
+        return _measured(work)
+
+    def _load(self, row: Row[Any]) -> _Scored:
+        from steelyard.evaluation.records import measure_records  # noqa: PLC0415
+        from steelyard.storage.frames import predictions  # noqa: PLC0415
+
+        sha256: str = row.predictions_sha256
+        with self._lock:
+            kept = self._kept.get(sha256)
+            if kept is not None:
+                self._kept.move_to_end(sha256)
+                return kept
+        table = predictions.read_table(self._store, [sha256])
+        supervision = "targets" if row.method == "sft" else "rewards"
+        records = _measured(lambda: predictions.records_of(table, supervision))  # type: ignore[arg-type]
+        scored = _Scored(records, measure_records(records), slices_of(table))
+        with self._lock:
+            self._kept[sha256] = scored
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return scored
+
+
+def _measured(work: Callable[[], T]) -> T:
+    """Do a measurement; what it cannot measure is a refusal, and not a fault of the server."""
+    from steelyard.evaluation.records import UnmeasurableError  # noqa: PLC0415
+
+    try:
+        return work()
+    except InvalidRequestError:
+        raise
+    except UnmeasurableError as error:
+        raise NotMeasurableError(str(error)) from error
+    except LookupError as error:
+        raise _refusal("decision_id", str(error.args[0]), "unknown_decision") from error
+    except ValueError as error:
+        # Costs of a decision without "yes", or of one with rewards.
+        raise SupervisionMismatchError(str(error)) from error
+
+
+def _refusal(field: str, message: str, type_: str) -> InvalidRequestError:
+    return InvalidRequestError(violations=[Violation((*BODY, field), message, type_)])
+
+
+def _read(payload: bytes, shape: type[Trial]) -> Trial:
+    value: Any = decode_json(payload)
+    found = Violations()
+    check_json(value, found)
+    if not found.has(BODY):
+        check_shape(value, shape, found, BODY)
+    found.raise_if_any()
+    return msgspec.convert(value, shape)
+
+
+def _check_costs(trial: CostTrial) -> None:
+    """Hold the fields of costs against each other: two for a binary decision, or a matrix."""
+    found = Violations()
+    pair = {"false_positive": trial.false_positive, "false_negative": trial.false_negative}
+    given = [name for name, cost in pair.items() if cost is not None]
+    if trial.action_costs is None:
+        for name in sorted(pair.keys() - set(given)):
+            found.add((*BODY, name), "is missing; give both costs, or action_costs.", "missing")
+        if given and len(given) == len(pair) and not any(pair.values()):
+            found.add((*BODY, "false_positive"), "and false_negative are both 0.", "out_of_range")
+        if trial.abstain_cost is not None:
+            found.add((*BODY, "abstain_cost"), "goes with action_costs; leave it out.", "refused")
+    else:
+        for name in given:
+            found.add((*BODY, name), "is given beside action_costs; give one.", "refused")
+    found.raise_if_any()

@@ -1,0 +1,460 @@
+"""The evaluations use cases: ask for them, follow them, stop them, read what they measured.
+
+An evaluation is queued by a row of the state; the job runtime finds it there. Not here: scoring
+(``steelyard.services.evaluation_runs``), figures (``steelyard.services.evaluation_figures``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, get_args
+
+import msgspec
+from msgspec import UNSET
+from sqlalchemy import Connection, Row
+
+from steelyard.errors import (
+    EvaluationNotRetryableError,
+    InvalidRequestError,
+    ModelUnavailableError,
+    NotFoundError,
+    QueueFullError,
+    TenantQueueFullError,
+    TooFewRowsError,
+    Violation,
+)
+from steelyard.ids import new_id
+from steelyard.services.bodies import read_body
+from steelyard.services.caller import Caller
+from steelyard.services.evaluation_rows import EvaluatedDatasets, FrozenDataset
+from steelyard.services.idempotency import KeyedWrites, payload_sha256
+from steelyard.services.models import HostedModel, ModelRegistry
+from steelyard.services.reply import Reply
+from steelyard.storage.state import State
+from steelyard.storage.state import evaluations as rows
+from steelyard.wire.evaluations import (
+    CreateEvaluation,
+    Evaluation,
+    EvaluationError,
+    EvaluationMetrics,
+    EvaluationPage,
+    EvaluationStatus,
+    EvaluationSubmission,
+)
+from steelyard.wire.json_values import check_json, decode_json
+from steelyard.wire.shapes import check_shape
+from steelyard.wire.violations import BODY, Violations, show
+
+CREATE_ROUTE = "POST /v1/evaluations"
+CANCEL_ROUTE = "POST /v1/evaluations/{evaluation}/cancel"
+RETRY_ROUTE = "POST /v1/evaluations/{evaluation}/retry"
+STATUSES: tuple[str, ...] = get_args(EvaluationStatus)
+#: Seconds after which a full queue may have a place.
+_FULL_RETRY_S = 30.0
+
+_decode_metrics = msgspec.json.Decoder(EvaluationMetrics).decode
+_decode_error = msgspec.json.Decoder(EvaluationError).decode
+
+
+class EvaluationService:
+    """Answers for the evaluations of an account.
+
+    Parameters
+    ----------
+    state : State
+        Where evaluations are.
+    writes : KeyedWrites
+        Writes once per idempotency key.
+    datasets : EvaluatedDatasets
+        Gives the versions that are scored.
+    models : ModelRegistry
+        The models that may be named.
+    count_decisions : callable
+        Gives how many decisions a version's evaluation rows ask.
+    max_queue, max_queue_per_account : int
+        Evaluations that may wait or run, in all and of one account.
+    wake : callable, optional
+        Called when there is work for the job runtime.
+    now : callable, optional
+        Unix seconds.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        writes: KeyedWrites,
+        datasets: EvaluatedDatasets,
+        models: ModelRegistry,
+        *,
+        count_decisions: Callable[[FrozenDataset], int],
+        max_queue: int,
+        max_queue_per_account: int,
+        wake: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._writes = writes
+        self._datasets = datasets
+        self._models = models
+        self._count_decisions = count_decisions
+        self._max_queue = max_queue
+        self._max_queue_per_account = max_queue_per_account
+        self._wake = wake
+        self._now = now
+
+    async def create(self, caller: Caller, payload: bytes, key: str | None) -> Reply:
+        """Ask for models to be scored on a dataset's evaluation rows.
+
+        Parameters
+        ----------
+        caller : Caller
+            Whose dataset it must be.
+        payload : bytes
+            The JSON body, a ``CreateEvaluation``.
+        key : str or None
+            The idempotency key.
+
+        Returns
+        -------
+        Reply
+            An ``EvaluationSubmission``: one evaluation a model, in the order named. A pair of rows
+            and model that was scored or is being scored is not scored again.
+
+        Raises
+        ------
+        steelyard.errors.InvalidRequestError
+            When fields are invalid; ``details`` has every one of them.
+        steelyard.errors.NotFoundError
+            When there is no such dataset or model.
+        steelyard.errors.DatasetArchivedError, steelyard.errors.DatasetDeletedError
+            When the dataset takes no new work.
+        steelyard.errors.TooFewRowsError
+            When it has no evaluation rows.
+        steelyard.errors.TenantQueueFullError, steelyard.errors.QueueFullError
+            When as many evaluations wait as may.
+        """
+        request = await read_body(_read, payload)
+        digest = payload_sha256(msgspec.to_builtins(request))
+        known = await self._writes.find(caller, route=CREATE_ROUTE, key=key, payload_sha256=digest)
+        if known is not None:
+            return known
+        models = self._find_models(request.models)
+        at = await self._datasets.dataset_at(caller, request.dataset_id)
+        n_rows = at.manifest.split.evaluation
+        if n_rows == 0:
+            raise TooFewRowsError(
+                "The dataset has no evaluation rows; add rows, and some are put aside for "
+                "evaluation."
+            )
+        n_decisions = await asyncio.to_thread(self._count_decisions, at)
+        what = functools.partial(
+            self._submit,
+            caller=caller,
+            at=at,
+            models=models,
+            n_rows=n_rows,
+            n_decisions=n_decisions,
+        )
+        reply = await self._writes.run(
+            caller,
+            route=CREATE_ROUTE,
+            key=key,
+            payload_sha256=digest,
+            work=what,
+        )
+        await self._datasets.mark_used(at.dataset_id)
+        self._wake()
+        return reply
+
+    async def page(
+        self,
+        caller: Caller,
+        dataset_id: str,
+        *,
+        statuses: Sequence[str] = (),
+        limit: int,
+        cursor: str | None,
+    ) -> EvaluationPage:
+        """Give a page of a dataset's evaluations, the newest first.
+
+        Parameters
+        ----------
+        caller : Caller
+            Whose they are.
+        dataset_id : str
+            One that has none, or is not known, gives an empty page.
+        statuses : sequence of str
+            Only those with one of these; each may hold several, separated by commas.
+        limit : int
+            1 to 200.
+        cursor : str or None
+            The evaluation after which the page starts.
+
+        Raises
+        ------
+        steelyard.errors.InvalidRequestError
+            When a status, the limit or the cursor cannot be used.
+        """
+        wanted = _read_statuses(statuses)
+        page = await self._state.read(
+            functools.partial(
+                rows.page_of_dataset,
+                account_id=caller.account_id,
+                dataset_id=dataset_id,
+                statuses=wanted,
+                limit=limit,
+                cursor=cursor,
+            )
+        )
+        return EvaluationPage(
+            data=[tell(row) for row in page.rows],
+            has_more=page.next_cursor is not None,
+            next_cursor=page.next_cursor,
+        )
+
+    async def get(self, caller: Caller, evaluation_id: str) -> Evaluation:
+        """Give an evaluation.
+
+        Raises
+        ------
+        steelyard.errors.NotFoundError
+            When there is none of that id, or it is another account's.
+        """
+        return tell(await self.find(caller, evaluation_id))
+
+    async def find(self, caller: Caller, evaluation_id: str) -> Row[Any]:
+        """Give an evaluation's row; raises as ``get``."""
+        return await self._state.read(
+            functools.partial(_get, evaluation_id=evaluation_id, account_id=caller.account_id)
+        )
+
+    async def cancel(self, caller: Caller, evaluation_id: str, key: str | None) -> Reply:
+        """Stop an evaluation; its predictions are kept. One that has ended stays as it is.
+
+        Raises
+        ------
+        steelyard.errors.NotFoundError
+            As ``get``.
+        """
+
+        def work(connection: Connection) -> bytes:
+            row = _get(connection, evaluation_id, caller.account_id)
+            if row.status in rows.UNFINISHED:
+                is_run = row.status != "queued" and row.runner is not None
+                runs = is_run and self._state.is_alive(connection, row.runner)
+                rows.set_status(
+                    connection,
+                    row.id,
+                    "cancelling" if runs else "cancelled",
+                    at=self._now(),
+                    only_if=rows.UNFINISHED,
+                )
+            return msgspec.json.encode(tell(_get(connection, row.id, caller.account_id)))
+
+        return await self._act(caller, CANCEL_ROUTE, evaluation_id, key, work)
+
+    async def retry(self, caller: Caller, evaluation_id: str, key: str | None) -> Reply:
+        """Take up an evaluation that failed or was cancelled, from the predictions it has.
+
+        Raises
+        ------
+        steelyard.errors.NotFoundError
+            As ``get``.
+        steelyard.errors.EvaluationNotRetryableError
+            When it neither failed nor was cancelled.
+        steelyard.errors.ModelUnavailableError
+            When its model is no longer here.
+        steelyard.errors.TenantQueueFullError, steelyard.errors.QueueFullError
+            When as many evaluations wait as may.
+        """
+
+        def work(connection: Connection) -> bytes:
+            rows.lock_account(connection, caller.account_id)
+            row = _get(connection, evaluation_id, caller.account_id)
+            if row.status not in rows.RETRYABLE:
+                raise EvaluationNotRetryableError(
+                    f"The evaluation is {row.status}; only one that failed or was cancelled can be "
+                    "retried."
+                )
+            model = self._models.find(row.model_id)
+            if model is None or model.evaluation_key != row.model_sha256:
+                raise ModelUnavailableError(
+                    f"The model {row.model_label} that the evaluation began with is no longer "
+                    "here; start a new evaluation."
+                )
+            self._check_room(connection, caller.account_id, 1)
+            rows.set_status(
+                connection,
+                row.id,
+                "queued",
+                at=self._now(),
+                only_if=rows.RETRYABLE,
+                generation=row.generation,
+                error=None,
+                attempt=1,
+                runner=None,
+            )
+            rows.set_generation(connection, row.id, row.generation + 1)
+            return msgspec.json.encode(tell(_get(connection, row.id, caller.account_id)))
+
+        reply = await self._act(caller, RETRY_ROUTE, evaluation_id, key, work)
+        self._wake()
+        return reply
+
+    @staticmethod
+    def reader_of(connection: Connection, dataset_id: str) -> str | None:
+        """Say what still reads a dataset, as ``DatasetService.register_reader`` asks."""
+        return "an evaluation" if rows.has_unfinished(connection, dataset_id) else None
+
+    async def _act(
+        self,
+        caller: Caller,
+        route: str,
+        evaluation_id: str,
+        key: str | None,
+        work: Callable[[Connection], bytes],
+    ) -> Reply:
+        return await self._writes.run(
+            caller, route=route, key=key, payload_sha256=payload_sha256(evaluation_id), work=work
+        )
+
+    def _find_models(self, names: Sequence[str]) -> list[HostedModel]:
+        found = Violations()
+        models: dict[str, HostedModel] = {}
+        for index, name in enumerate(names):
+            if not name.strip():
+                found.add((*BODY, "models", index), "is blank; name a model.", "blank")
+                continue
+            model = self._models.get(name)
+            models[model.name] = model
+        found.raise_if_any()
+        return list(models.values())
+
+    def _submit(
+        self,
+        connection: Connection,
+        *,
+        caller: Caller,
+        at: FrozenDataset,
+        models: Sequence[HostedModel],
+        n_rows: int,
+        n_decisions: int,
+    ) -> bytes:
+        rows.lock_account(connection, caller.account_id)
+        found = {
+            model.name: rows.find_scored(
+                connection,
+                caller.account_id,
+                at.dataset_id,
+                at.evaluation_sha256,
+                model.evaluation_key,
+            )
+            for model in models
+        }
+        missing = [model for model in models if found[model.name] is None]
+        self._check_room(connection, caller.account_id, len(missing))
+        for model in missing:
+            evaluation_id = new_id("eval")
+            now = self._now()
+            rows.insert_evaluation(
+                connection,
+                {
+                    "id": evaluation_id,
+                    "account_id": caller.account_id,
+                    "dataset_id": at.dataset_id,
+                    "dataset_version": at.version,
+                    "dataset_sha256": at.sha256,
+                    "evaluation_sha256": at.evaluation_sha256,
+                    "method": at.method,
+                    "model_id": model.name,
+                    "model_sha256": model.evaluation_key,
+                    "model_label": model.name,
+                    "created_at": now,
+                    "updated_at": now,
+                    "evaluation_rows": n_rows,
+                    "decisions": n_decisions,
+                },
+            )
+            found[model.name] = _get(connection, evaluation_id, caller.account_id)
+        submission = EvaluationSubmission(
+            dataset_id=at.dataset_id,
+            data=[tell(row) for row in found.values() if row is not None],
+            queued=len(missing),
+            reused=len(models) - len(missing),
+        )
+        return msgspec.json.encode(submission)
+
+    def _check_room(self, connection: Connection, account_id: str, n_new: int) -> None:
+        if n_new == 0:
+            return
+        backlog = rows.count_backlog(connection, account_id)
+        if backlog.of_account + n_new > self._max_queue_per_account:
+            raise TenantQueueFullError(
+                f"{backlog.of_account} evaluations of the account have not ended, and "
+                f"{self._max_queue_per_account} may wait; ask again when some have.",
+                retry_after_s=_FULL_RETRY_S,
+            )
+        if backlog.total + n_new > self._max_queue:
+            raise QueueFullError(
+                "The server's queue of evaluations is full; ask again after Retry-After.",
+                retry_after_s=_FULL_RETRY_S,
+            )
+
+
+def tell(row: Row[Any]) -> Evaluation:
+    """Give an evaluation as the wire has it."""
+    return Evaluation(
+        id=row.id,
+        dataset_id=row.dataset_id,
+        dataset_version=row.dataset_version,
+        model_id=row.model_id,
+        model_sha256=row.model_sha256,
+        model_label=row.model_label,
+        model_name=row.model_name,
+        version=row.version,
+        status=row.status,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        generation=row.generation,
+        training_job_id=row.training_job_id,
+        dataset_sha256=row.dataset_sha256,
+        evaluation_sha256=row.evaluation_sha256,
+        method=row.method,
+        evaluation_rows=row.evaluation_rows,
+        decisions=row.decisions,
+        named=UNSET if row.named is None else row.named,
+        completed_rows=row.completed_rows,
+        metrics=None if row.metrics is None else _decode_metrics(row.metrics),
+        error=None if row.error is None else _decode_error(row.error),
+    )
+
+
+def _get(connection: Connection, evaluation_id: str, account_id: str) -> Row[Any]:
+    row = rows.find_evaluation(connection, evaluation_id, account_id)
+    if row is None:
+        raise NotFoundError(f"There is no evaluation {show(evaluation_id)}; list the dataset's.")
+    return row
+
+
+def _read(payload: bytes) -> CreateEvaluation:
+    value: Any = decode_json(payload)
+    found = Violations()
+    check_json(value, found)
+    if not found.has(BODY):
+        check_shape(value, CreateEvaluation, found, BODY)
+    found.raise_if_any()
+    return msgspec.convert(value, CreateEvaluation)
+
+
+def _read_statuses(given: Sequence[str]) -> tuple[str, ...]:
+    statuses = tuple(name.strip() for text in given for name in text.split(","))
+    unknown = [name for name in statuses if name not in STATUSES]
+    if unknown:
+        message = f"status has {show(unknown[0])}; the statuses are {', '.join(STATUSES)}."
+        raise InvalidRequestError(
+            violations=[Violation(("query", "status"), message, "not_allowed")]
+        )
+    return statuses

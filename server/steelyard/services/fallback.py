@@ -1,0 +1,168 @@
+"""Which models may answer a request, and trying them in turn within one deadline.
+
+========  ==========================================================================================
+fallback  who may stand in when the model asked for is unable to answer at the moment
+========  ==========================================================================================
+auto      every other base model that is no dearer, in the server's order
+none      nobody
+a list    its models in its order, dearer ones too, at the price of the model asked for; a name that
+          no model has is passed over
+========  ==========================================================================================
+
+A model that failed in the last 30 seconds is passed over without an attempt as long as another of
+them did not. Every attempt but the last gets at most half of the time that is left, so that a model
+that hangs leaves time for the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from time import perf_counter
+
+import msgspec
+
+from steelyard.errors import DeadlineExceededError, EngineUnavailableError, SteelyardError
+from steelyard.services.decide import Prepared
+from steelyard.services.models import HostedModel, ModelRegistry, Scores
+from steelyard.wire.decide import DecideResponse, FallbackReport
+
+#: The reason given for a model that was passed over without an attempt.
+RECENTLY_UNAVAILABLE = "recently_unavailable"
+#: Shorter waits than this many seconds are no attempt.
+_SHORTEST_S = 0.001
+
+
+class UnansweredError(Exception):
+    """No model answered.
+
+    Attributes
+    ----------
+    error : SteelyardError
+        What to tell the caller: how the model asked for failed.
+    has_begun : bool
+        Whether the request reached the queue of an engine; if not, nothing ran at all.
+    """
+
+    def __init__(self, error: SteelyardError, *, has_begun: bool) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.has_begun = has_begun
+
+
+class Attempts:
+    """The attempts at one request: what waits at the moment, and how to give it up.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The request.
+    candidates : sequence of HostedModel
+        The model asked for, then those that may stand in.
+    deadline : float
+        When the last attempt ends, on the clock ``time.perf_counter``.
+    """
+
+    def __init__(
+        self, prepared: Prepared, candidates: tuple[HostedModel, ...], deadline: float
+    ) -> None:
+        self._prepared = prepared
+        self._candidates = candidates
+        self._deadline = deadline
+        self._waiting: Scores | None = None
+        self._is_abandoned = False
+        self._has_begun = False
+
+    def abandon(self) -> None:
+        """Give up: nobody waits for the answer. What an engine has begun it ends."""
+        self._is_abandoned = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    async def run(self) -> tuple[DecideResponse, HostedModel]:
+        """Try the models in turn.
+
+        Returns
+        -------
+        DecideResponse
+            Its ``fallback`` says which model stood in, and why.
+        HostedModel
+            The model that answered.
+
+        Raises
+        ------
+        UnansweredError
+            When none did.
+        steelyard.errors.InvalidRequestError
+            When the answer cannot be given whoever scores it.
+        """
+        asked = self._candidates[0]
+        untried = _order(self._candidates)
+        reason = None if untried[0] is asked else RECENTLY_UNAVAILABLE
+        error: SteelyardError | None = None
+        while untried:
+            model = untried.pop(0)
+            left_s = self._deadline - perf_counter()
+            try:
+                answer = await self._attempt(model, left_s / 2 if untried else left_s)
+            except (EngineUnavailableError, DeadlineExceededError) as failure:
+                if error is None or model is asked:
+                    error = failure
+                reason = reason or failure.code
+                continue
+            except asyncio.CancelledError:
+                if self._is_abandoned:
+                    break
+                raise
+            if model is asked:
+                return answer, model
+            report = FallbackReport(from_=asked.name, to=model.name, reason=str(reason))
+            return msgspec.structs.replace(answer, fallback=report), model
+        raise UnansweredError(
+            error or DeadlineExceededError("The caller went away; nothing was charged."),
+            has_begun=self._has_begun,
+        )
+
+    async def _attempt(self, model: HostedModel, wait_s: float) -> DecideResponse:
+        if self._is_abandoned:
+            raise asyncio.CancelledError
+        if wait_s < _SHORTEST_S:
+            raise DeadlineExceededError(
+                "No answer by the deadline; nothing was charged. Try again, or ask less in one "
+                "request."
+            )
+        try:
+            return await model.answer(self._prepared, wait_s, on_queued=self._queued)
+        finally:
+            self._waiting = None
+
+    def _queued(self, scores: Scores) -> None:
+        self._has_begun = True
+        self._waiting = scores
+
+
+def candidates_of(prepared: Prepared, registry: ModelRegistry) -> tuple[HostedModel, ...]:
+    """Give the models that may answer a request: the one asked for, then those that may stand in."""
+    asked = registry.get(prepared.model)
+    fallback = prepared.request.fallback
+    others: list[HostedModel | None] = []
+    if fallback == "auto":
+        others = [model for model in registry.hosted if model.price_nano <= asked.price_nano]
+    elif not isinstance(fallback, str):
+        others = [registry.find(name) for name in fallback]
+    fitting = [
+        model
+        for model in others
+        if model is not None and prepared.input_tokens <= model.max_input_tokens
+    ]
+    return tuple(dict.fromkeys([asked, *fitting]))
+
+
+def quote_nano(prepared: Prepared, asked: HostedModel, model: HostedModel) -> int:
+    """Give what a request costs when a model answers it: never more than the one asked for."""
+    return min(asked.price_nano, model.price_nano) * prepared.input_tokens
+
+
+def _order(candidates: tuple[HostedModel, ...]) -> list[HostedModel]:
+    """Give the models to try, in turn; all of them when every one failed recently."""
+    healthy = [model for model in candidates if not model.failed_recently and not model.hangs]
+    return healthy or list(candidates)

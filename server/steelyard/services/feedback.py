@@ -1,0 +1,171 @@
+"""The feedback use case: what really happened, kept with the decision it is about."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from steelyard.errors import NotFoundError
+from steelyard.services.bodies import read_body
+from steelyard.services.caller import Caller
+from steelyard.services.operations import KeyedWrites, payload_sha256
+from steelyard.services.reply import Reply
+from steelyard.storage.state.decisions import find_decision, put_feedback
+from steelyard.wire.feedback import SUM_TOLERANCE, FeedbackRequest, FeedbackResponse
+from steelyard.wire.json_values import check_json, decode_json
+from steelyard.wire.shapes import check_shape
+from steelyard.wire.violations import BODY, Path, Violations, show
+
+#: The route under which feedback's idempotency keys are kept.
+FEEDBACK_ROUTE = "POST /v1/feedback"
+_SECONDS_A_DAY = 86_400.0
+#: Names that a message lists.
+_SHOWN_NAMES = 10
+
+
+class FeedbackService:
+    """Records observed outcomes of stored decisions.
+
+    Parameters
+    ----------
+    writes : KeyedWrites
+        Writes once per idempotency key.
+    retention_days : float
+        Days for which a decision takes feedback.
+    now : callable, optional
+        Unix seconds.
+    """
+
+    def __init__(
+        self,
+        writes: KeyedWrites,
+        *,
+        retention_days: float,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._writes = writes
+        self._retention_s = retention_days * _SECONDS_A_DAY
+        self._now = now
+
+    async def record(self, caller: Caller, payload: bytes, key: str | None) -> Reply:
+        """Record what happened; a second report on the same decision replaces the first.
+
+        Parameters
+        ----------
+        caller : Caller
+            Whose decision it must be.
+        payload : bytes
+            The JSON body, a ``FeedbackRequest``.
+        key : str or None
+            The idempotency key.
+
+        Returns
+        -------
+        Reply
+            A ``FeedbackResponse``.
+
+        Raises
+        ------
+        steelyard.errors.InvalidRequestError
+            When fields are invalid, or name decisions or outcomes that the stored answer does not
+            have; ``details`` has every one of them.
+        steelyard.errors.NotFoundError
+            When there is no such decision, it is another account's, it was not stored, or its time
+            is over.
+        """
+        request = await read_body(_read, payload)
+        now = self._now()
+
+        def work(connection: Connection) -> bytes:
+            stored = find_decision(
+                connection,
+                caller.account_id,
+                request["decision_id"],
+                not_before=now - self._retention_s,
+            )
+            if stored is None:
+                raise NotFoundError(
+                    f"No stored decision has the id {show(request['decision_id'])}: it was not "
+                    "stored, its time is over, or it is not this account's."
+                )
+            observed = _observe(request["outcomes"], stored.outcome_names)
+            put_feedback(connection, stored.id, observed, recorded_at=now)
+            answer = FeedbackResponse(decision_id=stored.id, recorded=list(observed))
+            return msgspec.json.encode(answer)
+
+        return await self._writes.run(
+            caller,
+            route=FEEDBACK_ROUTE,
+            key=key,
+            payload_sha256=payload_sha256(request),
+            work=work,
+        )
+
+
+def _read(payload: bytes) -> dict[str, Any]:
+    value: Any = decode_json(payload)
+    found = Violations()
+    check_json(value, found)
+    if not found.has(BODY):
+        check_shape(value, FeedbackRequest, found, BODY)
+    found.raise_if_any()
+    request: dict[str, Any] = value
+    return request
+
+
+def _observe(
+    outcomes: Mapping[str, str | Mapping[str, float]], names: Mapping[str, Sequence[str]]
+) -> dict[str, str | dict[str, float]]:
+    """Hold a report against what was asked; gives it with probabilities that sum to 1."""
+    found = Violations()
+    observed: dict[str, str | dict[str, float]] = {}
+    for decision_id, outcome in outcomes.items():
+        path = (*BODY, "outcomes", decision_id)
+        if decision_id not in names:
+            found.add(
+                path,
+                f"is about no decision of this answer; it has {_listed(list(names))}.",
+                "unknown_decision",
+            )
+        elif isinstance(outcome, str):
+            _check_name(outcome, names[decision_id], path, found)
+            observed[decision_id] = outcome
+        else:
+            observed[decision_id] = _distribution(outcome, names[decision_id], path, found)
+    found.raise_if_any()
+    return observed
+
+
+def _distribution(
+    outcome: Mapping[str, float], names: Sequence[str], path: Path, found: Violations
+) -> dict[str, float]:
+    for name in outcome:
+        _check_name(name, names, (*path, name), found)
+    total = math.fsum(outcome.values())
+    if abs(total - 1) > SUM_TOLERANCE:
+        found.add(
+            path,
+            f"has probabilities that sum to {total:.6g}; give ones that sum to 1.",
+            "not_a_distribution",
+        )
+        return {}
+    return {name: probability / total for name, probability in outcome.items()}
+
+
+def _check_name(name: str, names: Sequence[str], path: Path, found: Violations) -> None:
+    if name not in names:
+        found.add(
+            path,
+            f"is {show(name)}, which is no outcome of this decision; it has {_listed(names)}.",
+            "unknown_outcome",
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(show(name) for name in names[:_SHOWN_NAMES])
+    return shown if len(names) <= _SHOWN_NAMES else f"{shown} and {len(names) - _SHOWN_NAMES} more"

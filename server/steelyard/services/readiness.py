@@ -1,0 +1,93 @@
+"""Whether this server can do its work: every engine scores, and the state can be written."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+
+from steelyard.errors import EngineUnavailableError, SteelyardError, StorageUnavailableError
+from steelyard.ids import new_id
+from steelyard.services.answers import wait_for_scores
+from steelyard.services.caller import LOCAL_ACCOUNT
+from steelyard.storage.state import operations as rows
+
+if TYPE_CHECKING:
+    from steelyard.services.models import HostedModel, ModelRegistry
+    from steelyard.storage.state import State
+
+_log = logging.getLogger(__name__)
+
+#: Seconds that an engine has to score one short question.
+_ENGINE_S = 5.0
+_QUESTION = {
+    "context": "",
+    "decisions": [{"id": "ready", "kind": "binary", "question": "Is this a question?"}],
+}
+
+
+async def check_ready(models: ModelRegistry, state: State) -> dict[str, str]:
+    """Try every part of the server.
+
+    Returns
+    -------
+    dict of str to str
+        Part to ``"ok"``: ``state``, and ``engine:NAME`` for each model.
+
+    Raises
+    ------
+    steelyard.errors.StorageUnavailableError
+        When the state cannot be written.
+    steelyard.errors.EngineUnavailableError
+        When an engine does not score. Both errors list every part that is missing in ``details``.
+    """
+    missing: dict[str, str] = {}
+    parts = {"state": "ok"}
+    try:
+        await state.write(_write)
+    except SteelyardError as error:
+        missing["state"] = error.message
+    for model in models.hosted:
+        part = f"engine:{model.name}"
+        parts[part] = "ok"
+        try:
+            await _score(model)
+        except SteelyardError as error:
+            missing[part] = error.message
+        except Exception:  # noqa: BLE001  # logged, and told
+            _log.exception("The engine of %s failed a question of its own.", model.name)
+            missing[part] = f"The engine of {model.name} failed; the log says why."
+    if missing:
+        kind = StorageUnavailableError if "state" in missing else EngineUnavailableError
+        raise kind(
+            f"This server is not ready: {', '.join(missing)} cannot be used. See details.",
+            details=[{"part": part, "message": message} for part, message in missing.items()],
+        )
+    return parts
+
+
+def _write(connection: Connection) -> None:
+    # A transaction that changes nothing would pass on a full disk. What it wrote is gone again.
+    probe = rows.KeyRow(
+        account_id=LOCAL_ACCOUNT,
+        route="GET /v1/ready",
+        key=new_id("probe"),
+        payload_sha256="",
+        state="succeeded",
+        operation_id=None,
+        body=None,
+        replay_until=None,
+        forget_at=0.0,
+    )
+    rows.insert_key(connection, probe)
+    rows.delete_key(connection, probe.account_id, probe.route, probe.key)
+
+
+async def _score(model: HostedModel) -> None:
+    # Asked beside what the model keeps of its own failures: a probe of a busy engine must not make
+    # it pass for broken.
+    if model.hangs:
+        raise EngineUnavailableError(f"The engine of {model.name} hangs.")
+    prepared = model.decide.prepare(_QUESTION)
+    await wait_for_scores(model.queue.submit(prepared.rendered, _ENGINE_S), _ENGINE_S)

@@ -1,0 +1,1 @@
+"""What outlives a process: the state in a database, and large tables as files."""

@@ -1,0 +1,78 @@
+"""What a version has that an older version of the same dataset has not."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from steelyard.datasets.filters import IndexFilter
+from steelyard.datasets.searches import Relabelled, VersionDiff
+from steelyard.datasets.versions import Manifest
+from steelyard.storage.frames.pages import RowStore
+from steelyard.storage.frames.scanning import scan
+from steelyard.storage.frames.store import FrameStore, told_as_unavailable
+
+_KEY = ("context_sha256", "decision")
+
+
+def compare_versions(store: FrameStore, older: Manifest, newer: Manifest) -> VersionDiff:
+    """Say what rows a version adds to an older one, and which contexts they label otherwise.
+
+    Parameters
+    ----------
+    store : FrameStore
+        Where the files are.
+    older, newer : Manifest
+        Of one dataset, in this order.
+
+    Raises
+    ------
+    steelyard.errors.StorageUnavailableError
+        When a file cannot be read.
+    """
+    facets = RowStore(store).facets(newer, where=IndexFilter(at_least=older.rows))
+    frame = scan(store, newer)
+    is_added = pl.col("index") >= older.rows
+    asked = (
+        frame.filter(is_added)
+        .select(decision=pl.col("asked"))
+        .explode("decision")
+        .group_by("decision")
+        .len()
+        .sort("decision")
+    )
+    before, after = (
+        frame.filter(chosen)
+        .select("context_sha256", "labels")
+        .explode("labels")
+        .unnest("labels")
+        .filter("is_top")
+        .select(*_KEY, outcome)
+        .unique()
+        for chosen, outcome in (
+            (~is_added, pl.col("outcome").alias("before")),
+            (is_added, pl.col("outcome").alias("after")),
+        )
+    )
+    relabelled = (
+        before.join(after, on=list(_KEY))
+        .filter(pl.col("before") != pl.col("after"))
+        .group_by("decision", "before", "after")
+        .len()
+        .sort("len", "decision", "before", "after", descending=[True, False, False, False])
+    )
+    with told_as_unavailable():
+        asked_rows, moved = pl.collect_all([asked, relabelled])
+    return VersionDiff(
+        from_=older.version,
+        to=newer.version,
+        rows=newer.rows - older.rows,
+        first=older.rows if newer.rows > older.rows else None,
+        contexts=newer.contexts - older.contexts,
+        sides=facets.sides,
+        asked=dict(asked_rows.rows()),
+        expected=facets.expected,
+        relabelled=[
+            Relabelled(decision=decision, before=old, after=new, contexts=count)
+            for decision, old, new, count in moved.rows()
+        ],
+    )

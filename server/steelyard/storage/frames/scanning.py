@@ -1,0 +1,54 @@
+"""Reading a version as a lazy frame, with predicates and projections pushed down to its files."""
+
+from __future__ import annotations
+
+import msgspec
+import polars as pl
+import pyarrow.dataset as pads
+
+from steelyard.datasets.definitions import Definition
+from steelyard.datasets.versions import Manifest
+from steelyard.storage.frames.rows import STORED_SCHEMA
+from steelyard.storage.frames.store import FrameStore
+from steelyard.wire.datasets import Partition
+
+
+def scan(store: FrameStore, manifest: Manifest, partition: Partition = "all") -> pl.LazyFrame:
+    """Give the rows of a version, lazily; nothing is read before it is collected.
+
+    Parameters
+    ----------
+    store : FrameStore
+        Where its files are.
+    manifest : Manifest
+        The version.
+    partition : {"all", "training", "evaluation"}
+        Which side, or both.
+
+    Returns
+    -------
+    polars.LazyFrame
+        With the columns of ``steelyard.storage.frames.rows``. Rows are by part, and in the order of
+        ``index`` within one.
+    """
+    paths = [store.path_of(f"{part.sha256}.parquet") for part in manifest.parts_of(partition)]
+    if not paths:
+        return pl.DataFrame(pl.from_arrow(STORED_SCHEMA.empty_table())).lazy()
+    if store.is_local:
+        return pl.scan_parquet(paths, glob=False)
+    dataset = pads.dataset(
+        paths, schema=STORED_SCHEMA, filesystem=store.filesystem, format="parquet"
+    )
+    return pl.scan_pyarrow_dataset(dataset)
+
+
+def load_definitions(store: FrameStore, manifest: Manifest) -> list[Definition]:
+    """Give every wording of the decisions that a version asks, by decision id.
+
+    Raises
+    ------
+    steelyard.errors.StorageUnavailableError
+        When they cannot be read.
+    """
+    data = store.read(f"{manifest.definitions}.json")
+    return msgspec.json.decode(data, type=list[Definition])

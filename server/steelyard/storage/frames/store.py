@@ -1,0 +1,272 @@
+"""Files named by the SHA-256 of their bytes, in a directory or in an object store.
+
+A file is whole and durable when ``adopt`` returns, and never changes after. Its name is not in any
+index: whoever stores it refers to it, and ``sweep`` removes what nobody refers to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Collection, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import polars as pl
+import pyarrow as pa
+from pyarrow import fs
+
+from steelyard.errors import StorageUnavailableError
+
+_COPY_BYTES = 4 * 1024 * 1024
+_DRAFTS = "drafts"
+#: Files that nobody refers to are left alone for this long, in seconds: the write that will refer
+#: to them may still run.
+SWEEP_AFTER_S = 24 * 3600.0
+
+
+class FrameStore:
+    """A place for files named by their hash.
+
+    Parameters
+    ----------
+    filesystem : pyarrow.fs.FileSystem
+        Where the files are.
+    root : str
+        Their directory, or the bucket and prefix.
+
+    Notes
+    -----
+    In a local directory a file is written beside the others, flushed to the disk, renamed, and the
+    directory is flushed. An object store shows an object only when it is whole. Safe to use from
+    several threads and processes: two that write the same bytes write the same file.
+    """
+
+    def __init__(self, filesystem: fs.FileSystem, root: str) -> None:
+        self.filesystem = filesystem
+        self.root = root.rstrip("/")
+        self.is_local = isinstance(filesystem, fs.LocalFileSystem)
+        with told_as_unavailable():
+            filesystem.create_dir(self.root, recursive=True)
+            if self.is_local:
+                Path(self.root, _DRAFTS).mkdir(exist_ok=True)
+
+    def path_of(self, name: str) -> str:
+        """Give the path of a file within the file system."""
+        return f"{self.root}/{name}"
+
+    @contextlib.contextmanager
+    def draft(self) -> Iterator[Path]:
+        """Give a path on the local disk to write a file to; it is removed at the end.
+
+        Raises
+        ------
+        steelyard.errors.StorageUnavailableError
+            When the disk is full, or cannot be written.
+        """
+        folder = Path(self.root, _DRAFTS) if self.is_local else None
+        with told_as_unavailable():
+            handle, name = tempfile.mkstemp(dir=folder, suffix=".draft")
+            os.close(handle)
+            path = Path(name)
+            try:
+                yield path
+            finally:
+                path.unlink(missing_ok=True)
+
+    def adopt(self, draft: Path, suffix: str) -> tuple[str, int]:
+        """Make a finished draft a file of the store.
+
+        Parameters
+        ----------
+        draft : Path
+            From ``draft``; nothing is at it afterwards in a local store.
+        suffix : str
+            Of the file's name, such as ``.parquet``.
+
+        Returns
+        -------
+        sha256 : str
+            Of its bytes, in hex; with the suffix its name.
+        n_bytes : int
+            How many there are.
+
+        Raises
+        ------
+        steelyard.errors.StorageUnavailableError
+            When it could not be stored; nothing is to be referred to then.
+        """
+        with told_as_unavailable():
+            with draft.open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+                os.fsync(file.fileno())
+            n_bytes = draft.stat().st_size
+            name = f"{sha256}{suffix}"
+            if self.is_local:
+                draft.replace(Path(self.root, name))
+                _flush_directory(self.root)
+            else:
+                self._upload(draft, name)
+        return sha256, n_bytes
+
+    def put(self, data: bytes, suffix: str) -> str:
+        """Store bytes; give their SHA-256 in hex."""
+        with self.draft() as draft:
+            draft.write_bytes(data)
+            return self.adopt(draft, suffix)[0]
+
+    def put_beside(self, name: str, data: bytes) -> None:
+        """Store what was made of a file, under its hash and a suffix; it goes when the file goes.
+
+        Parameters
+        ----------
+        name : str
+            The file's hash, a dot, and what tells this from the file.
+        data : bytes
+            What can be made again.
+        """
+        with self.draft() as draft:
+            draft.write_bytes(data)
+            if self.is_local:
+                draft.replace(Path(self.root, name))
+            else:
+                self._upload(draft, name)
+
+    def find(self, name: str) -> bytes | None:
+        """Give the bytes of a file; ``None`` when it is not there."""
+        with told_as_unavailable():
+            info = self.filesystem.get_file_info(self.path_of(name))
+        return self.read(name) if info.type == fs.FileType.File else None
+
+    def read(self, name: str) -> bytes:
+        """Give the bytes of a file.
+
+        Raises
+        ------
+        steelyard.errors.StorageUnavailableError
+            When it is not there or cannot be read.
+        """
+        with self.open(name) as file:
+            return bytes(file.read())
+
+    @contextlib.contextmanager
+    def open(self, name: str) -> Iterator[Any]:
+        """Open a file for random access; raises as ``read`` does."""
+        with told_as_unavailable(), self.filesystem.open_input_file(self.path_of(name)) as file:
+            yield file
+
+    def is_intact(self, name: str) -> bool:
+        """Tell whether a file is there and its bytes are those that it is named for."""
+        info = self.filesystem.get_file_info(self.path_of(name))
+        if info.type != fs.FileType.File:
+            return False
+        with self.open(name) as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        return found == name.partition(".")[0]
+
+    def names(self) -> list[str]:
+        """Give the name of every file, sorted."""
+        return sorted(info.base_name for info in self._infos())
+
+    def sweep(self, live: Collection[str], *, older_than_s: float = SWEEP_AFTER_S) -> list[str]:
+        """Remove files that nobody refers to.
+
+        Parameters
+        ----------
+        live : collection of str
+            Hashes that are referred to.
+        older_than_s : float
+            Seconds since it was written for which a file is left alone.
+
+        Returns
+        -------
+        list of str
+            Names of what was removed, sorted.
+        """
+        limit = datetime.now(UTC) - timedelta(seconds=older_than_s)
+        removed = []
+        with told_as_unavailable():
+            for info in self._infos():
+                is_old = older_than_s <= 0 or (info.mtime is not None and info.mtime < limit)
+                if is_old and info.base_name.partition(".")[0] not in live:
+                    # Another process may sweep the same store.
+                    with contextlib.suppress(FileNotFoundError):
+                        self.filesystem.delete_file(info.path)
+                    removed.append(info.base_name)
+            if self.is_local:
+                self._sweep_drafts(limit)
+        return sorted(removed)
+
+    def _infos(self) -> list[fs.FileInfo]:
+        with told_as_unavailable():
+            infos = self.filesystem.get_file_info(fs.FileSelector(self.root))
+        return [info for info in infos if info.type == fs.FileType.File]
+
+    def _sweep_drafts(self, limit: datetime) -> None:
+        # Drafts outlive their write only when the process died.
+        for path in Path(self.root, _DRAFTS).iterdir():
+            if path.stat().st_mtime < limit.timestamp():
+                path.unlink(missing_ok=True)
+
+    def _upload(self, draft: Path, name: str) -> None:
+        # Written even when it is there: a sweep goes by the time of the last write.
+        path = self.path_of(name)
+        with draft.open("rb") as source, self.filesystem.open_output_stream(path) as target:
+            while chunk := source.read(_COPY_BYTES):
+                target.write(chunk)
+
+
+def open_store(url: str | Path) -> FrameStore:
+    """Open a store.
+
+    Parameters
+    ----------
+    url : str or Path
+        A directory, which is made when it is not there, or the address of an object store that
+        PyArrow knows, such as ``s3://bucket/prefix`` or ``gs://bucket/prefix``.
+
+    Raises
+    ------
+    ValueError
+        When no store has such an address.
+    steelyard.errors.StorageUnavailableError
+        When it cannot be reached or written.
+    """
+    if isinstance(url, Path) or not urlsplit(url).scheme:
+        return FrameStore(fs.LocalFileSystem(), str(Path(url).absolute()))
+    try:
+        filesystem, root = fs.FileSystem.from_uri(url)
+    except (ValueError, NotImplementedError) as error:
+        raise ValueError(f"{url!r} is no address of a store of frames: {error}") from error
+    return FrameStore(filesystem, root)
+
+
+@contextlib.contextmanager
+def told_as_unavailable() -> Iterator[None]:
+    """Turn failures of disks, networks and files in what runs inside into one error of ours.
+
+    Raises
+    ------
+    steelyard.errors.StorageUnavailableError
+        When a file is not there, cannot be read or written, or is damaged.
+    """
+    try:
+        yield
+    except (OSError, pa.ArrowException, pl.exceptions.ComputeError) as error:
+        # Paths stay in the cause: a message goes to callers.
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise StorageUnavailableError(
+            f"The store of frames cannot be used: {reason}. Check its disk and try again."
+        ) from error
+
+
+def _flush_directory(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,11 @@
+"""The state: small, transactional, in SQLite or PostgreSQL.
+
+Here: the database with its one writer, its tables and migrations, and functions that read and
+write single rows. Not here: the rules of when a row may change (``steelyard.services``).
+"""
+
+from __future__ import annotations
+
+from steelyard.storage.state.database import State, open_state
+
+__all__ = ["State", "open_state"]

@@ -1,0 +1,340 @@
+"""Rows of evaluations and of the parts of their predictions.
+
+An evaluation that runs belongs to one opening of the state, its runner; only the runner writes
+progress, and only while the generation is the one it began. Not here: what a status means for the
+caller (``steelyard.services.evaluations``), how rows are scored (``steelyard.services.evaluation_runs``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, update
+
+from steelyard.storage.state.pages import RowPage, newest_first
+from steelyard.storage.state.tables import accounts, evaluation_parts, evaluations
+
+#: Statuses of work that has not ended.
+UNFINISHED = ("queued", "running", "cancelling")
+#: Statuses of work that need not be done again.
+REUSABLE = ("queued", "running", "succeeded")
+#: Statuses of work that may be taken up again.
+RETRYABLE = ("failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Evaluations that have not ended: in all, and of one account."""
+
+    total: int
+    of_account: int
+
+
+def lock_account(connection: Connection, account_id: str) -> None:
+    """Keep other writers of the account's evaluations out until the transaction ends."""
+    connection.execute(select(accounts.c.id).where(accounts.c.id == account_id).with_for_update())
+
+
+def insert_evaluation(connection: Connection, values: dict[str, Any]) -> None:
+    """Add a queued evaluation.
+
+    Parameters
+    ----------
+    connection : sqlalchemy.Connection
+        In a transaction.
+    values : dict
+        Of the columns that say what is scored; progress starts at nothing.
+    """
+    connection.execute(
+        insert(evaluations),
+        {"status": "queued", "generation": 1, "attempt": 1, "completed_rows": 0, **values},
+    )
+
+
+def find_evaluation(
+    connection: Connection, evaluation_id: str, account_id: str | None = None
+) -> Row[Any] | None:
+    """Give an evaluation; ``None`` when there is none, or it is not the account's."""
+    wanted = [evaluations.c.id == evaluation_id]
+    if account_id is not None:
+        wanted.append(evaluations.c.account_id == account_id)
+    return connection.execute(select(evaluations).where(*wanted)).first()
+
+
+def find_scored(
+    connection: Connection,
+    account_id: str,
+    dataset_id: str,
+    evaluation_sha256: str,
+    model_sha256: str,
+) -> Row[Any] | None:
+    """Give the newest evaluation of a pair that is scored, being scored or waits to be."""
+    return connection.execute(
+        select(evaluations)
+        .where(
+            evaluations.c.account_id == account_id,
+            evaluations.c.dataset_id == dataset_id,
+            evaluations.c.evaluation_sha256 == evaluation_sha256,
+            evaluations.c.model_sha256 == model_sha256,
+            evaluations.c.status.in_(REUSABLE),
+        )
+        .order_by(evaluations.c.created_at.desc(), evaluations.c.id.desc())
+        .limit(1)
+    ).first()
+
+
+def page_of_dataset(
+    connection: Connection,
+    account_id: str,
+    dataset_id: str,
+    *,
+    statuses: Sequence[str] = (),
+    limit: int,
+    cursor: str | None,
+) -> RowPage:
+    """Give a page of a dataset's evaluations, the newest first; raises as ``newest_first``."""
+    return newest_first(
+        connection,
+        evaluations,
+        owned=and_(evaluations.c.account_id == account_id, evaluations.c.dataset_id == dataset_id),
+        where=[evaluations.c.status.in_(statuses)] if statuses else (),
+        limit=limit,
+        cursor=cursor,
+    )
+
+
+def count_backlog(connection: Connection, account_id: str) -> Backlog:
+    """Count the evaluations that have not ended."""
+    counts = connection.execute(
+        select(
+            func.count(),
+            func.count().filter(evaluations.c.account_id == account_id),
+        ).where(evaluations.c.status.in_(UNFINISHED))
+    ).one()
+    return Backlog(*counts)
+
+
+def has_unfinished(connection: Connection, dataset_id: str | None = None) -> bool:
+    """Tell whether there is work, on any dataset or on one."""
+    wanted: list[ColumnElement[bool]] = [evaluations.c.status.in_(UNFINISHED)]
+    if dataset_id is not None:
+        wanted.append(evaluations.c.dataset_id == dataset_id)
+    return connection.execute(select(evaluations.c.id).where(*wanted).limit(1)).first() is not None
+
+
+def unfinished(connection: Connection) -> Sequence[Any]:
+    """Give every evaluation that has not ended, the oldest first."""
+    return connection.execute(
+        select(
+            evaluations.c.id,
+            evaluations.c.account_id,
+            evaluations.c.status,
+            evaluations.c.generation,
+            evaluations.c.attempt,
+            evaluations.c.runner,
+            evaluations.c.updated_at,
+        )
+        .where(evaluations.c.status.in_(UNFINISHED))
+        .order_by(evaluations.c.created_at, evaluations.c.id)
+    ).all()
+
+
+def set_status(
+    connection: Connection,
+    evaluation_id: str,
+    status: str,
+    *,
+    at: float,
+    only_if: Sequence[str],
+    generation: int | None = None,
+    **values: Any,
+) -> bool:
+    """Move an evaluation to another status.
+
+    Parameters
+    ----------
+    connection : sqlalchemy.Connection
+        In a transaction.
+    evaluation_id, status : str
+        Which, and to what.
+    at : float
+        Unix seconds.
+    only_if : sequence of str
+        Statuses from which it may move.
+    generation : int, optional
+        The only generation that may move.
+    **values
+        Other columns to set.
+
+    Returns
+    -------
+    bool
+        Whether it moved.
+    """
+    wanted = [evaluations.c.id == evaluation_id, evaluations.c.status.in_(only_if)]
+    if generation is not None:
+        wanted.append(evaluations.c.generation == generation)
+    moved = connection.execute(
+        update(evaluations).where(*wanted).values(status=status, updated_at=at, **values)
+    )
+    return moved.rowcount > 0
+
+
+def begin_run(
+    connection: Connection, evaluation_id: str, generation: int, runner: str, *, at: float
+) -> Row[Any] | None:
+    """Take a queued or interrupted evaluation; ``None`` when there is nothing to run."""
+    began = set_status(
+        connection,
+        evaluation_id,
+        "running",
+        at=at,
+        only_if=("queued", "running"),
+        generation=generation,
+        runner=runner,
+    )
+    return find_evaluation(connection, evaluation_id) if began else None
+
+
+def add_part(
+    connection: Connection,
+    evaluation_id: str,
+    generation: int,
+    runner: str,
+    *,
+    sha256: str,
+    rows: int,
+    at: float,
+) -> bool:
+    """Record predictions that are durable, with the progress they make.
+
+    Returns
+    -------
+    bool
+        Whether they count: not when another process took the evaluation over, or it was retried.
+        Recorded twice, they count once: a commit whose answer was lost may be repeated.
+    """
+    known = connection.execute(
+        select(evaluation_parts.c.number).where(
+            evaluation_parts.c.evaluation_id == evaluation_id, evaluation_parts.c.sha256 == sha256
+        )
+    ).first()
+    if known is not None:
+        return True
+    moved = connection.execute(
+        update(evaluations)
+        .where(
+            evaluations.c.id == evaluation_id,
+            evaluations.c.generation == generation,
+            evaluations.c.runner == runner,
+            evaluations.c.status.in_(("running", "cancelling", "cancelled")),
+        )
+        .values(completed_rows=evaluations.c.completed_rows + rows, updated_at=at)
+    )
+    if moved.rowcount == 0:
+        return False
+    last = connection.execute(
+        select(func.max(evaluation_parts.c.number)).where(
+            evaluation_parts.c.evaluation_id == evaluation_id
+        )
+    ).scalar()
+    connection.execute(
+        insert(evaluation_parts),
+        {
+            "evaluation_id": evaluation_id,
+            "number": 0 if last is None else last + 1,
+            "rows": rows,
+            "sha256": sha256,
+        },
+    )
+    return True
+
+
+def set_generation(connection: Connection, evaluation_id: str, generation: int) -> None:
+    """Count a retry."""
+    connection.execute(
+        update(evaluations).where(evaluations.c.id == evaluation_id).values(generation=generation)
+    )
+
+
+def set_attempt(connection: Connection, evaluation_id: str, generation: int, attempt: int) -> None:
+    """Count an attempt of a generation that has not ended."""
+    connection.execute(
+        update(evaluations)
+        .where(
+            evaluations.c.id == evaluation_id,
+            evaluations.c.generation == generation,
+            evaluations.c.status.in_(UNFINISHED),
+        )
+        .values(attempt=attempt)
+    )
+
+
+def parts_of(connection: Connection, evaluation_id: str) -> list[str]:
+    """Give the hashes of an evaluation's parts, in the order they were written."""
+    rows = connection.execute(
+        select(evaluation_parts.c.sha256)
+        .where(evaluation_parts.c.evaluation_id == evaluation_id)
+        .order_by(evaluation_parts.c.number)
+    )
+    return [row.sha256 for row in rows]
+
+
+def finish_run(
+    connection: Connection,
+    evaluation_id: str,
+    generation: int,
+    runner: str,
+    *,
+    at: float,
+    metrics: bytes,
+    decisions: int,
+    predictions_sha256: str,
+    detail_sha256: str,
+) -> bool:
+    """Record success: the parts give way to one file; gives whether the run still counted."""
+    done = connection.execute(
+        update(evaluations)
+        .where(
+            evaluations.c.id == evaluation_id,
+            evaluations.c.generation == generation,
+            evaluations.c.runner == runner,
+            evaluations.c.status == "running",
+        )
+        .values(
+            status="succeeded",
+            updated_at=at,
+            metrics=metrics,
+            decisions=decisions,
+            error=None,
+            predictions_sha256=predictions_sha256,
+            detail_sha256=detail_sha256,
+        )
+    )
+    if done.rowcount == 0:
+        return False
+    connection.execute(
+        delete(evaluation_parts).where(evaluation_parts.c.evaluation_id == evaluation_id)
+    )
+    return True
+
+
+def live_files(connection: Connection) -> set[str]:
+    """Give the hash of every file of predictions that is referred to."""
+    named = connection.execute(
+        select(evaluations.c.predictions_sha256, evaluations.c.detail_sha256).where(
+            evaluations.c.predictions_sha256.is_not(None)
+        )
+    )
+    live = {sha256 for row in named for sha256 in row}
+    live.update(connection.execute(select(evaluation_parts.c.sha256)).scalars())
+    return live
+
+
+def delete_of_dataset(connection: Connection, dataset_id: str) -> int:
+    """Remove the evaluations of a dataset that is removed; gives how many there were."""
+    return connection.execute(
+        delete(evaluations).where(evaluations.c.dataset_id == dataset_id)
+    ).rowcount

@@ -1,0 +1,134 @@
+"""Rows of the ledger, and the balances and months kept beside it in the same transaction."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, bindparam, func, insert, select, update
+
+from steelyard.billing.ledger import Posting
+from steelyard.storage.state.tables import api_keys, balances, key_months, ledger_entries
+
+_ADD_TO_BALANCE = (
+    update(balances)
+    .where(balances.c.account_id == bindparam("account"), balances.c.book == bindparam("of"))
+    .values(amount_nano=balances.c.amount_nano + bindparam("added"))
+)
+_BALANCES = select(balances.c.book, balances.c.amount_nano).where(
+    balances.c.account_id == bindparam("account")
+)
+_ADD_TO_MONTH = (
+    update(key_months)
+    .where(key_months.c.key_id == bindparam("key"), key_months.c.month == bindparam("of"))
+    .values(
+        spent_nano=key_months.c.spent_nano + bindparam("spent"),
+        held_nano=key_months.c.held_nano + bindparam("held"),
+    )
+)
+_CAP_AND_MONTH = (
+    select(
+        api_keys.c.monthly_cap_nano,
+        func.coalesce(key_months.c.spent_nano, 0).label("spent_nano"),
+        func.coalesce(key_months.c.held_nano, 0).label("held_nano"),
+    )
+    .select_from(
+        api_keys.outerjoin(
+            key_months,
+            (key_months.c.key_id == api_keys.c.id) & (key_months.c.month == bindparam("of")),
+        )
+    )
+    .where(api_keys.c.id == bindparam("key"))
+)
+
+
+def post(
+    connection: Connection,
+    posting: Posting,
+    *,
+    operation_id: str,
+    account_id: str,
+    at: float,
+) -> None:
+    """Write a posting and add it to the balances.
+
+    Parameters
+    ----------
+    connection : sqlalchemy.Connection
+        In a write.
+    posting : dict of str to int
+        Book to nano-USD; sums to zero. An empty one writes nothing.
+    operation_id, account_id : str
+        What it is for, and whose books.
+    at : float
+        Unix seconds.
+
+    Raises
+    ------
+    ValueError
+        When it does not sum to zero.
+    """
+    if sum(posting.values()):
+        raise ValueError("A posting's entries sum to zero.")
+    if not posting:
+        return
+    connection.execute(
+        insert(ledger_entries),
+        [
+            {
+                "operation_id": operation_id,
+                "account_id": account_id,
+                "book": book,
+                "amount_nano": amount,
+                "created_at": at,
+            }
+            for book, amount in posting.items()
+        ],
+    )
+    for book, amount in posting.items():
+        found = connection.execute(
+            _ADD_TO_BALANCE, {"account": account_id, "of": book, "added": amount}
+        )
+        if found.rowcount == 0:
+            connection.execute(
+                insert(balances), {"account_id": account_id, "book": book, "amount_nano": amount}
+            )
+
+
+def balances_of(connection: Connection, account_id: str) -> dict[str, int]:
+    """Give an account's balances in nano-USD by book; 0 where nothing was posted."""
+    found = {"wallet": 0, "held": 0, "revenue": 0, "funding": 0}
+    for row in connection.execute(_BALANCES, {"account": account_id}):
+        found[row.book] = row.amount_nano
+    return found
+
+
+def add_to_month(
+    connection: Connection, key_id: str, month: str, *, spent_nano: int = 0, held_nano: int = 0
+) -> None:
+    """Add to what a key spent and holds in a UTC month; either may be negative."""
+    if spent_nano == held_nano == 0:
+        return
+    changes = {"spent": spent_nano, "held": held_nano}
+    found = connection.execute(_ADD_TO_MONTH, {"key": key_id, "of": month, **changes})
+    if found.rowcount == 0:
+        connection.execute(
+            insert(key_months),
+            {"key_id": key_id, "month": month, "spent_nano": spent_nano, "held_nano": held_nano},
+        )
+
+
+def left_of_cap(connection: Connection, key_id: str, month: str) -> int | None:
+    """Give what a key may still spend in a UTC month, in nano-USD; ``None`` without a cap."""
+    row = connection.execute(_CAP_AND_MONTH, {"key": key_id, "of": month}).first()
+    if row is None or row.monthly_cap_nano is None:
+        return None
+    left: int = row.monthly_cap_nano - row.spent_nano - row.held_nano
+    return left
+
+
+def spent_by_key(connection: Connection, key_ids: list[str], month: str) -> dict[str, int]:
+    """Give what keys spent in a UTC month, in nano-USD; a key that spent nothing may be absent."""
+    rows = connection.execute(
+        select(key_months.c.key_id, key_months.c.spent_nano).where(
+            key_months.c.key_id.in_(key_ids), key_months.c.month == month
+        )
+    )
+    return {row.key_id: row.spent_nano for row in rows}

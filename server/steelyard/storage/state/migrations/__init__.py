@@ -1,0 +1,1 @@
+"""Migrations of the state's tables, run by Alembic."""

@@ -1,0 +1,82 @@
+"""An account on the wire: what it may use, its money and its API keys.
+
+Money is exact decimal text in USD, times are Unix seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+Usd = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?$", description="Exact decimal text.")]
+Scope = Literal["full", "inference", "read"]
+Role = Literal["owner", "developer", "billing"]
+
+
+class AccountUser(Struct, frozen=True, kw_only=True):
+    """Whose account it is."""
+
+    id: Annotated[str, Meta(description="The account's id.")]
+    name: str
+
+
+class WalletBalance(Struct, frozen=True, kw_only=True):
+    """The money of an account."""
+
+    currency: Literal["USD"] = "USD"
+    paid_usd: Annotated[Usd, Meta(description="Credit that was paid for, holds included.")]
+    promotional_usd: Annotated[
+        Usd, Meta(description="Credit that was given; this server gives none.")
+    ]
+    balance_usd: Annotated[Usd, Meta(description="Both together, holds included.")]
+    available_usd: Annotated[Usd, Meta(description="What may be spent now.")]
+    reserved_usd: Annotated[Usd, Meta(description="What work in progress holds.")]
+    financial_shortfall_usd: Annotated[
+        Usd, Meta(description="What was spent beyond the credit; `0` where accounts are enabled.")
+    ]
+
+
+class AccountSummary(Struct, frozen=True, kw_only=True):
+    """What an account may use, and its money."""
+
+    automatic_tier: Annotated[int, Meta(description="Tiers do not exist here: 0.")] = 0
+    minimum_tier: int = 0
+    tier: int = 0
+    next_tier: dict[str, Any] | None = None
+    effective_limits: Annotated[
+        dict[str, int], Meta(description="Limits by name; 0 sets no bound on a rate.")
+    ]
+    user: AccountUser
+    accounts_enabled: Annotated[bool, Meta(description="Whether calls need an API key and credit.")]
+    waitlist: dict[str, Any] | None = None
+    referrals: dict[str, Any] | None = None
+    wallet: WalletBalance
+
+
+class ApiKey(Struct, frozen=True, kw_only=True):
+    """An API key; its secret was shown once and is not kept."""
+
+    id: str
+    name: str
+    prefix: Annotated[str, Meta(description="How the key begins; no secret.")]
+    created_at: float
+    last_used_at: Annotated[float | None, Meta(description="To the minute.")] = None
+    revoked_at: float | None = None
+    scope: Annotated[Scope, Meta(description="What it may call.")]
+    role: Role = "owner"
+    made_by: str | None = None
+    monthly_cap_usd: Annotated[
+        Usd | None, Meta(description="The most that it may spend in a UTC month.")
+    ] = None
+    month_spent_usd: Annotated[
+        Usd | None, Meta(description="What it spent this UTC month, where it has a cap.")
+    ] = None
+
+
+class ApiKeyPage(Struct, frozen=True, kw_only=True):
+    """A page of API keys, the newest first."""
+
+    data: list[ApiKey]
+    has_more: bool
+    next_cursor: str | None

@@ -1,0 +1,51 @@
+"""The first pass over a request's body: strict JSON, in the shape of the wire's struct."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from steelyard.wire.json_values import check_json, decode_json
+from steelyard.wire.shapes import check_shape
+from steelyard.wire.violations import BODY, Violations
+
+
+def open_payload(
+    payload: bytes | bytearray | Mapping[str, Any], shape: type[msgspec.Struct], found: Violations
+) -> dict[str, Any]:
+    """Give a request's fields, noting what is wrong with the JSON and with its shape.
+
+    Parameters
+    ----------
+    payload : bytes or mapping
+        JSON in UTF-8, or the same thing as plain Python values.
+    shape : type
+        The struct to hold it against.
+    found : Violations
+        Takes what is found.
+
+    Returns
+    -------
+    dict
+        The fields as sent; those that ``found`` touches are not to be used.
+
+    Raises
+    ------
+    steelyard.errors.InvalidRequestError
+        When the body is not JSON, is no object, or holds more values than are looked at.
+    """
+    value: Any = payload
+    if isinstance(payload, bytes | bytearray):
+        value = decode_json(bytes(payload))
+    elif not isinstance(payload, dict) and isinstance(payload, Mapping):
+        value = dict(payload)
+    check_json(value, found)
+    if found.has(BODY):
+        found.raise_if_any()
+    check_shape(value, shape, found, BODY)
+    if not isinstance(value, dict):
+        found.raise_if_any()
+    fields: dict[str, Any] = value
+    return fields

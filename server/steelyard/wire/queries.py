@@ -1,0 +1,24 @@
+"""Queries on the wire: what may stand after the ``?`` of an address."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+MAX_PAGE = 200
+
+Cursor = Annotated[str, Meta(min_length=1, max_length=64)]
+PageSize = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
+
+
+class ApiKeysQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of the account's keys."""
+
+    revoked: Annotated[
+        bool | None, Meta(description="Revoked keys alone, or the others alone; both by default.")
+    ] = None
+    limit: Annotated[PageSize, Meta(description="Keys of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None

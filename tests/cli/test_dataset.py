@@ -1,0 +1,144 @@
+"""``steelyard dataset``: a server's datasets from the shell."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from dataset_rows import make_row_dict, make_rows, to_ndjson
+from live_server import live_server
+from steelyard.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def server():
+    with live_server() as server:
+        yield server
+
+
+@pytest.fixture
+def url(server):
+    return server.url
+
+
+@pytest.fixture
+def run(url):
+    """Run ``steelyard dataset …`` against the server; give what it printed."""
+
+    def run(*arguments, status=0, **options):
+        result = CliRunner().invoke(
+            main, ["dataset", arguments[0], "--url", url, *map(str, arguments[1:])], **options
+        )
+        assert result.exit_code == status, (result.output, result.stderr)
+        return result
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(to_ndjson(make_rows(20)))
+    return path
+
+
+@pytest.fixture
+def dataset(run, file):
+    return json.loads(run("create", file, "--name", "tickets", "--json").stdout)["id"]
+
+
+def test_a_file_becomes_a_dataset(run, file):
+    shown = run("create", file, "--name", "tickets", "--evaluation-fraction", "0.5").stdout
+    lines = dict(line.split(None, 1) for line in shown.splitlines() if len(line.split()) == 2)
+    assert (lines["name"], lines["rows"], lines["evaluation"]) == ("tickets", "20", "10")
+
+
+def test_every_problem_is_listed_with_its_line(run, tmp_path):
+    rows = make_rows(30)
+    rows[4]["targets"] = {"route": "nobody"}
+    rows[9].pop("context")
+    path = tmp_path / "bad.jsonl"
+    path.write_bytes(to_ndjson(rows))
+    result = run("create", path, "--name", "bad", status=2)
+    assert "Error (invalid_example)" in result.stderr
+    lines = {line.split()[0]: line for line in result.stderr.splitlines()[2:] if line.strip()}
+    assert {"5", "10"} <= lines.keys()
+    assert "context is missing" in lines["10"]
+    assert result.stdout == ""
+
+
+def test_rows_are_added_from_lines_and_from_a_table(run, dataset, tmp_path):
+    more = tmp_path / "more.jsonl"
+    more.write_bytes(to_ndjson(make_rows(5, 20)))
+    assert json.loads(run("add", dataset, more, "--json").stdout)["rows"] == 25
+    table = tmp_path / "more.csv"
+    table.write_text("context,refund\nAnother one,yes\n")
+    assert json.loads(run("add", dataset, table, "--json").stdout)["version"] == 3
+    assert "no_new_rows" in run("add", dataset, more, status=2).stderr
+    shown = run("versions", dataset).stdout.splitlines()
+    assert [line.split()[0] for line in shown] == ["VERSION", "3", "2", "1"]
+
+
+def test_datasets_are_listed_and_shown(run, dataset):
+    assert dataset in run("list").stdout
+    assert dataset in {one["id"] for one in json.loads(run("list", "--json").stdout)}
+    assert dataset not in run("list", "--archived").stdout
+    shown = run("show", dataset).stdout
+    assert "too_few_rows" in shown
+    assert json.loads(run("show", dataset, "--json").stdout)["labels_to_check"] == 0
+
+
+def test_rows_are_shown_and_downloaded(run, dataset, tmp_path):
+    shown = run("rows", dataset, "--limit", "2", "--text", "invoice 7").stdout
+    assert "Invoice 7 was paid twice." in shown
+    assert "1 of 1 rows" in shown
+    assert json.loads(run("rows", dataset, "--json").stdout)["total"] == 20
+    lines = run("download", dataset).stdout_bytes
+    assert len(lines.splitlines()) == 20
+    path = tmp_path / "rows.parquet"
+    run("download", dataset, "--format", "parquet", "--output", path)
+    assert pl.read_parquet(path).height == 20
+    assert run("download", dataset, "--output", tmp_path, status=2)
+
+
+def test_a_difference(run, dataset, tmp_path):
+    more = tmp_path / "more.jsonl"
+    row = make_row_dict("Invoice 3 was paid twice.", targets={"route": "other"})
+    more.write_bytes(to_ndjson([row]))
+    run("add", dataset, more)
+    shown = run("diff", dataset).stdout
+    assert "version 1 to 2: 1 rows and 0 contexts added" in shown
+    assert "billing" in shown
+    assert json.loads(run("diff", dataset, "--from", "1", "--json").stdout)["rows"] == 1
+
+
+def test_a_name_and_a_deletion(run, dataset):
+    assert "other" in run("rename", dataset, "other").stdout
+    assert "other" in run("restore", dataset).stdout
+    run("delete", dataset, status=1, input="n\n")
+    assert "is deleted" in run("delete", dataset, "--yes").stdout
+    assert "dataset_deleted" in run("show", dataset, status=2).stderr
+
+
+def test_whoever_runs_the_server_archives(run, dataset, server):
+    home = str(server.services.settings.home)
+    archive = ["dataset", "archive", "--home", home]
+    result = CliRunner().invoke(main, [*archive, dataset])
+    assert result.exit_code == 0, result.stderr
+    assert dataset in run("list", "--archived").stdout
+    assert dataset not in run("list").stdout
+    run("restore", dataset)
+    assert dataset in run("list").stdout
+    assert CliRunner().invoke(main, [*archive, "ds_nothing"]).exit_code == 2
+
+
+def test_a_server_that_is_not_there():
+    result = CliRunner().invoke(
+        main, ["dataset", "list", "--url", "http://127.0.0.1:1"], env={"STEELYARD_API_KEY": ""}
+    )
+    assert result.exit_code == 3
+    assert "server_unreachable" in result.stderr
+    assert CliRunner().invoke(main, ["dataset", "list", "--url", "nowhere"]).exit_code == 2

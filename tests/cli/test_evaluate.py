@@ -1,0 +1,102 @@
+"""``steelyard evaluate`` against a live server."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+
+from dataset_rows import make_rows
+from evaluated import settings_of
+from live_server import live_server
+from steelyard.bootstrap import open_worker
+
+MODELS = ("--model", "hashing", "--model", "second")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    given = {"jobs": "off", "dataset_min_rows": 1, "base_models": "second=hashing"}
+    with live_server(home=home, **given) as server:
+        yield server
+
+
+@pytest.fixture
+def ask(run, server):
+    def run_evaluate(*arguments: str):
+        return run("evaluate", *arguments, "--url", server.url)
+
+    return run_evaluate
+
+
+@pytest.fixture(scope="module")
+def dataset_id(server):
+    body = {"name": "tickets", "evaluation": make_rows(20)}
+    return httpx.post(f"{server.url}/v1/datasets", json=body, timeout=30).json()["id"]
+
+
+@pytest.fixture
+def worker(server):
+    home = server.services.settings.home
+    with open_worker(settings_of(home, base_models="second=hashing")):
+        yield
+
+
+def test_following_one_shows_its_figures(ask, dataset_id, worker):
+    shown = ask(dataset_id, "--model", "hashing", "--follow")
+    assert shown.exit_code == 0, shown.output
+    assert "20 of 20" in shown.output
+    assert "succeeded" in shown.output
+    assert "PROMISED" in shown.output
+    assert "kind: binary" in shown.output
+
+
+def test_the_word_start_may_be_given(ask, dataset_id):
+    shown = ask("start", dataset_id, *MODELS, "--json")
+    assert [one["model_label"] for one in json.loads(shown.stdout)] == ["hashing", "second"]
+
+
+def test_list_show_and_compare(ask, dataset_id, worker):
+    followed = ask(dataset_id, *MODELS, "--follow", "--json")
+    first, second = (one["id"] for one in json.loads(followed.stdout))
+    listed = json.loads(ask("list", dataset_id, "--status", "succeeded", "--json").stdout)
+    assert {one["id"] for one in listed} == {first, second}
+    assert first in ask("list", dataset_id).stdout
+    shown = ask("show", first)
+    assert "[" in shown.stdout
+    assert "ACCURACY" in shown.stdout
+    detail = json.loads(ask("show", first, "--json").stdout)
+    assert detail["overall"]["n"] == 40
+    compared = ask("compare", first, second)
+    assert "fixed" in compared.stdout
+    assert json.loads(ask("compare", first, second, "--json").stdout)["method"] == "sft"
+
+
+def test_cancel_retry_and_what_has_no_figures_yet(ask, server):
+    body = {"name": "more", "evaluation": make_rows(3, start=70)}
+    made = httpx.post(f"{server.url}/v1/datasets", json=body, timeout=30).json()
+    (evaluation,) = json.loads(ask(made["id"], "--model", "hashing", "--json").stdout)
+    assert "queued" in ask("show", evaluation["id"]).stdout
+    assert "cancelled" in ask("cancel", evaluation["id"]).stdout
+    again = json.loads(ask("retry", evaluation["id"], "--json").stdout)
+    assert again["generation"] == 2
+    assert "cancelled" in ask("cancel", evaluation["id"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["show", "eval_none"], 2),
+        (["ds_none", "--model", "hashing"], 2),
+        (["ds_none"], 2),
+        (["compare", "eval_none", "eval_none"], 2),
+    ],
+)
+def test_what_cannot_be_used(ask, arguments, status):
+    assert ask(*arguments).exit_code == status
+
+
+def test_no_server(run):
+    assert run("evaluate", "list", "ds_1", "--url", "http://127.0.0.1:1").exit_code == 3

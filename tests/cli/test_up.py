@@ -1,0 +1,65 @@
+"""``steelyard up``: the server, and the sample datasets of a first run."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+import steelyard
+from repository import ROOT, read_pyproject
+from serving import serving, wait_until
+from steelyard.cli.samples import LOADED, SAMPLES, load_samples, sample_file
+
+
+def names_at(url: str) -> list[str]:
+    with steelyard.connect(url) as client:
+        return sorted(dataset.name for dataset in client.datasets.list().data)
+
+
+def is_loaded(home: Path) -> bool:
+    return all((home / LOADED / name).exists() for name in SAMPLES)
+
+
+def test_the_first_run_loads_the_samples_and_a_later_one_leaves_them_be(tmp_path):
+    with serving(tmp_path, subcommand="up") as (process, address):
+        wait_until(lambda: is_loaded(tmp_path))
+        assert names_at(address["url"]) == sorted(SAMPLES)
+        with steelyard.connect(address["url"]) as client:
+            datasets = {dataset.name: dataset for dataset in client.datasets.list().data}
+            assert datasets["support_triage"].method == "sft"
+            assert datasets["reply_action"].method == "reward"
+            client.datasets.delete(datasets["reply_action"].id)
+        process.send_signal(signal.SIGTERM)
+        stdout, _ = process.communicate(timeout=30)
+        assert process.returncode == 0
+        assert "Loaded the sample dataset support_triage: 7" in stdout
+    with serving(tmp_path, subcommand="up") as (_, address):
+        load_samples(address["url"], tmp_path)
+        assert names_at(address["url"]) == ["support_triage"]
+
+
+def test_a_crash_before_the_mark_does_not_load_twice(tmp_path):
+    with serving(tmp_path, "--no-samples", subcommand="up") as (_, address):
+        assert names_at(address["url"]) == []
+        load_samples(address["url"], tmp_path)
+        (tmp_path / LOADED / "support_triage").unlink()
+        load_samples(address["url"], tmp_path)
+        assert names_at(address["url"]) == sorted(SAMPLES)
+        assert is_loaded(tmp_path)
+
+
+def test_with_accounts_nothing_is_loaded_and_it_says_so(tmp_path):
+    with serving(tmp_path, "--accounts", "on", subcommand="up") as (process, _):
+        process.send_signal(signal.SIGTERM)
+        stdout, _ = process.communicate(timeout=30)
+        assert "Accounts are on" in stdout
+    assert not (tmp_path / LOADED).exists()
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_samples_are_found_and_are_in_the_wheel(name):
+    assert sample_file(name) == ROOT / "datasets" / f"{name}.jsonl"
+    included = read_pyproject()["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert included[f"datasets/{name}.jsonl"] == f"steelyard/assets/samples/{name}.jsonl"

@@ -1,0 +1,175 @@
+"""client.datasets: rows from files, lists and frames of any size, and rows read as frames."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import steelyard
+from dataset_rows import REFUND, ROUTE, make_row_dict, make_rows, to_ndjson
+from live_server import live_server
+from steelyard.client import row_sources
+from steelyard.client.datasets import RowSender
+from steelyard.client.row_sources import FrameColumns, pieces_of
+from steelyard.errors import DatasetDeletedError, InvalidExampleError, NoNewRowsError
+
+
+@pytest.fixture(scope="module")
+def client():
+    with live_server() as server, steelyard.connect(server.url) as client:
+        yield client
+
+
+TABLE = {
+    "text": ["Paid twice.", "Where is it?", "Hello."],
+    "route": ["billing", "support", None],
+    "refund": [True, None, False],
+}
+
+
+def expected_rows():
+    return [
+        make_row_dict("Paid twice.", targets={"route": "billing", "refund": "yes"}),
+        make_row_dict("Where is it?", decisions=[ROUTE], targets={"route": "support"}),
+        make_row_dict("Hello.", decisions=[REFUND], targets={"refund": "no"}),
+    ]
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pd.DataFrame])
+def test_a_frame_is_a_list_of_rows(client, make):
+    by_rows = client.datasets.create("rows", expected_rows())
+    by_frame = client.datasets.create(
+        "frame", make(TABLE), context="text", decisions=[ROUTE, REFUND]
+    )
+    assert by_frame.sha256 == by_rows.sha256
+
+
+def test_columns_by_name_and_contexts_of_several():
+    frame = pl.DataFrame({"a": ["x"], "b": [1], "team": ["billing"], "level": [3.0]})
+    columns = FrameColumns(
+        context=["a", "b"],
+        decisions=[ROUTE, {"id": "level"}],
+        labels={"route": "team", "level": "level"},
+    )
+    (piece,) = pieces_of(frame, columns)
+    assert json.loads(piece.data) == {
+        "context": {"a": "x", "b": 1},
+        "decisions": [ROUTE, {"id": "level"}],
+        "targets": {"route": "billing", "level": "3"},
+    }
+
+
+def test_columns_of_numbers_and_of_decisions():
+    frame = pl.DataFrame(
+        {
+            "context": ["a", "b"],
+            "decisions": [json.dumps([ROUTE]), json.dumps([REFUND])],
+            "soft": [
+                {"route": {"billing": 0.5, "other": 0.5}, "refund": None},
+                {"route": {"billing": None, "other": None}, "refund": {"yes": 1.0}},
+            ],
+        }
+    )
+    (piece,) = pieces_of(frame, FrameColumns(targets="soft"))
+    first, second = map(json.loads, piece.data.splitlines())
+    assert first["decisions"] == [ROUTE]
+    assert first["targets"] == {"route": {"billing": 0.5, "other": 0.5}}
+    assert second["targets"] == {"refund": {"yes": 1.0}}
+
+
+def test_a_column_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match="no column 'text'"):
+        list(pieces_of(pl.DataFrame({"a": [1]}), FrameColumns(context="text")))
+
+
+def test_a_preview_says_what_is_wrong_and_stores_nothing(client):
+    n_before = len(list(client.datasets.iterate()))
+    frame = pl.DataFrame({**TABLE, "route": ["billing", "nobody", None]})
+    check = client.datasets.preview(frame, context="text", decisions=[ROUTE, REFUND])
+    assert (check.rows, check.problems, check.code) == (2, 1, "invalid_example")
+    assert check.details[0]["path"][2] == 1
+    assert len(list(client.datasets.iterate())) == n_before
+
+
+def test_a_file_longer_than_a_piece_is_sent_in_several(client, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(to_ndjson(make_rows(50)))
+    sent = []
+    sender = RowSender(client.datasets.send, piece_bytes=5000, progress=sent.append)
+    made = sender.create("long", {"examples": path}, FrameColumns(), None)
+    assert made.rows == 50
+    assert made.version == len(sent) > 1
+    assert sent[-1] == path.stat().st_size
+
+
+def test_lines_of_a_refused_piece_are_those_of_the_file(client):
+    rows = make_rows(20)
+    rows[17]["targets"] = {"route": "nobody"}
+    sender = RowSender(client.datasets.send, piece_bytes=2000)
+    with pytest.raises(InvalidExampleError) as caught:
+        sender.create("bad", {"examples": rows}, FrameColumns(), None)
+    assert caught.value.details[0]["path"][2] == 17
+    assert caught.value.details[0]["message"].startswith("Line 18:")
+    assert "has the rows sent before" in caught.value.__notes__[0]
+
+
+def test_the_life_of_a_dataset(client, tmp_path):
+    made = client.datasets.create(
+        "life", training=make_rows(6), evaluation=to_ndjson(make_rows(4, 6))
+    )
+    assert (made.split.training, made.split.evaluation) == (6, 4)
+    added = client.datasets.add_rows(made.id, make_rows(12), evaluation_fraction=0.5)
+    assert (added.version, added.rows) == (3, 12)
+    with pytest.raises(NoNewRowsError):
+        client.datasets.add_rows(made.id, make_rows(3))
+    assert client.datasets.get(made.id).prompt_tuning.decisions
+    assert client.datasets.rename(made.id, "other").name == "other"
+    assert client.datasets.restore(made.id).archived_at is None
+    assert [v.version for v in client.datasets.versions(made.id).data] == [3, 2, 1]
+    assert client.datasets.list(limit=1).data[0].id == made.id
+    assert client.datasets.labels_to_check(made.id).data == []
+    lines = client.datasets.download(made.id, partition="training", version=1)
+    assert len(lines.splitlines()) == 6
+    found = client.datasets.search(
+        made.id, where={"type": "expected", "decision": "refund", "outcome": "yes"}, facets=True
+    )
+    assert found.total == 6
+    assert found.facets["rows"] == 6
+    assert client.datasets.facets(made.id)["rows"] == 12
+    assert client.datasets.diff(made.id, 2, 3)["rows"] == 2
+    assert client.datasets.delete(made.id).deleted
+    with pytest.raises(DatasetDeletedError):
+        client.datasets.rows(made.id)
+
+
+def test_rows_as_frames_and_as_html(client):
+    made = client.datasets.create("<b>", [make_row_dict("<i>"), *make_rows(3)])
+    page = client.datasets.rows(made.id, limit=2)
+    frame = page.to_polars()
+    assert frame["context"].to_list() == ["<i>", "Invoice 0 was paid twice."]
+    assert frame["route"].to_list() == ["billing", "billing"]
+    whole = client.datasets.to_polars(made.id)
+    assert whole.height == 4
+    for html in (page._repr_html_(), made._repr_html_(), client.datasets.list()._repr_html_()):
+        assert "<i>" not in html
+        assert "<b>" not in html
+    assert "&lt;i&gt;" in page._repr_html_()
+
+
+def test_asynchronously(client):
+    async def ask():
+        async with steelyard.connect_async(client.url) as other:
+            made = await other.datasets.create("async", {"examples": to_ndjson(make_rows(4))})
+            await other.datasets.add_rows(made.id, {"examples": to_ndjson(make_rows(2, 4))})
+            return (await other.datasets.rows(made.id)).total
+
+    assert asyncio.run(ask()) == 6
+
+
+def test_what_json_cannot_say_is_refused_before_it_is_sent():
+    with pytest.raises(ValueError, match="context"):
+        list(row_sources.pieces_of([{"context": float("nan")}]))

@@ -1,0 +1,128 @@
+"""``client.evaluations``, blocking and asynchronous, and how its answers show themselves."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+
+import steelyard
+from dataset_rows import make_rows
+from evaluated import settings_of
+from live_server import live_server
+from steelyard.bootstrap import open_worker
+from steelyard.client import NoAnswerInTimeError
+from steelyard.client.progress import progress_bar
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    given = {"jobs": "off", "dataset_min_rows": 1, "base_models": "second=hashing"}
+    with live_server(home=home, **given) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with steelyard.connect(server.url) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def pair(server, client):
+    """Two evaluations that succeeded."""
+    rows = make_rows(12)
+    for row in rows:
+        row["decisions"][1] = {**row["decisions"][1], "id": "<refund>"}
+        row["targets"]["<refund>"] = row["targets"].pop("refund")
+    body = {"name": "tickets", "evaluation": rows}
+    dataset_id = httpx.post(f"{server.url}/v1/datasets", json=body, timeout=30).json()["id"]
+    home = server.services.settings.home
+    with open_worker(settings_of(home, base_models="second=hashing")):
+        submission = client.evaluations.create(dataset_id, ["hashing", "second"])
+        return [client.evaluations.wait(one, timeout_s=60) for one in submission.data]
+
+
+def test_waiting_gives_what_has_ended(pair):
+    assert [one.status for one in pair] == ["succeeded", "succeeded"]
+    assert "12 of 12" in pair[0]._repr_html_()
+
+
+def test_lists(client, pair):
+    dataset_id = pair[0].dataset_id
+    found = list(client.evaluations.list(dataset_id, status="succeeded", page_size=1))
+    assert [one.id for one in found] == [pair[1].id, pair[0].id]
+    assert list(client.evaluations.list(dataset_id, status=["failed", "queued"])) == []
+
+
+def test_details_turn_into_frames_and_tables(client, pair):
+    detail = client.evaluations.detail(pair[0].id)
+    frame = detail.to_polars()
+    overall = frame.filter(frame["by"] == "overall")
+    assert dict(zip(overall["measure"], overall["value"], strict=True))["accuracy"] == (
+        pair[0].metrics.accuracy
+    )
+    shown = detail._repr_html_()
+    assert "&lt;refund&gt;" in shown
+    assert "<refund>" not in shown
+    assert "Reliability" in shown
+
+
+def test_records(client, pair):
+    records = client.evaluations.records(pair[0].id)
+    assert len(records) == 24
+    assert records.to_polars().shape[0] == 24
+    wrong = client.evaluations.records(pair[0].id, wrong=True, decision="<refund>", limit=2)
+    assert {one.accuracy for one in wrong} == {0.0}
+    assert "&lt;refund&gt;" in wrong._repr_html_()
+
+
+def test_comparisons(client, pair):
+    comparison = client.evaluations.compare(pair[0].id, pair[1].id)
+    assert comparison.to_polars().height == comparison.flipped_total > 0
+    assert "<refund>" not in comparison._repr_html_()
+
+
+def test_what_ifs(client, pair):
+    report = client.evaluations.try_policy(pair[0].id, "<refund>", abstain_below=0.9)
+    assert report.coverage.value < 1
+    curve = client.evaluations.cost_curve(
+        pair[0].id, "<refund>", false_positive=1, false_negative=1
+    )
+    assert len(curve.points) == 101
+
+
+def test_what_does_not_end_in_time_is_told(client, pair):
+    waiting = client.evaluations.create(pair[0].dataset_id, "hashing").data[0]
+    assert waiting.status == "succeeded"
+    rows = make_rows(2, start=60)
+    body = {"name": "more", "evaluation": rows}
+    dataset_id = httpx.post(f"{client.url}/v1/datasets", json=body, timeout=30).json()["id"]
+    (queued,) = client.evaluations.create(dataset_id, "hashing").data
+    with pytest.raises(NoAnswerInTimeError):
+        client.evaluations.wait(queued.id, timeout_s=0, poll_s=0.01)
+    assert client.evaluations.cancel(queued.id).status == "cancelled"
+    assert client.evaluations.retry(queued.id).generation == 2
+    assert client.evaluations.cancel(queued.id).status == "cancelled"
+
+
+def test_asynchronous(server, pair):
+    async def use():
+        async with steelyard.connect_async(server.url) as client:
+            evaluation = await client.evaluations.wait(pair[0], progress=False)
+            listed = [one.id async for one in client.evaluations.list(evaluation.dataset_id)]
+            records = await client.evaluations.records(evaluation.id, limit=3)
+            return evaluation, listed, records
+
+    evaluation, listed, records = asyncio.run(use())
+    assert evaluation == pair[0]
+    assert set(listed) == {one.id for one in pair}
+    assert len(records) == 3
+
+
+def test_without_a_terminal_nothing_is_shown(capsys):
+    with progress_bar("Evaluation") as show:
+        show(1, 2, "running")
+    assert capsys.readouterr() == ("", "")

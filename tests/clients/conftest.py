@@ -1,0 +1,106 @@
+"""Published clients against the real server on a loopback port; nothing of them is changed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from live_server import LiveServer, live_server
+from steelyard.billing.money import from_usd
+
+
+@pytest.fixture(scope="session")
+def running_server() -> Iterator[LiveServer]:
+    with live_server() as server:
+        yield server
+
+
+@pytest.fixture
+def server(running_server: LiveServer) -> Iterator[LiveServer]:
+    running_server.scorer.reset()
+    yield running_server
+    running_server.scorer.reset()
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """A server where calls need a key and cost a thousand nano-dollars an input token."""
+
+    server: LiveServer
+    account: str
+
+    def key(self, scope: str = "full") -> str:
+        """A new key of the account."""
+        made = self.server.services.accounts.create_key(account=self.account, scope=scope)
+        return made.secret
+
+    def add_credit(self, usd: str) -> None:
+        self.server.services.accounts.add_credit(self.account, from_usd(usd))
+
+
+@pytest.fixture(scope="session")
+def accounts() -> Iterator[Accounts]:
+    with live_server(accounts="on", prices="hashing=1000") as server:
+        entry = server.services.accounts.create_account("clients")
+        yield Accounts(server, entry.id)
+
+
+@pytest.fixture
+def fail_first(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
+    """Make the engine fail on its next calls; the list given back grows with every call."""
+
+    def arm(n_failures: int) -> list[int]:
+        calls: list[int] = []
+        score = server.scorer.score
+
+        def flaky(requests):
+            calls.append(len(requests))
+            if len(calls) <= n_failures:
+                raise RuntimeError("the engine is made to fail")
+            return score(requests)
+
+        monkeypatch.setattr(server.scorer, "score", flaky)
+        return calls
+
+    return arm
+
+
+@pytest.fixture(scope="session")
+def client_folder(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Path]:
+    """A folder for a client's files that outlasts the session, where pytest keeps a cache."""
+
+    def make(name: str) -> Path:
+        cache = getattr(request.config, "cache", None)
+        return tmp_path_factory.mktemp(name) if cache is None else cache.mkdir(name)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def pip_install() -> Callable[[str, Path], None]:
+    """Install one package without its dependencies into a folder; skip where pip cannot."""
+
+    def install(requirement: str, folder: Path) -> None:
+        done = folder / f".{requirement}"
+        if done.exists():
+            return
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade"]
+        pip = subprocess.run(
+            [*command, "--target", str(folder), requirement],
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        if pip.returncode:
+            pytest.skip(f"pip cannot install {requirement}: {pip.stderr.strip()[-300:]}")
+        done.touch()
+
+    return install

@@ -1,0 +1,66 @@
+"""Names: what a call to one means."""
+
+from __future__ import annotations
+
+import pytest
+
+from family_lines import START, adapter, at, grow, start
+from steelyard.errors import (
+    InvalidReferenceError,
+    NotFoundError,
+)
+from steelyard.errors.families import (
+    FamilyDeletedError,
+    FamilyEmptyError,
+    FamilyOffError,
+    ModelOffError,
+)
+from steelyard.families.deletion import delete_family
+from steelyard.families.line import Lines
+from steelyard.families.references import parse_reference, record_use, resolve_call
+from steelyard.families.switching import switch_family, switch_model
+
+
+@pytest.fixture
+def lines() -> Lines:
+    return grow(Lines(), "ant", 2)
+
+
+def test_a_family_means_what_it_serves_and_a_number_one_model(lines):
+    assert resolve_call(lines, "ant").ref == "ant@2"
+    with pytest.raises(ModelOffError):
+        resolve_call(lines, "ant@2")
+    lines = switch_model(lines, "ant@1", at(), on=True).lines
+    assert resolve_call(lines, "ant@1").adapter == adapter("ant", 1)
+
+
+def test_calls_that_nothing_answers(lines):
+    off = switch_family(lines, "ant", at(), on=False).lines
+    with pytest.raises(FamilyOffError):
+        resolve_call(off, "ant")
+    with pytest.raises(FamilyEmptyError):
+        resolve_call(start(lines, "bee"), "bee")
+    with pytest.raises(FamilyDeletedError):
+        resolve_call(delete_family(off, "ant", at()).lines, "ant")
+    for name in ("fox", "ant@3", "fox@1"):
+        with pytest.raises(NotFoundError):
+            resolve_call(lines, name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "Ant", "ant@", "ant@0", "ant@01", "ant@-1", "ant@1.0", "ant@1 ", "ant@\u0661", "ft-ftj_1"],
+)
+def test_texts_that_name_nothing(text):
+    with pytest.raises(InvalidReferenceError):
+        parse_reference(text)
+
+
+def test_a_use_moves_the_clock_of_the_switch_that_was_named(lines):
+    lines = switch_model(lines, "ant@2", at(), on=True).lines
+    by_name = record_use(lines, "ant", START + 5)
+    assert by_name.families["ant"].switch.used_at == START + 5
+    assert by_name.models == lines.models
+    by_number = record_use(lines, "ant@2", START + 5)
+    assert by_number.models[adapter("ant", 2)].switch.used_at == START + 5
+    assert by_number.families == lines.families

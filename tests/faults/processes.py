@@ -1,0 +1,163 @@
+"""``steelyard serve`` as a process that is killed and started again on its home and port."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from serving import ENVIRONMENT, children_of, lives
+from steelyard.bootstrap import load_named_model
+from steelyard.services.accounts import AccountService
+from steelyard.storage.state import open_state
+
+#: The hashing engine's model.
+MODEL = load_named_model("hashing", None).scorer.name
+#: Nano-USD that an account begins with: no test uses them up.
+CREDIT = 10**15
+#: A request is far quicker; a test that waits as long has failed.
+PATIENCE_S = 60
+_NO_RATES = {
+    "STEELYARD_REQUESTS_PER_MINUTE": "0",
+    "STEELYARD_TOKENS_PER_MINUTE": "0",
+    "STEELYARD_PUBLIC_REQUESTS_PER_MINUTE": "0",
+}
+
+
+class ServeProcess:
+    """A server on a port that stays the same from start to start.
+
+    Parameters
+    ----------
+    home : pathlib.Path
+        Its home; the state is there.
+    arguments : str
+        Options of ``steelyard serve``.
+    variables : str
+        Further settings, by the names of their variables.
+    """
+
+    def __init__(self, home: Path, *arguments: str, **variables: str) -> None:
+        self.home = home
+        self.log = home.with_name(f"{home.name}.log")
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._command = [sys.executable, "-m", "steelyard", "serve", "--port", str(self.port)]
+        self._command += ["--home", str(home), *arguments]
+        self._variables = {**ENVIRONMENT, **_NO_RATES, **variables}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def state(self) -> Path:
+        """The state's database."""
+        return self.home / "state.sqlite"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def logged(self) -> str:
+        """Everything that the servers of this home wrote to the error stream."""
+        return self.log.read_text() if self.log.exists() else ""
+
+    def launch(self, *prefix: str) -> None:
+        """Start the process and wait for nothing; a prefix is a command that runs the rest."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*prefix, *self._command],
+                env=self._variables,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+            )
+
+    def start(self) -> None:
+        """Start the process and wait until it answers."""
+        self.launch()
+        assert self._process is not None
+        give_up = time.monotonic() + PATIENCE_S
+        while not self._is_announced():
+            assert self._process.poll() is None, self.logged
+            assert time.monotonic() < give_up, self.logged
+            time.sleep(0.01)
+
+    def kill(self) -> None:
+        """End it as a power cut would: nothing of it runs any more."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(PATIENCE_S)
+
+    def stop(self) -> None:
+        """End it in good order."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        assert self._process.wait(PATIENCE_S) == 0, self.logged
+
+    def wait(self) -> int:
+        """Wait for its end, and give the exit status."""
+        assert self._process is not None
+        return self._process.wait(PATIENCE_S)
+
+    def workers(self) -> list[int]:
+        """Give the ids of the worker processes that have opened the state."""
+        return sorted(worker for worker in children_of(self.pid) if _has_state_open(worker))
+
+    def end(self) -> None:
+        """Leave nothing running, whatever state it is in."""
+        if self._process is None:
+            return
+        workers = children_of(self.pid) if lives(self.pid) else set()
+        self._process.kill()
+        self._process.wait(PATIENCE_S)
+        for worker in workers:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+
+    def _is_announced(self) -> bool:
+        # The file of a killed server is still there until the next one replaces it.
+        with suppress(FileNotFoundError):
+            return bool(json.loads((self.home / "serve.json").read_text())["pid"] == self.pid)
+        return False
+
+
+@contextmanager
+def serve_process(home: Path, *arguments: str, **variables: str) -> Iterator[ServeProcess]:
+    """Give a server that is not started yet, and leave nothing of it running."""
+    server = ServeProcess(home, *arguments, **variables)
+    try:
+        yield server
+    finally:
+        server.end()
+
+
+def open_account(home: Path, name: str = "customer", credit: int = CREDIT) -> tuple[str, str]:
+    """Make an account with credit; give its id and the secret of a key of scope ``full``."""
+    state = open_state(f"sqlite:///{home / 'state.sqlite'}")
+    try:
+        accounts = AccountService(state, accounts_enabled=True)
+        account = accounts.create_account(name)
+        accounts.add_credit(account.id, credit)
+        return account.id, accounts.create_key(account=account.id).secret
+    finally:
+        state.close()
+
+
+def _has_state_open(pid: int) -> bool:
+    with suppress(OSError):  # it may end meanwhile
+        links = [descriptor.readlink() for descriptor in Path(f"/proc/{pid}/fd").iterdir()]
+        return any(link.suffix == ".live" for link in links)
+    return False
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port

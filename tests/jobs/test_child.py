@@ -1,0 +1,73 @@
+"""The process that a server starts for its jobs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from evaluated import get, make_dataset, open_home, settings_of, submit, wait_until
+from steelyard.jobs.child import WorkerChild
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Every process that was started, by the order of starting."""
+    found = []
+    start = WorkerChild._start
+
+    def note(self):
+        start(self)
+        found.append(self)
+
+    monkeypatch.setattr(WorkerChild, "_start", note)
+    return found
+
+
+def is_gone(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_nothing_is_started_before_there_is_work(tmp_path, started):
+    with open_home(tmp_path, jobs="on") as services:
+        make_dataset(services)
+    assert started == []
+
+
+def test_a_server_runs_its_evaluations_and_takes_its_process_along(tmp_path, started):
+    with open_home(tmp_path, jobs="on") as services:
+        (evaluation,) = submit(services, make_dataset(services).id).data
+        assert wait_until(services, evaluation.id).status == "succeeded"
+        pid = started[0].pid
+        assert pid is not None
+    assert is_gone(pid)
+
+
+def test_a_killed_process_is_replaced_and_what_was_queued_before_a_restart_runs(
+    tmp_path, started, monkeypatch
+):
+    monkeypatch.setattr("steelyard.jobs.child._LOOK_S", 0.2)
+    with open_home(tmp_path) as services:
+        (evaluation,) = submit(services, make_dataset(services).id).data
+    with open_home(tmp_path, jobs="on") as services:
+        give_up_at = time.monotonic() + 20
+        while not started:
+            assert time.monotonic() < give_up_at
+            time.sleep(0.02)
+        os.kill(started[0].pid, signal.SIGKILL)
+        assert wait_until(services, evaluation.id).status == "succeeded"
+        assert len(started) >= 2
+
+
+def test_a_server_with_jobs_off_starts_nothing(tmp_path, started):
+    with open_home(tmp_path) as services:
+        (evaluation,) = submit(services, make_dataset(services).id).data
+        assert get(services, evaluation.id).status == "queued"
+    assert started == []
+    assert settings_of(tmp_path).jobs == "off"

@@ -1,0 +1,93 @@
+"""kill -9 of a worker at random moments: evaluations go on, and no kept row is scored again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from dataset_rows import make_rows
+from evaluated import ME, get, make_dataset, open_home, scored_contexts, submit, wait_until
+from jobs.workers import kill, running_worker, start_worker
+from steelyard.api.services import ApiServices
+from steelyard.storage.frames import predictions
+from steelyard.storage.state import evaluations as rows
+
+N_ROWS = 160
+
+
+def kept_contexts(services: ApiServices, evaluation_id: str, names: dict[str, str]) -> set[str]:
+    """Contexts of the rows whose predictions the state names."""
+    parts = services.state.read_now(lambda c: rows.parts_of(c, evaluation_id))
+    store = services.evaluation_figures._store
+    hashes = predictions.read_table(store, parts, ["context_sha256"])["context_sha256"]
+    return {names[sha256] for sha256 in hashes.to_pylist()}
+
+
+def unbroken_metrics(home: Path, file: Path, rows_: list[dict[str, object]]):
+    with open_home(home) as services, running_worker(home, file):
+        (evaluation,) = submit(services, make_dataset(services, rows_).id).data
+        return wait_until(services, evaluation.id).metrics
+
+
+def crash_and_resume(home: Path, file: Path, rng: random.Random, n_kills: int):
+    """Score a dataset through crashes; gives the evaluation and the rows it scored again."""
+    scored_again: list[str] = []
+    with open_home(home) as services:
+        dataset = make_dataset(services, make_rows(N_ROWS))
+        (evaluation,) = submit(services, dataset.id).data
+        at = asyncio.run(services.datasets.dataset_at(ME, dataset.id))
+        rows_of = services.datasets.evaluation_rows
+        names = {row.context_sha256: row.context for row in rows_of(at)}
+        for _ in range(n_kills):
+            worker = start_worker(home, file, pause_s=0.01)
+            if rng.random() < 0.8:
+                wait_until(services, evaluation.id, lambda e: e.status != "queued")
+            time.sleep(rng.random() * 0.5)
+            kill(worker)
+            kept = kept_contexts(services, evaluation.id, names)
+            n_kept = len(kept)
+            before = Counter(scored_contexts(file))
+            assert get(services, evaluation.id).completed_rows == n_kept
+            if get(services, evaluation.id).status == "succeeded":
+                break
+            with running_worker(home, file, pause_s=0.002):
+                wait_until(
+                    services,
+                    evaluation.id,
+                    lambda e, n=n_kept: e.completed_rows > n or e.status == "succeeded",
+                )
+            after = Counter(scored_contexts(file)) - before
+            scored_again += [context for context in kept if after[context]]
+        with running_worker(home, file):
+            ended = wait_until(services, evaluation.id)
+    return ended, scored_again
+
+
+def test_a_killed_evaluation_resumes_and_scores_no_kept_row_again(tmp_path):
+    expected = unbroken_metrics(tmp_path / "whole", tmp_path / "whole.txt", make_rows(N_ROWS))
+    ended, scored_again = crash_and_resume(
+        tmp_path / "home", tmp_path / "scored.txt", random.Random(1), n_kills=2
+    )
+    assert ended.status == "succeeded"
+    assert ended.completed_rows == N_ROWS
+    assert ended.metrics == expected
+    assert scored_again == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_a_hundred_kills_lose_nothing(tmp_path):
+    expected = unbroken_metrics(tmp_path / "whole", tmp_path / "whole.txt", make_rows(N_ROWS))
+    rng = random.Random(7)
+    n_kills = 0
+    while n_kills < 100:
+        home = tmp_path / f"home-{n_kills}"
+        ended, scored_again = crash_and_resume(home, tmp_path / f"{n_kills}.txt", rng, n_kills=4)
+        n_kills += 4
+        assert (ended.status, ended.metrics) == ("succeeded", expected)
+        assert scored_again == []

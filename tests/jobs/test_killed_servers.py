@@ -1,0 +1,92 @@
+"""kill -9 of a whole server during an evaluation: its worker goes too, and the next one goes on."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from dataset_rows import make_rows
+from repository import ROOT
+from steelyard.settings import child_environment
+
+N_ROWS = 3000
+
+
+def start_server(home: Path) -> tuple[subprocess.Popen[bytes], str]:
+    """A server process that answers, and its address."""
+    address = home / "serve.json"
+    address.unlink(missing_ok=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "steelyard", "serve", "--port", "0", "--home", str(home)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=child_environment(
+            PYTHONPATH=str(ROOT / "server"),
+            STEELYARD_ENGINE="hashing",
+            STEELYARD_REQUESTS_PER_MINUTE="0",
+        ),
+    )
+    give_up_at = time.monotonic() + 40
+    while time.monotonic() < give_up_at:
+        with suppress(FileNotFoundError, json.JSONDecodeError):
+            told = json.loads(address.read_text())
+            if told["pid"] == process.pid:
+                return process, told["url"]
+        time.sleep(0.05)
+    process.kill()
+    raise AssertionError("The server did not start.")
+
+
+def crash_through(home: Path, rng: random.Random, n_kills: int) -> dict[str, object]:
+    """Score a dataset through kills of the server; gives the evaluation at its end."""
+    home.mkdir(parents=True, exist_ok=True)
+    process, url = start_server(home)
+    try:
+        body = {"name": "tickets", "evaluation": make_rows(N_ROWS)}
+        dataset_id = httpx.post(f"{url}/v1/datasets", json=body, timeout=60).json()["id"]
+        asked = {"dataset_id": dataset_id, "models": ["hashing"]}
+        evaluation_id = httpx.post(f"{url}/v1/evaluations", json=asked, timeout=60).json()["data"][
+            0
+        ]["id"]
+        done = 0
+        for _ in range(n_kills):
+            time.sleep(rng.random() * 4)
+            process.kill()
+            process.wait()
+            process, url = start_server(home)
+            seen = httpx.get(f"{url}/v1/evaluations/{evaluation_id}", timeout=60).json()
+            assert seen["completed_rows"] >= done
+            done = seen["completed_rows"]
+        give_up_at = time.monotonic() + 90
+        while time.monotonic() < give_up_at:
+            seen = httpx.get(f"{url}/v1/evaluations/{evaluation_id}", timeout=60).json()
+            if seen["status"] not in {"queued", "running"}:
+                return seen
+            time.sleep(0.2)
+        raise AssertionError(f"The evaluation stays {seen}.")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_an_evaluation_outlives_its_server(tmp_path):
+    ended = crash_through(tmp_path / "home", random.Random(3), n_kills=1)
+    assert (ended["status"], ended["completed_rows"]) == ("succeeded", N_ROWS)
+    assert ended["metrics"]["n"] == 2 * N_ROWS
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_evaluations_outlive_a_hundred_servers(tmp_path):
+    rng = random.Random(4)
+    for number in range(25):
+        ended = crash_through(tmp_path / f"home-{number}", rng, n_kills=4)
+        assert (ended["status"], ended["completed_rows"]) == ("succeeded", N_ROWS)

@@ -1,0 +1,56 @@
+"""Worker processes that tests start and kill."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from repository import ROOT
+from steelyard.settings import child_environment
+
+_SCRIPT = Path(__file__).parent / "scribbling_worker.py"
+
+
+def start_worker(
+    home: Path, file: Path, *, pause_s: float = 0.0, commit_s: float = 0.05
+) -> subprocess.Popen[str]:
+    """A worker that is ready."""
+    paths = f"{ROOT / 'server'}:{ROOT / 'tests'}"
+    process = subprocess.Popen(
+        [sys.executable, str(_SCRIPT), str(home), str(file), str(pause_s), str(commit_s)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=child_environment(PYTHONPATH=paths),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """End a process as kill -9 does."""
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            stream.close()
+
+
+@contextmanager
+def running_worker(home: Path, file: Path, **given: float) -> Iterator[subprocess.Popen[str]]:
+    """A worker for the length of a block; ends as one does that is told to."""
+    process = start_worker(home, file, **given)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            assert process.stdin is not None
+            process.stdin.close()
+            try:
+                process.wait(15)
+            finally:
+                kill(process)

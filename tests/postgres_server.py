@@ -1,0 +1,131 @@
+"""A throw-away PostgreSQL server for tests, on a Unix socket in a temporary folder.
+
+It syncs nothing to disk: a test that needs the machine to survive is no test of this.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+_START_S = 60
+_USER = "steelyard"
+
+
+class PostgresMissingError(Exception):
+    """No PostgreSQL server is installed; the message says what was looked for."""
+
+
+class PostgresServer:
+    """A running server; it makes databases, and can be stopped and started."""
+
+    def __init__(self, programs: Path, folder: Path) -> None:
+        self._programs = programs
+        self._folder = folder
+        self._numbers = count()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def new_database(self) -> str:
+        """Make an empty database and give its URL."""
+        import psycopg
+
+        name = f"test_{next(self._numbers)}"
+        with psycopg.connect(self._conninfo("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return f"postgresql+psycopg://{_USER}@/{name}?host={self._folder}"
+
+    def start(self) -> None:
+        """Start, and wait until it takes connections."""
+        command = [self._programs / "postgres", "-D", self._folder / "data", "-k", self._folder]
+        options = {"listen_addresses": "", "fsync": "off", "max_connections": "200"}
+        arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        log = (self._folder / "log").open("ab")
+        with log:
+            self._process = subprocess.Popen(
+                [*command, *arguments], stdout=log, stderr=log, cwd=self._folder, **_owner()
+            )
+        self._wait()
+
+    def stop(self) -> None:
+        """Stop at once: connections are cut, and nothing is tidied up."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait(timeout=_START_S)
+            self._process = None
+
+    def _wait(self) -> None:
+        import psycopg
+
+        give_up_at = time.monotonic() + _START_S
+        while True:
+            try:
+                psycopg.connect(self._conninfo("postgres")).close()
+            except psycopg.OperationalError:
+                assert self._process is not None
+                assert self._process.poll() is None, (self._folder / "log").read_text()
+                assert time.monotonic() < give_up_at, (self._folder / "log").read_text()
+                time.sleep(0.05)
+            else:
+                return
+
+    def _conninfo(self, database: str) -> str:
+        return f"host={self._folder} user={_USER} dbname={database}"
+
+
+@contextmanager
+def postgres_server() -> Iterator[PostgresServer]:
+    """Run a server.
+
+    Raises
+    ------
+    PostgresMissingError
+        When none is installed.
+    """
+    programs = _find_programs()
+    folder = Path(tempfile.mkdtemp(prefix="steelyard-pg-"))
+    try:
+        if os.geteuid() == 0:
+            # PostgreSQL refuses to run as root.
+            shutil.chown(folder, "nobody")
+        subprocess.run(
+            [programs / "initdb", "-D", folder / "data", "-U", _USER, "-A", "trust", "--no-sync"],
+            check=True,
+            capture_output=True,
+            cwd=folder,
+            **_owner(),
+        )
+        server = PostgresServer(programs, folder)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _owner() -> dict[str, str]:
+    return {"user": "nobody"} if os.geteuid() == 0 else {}
+
+
+def _find_programs() -> Path:
+    found = shutil.which("postgres")
+    candidates = [Path(found).resolve().parent] if found else []
+    config = shutil.which("pg_config")
+    if config:
+        done = subprocess.run([config, "--bindir"], capture_output=True, text=True, check=False)
+        candidates.append(Path(done.stdout.strip()))
+    for folder in candidates:
+        if (folder / "postgres").exists() and (folder / "initdb").exists():
+            return folder
+    raise PostgresMissingError(
+        "no PostgreSQL server: neither postgres on the PATH nor in the folder of pg_config"
+    )

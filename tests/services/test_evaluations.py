@@ -1,0 +1,321 @@
+"""Evaluations asked for, listed, stopped and taken up again; a worker runs beside some of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+
+import pytest
+
+from dataset_rows import REFUND, make_row_dict, make_rows
+from evaluated import (
+    ME,
+    act,
+    get,
+    make_dataset,
+    open_home,
+    scored_contexts,
+    scribbling,
+    settings_of,
+    submit,
+    wait_until,
+)
+from steelyard.bootstrap import open_worker
+from steelyard.errors import (
+    DatasetArchivedError,
+    EvaluationNotReadyError,
+    EvaluationNotRetryableError,
+    IdempotencyConflictError,
+    InvalidRequestError,
+    NotFoundError,
+    QueueFullError,
+    TenantQueueFullError,
+    TooFewRowsError,
+    VersionInUseError,
+)
+from steelyard.services.caller import Caller
+from steelyard.services.decide import DecideService
+from steelyard.services.evaluation_runs import EvaluationRuns
+from steelyard.services.uploads import Upload
+from steelyard.storage.state import accounts as account_rows
+from steelyard.storage.state import evaluations as evaluation_rows
+from steelyard.storage.state.datasets import set_dataset_archived
+from steelyard.wire.evaluations import RecordsQuery
+
+OTHER = Caller("acct_other", None, "full", "test")
+
+
+@pytest.fixture
+def services(tmp_path):
+    with open_home(tmp_path, base_models="second=hashing") as services:
+        yield services
+
+
+def ask(services, payload, *, caller=ME, key=None):
+    body = json.dumps(payload).encode()
+    return asyncio.run(services.evaluations.create(caller, body, key))
+
+
+def listed(services, dataset_id, **given):
+    query = {"statuses": (), "limit": 200, "cursor": None, **given}
+    return asyncio.run(services.evaluations.page(ME, dataset_id, **query))
+
+
+def test_a_submission_queues_each_pair_once(services):
+    dataset = make_dataset(services)
+    first = submit(services, dataset.id, ["hashing", "second", "hashing"])
+    assert (first.queued, first.reused) == (2, 0)
+    assert [one.model_label for one in first.data] == ["hashing", "second"]
+    assert {one.status for one in first.data} == {"queued"}
+    assert first.data[0].evaluation_rows == 40
+    assert first.data[0].decisions == 80
+    again = submit(services, dataset.id, ["second", "hashing"])
+    assert (again.queued, again.reused) == (0, 2)
+    assert {one.id for one in again.data} == {one.id for one in first.data}
+
+
+def test_the_same_key_gives_the_same_answer(services):
+    payload = {"dataset_id": make_dataset(services).id, "models": ["hashing"]}
+    first = ask(services, payload, key="k")
+    act(services, "cancel", json.loads(first.body)["data"][0]["id"])
+    again = ask(services, payload, key="k")
+    assert again.is_replay
+    assert again.body == first.body
+    with pytest.raises(IdempotencyConflictError):
+        ask(services, {**payload, "models": ["second"]}, key="k")
+
+
+@pytest.mark.parametrize(
+    ("payload", "paths"),
+    [
+        ({}, [["body", "dataset_id"], ["body", "models"]]),
+        ({"dataset_id": "", "models": []}, [["body", "dataset_id"], ["body", "models"]]),
+        ({"dataset_id": "ds_1", "models": ["a"], "n": 1}, [["body", "n"]]),
+    ],
+)
+def test_every_wrong_field_is_told(services, payload, paths):
+    with pytest.raises(InvalidRequestError) as raised:
+        ask(services, payload)
+    assert [detail["path"] for detail in raised.value.details] == paths
+
+
+def test_what_is_not_there_is_not_found(services):
+    dataset = make_dataset(services)
+    for payload in (
+        {"dataset_id": "ds_none", "models": ["hashing"]},
+        {"dataset_id": dataset.id, "models": ["nobody"]},
+    ):
+        with pytest.raises(NotFoundError):
+            ask(services, payload)
+    with pytest.raises(NotFoundError):
+        get(services, "eval_none")
+
+
+def test_another_account_sees_nothing(services):
+    dataset = make_dataset(services)
+    (evaluation,) = submit(services, dataset.id).data
+    with pytest.raises(NotFoundError):
+        ask(services, {"dataset_id": dataset.id, "models": ["hashing"]}, caller=OTHER)
+    with pytest.raises(NotFoundError):
+        get(services, evaluation.id, caller=OTHER)
+    page = services.evaluations.page(OTHER, dataset.id, limit=200, cursor=None)
+    assert asyncio.run(page).data == []
+
+
+def test_an_archived_dataset_takes_no_evaluation(services):
+    dataset = make_dataset(services)
+    services.state.write_now(lambda c: set_dataset_archived(c, dataset.id, 1.0))
+    with pytest.raises(DatasetArchivedError):
+        submit(services, dataset.id)
+
+
+def test_a_dataset_without_evaluation_rows_is_refused(services):
+    body = json.dumps({"name": "t", "training": make_rows(5)}).encode()
+    with Upload("json", {}, body=body) as upload:
+        create = services.datasets.create(ME, upload, None, route="POST /v1/datasets")
+        dataset_id = json.loads(asyncio.run(create).body)["id"]
+    with pytest.raises(TooFewRowsError):
+        submit(services, dataset_id)
+
+
+def test_queues_are_bounded_per_account_and_in_all(tmp_path):
+    given = {"base_models": "second=hashing", "job_queue": 3, "job_queue_per_account": 2}
+    with open_home(tmp_path, **given) as services:
+        services.state.write_now(
+            lambda c: account_rows.insert_account(c, OTHER.account_id, "other", 1.0)
+        )
+        dataset = make_dataset(services)
+        submit(services, dataset.id, ["hashing", "second"])
+        other = make_dataset(services, make_rows(3, start=100))
+        with pytest.raises(TenantQueueFullError) as full:
+            submit(services, other.id)
+        assert full.value.retry_after_s is not None
+        theirs = make_dataset(services, caller=OTHER)
+        with pytest.raises(QueueFullError):
+            submit(services, theirs.id, ["hashing", "second"], caller=OTHER)
+        assert submit(services, theirs.id, caller=OTHER).queued == 1
+        # What is reused takes no place.
+        assert submit(services, dataset.id, ["hashing", "second"]).reused == 2
+
+
+def test_pages_and_statuses(services):
+    dataset = make_dataset(services)
+    submission = submit(services, dataset.id, ["hashing", "second"])
+    first, second = submission.data
+    act(services, "cancel", first.id)
+    assert [one.id for one in listed(services, dataset.id).data] == [second.id, first.id]
+    page = listed(services, dataset.id, limit=1)
+    assert (page.has_more, page.next_cursor) == (True, second.id)
+    rest = listed(services, dataset.id, limit=1, cursor=page.next_cursor)
+    assert ([one.id for one in rest.data], rest.has_more) == ([first.id], False)
+    for statuses in (["cancelled"], ["failed,cancelled"], ["failed", "cancelled"]):
+        found = listed(services, dataset.id, statuses=statuses)
+        assert [one.id for one in found.data] == [first.id]
+    for wrong in ({"statuses": ["done"]}, {"cursor": "eval_none"}):
+        with pytest.raises(InvalidRequestError):
+            listed(services, dataset.id, **wrong)
+
+
+def test_cancelling_what_waits_ends_it_and_retrying_queues_it(services):
+    (evaluation,) = submit(services, make_dataset(services).id).data
+    with pytest.raises(EvaluationNotRetryableError):
+        act(services, "retry", evaluation.id)
+    assert act(services, "cancel", evaluation.id).status == "cancelled"
+    assert act(services, "cancel", evaluation.id).status == "cancelled"
+    again = act(services, "retry", evaluation.id)
+    assert (again.status, again.generation) == ("queued", 2)
+
+
+def test_a_dataset_that_is_evaluated_cannot_be_deleted(services):
+    dataset = make_dataset(services)
+    (evaluation,) = submit(services, dataset.id).data
+    with pytest.raises(VersionInUseError):
+        asyncio.run(services.datasets.delete(ME, dataset.id, None))
+    act(services, "cancel", evaluation.id)
+    asyncio.run(services.datasets.delete(ME, dataset.id, None))
+
+
+def test_figures_wait_for_success(services):
+    (evaluation,) = submit(services, make_dataset(services).id).data
+    with pytest.raises(EvaluationNotReadyError):
+        asyncio.run(services.evaluation_figures.detail(ME, evaluation.id))
+
+
+def test_predictions_are_those_of_decide(tmp_path):
+    rows = make_rows(12)
+    with open_home(tmp_path) as services:
+        dataset = make_dataset(services, rows)
+        (evaluation,) = submit(services, dataset.id).data
+        with open_worker(settings_of(tmp_path)):
+            ended = wait_until(services, evaluation.id)
+        assert ended.status == "succeeded"
+        assert ended.metrics.n == 24
+        records = services.evaluation_figures.records
+        page = asyncio.run(records(ME, evaluation.id, RecordsQuery(limit=500)))
+        assert page.total == 24
+        model = services.models.default
+        decide: DecideService = model.decide
+        answers = [
+            decide.decide(
+                {"context": row["context"], "decisions": row["decisions"]},
+                lambda request: model.queue.submit(request).result(),
+            )
+            for row in rows
+        ]
+        expected = Counter(
+            tuple(result.probabilities.items())
+            for answer in answers
+            for result in answer.decisions.values()
+        )
+        assert Counter(tuple(one.probabilities.items()) for one in page.data) == expected
+        wrong = asyncio.run(records(ME, evaluation.id, RecordsQuery(decision="refund", wrong=True)))
+        assert {one.decision_id for one in wrong.data} == {"refund"}
+        assert {one.accuracy for one in wrong.data} == {0.0}
+        # The same rows and the same model are not scored again.
+        assert submit(services, dataset.id).reused == 1
+
+
+@pytest.mark.parametrize("n_rows", [1, 9, 10, 25])
+def test_rows_are_scored_window_by_window_and_kept_between_two_runs(tmp_path, n_rows):
+    with open_home(tmp_path) as services:
+        (evaluation,) = submit(services, make_dataset(services, make_rows(n_rows)).id).data
+        parts = {"window_rows": 5, "commit_s": 0.0}
+        store = services.evaluation_figures._store
+        for _ in range(2):
+            runs = EvaluationRuns(
+                services.state, store, services.datasets, services.models, **parts
+            )
+            assert runs.begin(evaluation.id, 1)
+            runs.advance(evaluation.id, 1)
+        while runs.advance(evaluation.id, 1):
+            pass
+        assert get(services, evaluation.id).completed_rows == n_rows
+        runs.finish(evaluation.id, 1)
+        runs.finish(evaluation.id, 1)
+        ended = get(services, evaluation.id)
+        assert (ended.status, ended.metrics.n) == ("succeeded", 2 * n_rows)
+
+
+def test_only_what_is_referred_to_is_kept(tmp_path):
+    with open_home(tmp_path) as services:
+        (evaluation,) = submit(services, make_dataset(services).id).data
+        with open_worker(settings_of(tmp_path)):
+            wait_until(services, evaluation.id)
+        store = services.evaluation_figures._store
+        runs = EvaluationRuns(services.state, store, services.datasets, services.models)
+        assert len(store.names()) >= 3
+        store.sweep(services.state.read_now(evaluation_rows.live_files), older_than_s=0)
+        assert len(store.names()) == 2
+        runs.sweep()
+        assert asyncio.run(services.evaluation_figures.detail(ME, evaluation.id))
+
+
+def test_a_model_that_changed_is_not_scored(tmp_path):
+    with open_home(tmp_path, base_models="second=hashing") as services:
+        (evaluation,) = submit(services, make_dataset(services).id, ["second"]).data
+        with open_worker(settings_of(tmp_path)):
+            ended = wait_until(services, evaluation.id)
+    assert (ended.status, ended.error.code) == ("failed", "model_unavailable")
+
+
+def test_rewards_and_rows_that_ask_less(tmp_path):
+    rewards = [
+        make_row_dict(
+            f"Case {number}",
+            decisions=[REFUND],
+            targets=...,
+            rewards={"refund": {"yes": float(number), "no": 1.0}},
+        )
+        for number in range(5)
+    ]
+    with open_home(tmp_path) as services:
+        (evaluation,) = submit(services, make_dataset(services, rewards).id).data
+        assert evaluation.method == "reward"
+        with open_worker(settings_of(tmp_path)):
+            metrics = wait_until(services, evaluation.id).metrics
+    assert metrics.n == 5
+    assert 0 <= metrics.expected_reward <= 4
+
+
+def test_a_running_evaluation_stops_and_goes_on_from_what_it_scored(tmp_path):
+    file = tmp_path / "scored.txt"
+    rows = make_rows(400)
+    with open_home(tmp_path) as services:
+        (evaluation,) = submit(services, make_dataset(services, rows).id).data
+        with open_worker(settings_of(tmp_path), load_model=scribbling(file, 0.02)):
+            wait_until(services, evaluation.id, lambda e: e.completed_rows > 0)
+            assert act(services, "cancel", evaluation.id).status in {"cancelling", "cancelled"}
+            # A call of the engine that has begun lasts longer than this.
+            stopped = wait_until(
+                services, evaluation.id, lambda e: e.status == "cancelled", timeout_s=5
+            )
+        assert 0 < get(services, evaluation.id).completed_rows < len(rows)
+        assert stopped.generation == 1
+        n_kept = get(services, evaluation.id).completed_rows
+        n_before = len(scored_contexts(file))
+        assert act(services, "retry", evaluation.id).generation == 2
+        with open_worker(settings_of(tmp_path), load_model=scribbling(file)):
+            ended = wait_until(services, evaluation.id)
+    assert (ended.status, ended.completed_rows) == ("succeeded", len(rows))
+    assert len(scored_contexts(file)) - n_before == len(rows) - n_kept

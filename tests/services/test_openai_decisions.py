@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from dialects import CALLER, StubDecisions
+from steelyard.errors import NotFoundError
+from steelyard.services.openai_decisions import OpenAIDecisionService
+from steelyard.services.operations import payload_sha256
+
+PREDICATE = {"type": "predicate", "name": "refund", "instructions": "Money is asked back."}
+REQUEST: dict[str, Any] = {
+    "model": "hashing",
+    "input": "My card was charged twice.",
+    "questions": [
+        PREDICATE,
+        {
+            "type": "choice",
+            "instructions": "Which team?",
+            "choices": [{"value": "billing"}, {"value": "other"}],
+        },
+    ],
+}
+
+
+def ask(decisions: StubDecisions, key: str | None = None, **fields: Any) -> dict[str, Any]:
+    body = json.dumps({**REQUEST, **fields}).encode()
+    return json.loads(asyncio.run(OpenAIDecisionService(decisions).answer(CALLER, body, key)).body)
+
+
+def test_answers_and_usage():
+    answer = ask(StubDecisions())
+    assert [a["type"] for a in answer["answers"]] == ["predicate", "choice"]
+    assert answer["model"] == "hashing"
+    usage = answer["usage"]
+    assert usage == {
+        "input_tokens": usage["input_tokens"],
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens": 2,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage["input_tokens"] + 2,
+    }
+    assert usage["input_tokens"] > 0
+
+
+def test_128_questions_are_one_operation():
+    decisions = StubDecisions()
+    questions = [{**PREDICATE, "instructions": f"It is {index}."} for index in range(128)]
+    answer = ask(decisions, questions=questions)
+    assert len(answer["answers"]) == 128
+    assert len(decisions.ran) == 1
+    shares = {a["probability"] for a in answer["answers"]}
+    assert len(shares) == 128  # each its own, in its own place
+    assert ask(decisions, questions=questions[77:78])["answers"][0] == answer["answers"][77]
+
+
+def test_what_runs_is_told_the_key_and_the_decoded_payload():
+    decisions = StubDecisions()
+    ask(decisions, key="k1")
+    (ran,) = decisions.ran
+    assert (ran["key"], ran["route"]) == ("k1", "POST /v1/decisions")
+    assert ran["payload_sha256"] == payload_sha256(REQUEST)
+
+
+def test_unknown_model():
+    with pytest.raises(NotFoundError, match="gpt-6-luna"):
+        ask(StubDecisions(), model="gpt-6-luna")
