@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from steelyard.wire.datasets import DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Partition
+from steelyard.wire.datasets import DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Fraction, Partition
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 
 Version = Annotated[int, Meta(ge=1)]
@@ -20,14 +20,14 @@ class CreateQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """The fields of a new dataset whose body is rows alone."""
 
     name: str | None = None
-    evaluation_fraction: str | None = None
+    evaluation_fraction: Fraction | None = None
     max_price_usd: str | None = None
 
 
 class AddRowsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The fields of added rows whose body is rows alone."""
 
-    evaluation_fraction: str | None = None
+    evaluation_fraction: Fraction | None = None
     max_price_usd: str | None = None
     family: str | None = None
 

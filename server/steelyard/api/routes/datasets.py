@@ -177,7 +177,10 @@ def _form_of(*names: str) -> Form:
     """Describe a multipart form: texts by the body's names, and files of rows."""
     files = dict.fromkeys(("examples", "training", "evaluation"), _ROWS)
     texts = {name: {"type": "string"} for name in names}
-    return Form(MULTIPART, {"type": "object", "properties": {**texts, **files}})
+    properties = {**texts, **files}
+    return Form(
+        MULTIPART, {"type": "object", "properties": properties, "additionalProperties": False}
+    )
 
 
 def _headers_of(*names: str) -> tuple[dict[str, Any], ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import polars as pl
-import pyarrow.dataset as pads
 
 from steelyard.datasets.definitions import Definition
 from steelyard.datasets.versions import Manifest
@@ -36,6 +35,9 @@ def scan(store: FrameStore, manifest: Manifest, partition: Partition = "all") ->
         return pl.DataFrame(pl.from_arrow(STORED_SCHEMA.empty_table())).lazy()
     if store.is_local:
         return pl.scan_parquet(paths, glob=False)
+    # Slow to import, and of use in an object store alone.
+    import pyarrow.dataset as pads  # noqa: PLC0415
+
     dataset = pads.dataset(
         paths, schema=STORED_SCHEMA, filesystem=store.filesystem, format="parquet"
     )
