@@ -36,6 +36,8 @@ from steelyard.errors import (
 )
 from steelyard.wire.dataset_queries import AddRowsQuery, CreateQuery, DatasetsQuery
 from steelyard.wire.datasets import (
+    MAX_FRACTION,
+    MIN_FRACTION,
     AddRows,
     CreateDataset,
     Dataset,
@@ -165,6 +167,7 @@ async def _add(request: Request, media_types: tuple[str, ...], route: str) -> HT
     return reply_response(reply)
 
 
+_FRACTION = {"type": "number", "minimum": MIN_FRACTION, "maximum": MAX_FRACTION}
 _ROWS = {"type": "string", "description": "One row a line, as the items of `examples`."}
 _TABLE = {
     "type": "string",
@@ -191,7 +194,7 @@ def _headers_of(*names: str) -> tuple[dict[str, Any], ...]:
             "in": "header",
             "description": f"`{field}`, beside rows alone"
             + ("; percent-encoded." if is_encoded else "."),
-            "schema": {"type": "string"},
+            "schema": _FRACTION if field == "evaluation_fraction" else {"type": "string"},
         }
         for header, (field, is_encoded) in FIELD_HEADERS.items()
         if field in names
