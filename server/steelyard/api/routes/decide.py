@@ -38,6 +38,22 @@ async def post_estimate(request: Request) -> HTTPResponse:
     return json_response(await services_of(request).decisions.estimate(caller_of(request), body))
 
 
+#: What may come of a request that is charged, besides what any may.
+PAID_ERRORS = (
+    InsufficientCreditError,
+    KeyCapReachedError,
+    NotFoundError,
+    IdempotencyConflictError,
+    IdempotencyResponseExpiredError,
+    OutcomeUnknownError,
+    RequestInProgressError,
+    TooManyTokensError,
+    ContextTooLongError,
+    ImagesNotSupportedError,
+    EngineUnavailableError,
+    DeadlineExceededError,
+)
+
 ROUTES = (
     Route(
         method="POST",
@@ -48,20 +64,7 @@ ROUTES = (
         tags=("decide",),
         request=DecideRequest,
         response=DecideResponse,
-        errors=(
-            InsufficientCreditError,
-            KeyCapReachedError,
-            NotFoundError,
-            IdempotencyConflictError,
-            IdempotencyResponseExpiredError,
-            OutcomeUnknownError,
-            RequestInProgressError,
-            TooManyTokensError,
-            ContextTooLongError,
-            ImagesNotSupportedError,
-            EngineUnavailableError,
-            DeadlineExceededError,
-        ),
+        errors=PAID_ERRORS,
         is_inference=True,
     ),
     Route(

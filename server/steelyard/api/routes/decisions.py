@@ -6,21 +6,9 @@ from sanic import HTTPResponse, Request
 
 from steelyard.api.bodies import read_json_bytes, reply_response
 from steelyard.api.callers import caller_of, key_of, services_of
+from steelyard.api.routes.decide import PAID_ERRORS
 from steelyard.api.routing import Access, Route
 from steelyard.decisions.openai import error_body
-from steelyard.errors import (
-    ContextTooLongError,
-    EngineUnavailableError,
-    IdempotencyConflictError,
-    IdempotencyResponseExpiredError,
-    ImagesNotSupportedError,
-    InsufficientCreditError,
-    KeyCapReachedError,
-    NotFoundError,
-    OutcomeUnknownError,
-    RequestInProgressError,
-    TooManyTokensError,
-)
 from steelyard.wire.openai_decisions import DecisionsRequest, DecisionsResponse
 
 
@@ -41,19 +29,7 @@ ROUTES = (
         tags=("compatibility",),
         request=DecisionsRequest,
         response=DecisionsResponse,
-        errors=(
-            InsufficientCreditError,
-            KeyCapReachedError,
-            NotFoundError,
-            IdempotencyConflictError,
-            IdempotencyResponseExpiredError,
-            OutcomeUnknownError,
-            RequestInProgressError,
-            TooManyTokensError,
-            ContextTooLongError,
-            ImagesNotSupportedError,
-            EngineUnavailableError,
-        ),
+        errors=PAID_ERRORS,
         is_inference=True,
         error_body=error_body,
     ),

@@ -6,18 +6,12 @@ from sanic import HTTPResponse, Request
 
 from steelyard.api.bodies import json_response, read_json_bytes, reply_response
 from steelyard.api.callers import caller_of, key_of, services_of
+from steelyard.api.routes.decide import PAID_ERRORS
 from steelyard.api.routing import Access, Route
 from steelyard.errors import (
     ContextTooLongError,
-    EngineUnavailableError,
-    IdempotencyConflictError,
-    IdempotencyResponseExpiredError,
     ImagesNotSupportedError,
-    InsufficientCreditError,
-    KeyCapReachedError,
     NotFoundError,
-    OutcomeUnknownError,
-    RequestInProgressError,
     TooManyTokensError,
 )
 from steelyard.wire.estimate import EstimateResponse
@@ -55,19 +49,7 @@ ROUTES = (
         tags=_TAGS,
         request=SystemOneRequest,
         response=SystemOneResponse,
-        errors=(
-            InsufficientCreditError,
-            KeyCapReachedError,
-            NotFoundError,
-            IdempotencyConflictError,
-            IdempotencyResponseExpiredError,
-            OutcomeUnknownError,
-            RequestInProgressError,
-            TooManyTokensError,
-            ContextTooLongError,
-            ImagesNotSupportedError,
-            EngineUnavailableError,
-        ),
+        errors=PAID_ERRORS,
         is_inference=True,
     ),
     Route(
