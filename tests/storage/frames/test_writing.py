@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def test_hash_and_split_are_functions_of_content_alone(
     shuffled = list(items)
     shuffler.shuffle(shuffled)
     # Other order, other chunks, other spelling of texts and numbers.
-    spelled = to_ndjson(shuffled, ensure_ascii=False).replace(b": 1.0", b": 1e0")
+    spelled = re.sub(rb": 1\.0(?=[,}])", b": 1e0", to_ndjson(shuffled, ensure_ascii=False))
     second = made(write_version(store, data=spelled, sizes=[shuffler.randint(1, 99)]))
     assert first.sha256 == second.sha256
     assert first.split == second.split
