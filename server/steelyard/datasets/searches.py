@@ -18,8 +18,7 @@ from steelyard.datasets.filters import (
 )
 from steelyard.errors import InvalidRequestError
 from steelyard.wire.datasets import DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Example, Partition
-from steelyard.wire.json_values import check_json, decode_json
-from steelyard.wire.shapes import check_shape
+from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Violations
 
 _Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE_ROWS)]
@@ -152,9 +151,9 @@ def read_search(payload: bytes) -> SearchRows:
     >>> read_search(b'{"text": "refund", "limit": 5}').filter
     WordsFilter(text='refund')
     """
-    value, found = _read(payload, _Search)
+    found = Violations()
+    fields = open_payload(payload, _Search, found)
     violations = list(found.listed)
-    fields = value if isinstance(value, dict) else {}
     read: dict[str, Any] = {}
     for name, reader in (("where", read_filter), ("order", read_sort)):
         if fields.get(name) is None:
@@ -171,17 +170,9 @@ def read_search(payload: bytes) -> SearchRows:
 
 def read_similar(payload: bytes) -> SimilarRows:
     """Read what rows are to be like, or refuse it; as ``read_search``."""
-    value, found = _read(payload, SimilarRows)
-    if isinstance(value, dict) and (value.get("row") is None) == (value.get("context") is None):
+    found = Violations()
+    fields = open_payload(payload, SimilarRows, found)
+    if (fields.get("row") is None) == (fields.get("context") is None):
         found.add((*BODY, "row"), "or context is needed; give one of the two.", "missing")
     found.raise_if_any()
-    return msgspec.convert(value, SimilarRows)
-
-
-def _read(payload: bytes, shape: type[Struct]) -> tuple[Any, Violations]:
-    value = decode_json(payload)
-    found = Violations()
-    check_json(value, found)
-    if not found.has(BODY):
-        check_shape(value, shape, found, BODY)
-    return value, found
+    return msgspec.convert(fields, SimilarRows)

@@ -16,8 +16,7 @@ from steelyard.decisions.kinds import Decision
 from steelyard.decisions.outcomes import read_outcomes
 from steelyard.decisions.policy import read_policy
 from steelyard.wire.decide import MAX_DECISIONS, DecideRequest, Kind
-from steelyard.wire.json_values import check_json, decode_json
-from steelyard.wire.shapes import check_shape
+from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Path, Violations, show
 
 #: Past this many characters an outcome's name is shared by every decision that has such names.
@@ -88,19 +87,8 @@ def read_request(
     >>> read_request({"context": "Hi", "decisions": [decision]}).decisions[0].outcomes.names
     ('yes', 'no')
     """
-    value: Any = payload
-    if isinstance(payload, bytes | bytearray):
-        value = decode_json(bytes(payload))
-    elif isinstance(payload, Mapping) and not isinstance(payload, dict):
-        value = dict(payload)
     found = Violations()
-    check_json(value, found)
-    if found.has(BODY):
-        # Too many values to look at, or not a value at all: nothing more can be said of it.
-        found.raise_if_any()
-    check_shape(value, shape, found, BODY)
-    if not isinstance(value, dict):
-        found.raise_if_any()
+    value = open_payload(payload, shape, found)
     decisions = read_decisions(value, found)
     check_model_names(value, found)
     found.raise_if_any()

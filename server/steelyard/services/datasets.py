@@ -66,9 +66,8 @@ from steelyard.wire.datasets import (
     RestoreDataset,
     Side,
 )
-from steelyard.wire.json_values import check_json, decode_json
-from steelyard.wire.shapes import check_shape
-from steelyard.wire.violations import BODY, Violations
+from steelyard.wire.payloads import open_payload
+from steelyard.wire.violations import Violations
 
 _log = logging.getLogger(__name__)
 
@@ -487,13 +486,8 @@ def _version_of(manifest: Manifest, sent: SentRows, at: float) -> VersionRow:
 
 
 def _read(payload: bytes, shape: type[msgspec.Struct]) -> dict[str, Any]:
-    value: Any = decode_json(payload)
     found = Violations()
-    check_json(value, found)
-    if not found.has(BODY):
-        check_shape(value, shape, found, BODY)
-        if isinstance(value, dict):
-            check_fields(value, found)
+    fields = open_payload(payload, shape, found)
+    check_fields(fields, found)
     found.raise_if_any()
-    request: dict[str, Any] = value
-    return request
+    return fields

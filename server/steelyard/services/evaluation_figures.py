@@ -38,8 +38,7 @@ from steelyard.wire.evaluations import (
     PolicyTrial,
     RecordsQuery,
 )
-from steelyard.wire.json_values import check_json, decode_json
-from steelyard.wire.shapes import check_shape
+from steelyard.wire.payloads import read_payload
 from steelyard.wire.violations import BODY, Violations
 
 if TYPE_CHECKING:
@@ -132,13 +131,13 @@ class EvaluationFigures:
         steelyard.errors.SteelyardError
             As ``detail``.
         """
-        trial = await read_body(functools.partial(_read, shape=PolicyTrial), payload)
+        trial = await read_body(functools.partial(read_payload, shape=PolicyTrial), payload)
         row = await self._succeeded(caller, evaluation_id)
         return await asyncio.to_thread(self._try_policy, row, trial)
 
     async def cost_curve(self, caller: Caller, evaluation_id: str, payload: bytes) -> CostCurve:
         """Give the mean cost of acting by threshold; raises as ``try_policy``."""
-        trial = await read_body(functools.partial(_read, shape=CostTrial), payload)
+        trial = await read_body(functools.partial(read_payload, shape=CostTrial), payload)
         _check_costs(trial)
         row = await self._succeeded(caller, evaluation_id)
         return await asyncio.to_thread(self._cost_curve, row, trial)
@@ -274,16 +273,6 @@ def _measured(work: Callable[[], T]) -> T:
 
 def _refusal(field: str, message: str, type_: str) -> InvalidRequestError:
     return InvalidRequestError(violations=[Violation((*BODY, field), message, type_)])
-
-
-def _read(payload: bytes, shape: type[Trial]) -> Trial:
-    value: Any = decode_json(payload)
-    found = Violations()
-    check_json(value, found)
-    if not found.has(BODY):
-        check_shape(value, shape, found, BODY)
-    found.raise_if_any()
-    return msgspec.convert(value, shape)
 
 
 def _check_costs(trial: CostTrial) -> None:

@@ -44,8 +44,7 @@ from steelyard.wire.evaluations import (
     EvaluationStatus,
     EvaluationSubmission,
 )
-from steelyard.wire.json_values import check_json, decode_json
-from steelyard.wire.shapes import check_shape
+from steelyard.wire.payloads import read_payload
 from steelyard.wire.violations import BODY, Violations, show
 
 CREATE_ROUTE = "POST /v1/evaluations"
@@ -136,7 +135,7 @@ class EvaluationService:
         steelyard.errors.TenantQueueFullError, steelyard.errors.QueueFullError
             When as many evaluations wait as may.
         """
-        request = await read_body(_read, payload)
+        request = await read_body(functools.partial(read_payload, shape=CreateEvaluation), payload)
         digest = payload_sha256(msgspec.to_builtins(request))
         known = await self._writes.find(caller, route=CREATE_ROUTE, key=key, payload_sha256=digest)
         if known is not None:
@@ -437,16 +436,6 @@ def _get(connection: Connection, evaluation_id: str, account_id: str) -> Row[Any
     if row is None:
         raise NotFoundError(f"There is no evaluation {show(evaluation_id)}; list the dataset's.")
     return row
-
-
-def _read(payload: bytes) -> CreateEvaluation:
-    value: Any = decode_json(payload)
-    found = Violations()
-    check_json(value, found)
-    if not found.has(BODY):
-        check_shape(value, CreateEvaluation, found, BODY)
-    found.raise_if_any()
-    return msgspec.convert(value, CreateEvaluation)
 
 
 def _read_statuses(given: Sequence[str]) -> tuple[str, ...]:

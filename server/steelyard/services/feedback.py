@@ -17,8 +17,7 @@ from steelyard.services.operations import KeyedWrites, payload_sha256
 from steelyard.services.reply import Reply
 from steelyard.storage.state.decisions import find_decision, put_feedback
 from steelyard.wire.feedback import SUM_TOLERANCE, FeedbackRequest, FeedbackResponse
-from steelyard.wire.json_values import check_json, decode_json
-from steelyard.wire.shapes import check_shape
+from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Path, Violations, show
 
 #: The route under which feedback's idempotency keys are kept.
@@ -108,13 +107,9 @@ class FeedbackService:
 
 
 def _read(payload: bytes) -> dict[str, Any]:
-    value: Any = decode_json(payload)
     found = Violations()
-    check_json(value, found)
-    if not found.has(BODY):
-        check_shape(value, FeedbackRequest, found, BODY)
+    request = open_payload(payload, FeedbackRequest, found)
     found.raise_if_any()
-    request: dict[str, Any] = value
     return request
 
 
