@@ -140,6 +140,18 @@ def test_work_reads_a_version_that_does_not_change(opened):
     assert list(opened.service.side_rows(at, "evaluation", start=3)) == before[3:]
     newest = asyncio.run(opened.service.dataset_at(CALLER, made["id"]))
     assert newest.evaluation_sha256 != at.evaluation_sha256
+
+
+def test_work_reads_a_rows_metadata(opened):
+    rows = [make_row_dict({"n": number}, metadata={"team": str(number)}) for number in range(5)]
+    made = opened.create(rows)
+    at = asyncio.run(opened.service.dataset_at(CALLER, made["id"]))
+    read = [
+        row for side in ("training", "evaluation") for row in opened.service.side_rows(at, side)
+    ]
+    assert sorted((row.context["n"], row.metadata) for row in read) == [
+        (number, {"team": str(number)}) for number in range(5)
+    ]
     with pytest.raises(NotFoundError):
         asyncio.run(opened.service.dataset_at(CALLER, made["id"], 3))
 

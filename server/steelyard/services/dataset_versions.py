@@ -108,6 +108,7 @@ def read_side(rows: RowStore, at: DatasetAt, side: Side, start: int = 0) -> Iter
             targets=sent.targets,
             rewards=sent.rewards,
             images=sent.images,
+            metadata=sent.metadata,
         )
 
 

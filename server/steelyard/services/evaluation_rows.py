@@ -72,6 +72,11 @@ class EvaluatedRow(Protocol):
         """Names its context."""
         ...
 
+    @property
+    def metadata(self) -> Mapping[str, Any] | None:
+        """The sender's own notes, by which figures are cut."""
+        ...
+
 
 class FrozenDataset(Protocol):
     """One version of a dataset, which never changes."""
@@ -296,7 +301,7 @@ def slices_of(table: pa.Table) -> dict[str, list[str | None]]:
 def _facets(row: EvaluatedRow) -> dict[str, str]:
     """Give the short values of a row's metadata and of the fields of its context."""
     found: dict[str, str] = {}
-    for prefix, held in (("metadata", getattr(row, "metadata", None)), ("context", row.context)):
+    for prefix, held in (("metadata", row.metadata), ("context", row.context)):
         if not isinstance(held, Mapping):
             continue
         for name, value in held.items():
