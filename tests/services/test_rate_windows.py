@@ -164,3 +164,30 @@ def test_waits_are_rounded_up(windows, clock):
     windows.take("requests", "a", 3, 2)
     wait_s = windows.take("requests", "a", 3)
     assert wait_s == round(wait_s, 3) > 0
+
+
+def test_processes_that_start_together_all_open_the_file(tmp_path):
+    opened: list[RateWindows] = []
+    failures: list[Exception] = []
+
+    def open_it(path, together):
+        together.wait()
+        try:
+            opened.append(RateWindows(path))
+        except Exception as error:
+            failures.append(error)
+
+    for number in range(20):
+        together = threading.Barrier(8)
+        openers = [
+            threading.Thread(target=open_it, args=(tmp_path / f"{number}.sqlite", together))
+            for _ in range(8)
+        ]
+        for opener in openers:
+            opener.start()
+        for opener in openers:
+            opener.join()
+    for windows in opened:
+        windows.close()
+    assert failures == []
+    assert len(opened) == 160

@@ -22,6 +22,7 @@ from pathlib import Path
 from limits import RateLimitItemPerMinute
 from limits.storage import SlidingWindowCounterSupport, Storage
 from limits.strategies import SlidingWindowCounterRateLimiter
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ WINDOW_S = 60
 MAX_CALLERS = 50_000
 #: Seconds that a process waits for another one's write before it lets a request pass uncounted.
 _LOCK_S = 0.25
+#: Seconds that a process waits to open the file while others of the server do.
+_OPEN_S = 10.0
 #: What sums of parts of windows may be off by.
 _ROUNDING = 1e-9
 
@@ -136,6 +139,7 @@ class WindowStorage(Storage, SlidingWindowCounterSupport):
         self._until_sweep = 0
         self._connection = _open(path)
         self._sweep(self._number())
+        self._connection.execute(f"PRAGMA busy_timeout = {_LOCK_S * 1000:.0f}")
 
     @property
     def base_exceptions(self) -> type[Exception]:
@@ -264,17 +268,28 @@ def _open(path: Path | None) -> sqlite3.Connection:
 
 def _connect(place: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        place, timeout=_LOCK_S, isolation_level=None, check_same_thread=False
+        place, timeout=_OPEN_S, isolation_level=None, check_same_thread=False
     )
     try:
         if place != ":memory:":
-            connection.execute("PRAGMA journal_mode = WAL")
+            _use_wal(connection)
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute(_SCHEMA)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+@retry(
+    retry=retry_if_exception_type(sqlite3.OperationalError),
+    wait=wait_random(0.01, 0.05),
+    stop=stop_after_delay(_OPEN_S),
+    reraise=True,
+)
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Turn the write-ahead log on; SQLite's own wait for a lock does not cover the change."""
+    connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _rest_s(now: float, expiry: int) -> float:
