@@ -174,7 +174,7 @@ def test_processes_that_start_together_all_open_the_file(tmp_path):
         together.wait()
         try:
             opened.append(RateWindows(path))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             failures.append(error)
 
     for number in range(20):
