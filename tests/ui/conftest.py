@@ -1,0 +1,80 @@
+"""The workbench in a real browser, with every outside host unresolvable and no error allowed."""
+
+from __future__ import annotations
+
+import shutil
+from urllib.parse import urlsplit
+
+import pytest
+
+import steelyard
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
+]
+_LOCAL = ("127.0.0.1", "localhost")
+
+
+def pytest_collection_modifyitems(items):
+    if CHROMIUM is None:
+        needs = pytest.mark.skip(reason="needs Chromium: apt-get install chromium")
+        for item in items:
+            if "quiet_page" in getattr(item, "fixturenames", ()):
+                item.add_marker(needs)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One Chromium for all tests."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
+    with playwright.sync_playwright() as running:
+        chromium = running.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A server of its own for the tests of a module."""
+    with steelyard.embed(engine="hashing") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def workbench(server):
+    """A workbench of that server."""
+    pytest.importorskip("panel", reason="needs the workbench extra")
+    from steelyard_workbench.serving import Served
+
+    served = Served(server.url)
+    yield served
+    served.stop()
+
+
+@pytest.fixture
+def quiet_page(browser, workbench):
+    """A browser page that fails its test on any error of the page and any request to outside."""
+    noise: list[str] = []
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    page.on("pageerror", lambda error: noise.append(f"error: {error}"))
+    page.on(
+        "console",
+        lambda said: noise.append(f"console: {said.text}") if said.type == "error" else None,
+    )
+
+    def check(request):
+        where = urlsplit(request.url)
+        if where.scheme in {"http", "https", "ws", "wss"} and where.hostname not in _LOCAL:
+            noise.append(f"outside: {request.url}")
+
+    page.on("request", check)
+    page.home = workbench.url
+    yield page
+    context.close()
+    assert noise == []

@@ -1,0 +1,180 @@
+"""The app of one browser: the frame around the pages, going between them, keys and the connection."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.client import Client
+from steelyard.errors import SteelyardError
+from steelyard_workbench.components.key_capture import KeyCapture
+from steelyard_workbench.keys import KEYS, action_of, shown_key
+from steelyard_workbench.navigation import ENTRIES, entry_of, make_page
+from steelyard_workbench.page import Page
+from steelyard_workbench.session import IN_ADDRESS, Session
+from steelyard_workbench.states import empty
+from steelyard_workbench.theme import THEME_CONFIG
+
+_log = logging.getLogger(__name__)
+
+#: Milliseconds between two looks whether the server answers.
+_LOOK_MS = 3000
+_LOST = (
+    "**The server does not answer.** What you see is from before; nothing can be changed until it "
+    "is back. Edits that were not sent are kept."
+)
+
+
+class App:
+    """The workbench in one browser.
+
+    Parameters
+    ----------
+    client : steelyard.client.Client
+        Asks the server.
+
+    Attributes
+    ----------
+    session : Session
+    page : Page or None
+        The one that is shown.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.session = Session(client)
+        self.page: Page | None = None
+        self._pages: dict[str, Page] = {}
+        self._disabled: list[Any] = []
+        self._menu = pmui.MenuList(
+            items=[
+                {"label": entry.title, "icon": entry.icon, "slug": entry.slug} for entry in ENTRIES
+            ],
+            sizing_mode="stretch_width",
+        )
+        self._menu.param.watch(self._on_menu, "value")
+        self._lost = pmui.Alert(
+            object=_LOST, severity="error", closeable=False, visible=False,
+            sizing_mode="stretch_width",
+        )  # fmt: skip
+        self._place = pn.Column(sizing_mode="stretch_width")
+        self._help = pmui.Dialog(pmui.Markdown(_key_table()), title="Keys", open=False)
+        self._keys = KeyCapture(watched=[key for entry in KEYS for key in entry.keys])
+        self._keys.param.watch(self._on_key, "pressed")
+        self.session.param.watch(self._on_page, "page")
+        self.session.param.watch(self._on_connection, "is_connected")
+
+    def view(self) -> Viewable:
+        """Give the whole page, and begin to look after the connection."""
+        keys_button = pmui.Button(label="Keys ?", variant="text", color="light")
+        keys_button.on_click(lambda _: self._help.param.update(open=True))
+        shell = pmui.Page(
+            title="Steelyard",
+            header=[pmui.Row(keys_button, align="end")],
+            sidebar=[self._menu],
+            main=[self._lost, self._place, self._help, self._keys],
+            sidebar_width=220,
+            theme_config=THEME_CONFIG,
+        )
+        if pn.state.location is not None:
+            pn.state.location.sync(self.session, {name: name for name in IN_ADDRESS})
+        self._go(self.session.page)
+        if pn.state.curdoc is not None:
+            pn.state.add_periodic_callback(self.look, period=_LOOK_MS)
+        return shell
+
+    async def look(self) -> None:
+        """See whether the server answers."""
+        try:
+            await asyncio.to_thread(self.session.client.health)
+        except SteelyardError:
+            self.session.is_connected = False
+        else:
+            self.session.is_connected = True
+
+    def press(self, key: str) -> None:
+        """Do what a key is for."""
+        found = action_of(key)
+        if found is None or (not self.session.shortcuts and len(key) == 1 and key != "?"):
+            return
+        action, number = found
+        if action == "help":
+            self._help.open = not self._help.open
+        elif action == "close" and self._help.open:
+            self._help.open = False
+        elif action.startswith("go "):
+            self.session.page = action.removeprefix("go ")
+        elif self.page is not None and self.session.is_connected:
+            self.page.on_key(action, number)
+
+    def _on_key(self, event: Any) -> None:
+        self.press(event.new["key"])
+
+    def _on_menu(self, event: Any) -> None:
+        if event.new is not None:
+            self.session.page = event.new["slug"]
+
+    def _on_page(self, event: Any) -> None:
+        self._go(event.new)
+
+    def _on_connection(self, event: Any) -> None:
+        self._lost.visible = not event.new
+        if event.new:
+            self._enable()
+            if self.page is not None:
+                self.page.reconnect()
+        else:
+            self._disable()
+
+    def _disable(self) -> None:
+        """Disable every input of the page: nothing that is entered could be sent."""
+        for widget in self._place.select(lambda shown: hasattr(shown, "disabled")):
+            if not widget.disabled:
+                widget.disabled = True
+                self._disabled.append(widget)
+
+    def _enable(self) -> None:
+        for widget in self._disabled:
+            widget.disabled = False
+        self._disabled.clear()
+
+    def _go(self, slug: str) -> None:
+        if self.page is not None:
+            self.page.close()
+        if entry_of(slug) is None:
+            home = pmui.Button(label="Go to Home", variant="contained")
+            home.on_click(lambda _: self.session.param.update(page="home"))
+            self.page = None
+            self._place[:] = [empty(f"There is no page `{slug[:40]}`.", home)]
+            return
+        if slug not in self._pages:
+            self._pages[slug] = make_page(slug, self.session)
+        self.page = self._pages[slug]
+        self._place[:] = [self.page]
+        active = next(i for i, entry in enumerate(ENTRIES) if entry.slug == slug)
+        self._menu.active = (active,)
+        self.page.open()
+
+
+def _key_table() -> str:
+    lines = ["| key | does |", "|---|---|"]
+    for entry in KEYS:
+        keys = "1 to 9" if entry.action == "choose" else " or ".join(map(shown_key, entry.keys))
+        lines.append(f"| {keys} | {entry.help} |")
+    return "\n".join(lines)
+
+
+def on_error(error: BaseException) -> None:
+    """Tell of a failure that no part of a page took, and write its traceback to the log."""
+    _log.error("A callback failed.", exc_info=error)
+    if pn.state.notifications is not None:
+        pn.state.notifications.error("Something went wrong; the log has the traceback.", 6000)
+
+
+def prepare() -> None:
+    """Set Panel up as the workbench uses it."""
+    pn.extension("tabulator", notifications=True, exception_handler=on_error)

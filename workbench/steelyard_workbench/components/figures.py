@@ -1,0 +1,100 @@
+"""Bokeh figures in one look: they follow the theme, and every mark can open the rows behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import panel as pn
+from bokeh.models import ColumnDataSource, TapTool, Whisker
+from bokeh.plotting import figure
+
+from steelyard_workbench.theme import BLUE, GREY
+
+
+def plot(title: str, x: str, y: str, *, height: int = 300, **given: Any) -> Any:
+    """Make an empty figure.
+
+    Parameters
+    ----------
+    title, x, y : str
+        What it shows and what its axes are, with units.
+    height : int, default 300
+        Pixels.
+    **given
+        Further arguments of ``bokeh.plotting.figure``.
+    """
+    made = figure(
+        title=title,
+        x_axis_label=x,
+        y_axis_label=y,
+        height=height,
+        sizing_mode="stretch_width",
+        toolbar_location="right",
+        tools=given.pop("tools", "hover,tap,pan,wheel_zoom,reset,save"),
+        **given,
+    )
+    made.toolbar.logo = None
+    made.toolbar.autohide = True
+    return made
+
+
+def show(made: Any) -> pn.pane.Bokeh:
+    """Put a figure on a page; its colours follow the theme."""
+    return pn.pane.Bokeh(made, sizing_mode="stretch_width", theme=None)
+
+
+def intervals(
+    made: Any,
+    source: ColumnDataSource,
+    *,
+    base: str,
+    low: str,
+    high: str,
+    dimension: str = "height",
+) -> None:
+    """Draw 95 % intervals from two columns of a source."""
+    made.add_layout(
+        Whisker(
+            source=source,
+            base=base,
+            lower=low,
+            upper=high,
+            dimension=dimension,
+            line_color=GREY,
+            line_width=1.5,
+        )
+    )
+
+
+def on_tap(made: Any, source: ColumnDataSource, open_: Callable[[int], None]) -> None:
+    """Call with the index of a mark that was clicked, so that it can open the rows behind it."""
+    if not made.select(type=TapTool):
+        made.add_tools(TapTool())
+
+    def chosen(_: str, __: Sequence[int], new: Sequence[int]) -> None:
+        if new:
+            open_(new[0])
+
+    source.selected.on_change("indices", chosen)
+
+
+def bars(
+    names: Sequence[str],
+    values: Sequence[float],
+    *,
+    title: str,
+    x: str,
+    color: str = BLUE,
+    open_: Callable[[int], None] | None = None,
+) -> Any:
+    """Make a chart of horizontal bars, the first at the top, each printed with its number."""
+    source = ColumnDataSource({"name": list(names), "value": list(values)})
+    made = plot(
+        title, x, "", height=60 + 26 * max(1, len(names)), y_range=list(reversed(list(names)))
+    )
+    made.hbar(y="name", right="value", height=0.7, source=source, color=color)
+    made.hover.tooltips = [("", "@name"), (x, "@value{0,0.[000]}")]
+    if open_ is not None:
+        on_tap(made, source, open_)
+    return made

@@ -1,0 +1,243 @@
+"""A table of any number of rows: one page of it is here, the rest stays with whoever gives pages.
+
+Panel's Tabulator gets nothing but the page that is shown: its own remote paging filters and sorts
+the whole frame again at every turn, and it takes no Polars frames (Panel 1.9). Whatever changes
+there changes here alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import param
+import polars as pl
+from panel.viewable import Viewable, Viewer
+
+from steelyard_workbench.problems import problem_of
+from steelyard_workbench.states import failed
+
+_DEFAULT_WIDTH = 140
+
+
+@dataclass(frozen=True, slots=True)
+class TablePage:
+    """One page.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        The page alone; the column ``id_column`` of the table tells rows apart.
+    total : int
+        Rows in all.
+    """
+
+    rows: pl.DataFrame
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageAsked:
+    """Which page is wanted: rows from ``offset`` on, ``limit`` at most, in an order.
+
+    Parameters
+    ----------
+    offset, limit : int
+    sort : tuple of (str, bool)
+        Columns and whether each falls; empty for the rows' own order.
+    """
+
+    offset: int
+    limit: int
+    sort: tuple[tuple[str, bool], ...] = ()
+
+
+class FrameTable(Viewer):
+    """A table that asks for one page after the other.
+
+    Parameters
+    ----------
+    fetch : callable
+        Takes a ``PageAsked`` and gives a ``TablePage``; blocks, and runs in a thread.
+    what : str
+        What the rows are, as ``The rows``, for messages.
+    id_column : str
+        Column that tells rows apart; not shown unless it has a title.
+    titles : mapping of str to str
+        Columns shown, in order, with their titles.
+    widths : mapping of str to int, optional
+        Pixels by column; fixed, so that columns do not jump from page to page.
+    sortable : sequence of str
+        Columns that ``fetch`` can sort by.
+    page_size : int, default 25
+    selectable : bool, default False
+        Whether rows can be selected; ``selected`` has their ids, across pages.
+    on_open : callable, optional
+        Called with the row (a dict) that was clicked.
+
+    Attributes
+    ----------
+    selected : tuple
+        Ids of the selected rows.
+    total : int
+        Rows in all, once a page was shown.
+    """
+
+    selected = param.Tuple(default=(), length=None, doc="Ids of the selected rows.")
+    total = param.Integer(default=0, doc="Rows in all.")
+
+    def __init__(
+        self,
+        fetch: Callable[[PageAsked], TablePage],
+        *,
+        what: str,
+        id_column: str,
+        titles: Mapping[str, str],
+        widths: Mapping[str, int] | None = None,
+        sortable: Sequence[str] = (),
+        page_size: int = 25,
+        selectable: bool = False,
+        on_open: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        super().__init__()
+        self._fetch = fetch
+        self._what = what
+        self._id = id_column
+        self._titles = dict(titles)
+        self._sortable = frozenset(sortable)
+        self._page_size = page_size
+        self._on_open = on_open
+        self._asked = 0
+        self._is_filling = False
+        self._rows = pl.DataFrame()
+        self._chosen: dict[Any, None] = {}
+        widths = widths or {}
+        import pandas as pd  # Tabulator takes nothing else
+
+        self._table = pn.widgets.Tabulator(
+            value=pd.DataFrame(columns=list(self._titles)),
+            pagination=None,
+            show_index=False,
+            disabled=True,
+            titles=self._titles,
+            widths={name: widths.get(name, _DEFAULT_WIDTH) for name in self._titles},
+            selectable="checkbox" if selectable else False,
+            layout="fit_columns",
+            sizing_mode="stretch_width",
+            configuration={
+                "columnDefaults": {"headerSort": bool(sortable), "tooltip": True},
+            },
+        )
+        self._table.param.watch(self._on_sort, "sorters")
+        self._table.param.watch(self._on_select, "selection")
+        self._table.on_click(self._on_click)
+        self._pages = pmui.Pagination(count=1, value=0, show_first_button=True, size="small")
+        self._pages.param.watch(self._on_page, "value")
+        self._count = pmui.Typography("", variant="body2")
+        self._problem = pmui.Column(sizing_mode="stretch_width")
+        self._box = pmui.Column(
+            self._problem,
+            self._table,
+            pmui.Row(self._pages, self._count),
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def rows(self) -> pl.DataFrame:
+        """The page that is shown."""
+        return self._rows
+
+    def turn_to(self, page: int) -> None:
+        """Show a page, from 0."""
+        last = max(0, math.ceil(self.total / self._page_size) - 1)
+        self._pages.value = min(max(page, 0), last)
+
+    @property
+    def page(self) -> int:
+        """The page that is shown, from 0."""
+        return int(self._pages.value or 0)
+
+    async def restart(self) -> None:
+        """Show the first page anew: what the pages are of has changed."""
+        self._chosen = {}
+        self.selected = ()
+        self._is_filling = True
+        self._pages.value = 0
+        self._is_filling = False
+        await self.refresh()
+
+    async def refresh(self) -> None:
+        """Show the page anew; an answer that a later question overtook is dropped."""
+        self._asked += 1
+        asked = self._asked
+        wanted = PageAsked(self.page * self._page_size, self._page_size, self._sort())
+        try:
+            page = await asyncio.to_thread(self._fetch, wanted)
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            if asked == self._asked:
+                again = failed(problem_of(error, self._what), lambda _: self._later(self.refresh))
+                self._problem[:] = [again]
+            return
+        if asked == self._asked:
+            self._problem[:] = []
+            self._fill(page)
+
+    def _sort(self) -> tuple[tuple[str, bool], ...]:
+        return tuple(
+            (sorter["field"], sorter["dir"] == "desc")
+            for sorter in self._table.sorters
+            if sorter["field"] in self._sortable
+        )
+
+    def _fill(self, page: TablePage) -> None:
+        self._rows = page.rows
+        self.total = page.total
+        shown = page.rows.select(list(self._titles)).to_pandas()
+        ids = page.rows[self._id].to_list() if page.rows.width else []
+        # Assigning answers with events of its own; they are not the person's.
+        self._is_filling = True
+        try:
+            self._table.value = shown
+            self._table.selection = [i for i, id_ in enumerate(ids) if id_ in self._chosen]
+            self._pages.count = max(1, math.ceil(page.total / self._page_size))
+        finally:
+            self._is_filling = False
+        first = self.page * self._page_size
+        self._count.object = (
+            f"{first + 1:,} to {first + len(ids):,} of {page.total:,}" if ids else "No rows"
+        )
+
+    def _on_sort(self, _: Any) -> None:
+        if not self._is_filling:
+            self._later(self.refresh)
+
+    def _on_page(self, _: Any) -> None:
+        if not self._is_filling:
+            self._later(self.refresh)
+
+    def _on_select(self, event: Any) -> None:
+        if self._is_filling:
+            return
+        ids = self._rows[self._id].to_list()
+        for id_ in ids:
+            self._chosen.pop(id_, None)
+        self._chosen.update((ids[place], None) for place in event.new)
+        self.selected = tuple(self._chosen)
+
+    def _on_click(self, event: Any) -> None:
+        if self._on_open is not None and event.row < self._rows.height:
+            self._on_open(self._rows.row(event.row, named=True))
+
+    def _later(self, work: Callable[[], Any]) -> None:
+        if pn.state.curdoc is not None:
+            pn.state.execute(work)
+        else:
+            asyncio.run(work())

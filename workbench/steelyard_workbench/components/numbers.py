@@ -1,0 +1,62 @@
+"""Numbers as people read them: never one without its interval and what it rests on."""
+
+from __future__ import annotations
+
+import time
+
+from steelyard.wire.evaluations import Change, Measure
+
+
+def measure_text(measure: Measure | None, *, places: int = 3) -> str:
+    """Give a measure with its 95 % interval and n; ``—`` where there is none.
+
+    Examples
+    --------
+    >>> from steelyard.wire.evaluations import Measure
+    >>> measure_text(Measure(value=0.5, low=0.4, high=0.6, n=80))
+    '0.500 (0.400 to 0.600, n = 80)'
+    """
+    if measure is None:
+        return "—"
+    if measure.low is None or measure.high is None:
+        return f"{measure.value:.{places}f} (n = {measure.n:,})"
+    return (
+        f"{measure.value:.{places}f} ({measure.low:.{places}f} to {measure.high:.{places}f}, "
+        f"n = {measure.n:,})"
+    )
+
+
+def change_text(change: Change | None, *, places: int = 3) -> str:
+    """Give a paired change with its 95 % interval and n; ``—`` where there is none."""
+    if change is None:
+        return "—"
+    if change.low is None or change.high is None:
+        return f"{change.change:+.{places}f} (n = {change.n:,})"
+    return (
+        f"{change.change:+.{places}f} ({change.low:+.{places}f} to {change.high:+.{places}f}, "
+        f"n = {change.n:,})"
+    )
+
+
+def ago(at: float | None, now: float | None = None) -> str:
+    """Give how long ago a time was, in words.
+
+    Parameters
+    ----------
+    at : float or None
+        Unix seconds.
+    now : float, optional
+        Unix seconds; the present when left out.
+
+    Examples
+    --------
+    >>> ago(1000.0, 1090.0), ago(None)
+    ('1 min ago', 'never')
+    """
+    if at is None:
+        return "never"
+    passed = max(0.0, (time.time() if now is None else now) - at)
+    for seconds, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if passed >= seconds:
+            return f"{passed / seconds:.0f} {unit} ago"
+    return "just now"

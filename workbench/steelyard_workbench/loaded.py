@@ -1,0 +1,101 @@
+"""A part of a page that fetches what it shows: a skeleton at first, then data, nothing or a failure.
+
+Every part is by itself: one that fails leaves the rest of its page as it is. Fetching runs in a
+thread, and an answer that a newer question has overtaken is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import panel as pn
+from panel.viewable import Viewable, Viewer
+
+from steelyard_workbench.problems import Problem, problem_of
+from steelyard_workbench.states import failed, loading
+
+T = TypeVar("T")
+
+
+class Loaded(Viewer, Generic[T]):
+    """Something fetched and shown.
+
+    Parameters
+    ----------
+    what : str
+        Its name, as ``The dataset``, for messages.
+    fetch : callable
+        Gives the data; blocks, and raises what went wrong.
+    show : callable
+        Takes the data and gives what to show; it runs on the page's own loop.
+    n_lines : int, default 4
+        How many lines its skeleton has.
+
+    Attributes
+    ----------
+    state : {"loading", "shown", "failed"}
+    data : object or None
+        What was fetched last.
+    problem : Problem or None
+        What went wrong, while it is failed.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        fetch: Callable[[], T],
+        show: Callable[[T], Viewable],
+        *,
+        n_lines: int = 4,
+    ) -> None:
+        super().__init__()
+        self._what = what
+        self._fetch = fetch
+        self._show = show
+        self._n_lines = n_lines
+        self._asked = 0
+        self.state = "loading"
+        self.data: T | None = None
+        self.problem: Problem | None = None
+        # Panel's own column: a Bokeh figure that is put into a changing column of
+        # panel-material-ui 0.16 raises an error in the browser.
+        self._box = pn.Column(loading(n_lines, what), sizing_mode="stretch_width")
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def start(self) -> None:
+        """Fetch and show, without waiting for it."""
+        if pn.state.curdoc is not None:
+            pn.state.execute(self.refresh)
+        else:
+            asyncio.run(self.refresh())
+
+    async def refresh(self, *_: Any, quietly: bool = False) -> None:
+        """Fetch and show.
+
+        Parameters
+        ----------
+        quietly : bool, default False
+            Keep showing what there is until the new data is here.
+        """
+        self._asked += 1
+        asked = self._asked
+        if not quietly:
+            self.state = "loading"
+            self._box[:] = [loading(self._n_lines, self._what)]
+        try:
+            data = await asyncio.to_thread(self._fetch)
+            shown = self._show(data) if asked == self._asked else None
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            if asked != self._asked:
+                return
+            self.state, self.problem = "failed", problem_of(error, self._what)
+            self._box[:] = [failed(self.problem, self.refresh)]
+            return
+        if shown is None:
+            return
+        self.state, self.problem, self.data = "shown", None, data
+        self._box[:] = [shown]

@@ -1,0 +1,47 @@
+"""The pages, in the order of the menu; each is imported when somebody goes to it."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+
+from steelyard_workbench.page import Page
+from steelyard_workbench.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page in the menu: its slug, its title, its icon's name, and where its class is."""
+
+    slug: str
+    title: str
+    icon: str
+    place: str
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry("home", "Home", "home", "home:HomePage"),
+    Entry("playground", "Playground", "play_arrow", "playground:PlaygroundPage"),
+)
+
+
+def entry_of(slug: str) -> Entry | None:
+    """Give the entry of a page; ``None`` when there is no such page."""
+    return next((entry for entry in ENTRIES if entry.slug == slug), None)
+
+
+def make_page(slug: str, session: Session) -> Page:
+    """Make a page.
+
+    Raises
+    ------
+    KeyError
+        When there is no page of that slug.
+    """
+    entry = entry_of(slug)
+    if entry is None:
+        raise KeyError(slug)
+    module, _, name = entry.place.partition(":")
+    found = getattr(importlib.import_module(f"steelyard_workbench.pages.{module}"), name)
+    page: Page = found(session)
+    return page

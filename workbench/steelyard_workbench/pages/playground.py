@@ -1,0 +1,255 @@
+"""Playground: a context and decisions tried on any model, warned of as they are written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client.answers import DecideAnswer, LintAnswer
+from steelyard.errors import InvalidRequestError
+from steelyard.wire.models import ModelList
+from steelyard_workbench.components import figures
+from steelyard_workbench.components.copy_text import CopyText
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.page import Page
+from steelyard_workbench.problems import problem_of
+from steelyard_workbench.snippets import as_curl, as_json, as_python
+from steelyard_workbench.states import empty, failed, loading, verdict
+from steelyard_workbench.theme import Status
+
+_KINDS = {"one of several": "single", "yes or no": "binary", "levels in order": "ordinal"}
+_SEVERITY: dict[str, Status] = {"warning": "unsure", "info": "running"}
+_CONTEXT = "My card was charged twice for order 118. Please send one payment back today."
+_OUTCOMES = """\
+billing: charges, invoices and refunds
+shipping: where a parcel is
+technical: the product does not work"""
+_FIRST = ("team", "single", "Which team should own this ticket?", _OUTCOMES)
+
+
+class DecisionForm(Viewer):
+    """The fields of one decision.
+
+    Parameters
+    ----------
+    name, kind, question, outcomes : str
+        What they hold at first; outcomes are one a line, a description after a colon.
+    on_change : callable
+        Called when one of them changed.
+    on_remove : callable
+        Called with the form when the person removes it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        question: str,
+        outcomes: str,
+        *,
+        on_change: Callable[[], None],
+        on_remove: Callable[[DecisionForm], None],
+    ) -> None:
+        super().__init__()
+        self._id = pmui.TextInput(label="Name", value=name, width=160)
+        self._kind = pmui.Select(label="Kind", options=_KINDS, value=kind, width=180)
+        self._question = pmui.TextInput(
+            label="Question", value=question, sizing_mode="stretch_width"
+        )
+        self._outcomes = pmui.TextAreaInput(
+            label="Outcomes, one a line; a description after a colon",
+            value=outcomes,
+            rows=4,
+            sizing_mode="stretch_width",
+        )
+        remove = pmui.Button(label="Remove", variant="text", color="danger")
+        remove.on_click(lambda _: on_remove(self))
+        for field in (self._id, self._kind, self._question, self._outcomes):
+            field.param.watch(lambda _: on_change(), "value")
+        self._box = pmui.Paper(
+            pmui.Row(self._id, self._kind, remove),
+            self._question,
+            self._outcomes,
+            sizing_mode="stretch_width",
+            margin=(4, 0),
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def request(self) -> dict[str, Any]:
+        """Give the decision as it is sent."""
+        sent: dict[str, Any] = {
+            "id": self._id.value,
+            "kind": self._kind.value,
+            "question": self._question.value,
+        }
+        lines = [line.strip() for line in self._outcomes.value.splitlines() if line.strip()]
+        pairs = [tuple(part.strip() for part in line.partition(":")[::2]) for line in lines]
+        if sent["kind"] == "ordinal":
+            sent["outcomes"] = [name for name, _ in pairs]
+            if any(text for _, text in pairs):
+                sent["rubric"] = [text or name for name, text in pairs]
+        elif pairs:
+            has_text = any(text for _, text in pairs)
+            sent["outcomes"] = (
+                {name: text or None for name, text in pairs} if has_text else [n for n, _ in pairs]
+            )
+        return sent
+
+
+class PlaygroundPage(Page):
+    """Try decisions."""
+
+    slug = "playground"
+    title = "Playground"
+    summary = "Ask any model that answers here. Nothing is stored."
+
+    def build(self) -> list[Viewable]:
+        """Give the fields and the place of the answer."""
+        self._model = pmui.Select(label="Model", options=[], width=260)
+        self._context = pmui.TextAreaInput(
+            label="Context", value=_CONTEXT, rows=6, sizing_mode="stretch_width"
+        )
+        self._context.param.watch(lambda _: self._changed(), "value")
+        self._forms: list[DecisionForm] = []
+        self._form_box = pn.Column(sizing_mode="stretch_width")
+        self._answer = pn.Column(
+            empty("Write a context and decisions, and press **Ask**."), sizing_mode="stretch_width"
+        )
+        self._warnings = pn.Column(sizing_mode="stretch_width")
+        self._code = pn.Column(sizing_mode="stretch_width")
+        self._add(*_FIRST)
+        add = pmui.Button(label="Add a decision", variant="outlined")
+        add.on_click(lambda _: self._add(f"decision_{len(self._forms) + 1}", "binary", "", ""))
+        self._ask = pmui.Button(label="Ask", variant="contained")
+        self._ask.on_click(self.ask)
+        models = Loaded("The models", self.client.models.list, self._fill_models, n_lines=1)
+        return [
+            pmui.Row(
+                pmui.Column(
+                    self.part(models),
+                    self._context,
+                    self._form_box,
+                    pmui.Row(self._ask, add),
+                    sizing_mode="stretch_width",
+                ),
+                pmui.Column(self._answer, self._warnings, self._code, sizing_mode="stretch_width"),
+                sizing_mode="stretch_width",
+            )
+        ]
+
+    def request(self) -> dict[str, Any]:
+        """Give the request as it is sent."""
+        return {
+            "context": self._context.value,
+            "decisions": [form.request() for form in self._forms],
+            **({"model": self._model.value} if self._model.value else {}),
+            "store": False,
+        }
+
+    async def ask(self, *_: Any) -> None:
+        """Send the request and show the answer."""
+        request = self.request()
+        self._answer[:] = [loading(3, "The answer")]
+        try:
+            answer = await asyncio.to_thread(
+                self.client.decide,
+                request["context"],
+                request["decisions"],
+                model=request.get("model"),
+                store=False,
+            )
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            self._answer[:] = [failed(problem_of(error, "An answer"), self.ask)]
+        else:
+            self._answer[:] = [show_answer(answer)]
+
+    async def check(self) -> None:
+        """Say what makes the answers worse, and give the code of the request."""
+        request = self.request()
+        self._code[:] = [self._show_code(request)]
+        try:
+            found = await asyncio.to_thread(
+                self.client.lint, request["context"], request["decisions"]
+            )
+        except InvalidRequestError as error:
+            self._warnings[:] = [failed(problem_of(error, "This request"))]
+        except Exception as error:  # noqa: BLE001
+            self._warnings[:] = [failed(problem_of(error, "Warnings"))]
+        else:
+            self._warnings[:] = show_warnings(found)
+
+    def _fill_models(self, models: ModelList) -> Viewable:
+        names = [model.id for model in models.data if model.status == "ready"]
+        self._model.options = names
+        if self._model.value not in names and names:
+            self._model.value = names[0]
+        self._changed()
+        return self._model
+
+    def _add(self, name: str, kind: str, question: str, outcomes: str) -> None:
+        form = DecisionForm(
+            name, kind, question, outcomes, on_change=self._changed, on_remove=self._remove
+        )
+        self._forms.append(form)
+        self._form_box.append(form)
+        self._changed()
+
+    def _remove(self, form: DecisionForm) -> None:
+        if len(self._forms) > 1:
+            self._forms.remove(form)
+            self._form_box.remove(form)
+            self._changed()
+
+    def _changed(self) -> None:
+        if pn.state.curdoc is not None:
+            pn.state.execute(self.check)
+
+    def _show_code(self, request: Mapping[str, Any]) -> Viewable:
+        url = self.client.url
+        texts = {
+            "curl": as_curl(url, request),
+            "Python": as_python(url, request),
+            "JSON": as_json(request),
+        }
+        shown = [(name, CopyText(text, name)) for name, text in texts.items()]
+        return pmui.Tabs(*shown, dynamic=True, sizing_mode="stretch_width")
+
+
+def show_answer(answer: DecideAnswer) -> Viewable:
+    """Show each decision as bars of its outcomes' probabilities, with its action."""
+    parts: list[Viewable] = []
+    for name, result in answer.decisions.items():
+        likeliest = sorted(result.probabilities.items(), key=lambda item: -item[1])[:20]
+        chart = figures.bars(
+            [outcome for outcome, _ in likeliest],
+            [probability for _, probability in likeliest],
+            title=f"{name}: {result.top}",
+            x="probability",
+        )
+        parts.append(figures.show(chart))
+    facts = [answer.model, f"{answer.usage.input_tokens:,} input tokens"]
+    if "total" in answer.timing_ms:
+        facts.append(f"{answer.timing_ms['total']:.1f} ms")
+    if answer.fallback is not None:
+        facts.append(f"instead of {answer.fallback.from_} ({answer.fallback.reason})")
+    parts.append(pmui.Typography(", ".join(facts), variant="body2"))
+    return pmui.Column(*parts, sizing_mode="stretch_width")
+
+
+def show_warnings(found: LintAnswer) -> list[Viewable]:
+    """Show what the linter says, each with what to do."""
+    if not found.warnings:
+        return [verdict("good", "No warnings.", "The linter found nothing to better.")]
+    return [
+        verdict(
+            _SEVERITY[warning.severity], f"{warning.decision}, {warning.rule}:", warning.message
+        )
+        for warning in found.warnings
+    ]

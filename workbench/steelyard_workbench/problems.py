@@ -1,0 +1,94 @@
+"""What went wrong, for a person: every failure becomes a title, a sentence and what to do next."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from steelyard.errors import SteelyardError
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A failure as it is shown.
+
+    Parameters
+    ----------
+    title : str
+        What could not be done.
+    message : str
+        Why, and what to do.
+    code : str
+        The contract's code; ``internal_error`` for what nobody foresaw.
+    request_id : str or None
+        Names the request in the server's log.
+    details : tuple of str
+        Each thing that is wrong with what was sent, with its place.
+    may_pass : bool
+        Whether trying again may help.
+    is_forbidden : bool
+        Whether what is missing is a permission.
+    is_lost : bool
+        Whether the server did not answer at all.
+    """
+
+    title: str
+    message: str
+    code: str
+    request_id: str | None = None
+    details: tuple[str, ...] = ()
+    may_pass: bool = True
+    is_forbidden: bool = False
+    is_lost: bool = False
+
+
+#: Details of a refusal that are shown; the rest is counted.
+_SHOWN_DETAILS = 100
+_FORBIDDEN = frozenset({"key_scope", "invalid_api_key", "missing_api_key"})
+
+
+def problem_of(error: BaseException, doing: str) -> Problem:
+    """Give a failure as it is shown; what nobody foresaw goes to the log with its traceback.
+
+    Parameters
+    ----------
+    error : BaseException
+    doing : str
+        What was being done, as ``Similar rows``.
+    """
+    from steelyard.client.failures import NoAnswerInTimeError, ServerUnreachableError
+
+    title = f"{doing} could not be had."
+    if isinstance(error, SteelyardError):
+        found = [_detail(detail) for detail in error.details or ()]
+        if len(found) > _SHOWN_DETAILS:
+            found = [*found[:_SHOWN_DETAILS], f"… and {len(found) - _SHOWN_DETAILS} more."]
+        return Problem(
+            title,
+            error.message,
+            error.code,
+            request_id=error.request_id,
+            details=tuple(found),
+            may_pass=error.retryable,
+            is_forbidden=error.code in _FORBIDDEN,
+            is_lost=isinstance(error, (ServerUnreachableError, NoAnswerInTimeError)),
+        )
+    _log.error("%s failed.", doing, exc_info=error)
+    return Problem(
+        title,
+        "Something went wrong inside the workbench. The log has its traceback; try again.",
+        "internal_error",
+    )
+
+
+def _detail(detail: object) -> str:
+    if not isinstance(detail, dict):
+        return str(detail)
+    place = detail.get("loc") or detail.get("path") or ()
+    where = ".".join(str(part) for part in place if part != "body") if place else ""
+    line = detail.get("line")
+    prefix = f"Line {line}: " if line else ""
+    message = str(detail.get("msg") or detail.get("message") or detail)
+    return f"{prefix}{where}: {message}" if where else f"{prefix}{message}"

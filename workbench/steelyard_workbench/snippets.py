@@ -1,0 +1,53 @@
+"""A request as code to paste: curl, Python and the JSON itself."""
+
+from __future__ import annotations
+
+import json
+import pprint
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+#: What stands where a key would be: keys are never shown.
+KEY_PLACE = "YOUR_API_KEY"
+
+
+def as_json(request: Mapping[str, Any]) -> str:
+    """Give a request as JSON, indented."""
+    return json.dumps(request, indent=2, ensure_ascii=False)
+
+
+def as_curl(url: str, request: Mapping[str, Any], *, with_key: bool = False) -> str:
+    """Give a shell command that sends a request.
+
+    Parameters
+    ----------
+    url : str
+        The server's address.
+    request : mapping
+    with_key : bool, default False
+        Whether the server asks for a key; its place is marked.
+    """
+    words = ["curl", "-s", f"{url}/v1/decide", "-H", "Content-Type: application/json"]
+    if with_key:
+        words += ["-H", f"Authorization: Bearer {KEY_PLACE}"]
+    return shlex.join([*words, "-d", json.dumps(request, ensure_ascii=False)])
+
+
+def as_python(url: str, request: Mapping[str, Any], *, with_key: bool = False) -> str:
+    """Give a Python program that sends a request with the client; as ``as_curl`` takes them."""
+    given = {name: value for name, value in request.items() if name not in {"context", "decisions"}}
+    further = "".join(f"    {name}={value!r},\n" for name, value in given.items())
+    key = f", api_key={KEY_PLACE!r}" if with_key else ""
+    decisions = pprint.pformat(request["decisions"], sort_dicts=False, width=92)
+    indented = decisions.replace("\n", "\n    ")
+    return (
+        "import steelyard\n\n"
+        f"client = steelyard.connect({url!r}{key})\n"
+        "answer = client.decide(\n"
+        f"    {request['context']!r},\n"
+        f"    {indented},\n"
+        f"{further})\n"
+        "for name, result in answer.decisions.items():\n"
+        "    print(name, result)\n"
+    )

@@ -1,0 +1,107 @@
+"""The states that any part of a page can be in besides showing its data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard_workbench.problems import Problem
+from steelyard_workbench.theme import Status
+
+_SEVERITY: dict[Status, str] = {
+    "good": "success",
+    "bad": "error",
+    "unsure": "warning",
+    "running": "info",
+    "off": "info",
+}
+
+
+def loading(n_lines: int = 4, label: str = "Loading") -> Viewable:
+    """Show the place of what is coming."""
+    return pmui.Column(
+        *(pmui.Skeleton(height=28, sizing_mode="stretch_width") for _ in range(n_lines)),
+        name=label,
+        sizing_mode="stretch_width",
+    )
+
+
+def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
+    """Say that there is nothing, why, and what to do about it.
+
+    Parameters
+    ----------
+    text : str
+        Markdown: what this place is for, or which filter left nothing.
+    *actions : Viewable
+        Buttons, the first being what most people want.
+    is_good : bool, default False
+        Whether nothing is what one hopes for.
+    """
+    return pmui.Alert(
+        object=text,
+        severity="success" if is_good else "info",
+        variant="outlined",
+        closeable=False,
+        sizing_mode="stretch_width",
+    ) if not actions else pmui.Column(
+        empty(text, is_good=is_good), pmui.Row(*actions), sizing_mode="stretch_width"
+    )  # fmt: skip
+
+
+def failed(problem: Problem, retry: Callable[[Any], Any] | None = None) -> Viewable:
+    """Show a failure: what, why, its code and request, and a way to try again.
+
+    What is missing a permission says so, and is not offered again.
+    """
+    title = "Not allowed." if problem.is_forbidden else problem.title
+    lines = [f"**{title}** {problem.message}", f"`{problem.code}`"]
+    if problem.request_id:
+        lines[1] += f" · request `{problem.request_id}`"
+    if problem.details:
+        lines.append("\n".join(f"- {detail}" for detail in problem.details))
+    shown: list[Viewable] = [
+        pmui.Alert(
+            object="\n\n".join(lines),
+            severity="warning" if problem.is_forbidden else "error",
+            variant="outlined",
+            closeable=False,
+            sizing_mode="stretch_width",
+        )
+    ]
+    if retry is not None and not problem.is_forbidden:
+        again = pmui.Button(label="Try again", variant="outlined")
+        again.on_click(retry)
+        shown.append(again)
+    return pmui.Column(*shown, sizing_mode="stretch_width")
+
+
+def verdict(status: Status, word: str, text: str = "") -> Viewable:
+    """Tell a verdict by an icon, a word and a colour; the icon is that of the severity.
+
+    Parameters
+    ----------
+    status : {"good", "bad", "unsure", "running", "off"}
+    word : str
+        Such as ``passed`` or ``inconclusive``.
+    text : str
+        Markdown: the reason, or what would settle it.
+    """
+    return pmui.Alert(
+        object=f"**{word}** {text}".strip(),
+        severity=_SEVERITY[status],
+        variant="outlined",
+        closeable=False,
+        sizing_mode="stretch_width",
+    )
+
+
+def refused_button(label: str, reasons: Sequence[str]) -> Viewable:
+    """Show an action that cannot be done now, and why beside it."""
+    return pmui.Row(
+        pmui.Button(label=label, disabled=True, variant="outlined"),
+        pmui.Typography("; ".join(reasons), variant="body2"),
+    )
