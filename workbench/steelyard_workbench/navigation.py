@@ -22,6 +22,7 @@ class Entry:
 ENTRIES: tuple[Entry, ...] = (
     Entry("home", "Home", "home", "home:HomePage"),
     Entry("playground", "Playground", "play_arrow", "playground:PlaygroundPage"),
+    Entry("settings", "Settings", "settings", "settings:SettingsPage"),
 )
 
 

@@ -46,6 +46,7 @@ def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
         severity="success" if is_good else "info",
         variant="outlined",
         closeable=False,
+        margin=(5, 10),
         sizing_mode="stretch_width",
     ) if not actions else pmui.Column(
         empty(text, is_good=is_good), pmui.Row(*actions), sizing_mode="stretch_width"
@@ -69,6 +70,8 @@ def failed(problem: Problem, retry: Callable[[Any], Any] | None = None) -> Viewa
             severity="warning" if problem.is_forbidden else "error",
             variant="outlined",
             closeable=False,
+            margin=(5, 10),
+            margin=(5, 10),
             sizing_mode="stretch_width",
         )
     ]
@@ -95,6 +98,7 @@ def verdict(status: Status, word: str, text: str = "") -> Viewable:
         severity=_SEVERITY[status],
         variant="outlined",
         closeable=False,
+        margin=(5, 10),
         sizing_mode="stretch_width",
     )
 

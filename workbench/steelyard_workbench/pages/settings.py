@@ -1,0 +1,166 @@
+"""Settings: who is calling, what it costs, what runs here, and the keys of the keyboard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
+
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.errors import SteelyardError
+from steelyard.wire.account import AccountSummary, ApiKey
+from steelyard.wire.discovery import Discovery
+from steelyard.wire.health import Health
+from steelyard_workbench.components.facts import facts, heading, table
+from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.keys import KEYS, shown_key
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.page import Page
+from steelyard_workbench.states import empty, verdict
+
+#: Keys of the account that are listed.
+_MOST_KEYS = 200
+_PARTS = ("steelyard", "panel", "panel-material-ui", "bokeh", "polars", "onnxruntime")
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What runs here.
+
+    Parameters
+    ----------
+    health : Health
+    discovery : Discovery
+    parts : dict of str to str
+        What the server says of its parts; empty where the caller may not know.
+    """
+
+    health: Health
+    discovery: Discovery
+    parts: dict[str, str]
+
+
+class SettingsPage(Page):
+    """Account, keys, environment and shortcuts."""
+
+    slug = "settings"
+    title = "Settings"
+
+    def build(self) -> list[Viewable]:
+        """Give the four parts."""
+        shortcuts = pmui.Switch(label="Single letters are shortcuts", value=self.session.shortcuts)
+        shortcuts.link(self.session, value="shortcuts")
+        return [
+            heading("Account"),
+            self.part(Loaded("The account", self.client.account.get, show_account)),
+            heading("Keys"),
+            self.part(Loaded("The keys", self._keys, show_keys)),
+            heading("What runs here"),
+            self.part(Loaded("The environment", self._environment, show_environment)),
+            heading("Keyboard"),
+            shortcuts,
+            table(
+                ("key", "does", "where"),
+                [
+                    (
+                        "1 to 9"
+                        if entry.action == "choose"
+                        else " or ".join(map(shown_key, entry.keys)),
+                        entry.help,
+                        "everywhere" if entry.where == "go" else entry.where,
+                    )
+                    for entry in KEYS
+                ],
+                label="Keys of the keyboard",
+            ),
+        ]
+
+    def _keys(self) -> list[ApiKey]:
+        return list(islice(self.client.account.keys(), _MOST_KEYS))
+
+    def _environment(self) -> Environment:
+        try:
+            parts = dict(self.client.ready().parts)
+        except SteelyardError as error:  # an operator's to know, or a part that is not ready
+            parts = {"ready": error.message}
+        return Environment(self.client.health(), self.client.capabilities(), parts)
+
+
+def show_account(account: AccountSummary) -> Viewable:
+    """Show whose account it is, what it may spend, and its limits."""
+    wallet = account.wallet
+    shown = facts(
+        {
+            "Name": account.user.name,
+            "Credit": (
+                f"{wallet.available_usd} USD available, {wallet.reserved_usd} USD held by work in "
+                "progress"
+                if account.accounts_enabled
+                else "not counted: accounts are off"
+            ),
+        }
+    )
+    limits = table(
+        ("limit", "value"),
+        [
+            (name.replace("_", " "), f"{value:,}")
+            for name, value in sorted(account.effective_limits.items())
+        ],
+        label="Limits",
+    )
+    return pmui.Column(shown, limits, sizing_mode="stretch_width")
+
+
+def show_keys(keys: list[ApiKey]) -> Viewable:
+    """Show the account's keys: how each begins, what it may call, what it spent."""
+    if not keys:
+        return empty(
+            "No keys. With accounts on, whoever runs the server makes one with "
+            "`steelyard key create NAME`."
+        )
+    return table(
+        ("name", "begins with", "scope", "last used", "spent this month", "cap", "state"),
+        [
+            (
+                key.name,
+                key.prefix,
+                key.scope,
+                ago(key.last_used_at),
+                f"{key.month_spent_usd} USD" if key.month_spent_usd else "0 USD",
+                f"{key.monthly_cap_usd} USD" if key.monthly_cap_usd else "none",
+                "active" if key.revoked_at is None else f"revoked {ago(key.revoked_at)}",
+            )
+            for key in keys
+        ],
+        label="API keys",
+    )
+
+
+def show_environment(found: Environment) -> Viewable:
+    """Show the server's version, engine and parts, and the versions of what draws this page."""
+    shown: list[Viewable] = [
+        verdict("unsure", f"{warning.code}:", warning.message)
+        for warning in found.discovery.warnings
+    ]
+    values = {
+        "Server": f"Steelyard {found.health.version}",
+        "Default model": f"{found.health.model} on {found.health.engine}",
+        "Training": "available" if found.discovery.training_available else "not here",
+    }
+    prices = found.discovery.pricing.input_tokens_per_million_usd
+    values |= {
+        f"Price of {model}": f"{price} USD a million input tokens"
+        for model, price in prices.items()
+    }
+    values |= {f"Part {name}": state for name, state in found.parts.items()}
+    values |= {name: _version(name) for name in _PARTS}
+    return pmui.Column(*shown, facts(values), sizing_mode="stretch_width")
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
