@@ -71,7 +71,6 @@ def failed(problem: Problem, retry: Callable[[Any], Any] | None = None) -> Viewa
             variant="outlined",
             closeable=False,
             margin=(5, 10),
-            margin=(5, 10),
             sizing_mode="stretch_width",
         )
     ]
