@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from openapi_validation import responses_checked
 from postgres_server import PostgresMissingError, PostgresServer, postgres_server
 from random_model import write_random_model
 from steelyard.scoring.assets import BASE, MANIFEST, BaseModel, load_base_model
@@ -17,6 +18,13 @@ from steelyard.storage.state import State, open_state
 # pytest --hypothesis-profile=default
 settings.register_profile("repeatable", derandomize=True)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="module")
+def every_response_is_checked() -> Iterator[None]:
+    """What a server of ours answers over HTTP must be what the OpenAPI document declares."""
+    with responses_checked():
+        yield
 
 
 @pytest.fixture(scope="session")

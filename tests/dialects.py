@@ -31,13 +31,14 @@ class StubDecisions:
     models: StubModels = field(default_factory=StubModels)
     ran: list[dict[str, Any]] = field(default_factory=list)
 
-    def prepare(self, request: ValidRequest) -> Prepared:
+    def read(self, request: ValidRequest) -> Prepared:
         if request.model is not None and request.model not in self.models.names:
             raise unknown_model(request.model, self.models.names)
         return make_service().prepare_request(request)
 
-    def quote(self, prepared: Prepared) -> int:
-        return prepared.input_tokens
+    async def quote(self, caller: Caller, request: Prepared) -> int:
+        assert caller is CALLER
+        return request.input_tokens
 
     async def run(
         self,

@@ -15,7 +15,8 @@ import msgspec
 
 from dataset_rows import make_rows
 from steelyard.api.services import ApiServices
-from steelyard.bootstrap import LoadedModel, load_named_model, open_service
+from steelyard.base_models import LoadedModel, load_named_model
+from steelyard.bootstrap import open_service
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 from steelyard.services.caller import LOCAL_ACCOUNT, Caller
@@ -117,6 +118,9 @@ class ScribblingScorer:
     @property
     def engine(self) -> str:
         return self._inner.engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
         time.sleep(self._pause_s * len(requests))

@@ -12,9 +12,9 @@ from steelyard.families.fine_tunes import (
 )
 from steelyard.families.line import Conditions, Lines, adapter_of
 from steelyard.families.moving import move_ready
-from steelyard.wire.evaluations import BeforeAfter, Gate, GateDeltas
 from steelyard.wire.families import ContinueRows
 from steelyard.wire.fine_tuning import JobLineage, JobSplit, ResolvedHyperparameters
+from steelyard.wire.gates import BeforeAfter, Gate, GateDeltas
 
 BASE = "base-1"
 HOUR = 3600.0

@@ -12,18 +12,15 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sanic import Sanic
 
 from server_thread import ServerThread
 from steelyard.api.app import create_app
 from steelyard.api.services import ApiServices
-from steelyard.bootstrap import (
-    LoadedModel,
-    load_further_model,
-    load_named_model,
-    open_service,
-)
+from steelyard.base_models import LoadedModel, load_further_model, load_named_model
+from steelyard.bootstrap import open_service
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 from steelyard.settings import read_settings
@@ -46,6 +43,10 @@ class CountingScorer:
     @property
     def engine(self) -> str:
         return self._inner.engine
+
+    def __getattr__(self, name: str) -> Any:
+        # What a scorer may have besides, such as the hash that says whose answers these are.
+        return getattr(self._inner, name)
 
     def reset(self) -> None:
         self.n_requests = 0

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 from jsonschema import Draft202012Validator
+from sanic import HTTPResponse, Request, Sanic
 
 from steelyard.api.app import ROUTES
 from steelyard.api.openapi import build_document
@@ -132,6 +133,38 @@ def responses_checked() -> Iterator[None]:
         patch.setattr(httpx.Client, "send", checked)
         patch.setattr(httpx.AsyncClient, "send", checked_async)
         yield
+
+
+class AnsweredResponses:
+    """Checks responses where a server gives them, whichever program asked for them.
+
+    For clients that run in processes of their own: give ``watch`` to ``live_server``.
+    """
+
+    def __init__(self) -> None:
+        self.n_checked = 0
+        self._problems: list[str] = []
+
+    def watch(self, app: Sanic) -> None:
+        """Check every response of an application; called before it serves."""
+        # After the middleware that writes the headers.
+        app.register_middleware(self._check, "response", priority=1)
+
+    def raise_problems(self) -> None:
+        """Fail if a response since the last call was not what the document declares."""
+        problems, self._problems = self._problems, []
+        assert not problems, "\n".join(problems)
+
+    async def _check(self, request: Request, response: HTTPResponse) -> None:
+        headers = httpx.Headers({name: str(value) for name, value in response.headers.items()})
+        if response.content_type:
+            headers["content-type"] = response.content_type
+        content = response.body or b""
+        self.n_checked += 1
+        try:
+            check_response(request.method, request.path, response.status, headers, content)
+        except AssertionError as error:
+            self._problems.append(str(error))
 
 
 def _check_httpx(request: httpx.Request, response: httpx.Response) -> None:

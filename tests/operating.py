@@ -13,6 +13,7 @@ from steelyard.services.caller import Caller
 from steelyard.services.operations import Accepted, OperationLog
 from steelyard.services.reply import Reply
 from steelyard.storage.state import State
+from steelyard.storage.state.decisions import StoredDecision
 from steelyard.storage.state.ledger import balances_of
 from steelyard.storage.state.tables import balances, key_months, ledger_entries, operations
 
@@ -63,8 +64,16 @@ class Desk:
         assert isinstance(outcome, Accepted), outcome
         return outcome
 
-    def settle(self, accepted: Accepted, amount: int = 0, body: bytes = b"{}") -> Reply:
-        return asyncio.run(self.log.settle(accepted, amount_nano=amount, body=body, decision=None))
+    def settle(
+        self,
+        accepted: Accepted,
+        amount: int = 0,
+        body: bytes = b"{}",
+        decision: StoredDecision | None = None,
+    ) -> Reply:
+        return asyncio.run(
+            self.log.settle(accepted, amount_nano=amount, body=body, decision=decision)
+        )
 
     def release(self, accepted: Accepted, error: SteelyardError | None = None) -> None:
         asyncio.run(self.log.release(accepted, error))

@@ -102,6 +102,7 @@ class StandInServer:
             settings=settings,
             decisions=self.decisions,
             feedback=None,
+            feedback_rows=None,
             models=SimpleNamespace(default=model, hosted=(model,)),
             discovery=None,
             accounts=StandInAccounts(enabled=settings.accounts == "on"),
@@ -111,6 +112,8 @@ class StandInServer:
             dataset_rows=None,
             evaluations=None,
             evaluation_figures=None,
+            families=None,
+            fine_tunes=None,
             allowance=TokenAllowance(self.windows, settings.tokens_per_minute),
             limits=RequestLimits(
                 self.windows,

@@ -16,7 +16,8 @@ import pytest
 from factories import make_request_dict
 from hosting import Behaving
 from steelyard.api.services import ApiServices
-from steelyard.bootstrap import ModelDouble, open_service, parse_base_models
+from steelyard.base_models import ModelDouble, parse_base_models
+from steelyard.bootstrap import open_service
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import MANIFEST
 from steelyard.scoring.hashing import WordCounter

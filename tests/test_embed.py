@@ -18,6 +18,8 @@ from steelyard.client import ServerUnreachableError
 from steelyard.errors import InvalidApiKeyError, MissingApiKeyError, NotFoundError
 from steelyard.settings import InvalidSettingError
 
+pytestmark = pytest.mark.usefixtures("every_response_is_checked")
+
 DECISIONS = [{"id": "refund", "kind": "binary", "question": "Money back?"}]
 
 

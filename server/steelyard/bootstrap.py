@@ -8,22 +8,25 @@ base model that the settings name.
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 import functools
-import hashlib
 import logging
 import os
-import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from steelyard.calibration.temperature import TemperatureTable
+from steelyard.base_models import (
+    LoadedModel,
+    ModelLoader,
+    NamedModelLoader,
+    load_further_model,
+    load_named_model,
+    open_models,
+    parse_base_models,
+)
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.scoring.batching import Batcher
 from steelyard.scoring.protocol import Scorer
@@ -40,68 +43,23 @@ from steelyard.settings import (
 )
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from steelyard.api.services import ApiServices
-    from steelyard.billing.prices import Prices
     from steelyard.jobs.workflows import JobRuntime
     from steelyard.services.evaluation_rows import FrozenDataset
-    from steelyard.services.models import HostedModel, ModelRegistry
+    from steelyard.services.families import FamilyService
+    from steelyard.services.fine_tune_jobs import FineTuneJobs
+    from steelyard.services.lines import LineKeeper, LineRules
+    from steelyard.services.models import ModelRegistry
+    from steelyard.services.tuned_calls import TunedCalls
+    from steelyard.services.tuned_models import Base, TunedModels
+    from steelyard.services.tuning_rows import TuningRows
+    from steelyard.storage.frames.artifacts import ArtifactStore
     from steelyard.storage.frames.store import FrameStore
+    from steelyard.storage.state import State
 
 _log = logging.getLogger(__name__)
-
-#: The engine that is a test double.
-HASHING = "hashing"
-#: Names that clients of TypeSafe's use for the default model; no other model may have one.
-_RESERVED_PREFIX = "jev"
-_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_SHIPPED = "The base model that ships with Steelyard."
-_DOUBLE = "A test double: its answers are fixed and mean nothing."
-
-
-class LoadedModel(Protocol):
-    """What a loader gives: a scorer and what belongs to it."""
-
-    @property
-    def scorer(self) -> Scorer:
-        """Gives logits."""
-        ...
-
-    @property
-    def tokenizer(self) -> TokenCounter:
-        """Counts input tokens."""
-        ...
-
-    @property
-    def temperatures(self) -> TemperatureTable:
-        """Turns logits into calibrated probabilities."""
-        ...
-
-    @property
-    def card(self) -> Path | None:
-        """The model card, when there is one."""
-        ...
-
-    @property
-    def manifest(self) -> Mapping[str, Any]:
-        """Name, version, and the files with their hashes."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ModelDouble:
-    """The hashing scorer in the shape of a loaded model; its answers mean nothing."""
-
-    scorer: Scorer
-    tokenizer: TokenCounter
-    temperatures: TemperatureTable = field(default_factory=TemperatureTable)
-    card: Path | None = None
-    manifest: Mapping[str, Any] = field(default_factory=dict)
-
-
-#: Loads a model: the engine's name, and its threads or ``None``.
-ModelLoader = Callable[[str, int | None], LoadedModel]
-#: Loads a model of the setting ``base_models``: name, folder or ``hashing``, engine, threads.
-NamedModelLoader = Callable[[str, str, str, int | None], LoadedModel]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,84 +117,6 @@ def open_deployment(
         deployment.model.scorer.close()
 
 
-def load_named_model(engine: str, threads: int | None) -> LoadedModel:
-    """Load the shipped model on an engine, or the test double.
-
-    Raises
-    ------
-    steelyard.errors.EngineUnavailableError
-        When the model's files or the engine are missing.
-    """
-    if engine == HASHING:
-        from steelyard.scoring.hashing import HashingScorer, WordCounter
-
-        return ModelDouble(HashingScorer(), WordCounter())
-    from steelyard.scoring.assets import load_base_model
-
-    return load_base_model(engine=engine, threads=threads)
-
-
-def load_further_model(name: str, source: str, engine: str, threads: int | None) -> LoadedModel:
-    """Load a model of the setting ``base_models``.
-
-    Parameters
-    ----------
-    name : str
-        The name that requests give.
-    source : str
-        A folder, or ``hashing``.
-    engine : str
-        As the setting; a folder's own choice where that is ``hashing``.
-    threads : int or None
-        Threads of a pass.
-
-    Raises
-    ------
-    steelyard.errors.EngineUnavailableError
-        When the model's files or the engine are missing.
-    """
-    if source == HASHING:
-        from steelyard.scoring.hashing import HashingScorer, WordCounter
-
-        return ModelDouble(HashingScorer(name, name=name), WordCounter())
-    from steelyard.scoring.assets import AUTO, load_base_model
-
-    chosen = AUTO if engine == HASHING else engine
-    return load_base_model(engine=chosen, threads=threads, folder=Path(source).expanduser())
-
-
-def parse_base_models(text: str) -> dict[str, str]:
-    """Read the setting ``base_models``: name to folder, or to ``hashing``.
-
-    Raises
-    ------
-    steelyard.settings.InvalidSettingError
-        When an entry is not of the form, or a name is taken or cannot be one.
-
-    Examples
-    --------
-    >>> parse_base_models("small=/srv/models/small, double=hashing")
-    {'small': '/srv/models/small', 'double': 'hashing'}
-    """
-    sources: dict[str, str] = {}
-    for entry in filter(None, (part.strip() for part in text.split(","))):
-        name, _, source = (part.strip() for part in entry.partition("="))
-        if not _MODEL_NAME.fullmatch(name) or not source:
-            raise _bad_base_model(entry, "write NAME=FOLDER or NAME=hashing")
-        if name in sources:
-            raise _bad_base_model(entry, f"name {name!r} once")
-        if name.startswith(_RESERVED_PREFIX):
-            raise _bad_base_model(entry, f"choose a name that starts other than {name[:3]!r}")
-        sources[name] = source
-    return sources
-
-
-def _bad_base_model(entry: str, needed: str) -> InvalidSettingError:
-    return InvalidSettingError(
-        f"The setting base_models (STEELYARD_BASE_MODELS) has the entry {entry[:80]!r}; {needed}."
-    )
-
-
 @contextmanager
 def open_service(
     settings: Settings | None = None,
@@ -274,16 +154,17 @@ def open_service(
     from steelyard.services.datasets import DatasetService
     from steelyard.services.decisions import DecisionService
     from steelyard.services.discovery import DiscoveryService, PublishedLimits
+    from steelyard.services.evaluated_models import EvaluatedModels
     from steelyard.services.evaluation_figures import EvaluationFigures
     from steelyard.services.evaluations import EvaluationService
     from steelyard.services.feedback import FeedbackService
+    from steelyard.services.feedback_rows import FeedbackRows
     from steelyard.services.openai_decisions import OpenAIDecisionService
     from steelyard.services.operations import LEASE_GRACE_S, KeyedWrites, OperationLog
     from steelyard.services.rate_windows import RateWindows
     from steelyard.services.sweep import Sweeper
     from steelyard.services.systemone import SystemOneService
     from steelyard.storage.state import open_state
-    from steelyard.storage.state.evaluations import has_unfinished
 
     settings = settings or read_settings()
     prices = Prices.parse(settings.prices)
@@ -292,7 +173,7 @@ def open_service(
     with ExitStack() as closing:
         state = open_state(state_url_of(settings))
         closing.callback(state.close)
-        models = _open_models(
+        models, bases = open_models(
             settings,
             prices,
             sources,
@@ -306,13 +187,6 @@ def open_service(
         allowance = TokenAllowance(windows, settings.tokens_per_minute)
         operations = OperationLog(
             state, accounts_enabled=has_accounts, lease_s=settings.deadline_s + LEASE_GRACE_S
-        )
-        decisions = DecisionService(
-            models,
-            operations,
-            allowance,
-            deadline_s=settings.deadline_s,
-            stores_by_default=settings.store == "on",
         )
         limits = PublishedLimits(
             body_bytes=settings.body_bytes,
@@ -334,16 +208,26 @@ def open_service(
         )
         closing.callback(sweeper.close)
         worker = WorkerChild(
-            dataclasses.asdict(settings), functools.partial(state.read_now, has_unfinished)
+            dataclasses.asdict(settings), functools.partial(state.read_now, _has_jobs)
         )
         if settings.jobs == "on":
             worker.start()
             closing.callback(worker.close)
+        lines = _open_lines(settings, state, store, models, bases, worker.wake, closing)
+        datasets.register_reader(lines.families.reader_of)
+        decisions = DecisionService(
+            models,
+            operations,
+            allowance,
+            deadline_s=settings.deadline_s,
+            stores_by_default=settings.store == "on",
+            tuned=lines.calls,
+        )
         evaluations = EvaluationService(
             state,
             KeyedWrites(state),
             datasets,
-            models,
+            EvaluatedModels(models, calls=lines.calls, lines=lines.keeper),
             count_decisions=functools.partial(_count_decisions, store),
             max_queue=settings.job_queue,
             max_queue_per_account=settings.job_queue_per_account,
@@ -354,8 +238,13 @@ def open_service(
             settings=settings,
             decisions=decisions,
             feedback=FeedbackService(KeyedWrites(state), retention_days=settings.retention_days),
+            feedback_rows=FeedbackRows(
+                state, datasets, store, KeyedWrites(state), retention_days=settings.retention_days
+            ),
             models=models,
-            discovery=DiscoveryService(models, limits),
+            discovery=DiscoveryService(
+                models, limits, training_available=lines.keeper.rules.lacking() is None
+            ),
             accounts=AccountService(
                 state, accounts_enabled=has_accounts, limits=effective_limits(settings)
             ),
@@ -364,8 +253,13 @@ def open_service(
             datasets=datasets,
             evaluations=evaluations,
             evaluation_figures=EvaluationFigures(
-                evaluations, _open_frames(settings, "evaluations")
+                evaluations,
+                _open_frames(settings, "evaluations"),
+                datasets=datasets,
+                rows=store,
             ),
+            families=lines.families,
+            fine_tunes=lines.fine_tunes,
             dataset_rows=DatasetRows(
                 datasets,
                 store,
@@ -409,29 +303,57 @@ def open_worker(
     from steelyard.jobs.workflows import JobRuntime
     from steelyard.services.dataset_ingest import RowBounds
     from steelyard.services.datasets import DatasetService
+    from steelyard.services.evaluated_models import EvaluatedModels
     from steelyard.services.evaluation_runs import EvaluationRuns
+    from steelyard.services.fine_tune_runs import FineTuneRuns
+    from steelyard.services.held_out_evaluations import HeldOutEvaluations
+    from steelyard.services.lines import LineKeeper
     from steelyard.services.operations import KeyedWrites
+    from steelyard.services.trainer_bases import TrainerBases
     from steelyard.storage.state import open_state
 
     settings = settings or read_settings()
     with ExitStack() as closing:
         state = open_state(state_url_of(settings))
         closing.callback(state.close)
-        models = _open_models(
+        sources = parse_base_models(settings.base_models)
+        models, bases = open_models(
             settings,
             Prices.parse(settings.prices),
-            parse_base_models(settings.base_models),
+            sources,
             load_model or load_named_model,
             load_further or load_further_model,
             closing,
         )
+        store = _open_frames(settings, "datasets")
         datasets = DatasetService(
             state,
-            _open_frames(settings, "datasets"),
+            store,
             KeyedWrites(state),
             bounds=RowBounds(settings.dataset_min_rows, settings.dataset_rows),
         )
-        runs = EvaluationRuns(state, _open_frames(settings, "evaluations"), datasets, models)
+        artifacts = _open_artifacts(settings)
+        keeper = LineKeeper(state, _line_rules(settings, models))
+        evaluations = EvaluationRuns(
+            state,
+            _open_frames(settings, "evaluations"),
+            datasets,
+            EvaluatedModels(
+                models, lines=keeper, tuned=_open_tuned(settings, artifacts, bases, closing)
+            ),
+        )
+        fine_tunes = FineTuneRuns(
+            state,
+            keeper,
+            _tuning_rows(state, store, models),
+            datasets,
+            artifacts,
+            _open_frames(settings, "fine_tunes"),
+            folder=home_of(settings) / "fine_tunes",
+            bases=TrainerBases(models, sources),
+            threads=settings.threads,
+            held_out=HeldOutEvaluations(_open_frames(settings, "evaluations"), datasets, models),
+        )
 
         def are_alive(instances: Collection[str]) -> set[str]:
             return state.write_now(
@@ -440,8 +362,114 @@ def open_worker(
 
         url = jobs_url_of(settings)
         yield closing.enter_context(
-            JobRuntime(url, executor=state.instance, are_alive=are_alive, work=[runs])
+            JobRuntime(
+                url, executor=state.instance, are_alive=are_alive, work=[evaluations, fine_tunes]
+            )
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _ServedLines:
+    """What a server answers for families, and for calls to them."""
+
+    keeper: LineKeeper
+    families: FamilyService
+    fine_tunes: FineTuneJobs
+    calls: TunedCalls
+
+
+def _open_lines(
+    settings: Settings,
+    state: State,
+    datasets: FrameStore,
+    models: ModelRegistry,
+    bases: Mapping[str, Base],
+    wake: Callable[[], None],
+    closing: ExitStack,
+) -> _ServedLines:
+    from steelyard.families.fees import Tariff
+    from steelyard.services.families import FamilyService
+    from steelyard.services.fine_tune_jobs import FineTuneJobs
+    from steelyard.services.line_clock import LineClock
+    from steelyard.services.lines import LineKeeper
+    from steelyard.services.operations import KeyedWrites
+    from steelyard.services.tuned_calls import TunedCalls
+
+    tuned = _open_tuned(settings, _open_artifacts(settings), bases, closing)
+    keeper = LineKeeper(state, _line_rules(settings, models), engines=tuned, wake=wake)
+    writes = KeyedWrites(state)
+    families = FamilyService(
+        state,
+        keeper,
+        writes,
+        _tuning_rows(state, datasets, models),
+        models,
+        tariff=Tariff(token_nano=settings.fine_tune_price, minimum_nano=settings.fine_tune_minimum),
+        warm_wait_s=settings.warm_wait_s,
+    )
+    # Before the engines that it may ask for models.
+    closing.callback(LineClock(families.tick).close)
+    return _ServedLines(
+        keeper,
+        families,
+        FineTuneJobs(state, keeper, writes, _open_frames(settings, "fine_tunes")),
+        TunedCalls(families, tuned, bases, warm_wait_s=settings.warm_wait_s),
+    )
+
+
+def _has_jobs(connection: Connection) -> bool:
+    """Tell whether there is an evaluation or a fine-tune that has not ended."""
+    from steelyard.storage.state import evaluations, fine_tunes
+
+    return evaluations.has_unfinished(connection) or fine_tunes.has_unfinished(connection)
+
+
+def _open_artifacts(settings: Settings) -> ArtifactStore:
+    from steelyard.storage.frames.artifacts import ArtifactStore
+
+    return ArtifactStore(_open_frames(settings, "models"), home_of(settings) / "models")
+
+
+def _open_tuned(
+    settings: Settings, artifacts: ArtifactStore, bases: Mapping[str, Base], closing: ExitStack
+) -> TunedModels:
+    from steelyard.services.tuned_models import TunedModels
+
+    tuned = TunedModels(
+        artifacts,
+        bases,
+        _load_tuned,
+        max_loaded=settings.loaded_models,
+        max_queue=settings.max_queue,
+        threads=settings.threads or None,
+        close_s=settings.shutdown_s,
+    )
+    closing.callback(tuned.close)
+    return tuned
+
+
+def _load_tuned(folder: Path, base: Any, *, threads: int | None) -> Scorer:
+    # Imported by the first tuned model: what heads need is slow to import.
+    from steelyard.scoring.tuned import load_tuned
+
+    return load_tuned(folder, base, threads=threads)
+
+
+def _line_rules(settings: Settings, models: ModelRegistry) -> LineRules:
+    from steelyard.services.lines import LineRules
+
+    return LineRules.of(settings, models.names, trainable=models.names)
+
+
+def _tuning_rows(state: State, store: FrameStore, models: ModelRegistry) -> TuningRows:
+    from steelyard.services.trainer_bases import lacking_for_lora
+    from steelyard.services.tuning_rows import TuningRows
+
+    def tokenizer_of(base: str) -> tuple[TokenCounter, int]:
+        hosted = models.get(base)
+        return hosted.decide.tokenizer, hosted.max_input_tokens
+
+    return TuningRows(state, store, tokenizer_of, lacking_for_lora=lacking_for_lora)
 
 
 def _count_decisions(store: FrameStore, at: FrozenDataset) -> int:
@@ -459,83 +487,6 @@ def _open_frames(settings: Settings, name: str) -> FrameStore:
         raise InvalidSettingError(
             f"The setting frames_url (STEELYARD_FRAMES_URL) cannot be used: {error}"
         ) from error
-
-
-def _open_models(
-    settings: Settings,
-    prices: Prices,
-    sources: Mapping[str, str],
-    load_model: ModelLoader,
-    load_further: NamedModelLoader,
-    closing: ExitStack,
-) -> ModelRegistry:
-    from steelyard.services.models import ModelRegistry
-
-    threads = settings.threads or None
-    shipped = load_model(settings.engine, threads)
-    hosted = [_host(shipped.scorer.name, shipped, _SHIPPED, settings, prices, closing)]
-    for name, source in sources.items():
-        if name == hosted[0].name:
-            raise _bad_base_model(f"{name}={source}", f"{name!r} is the model that ships")
-        model = load_further(name, source, settings.engine, threads)
-        hosted.append(_host(name, model, f"A base model named {name}.", settings, prices, closing))
-    unknown = sorted(prices.by_model.keys() - {model.name for model in hosted})
-    if unknown:
-        _log.warning("The setting prices names models that are not here: %s.", ", ".join(unknown))
-    return ModelRegistry(hosted)
-
-
-def _host(
-    name: str,
-    model: LoadedModel,
-    description: str,
-    settings: Settings,
-    prices: Prices,
-    closing: ExitStack,
-) -> HostedModel:
-    from steelyard.services.models import HostedModel
-
-    queue = Batcher(model.scorer, max_queue=settings.max_queue)
-    closing.callback(_close_model, queue, model.scorer, settings.shutdown_s)
-    is_double = not model.manifest
-    decide = DecideService(
-        model_name=name, temperatures=model.temperatures, tokenizer=model.tokenizer
-    )
-    return HostedModel(
-        decide,
-        queue,
-        engine=model.scorer.engine,
-        description=_DOUBLE if is_double else model.manifest.get("description", description),
-        release_date=_release_date(model),
-        price_nano=prices.of(name),
-        evaluation_key=_identity(name, model),
-        embed=getattr(model.scorer, "embed", None),
-    )
-
-
-def _close_model(queue: Batcher, scorer: Scorer, timeout_s: float) -> None:
-    if queue.close(timeout_s):
-        scorer.close()
-    else:
-        # Closing an engine under the call that hangs in it would be worse than leaving it.
-        _log.warning("The engine of %s did not end its last call; it is left.", scorer.name)
-
-
-def _release_date(model: LoadedModel) -> dt.date:
-    """Give the manifest's ``release_date``, or the day on which the model's files were written."""
-    try:
-        return dt.date.fromisoformat(str(model.manifest.get("release_date", "")))
-    except ValueError:
-        file = model.card if model.card is not None and model.card.exists() else Path(__file__)
-        return dt.datetime.fromtimestamp(file.stat().st_mtime, dt.UTC).date()
-
-
-def _identity(name: str, model: LoadedModel) -> str:
-    """Give a hash of what decides a model's answers: its files, its engine, its calibration."""
-    manifest = model.manifest or {"name": name}
-    decisive = {key: manifest.get(key) for key in ("name", "files", "tokenizer", "temperatures")}
-    parts = {**decisive, "engine": model.scorer.engine}
-    return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
 
 
 class _Default:

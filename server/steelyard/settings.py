@@ -115,6 +115,8 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         "Database of the state: `sqlite:///PATH` or `postgresql+psycopg://…`. Unset: "
         "`state.sqlite` in `home`.",
+        # It may hold a password.
+        is_secret=True,
     ),
     Setting(
         "frames_url",
@@ -135,8 +137,8 @@ SETTINGS: tuple[Setting, ...] = (
         "jobs",
         str,
         "on",
-        "`on`: the server starts a process of its own for evaluations when there are any. `off`: "
-        "`steelyard worker` runs them.",
+        "`on`: the server starts a process of its own for evaluations and fine-tunes when there "
+        "are any. `off`: `steelyard worker` runs them.",
         choices=("off", "on"),
     ),
     Setting(
@@ -152,6 +154,81 @@ SETTINGS: tuple[Setting, ...] = (
         64,
         "Evaluations of one account that may wait or run; more are refused with 429.",
         minimum=1,
+    ),
+    Setting(
+        "fine_tune_queue",
+        int,
+        20,
+        "Fine-tunes that may wait; more are refused with 503.",
+        minimum=1,
+    ),
+    Setting(
+        "fine_tune_queue_per_account",
+        int,
+        4,
+        "Fine-tunes of one account that may wait; more are refused with 429.",
+        minimum=1,
+    ),
+    Setting(
+        "fine_tune_price",
+        int,
+        0,
+        "Price of a trained token of a fine-tune, in nano-dollars.",
+        minimum=0,
+        maximum=1_000_000_000,
+    ),
+    Setting(
+        "fine_tune_minimum",
+        int,
+        0,
+        "Least price of a fine-tune, in nano-dollars.",
+        minimum=0,
+        maximum=1_000_000_000_000,
+    ),
+    Setting(
+        "live_limit",
+        int,
+        4,
+        "Tuned models of one account that may answer calls.",
+        minimum=1,
+    ),
+    Setting(
+        "idle_days",
+        float,
+        7.0,
+        "Days without a call after which a family or a model switches itself off; 0 never.",
+        minimum=0,
+        maximum=36_500,
+    ),
+    Setting(
+        "warm_models",
+        int,
+        1,
+        "Tuned models of one account that may be kept warm.",
+        minimum=0,
+    ),
+    Setting(
+        "keep_warm_price",
+        int,
+        0,
+        "Price of an hour in which a tuned model is kept warm, in nano-dollars.",
+        minimum=0,
+        maximum=1_000_000_000_000,
+    ),
+    Setting(
+        "loaded_models",
+        int,
+        8,
+        "Tuned models that a process keeps loaded; the one unused for longest gives way.",
+        minimum=1,
+    ),
+    Setting(
+        "warm_wait_s",
+        float,
+        10.0,
+        "Seconds that a call or a switch waits for a tuned model to load before 503.",
+        minimum=0,
+        maximum=300.0,
     ),
     Setting(
         "accounts",
@@ -303,12 +380,22 @@ class Settings:
     host: str
     port: int
     home: Path | None
-    state_url: str | None
+    state_url: str | None = field(repr=False)
     frames_url: str | None
     workers: int
     jobs: str
     job_queue: int
     job_queue_per_account: int
+    fine_tune_queue: int
+    fine_tune_queue_per_account: int
+    fine_tune_price: int
+    fine_tune_minimum: int
+    live_limit: int
+    idle_days: float
+    warm_models: int
+    keep_warm_price: int
+    loaded_models: int
+    warm_wait_s: float
     accounts: str
     base_models: str
     prices: str

@@ -127,11 +127,110 @@ def test_records(client, scored):
     assert client.get(path, params={"decision": "nobody"}).json()["total"] == 0
 
 
+def test_records_behind_a_mark(client, scored):
+    path = f"/v1/evaluations/{scored['targets'][0]}/records"
+    detail = client.get(f"/v1/evaluations/{scored['targets'][0]}/detail").json()
+
+    def found(**query):
+        page = client.get(path, params={"limit": 500, **query}).json()
+        assert page["total"] == len(page["data"])
+        return page["data"]
+
+    for row in detail["reliability"]:
+        held = found(p_from=row["low"], p_to=row["high"])
+        assert len(held) == row["n"]
+        assert all(row["low"] < max(one["probabilities"].values()) <= row["high"] for one in held)
+    matrix = next(one for one in detail["decisions"] if one["decision_id"] == "route")["confusion"]
+    for target, counts in zip(matrix["outcomes"], matrix["counts"], strict=True):
+        for top, count in zip(matrix["outcomes"], counts, strict=True):
+            assert len(found(decision="route", target=target, top=top)) == count
+    for table in detail["slices"]:
+        for one in table["slices"]:
+            held = found(slice_by=table["by"], slice=one["value"])
+            assert len(held) == one["metrics"]["n"]
+    assert found(slice_by="kind", slice="of no decision") == []
+    assert found(top="nobody") == found(target="nobody") == []
+
+
+def test_records_in_other_orders(client, scored):
+    path = f"/v1/evaluations/{scored['targets'][0]}/records"
+
+    def found(order):
+        return client.get(path, params={"order": order, "limit": 500}).json()["data"]
+
+    def p_top(one):
+        return max(one["probabilities"].values())
+
+    every = found("row")
+    assert [one["row"] for one in every] == [place for place in range(30) for _ in range(2)]
+    assert found("loss") == sorted(every, key=lambda one: -one["loss"])
+    assert found("surest") == sorted(every, key=lambda one: -p_top(one))
+    assert found("least_sure") == sorted(every, key=p_top)
+    path = f"/v1/evaluations/{scored['rewards'][0]}/records"
+    rewarded = found("loss")
+    assert [one.get("scaled_reward", 2) for one in rewarded] == sorted(
+        one.get("scaled_reward", 2) for one in rewarded
+    )
+    assert "scaled_reward" not in rewarded[-1]
+
+
+def test_records_with_their_contexts(client, scored):
+    path = f"/v1/evaluations/{scored['targets'][0]}/records"
+    shown = client.get(path, params={"context": "true", "order": "loss", "limit": 7}).json()
+    for one in shown["data"]:
+        assert one["context"] == TARGETS[one["row"]]["context"]
+    wanted = shown["data"][0]["context_sha256"]
+    same = client.get(path, params={"context_sha256": [wanted, "0" * 64]}).json()["data"]
+    assert {one["context_sha256"] for one in same} == {wanted}
+    assert "context" not in same[0]
+    path = f"/v1/evaluations/{scored['rewards'][0]}/records"
+    first = client.get(path, params={"context": "true", "limit": 1}).json()["data"][0]
+    assert first["context"] == REWARDS[0]["context"]
+
+
+def test_contexts_of_a_deleted_dataset_are_gone(client, running_server):
+    body = {"name": "gone", "evaluation": make_rows(3, start=200)}
+    dataset_id = client.post("/v1/datasets", json=body).json()["id"]
+    asked = {"dataset_id": dataset_id, "models": ["hashing"]}
+    evaluation = client.post("/v1/evaluations", json=asked).json()["data"][0]
+    path = f"/v1/evaluations/{evaluation['id']}"
+    waiting = threading.Event()
+    with open_worker(settings_of(running_server.services.settings.home)):
+        while client.get(path).json()["status"] != "succeeded":
+            assert not waiting.wait(0.05)
+    assert client.delete(f"/v1/datasets/{dataset_id}").status_code == 200
+    assert client.get(f"{path}/records").json()["total"] == 6
+    refused = client.get(f"{path}/records", params={"context": "true"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (410, "dataset_deleted")
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"slice_by": "kind"}, "slice"),
+        ({"slice": "single"}, "slice_by"),
+        ({"slice_by": "colour", "slice": "red"}, "slice_by"),
+        ({"p_from": 1.5}, "p_from"),
+        ({"p_to": "nan"}, "p_to"),
+        ({"order": "beauty"}, "order"),
+        ({"context_sha256": ["0" * 64] * 51}, "context_sha256"),
+        ({"limit": 501}, "limit"),
+    ],
+)
+def test_wrong_queries_of_records(client, scored, query, field):
+    answer = client.get(f"/v1/evaluations/{scored['targets'][0]}/records", params=query)
+    assert answer.status_code == 422
+    assert [one["path"] for one in answer.json()["error"]["details"]] == [["query", field]]
+
+
 def test_comparison(client, scored):
     before, after = scored["targets"]
     found = client.get("/v1/evaluations/compare", params={"before": before, "after": after}).json()
     flips = found["overall"]["flips"]
     assert found["flipped_total"] == flips["fixed"] + flips["broken"] == len(found["flipped"])
+    assert {one["flip"] for one in found["flipped"]} <= {"fixed", "broken"}
+    assert {one["flip"] for one in found["changed"]} <= {"changed"}
+    assert found["changed_total"] == len(found["changed"]) <= flips["same_wrong"]
     turned = client.get("/v1/evaluations/compare", params={"before": after, "after": before}).json()
     change, back = (one["overall"]["accuracy"]["change"] for one in (found, turned))
     assert change == -back

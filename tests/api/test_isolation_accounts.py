@@ -28,7 +28,13 @@ CONTEXT = "The parcel of Ms Quillfeather came open."
 WRONG_KEY = KEY_START + "wrongwrongwrongwrongwrongwrongwrongwrongwro"
 #: The ids that a parameter of a path is for, by how they begin. Base models are everyone's, so
 #: their place is tried with the ids of everything else.
-PARAMETERS = {"model": "", "dataset": "ds_", "evaluation": "eval_"}
+PARAMETERS = {
+    "model": "",
+    "dataset": "ds_",
+    "evaluation": "eval_",
+    "family": "quillfeather",
+    "job": "ftj_",
+}
 
 DECIDE = {
     "context": CONTEXT,
@@ -56,6 +62,13 @@ KEYED_WRITES: dict[str, tuple[dict[str, Any], str]] = {
 }
 ROWS = [{**DECIDE, "context": f"{CONTEXT} {n}", "targets": {"d": "yes"}} for n in range(10)]
 DATASET = {"name": "Quillfeather parcels", "examples": ROWS}
+#: Enough to start a family on.
+MANY = {
+    "name": "Quillfeather family",
+    "examples": [
+        {**DECIDE, "context": f"{n}: {CONTEXT}", "targets": {"d": "yes"}} for n in range(60)
+    ],
+}
 NDJSON = "application/x-ndjson"
 #: Bodies with which a route would answer on a thing of one's own; an empty object elsewhere.
 BODIES: dict[str, tuple[str, object]] = {
@@ -68,6 +81,14 @@ BODIES: dict[str, tuple[str, object]] = {
         "application/json",
         {"decision_id": "d", "false_positive": 1, "false_negative": 2},
     ),
+    "POST /v1/families/{family}/switch": ("application/json", {"on": True}),
+    "POST /v1/families/{family}/keep-warm": ("application/json", {"enabled": True}),
+    "POST /v1/families/{family}/rollback": (
+        "application/json",
+        {"to": "quillfeather@1", "discard": []},
+    ),
+    "POST /v1/models/{model}/switch": ("application/json", {"on": True}),
+    "POST /v1/models/{model}/keep-warm": ("application/json", {"enabled": True}),
 }
 #: Calls that name a thing elsewhere than in their path: how its id begins, and the call.
 REFERENCES: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
@@ -85,6 +106,18 @@ REFERENCES: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
         lambda thing: {"params": {"before": thing, "after": thing}},
     ),
 }
+REFERENCES.update(
+    (
+        f"POST {path}",
+        ("ds_", lambda thing: {"json": {"family": "new-parcels", "dataset_id": thing}}),
+    )
+    for start in ("/v1/families", "/v1/fine-tuning/jobs")
+    for path in (start, f"{start}/estimate")
+)
+REFERENCES["GET /v1/fine-tuning/jobs"] = (
+    "ds_",
+    lambda thing: {"params": {"dataset_id": thing}},
+)
 #: Routes that answer about what they are told in the query, and list nothing of themselves.
 NO_LISTS = {"/v1/evaluations/compare"}
 
@@ -102,12 +135,14 @@ class Account:
     operations: list[str] = field(default_factory=list)
     datasets: list[str] = field(default_factory=list)
     evaluations: list[str] = field(default_factory=list)
+    families: list[str] = field(default_factory=list)
+    jobs: list[str] = field(default_factory=list)
 
     @property
     def things(self) -> list[str]:
         """Ids of all that is the account's."""
         made = [*self.decisions, *self.operations, *self.datasets, *self.evaluations]
-        return [self.id, *self.key_ids, *made]
+        return [self.id, *self.key_ids, *made, *self.families, *self.jobs]
 
     def post(self, path: str, body: object, key: str | None = None) -> httpx.Response:
         headers = {} if key is None else {"Idempotency-Key": key}
@@ -126,7 +161,11 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     home = tmp_path_factory.mktemp("isolation") / "home"
-    variables = {"STEELYARD_PRICES": f"{MODEL}=7", "STEELYARD_LOG_LEVEL": "debug"}
+    variables = {
+        "STEELYARD_PRICES": f"{MODEL}=7",
+        "STEELYARD_LOG_LEVEL": "debug",
+        "STEELYARD_JOBS": "off",  # what is queued stays as it is
+    }
     with serve_process(home, "--accounts", "on", **variables) as server:
         owner, other = make_accounts(home, server.url)
         server.start()
@@ -142,6 +181,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             begun = owner.post("/v1/evaluations", wanted)
             assert begun.is_success, begun.text
             owner.evaluations.append(begun.json()["data"][0]["id"])
+            grown_on = owner.post("/v1/datasets", MANY).json()["id"]
+            owner.datasets.insert(0, grown_on)
+            wanted = {"family": "quillfeather", "dataset_id": grown_on}
+            queued = owner.post("/v1/families", wanted)
+            assert queued.is_success, queued.text
+            owner.families.append("quillfeather")
+            owner.jobs.append(queued.json()["id"])
             report = {"decision_id": owner.decisions[0], "outcomes": {"d": "yes"}}
             assert owner.post("/v1/feedback", report).status_code == 200
             kept = kept_by(owner)
@@ -189,6 +235,11 @@ def test_every_parameter_of_a_path_is_walked() -> None:
     )
 
 
+def unknown_like(thing: str) -> str:
+    """Give a name of the same form that nothing has; a family's is chosen by whoever starts it."""
+    return new_id(thing.partition("_")[0]) if "_" in thing else "nobody"
+
+
 def refusal(response: httpx.Response, thing: str) -> tuple[int, Any]:
     """Give a refusal without what tells one request from another."""
     error = response.json().get("error") or response.json()
@@ -210,7 +261,7 @@ def body_of(route: Route) -> dict[str, Any]:
 )
 def test_a_path_to_a_foreign_thing_is_as_one_to_nothing(world: World, route: Route) -> None:
     for foreign in world.owner.things:
-        unknown = new_id(foreign.partition("_")[0])
+        unknown = unknown_like(foreign)
         refusals = []
         for thing in (foreign, unknown):
             path = re.sub(r"{\w+}", thing, route.path)
@@ -219,7 +270,28 @@ def test_a_path_to_a_foreign_thing_is_as_one_to_nothing(world: World, route: Rou
             refusals.append(refusal(response, thing))
         assert refusals[0] == refusals[1]
         if all(foreign.startswith(PARAMETERS[name]) for name in parameters_of(route)):
-            assert refusals[0][0] == 404, refusals
+            expected = 422 if is_by_number(route) else 404
+            assert refusals[0][0] == expected, refusals
+
+
+def is_by_number(route: Route) -> bool:
+    """Whether a route takes a family's model alone, whose form no id has."""
+    return route.is_write and "{model}" in route.path
+
+
+@pytest.mark.parametrize(
+    "route",
+    [route for route in KEYED if "{model}" in route.path],
+    ids=lambda route: f"{route.method} {route.path}",
+)
+def test_a_number_of_a_foreign_family_is_as_one_of_none(world: World, route: Route) -> None:
+    refusals = []
+    for thing in (*world.owner.families, "nobody"):
+        path = route.path.replace("{model}", f"{thing}%401")
+        response = world.other.http.request(route.method, path, **body_of(route))
+        assert response.status_code == 404, response.text
+        refusals.append(refusal(response, thing))
+    assert refusals[0] == refusals[1]
 
 
 @pytest.mark.parametrize("call", REFERENCES)
@@ -232,7 +304,7 @@ def test_a_call_that_names_a_foreign_thing_is_as_one_that_names_nothing(
     assert named
     for foreign in named:
         answers = []
-        for thing in (foreign, new_id(foreign.partition("_")[0])):
+        for thing in (foreign, unknown_like(foreign)):
             response = world.other.http.request(method, path, **arguments(thing))
             answers.append(refusal(response, thing))
         assert answers[0] == answers[1]
@@ -269,7 +341,7 @@ def query_of(world: World, route: Route) -> dict[str, str]:
 def test_a_foreign_cursor_is_as_an_unknown_one(world: World, route: Route) -> None:
     for foreign in world.owner.things:
         refusals = []
-        for thing in (foreign, new_id(foreign.partition("_")[0])):
+        for thing in (foreign, unknown_like(foreign)):
             response = world.other.http.get(
                 route.path, params={**query_of(world, route), "cursor": thing}
             )

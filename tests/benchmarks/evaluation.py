@@ -31,6 +31,7 @@ from evaluated import ME, make_dataset, open_home, submit
 from steelyard.api.services import ApiServices
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.scoring.batching import BATCH_CHARACTERS
+from steelyard.services.evaluated_models import EvaluatedModels
 from steelyard.services.evaluation_rows import RowRenderer
 from steelyard.services.evaluation_runs import EvaluationRuns
 from steelyard.storage.frames.store import open_store
@@ -89,7 +90,8 @@ def evaluation_seconds(services: ApiServices, home: Path, dataset_id: str, model
     """Seconds of a whole evaluation, from its beginning to its metrics."""
     (evaluation,) = submit(services, dataset_id, [model]).data
     store = open_store(home / "frames" / "evaluations")
-    runs = EvaluationRuns(services.state, store, services.datasets, services.models)
+    models = EvaluatedModels(services.models)
+    runs = EvaluationRuns(services.state, store, services.datasets, models)
     started = time.perf_counter()
     assert runs.begin(evaluation.id, 1)
     while runs.advance(evaluation.id, 1):

@@ -25,7 +25,8 @@ from typing import Any
 from steelyard.api.app import create_app
 from steelyard.api.logs import configure_logging
 from steelyard.api.server import run_server
-from steelyard.bootstrap import load_named_model, open_service
+from steelyard.base_models import load_named_model
+from steelyard.bootstrap import open_service
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 from steelyard.settings import read_settings

@@ -17,6 +17,11 @@ REQUEST = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def answers_over_http_are_checked(every_response_is_checked):
+    """Whatever a command asks of a server, the answer must be what the document declares."""
+
+
 @pytest.fixture
 def run(monkeypatch):
     """Run the command in this process on the hashing engine; give click's result."""

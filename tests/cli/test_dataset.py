@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import httpx
 import polars as pl
 import pytest
 from click.testing import CliRunner
@@ -142,3 +143,21 @@ def test_a_server_that_is_not_there():
     assert result.exit_code == 3
     assert "server_unreachable" in result.stderr
     assert CliRunner().invoke(main, ["dataset", "list", "--url", "nowhere"]).exit_code == 2
+
+
+def test_feedback_becomes_rows(run, url):
+    asked = [{"id": "late", "kind": "binary", "question": "Is it late?"}]
+    for number in range(3):
+        body = {"context": f"Parcel {number} is not there.", "decisions": asked}
+        answer = httpx.post(f"{url}/v1/decide", json=body, timeout=30).json()
+        report = {"decision_id": answer["id"], "outcomes": {"late": "yes"}}
+        httpx.post(f"{url}/v1/feedback", json=report, timeout=30).raise_for_status()
+    shown = run("from-feedback", "--name", "observed", "--decision", "late").stdout
+    assert "without feedback" in shown
+    made = json.loads(
+        run("from-feedback", "--name", "again", "--since", "2020-01-01", "--json").stdout
+    )
+    assert made["feedback"]["added"] == 3
+    run("from-feedback", "--dataset", made["id"], status=2)
+    run("from-feedback", status=2)
+    run("from-feedback", "--name", "late", "--until", "2020-01-01", status=2)

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from steelyard.bootstrap import load_named_model, open_deployment
+from steelyard.base_models import load_named_model
+from steelyard.bootstrap import open_deployment
 from steelyard.errors import EngineUnavailableError
 from steelyard.settings import read_settings
 

@@ -23,7 +23,7 @@ def is_loaded(home: Path) -> bool:
 
 
 def test_the_first_run_loads_the_samples_and_a_later_one_leaves_them_be(tmp_path):
-    with serving(tmp_path, subcommand="up") as (process, address):
+    with serving(tmp_path, "--no-workbench", subcommand="up") as (process, address):
         wait_until(lambda: is_loaded(tmp_path))
         assert names_at(address["url"]) == sorted(SAMPLES)
         with steelyard.connect(address["url"]) as client:
@@ -35,13 +35,13 @@ def test_the_first_run_loads_the_samples_and_a_later_one_leaves_them_be(tmp_path
         stdout, _ = process.communicate(timeout=30)
         assert process.returncode == 0
         assert "Loaded the sample dataset support_triage: 7" in stdout
-    with serving(tmp_path, subcommand="up") as (_, address):
+    with serving(tmp_path, "--no-workbench", subcommand="up") as (_, address):
         load_samples(address["url"], tmp_path)
         assert names_at(address["url"]) == ["support_triage"]
 
 
 def test_a_crash_before_the_mark_does_not_load_twice(tmp_path):
-    with serving(tmp_path, "--no-samples", subcommand="up") as (_, address):
+    with serving(tmp_path, "--no-samples", "--no-workbench", subcommand="up") as (_, address):
         assert names_at(address["url"]) == []
         load_samples(address["url"], tmp_path)
         (tmp_path / LOADED / "support_triage").unlink()
@@ -51,7 +51,7 @@ def test_a_crash_before_the_mark_does_not_load_twice(tmp_path):
 
 
 def test_with_accounts_nothing_is_loaded_and_it_says_so(tmp_path):
-    with serving(tmp_path, "--accounts", "on", subcommand="up") as (process, _):
+    with serving(tmp_path, "--accounts", "on", "--no-workbench", subcommand="up") as (process, _):
         process.send_signal(signal.SIGTERM)
         stdout, _ = process.communicate(timeout=30)
         assert "Accounts are on" in stdout

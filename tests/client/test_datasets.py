@@ -17,6 +17,8 @@ from steelyard.client.datasets import RowSender
 from steelyard.client.row_sources import FrameColumns, pieces_of
 from steelyard.errors import DatasetDeletedError, InvalidExampleError, NoNewRowsError
 
+pytestmark = pytest.mark.usefixtures("every_response_is_checked")
+
 
 @pytest.fixture(scope="module")
 def client():
@@ -173,3 +175,21 @@ def test_asynchronously(client):
 def test_what_json_cannot_say_is_refused_before_it_is_sent():
     with pytest.raises(ValueError, match="context"):
         list(row_sources.pieces_of([{"context": float("nan")}]))
+
+
+def test_what_really_happened_becomes_rows(client):
+    asked = [{"id": "late", "kind": "binary", "question": "Is it late?"}]
+    for number in range(3):
+        answer = client.decide(f"Parcel {number} is not there.", asked)
+        client.feedback(answer.id, {"late": "yes"})
+    made = client.datasets.from_feedback(name="observed", decisions=["late"])
+    assert (made.rows, made.feedback.added) == (3, 3)
+    assert "without feedback" in made._repr_html_()
+    with pytest.raises(NoNewRowsError):
+        client.datasets.from_feedback(dataset_id=made.id)
+
+    async def use():
+        async with steelyard.connect_async(client.url) as other:
+            return await other.datasets.from_feedback(name="again", decisions=["late"])
+
+    assert asyncio.run(use()).rows == 3

@@ -15,6 +15,8 @@ from steelyard.bootstrap import open_worker
 from steelyard.client import NoAnswerInTimeError
 from steelyard.client.progress import progress_bar
 
+pytestmark = pytest.mark.usefixtures("every_response_is_checked")
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
@@ -77,6 +79,26 @@ def test_records(client, pair):
     wrong = client.evaluations.records(pair[0].id, wrong=True, decision="<refund>", limit=2)
     assert {one.accuracy for one in wrong} == {0.0}
     assert "&lt;refund&gt;" in wrong._repr_html_()
+    assert "context" not in records.to_polars().columns
+
+
+def test_a_page_of_the_records_behind_a_mark(client, pair):
+    page = client.evaluations.records_page(
+        pair[0].id, decision="<refund>", p_from=0.1, p_to=1.0, order="loss", context=True, limit=5
+    )
+    assert page.total == 12
+    assert [one.loss for one in page.data] == sorted((one.loss for one in page.data), reverse=True)
+    assert all(one.context for one in page.data)
+    worst = page.data[0]
+    records = client.evaluations.records(
+        pair[0].id,
+        contexts=[worst.context_sha256],
+        target=None,
+        top=max(worst.probabilities, key=worst.probabilities.get),
+        context=True,
+    )
+    assert worst in records
+    assert records.to_polars()["context"][0] == worst.context
 
 
 def test_comparisons(client, pair):

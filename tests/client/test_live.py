@@ -25,6 +25,8 @@ from steelyard.wire.models import Model, ModelList, ModelReadiness
 from steelyard.wire.openai_decisions import DecisionsResponse
 from steelyard.wire.systemone import SystemOneResponse, TranslateResponse
 
+pytestmark = pytest.mark.usefixtures("every_response_is_checked")
+
 DECISIONS = [{"id": "refund", "kind": "binary", "question": "Money back?"}]
 QUESTIONS = {"refund": {"type": "noul", "instructions": "Money back?"}}
 PREDICATE = [{"type": "predicate", "name": "refund", "instructions": "Money back?"}]

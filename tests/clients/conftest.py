@@ -11,12 +11,30 @@ from pathlib import Path
 import pytest
 
 from live_server import LiveServer, live_server
+from openapi_validation import AnsweredResponses
 from steelyard.billing.money import from_usd
 
 
+@pytest.fixture(scope="module", autouse=True)
+def answers_over_http_are_checked(every_response_is_checked: None) -> None:
+    """Whatever a client of this folder asks, the answer must be what the document declares."""
+
+
 @pytest.fixture(scope="session")
-def running_server() -> Iterator[LiveServer]:
-    with live_server() as server:
+def answered() -> AnsweredResponses:
+    return AnsweredResponses()
+
+
+@pytest.fixture(autouse=True)
+def answers_to_other_processes_are_checked(answered: AnsweredResponses) -> Iterator[None]:
+    """The same for clients that are programs of their own."""
+    yield
+    answered.raise_problems()
+
+
+@pytest.fixture(scope="session")
+def running_server(answered: AnsweredResponses) -> Iterator[LiveServer]:
+    with live_server(answered.watch) as server:
         yield server
 
 
@@ -44,8 +62,8 @@ class Accounts:
 
 
 @pytest.fixture(scope="session")
-def accounts() -> Iterator[Accounts]:
-    with live_server(accounts="on", prices="hashing=1000") as server:
+def accounts(answered: AnsweredResponses) -> Iterator[Accounts]:
+    with live_server(answered.watch, accounts="on", prices="hashing=1000") as server:
         entry = server.services.accounts.create_account("clients")
         yield Accounts(server, entry.id)
 

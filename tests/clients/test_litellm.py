@@ -102,6 +102,11 @@ def _wait_until_ready(client: httpx.Client, process: subprocess.Popen, log: Path
         time.sleep(0.5)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def answers_over_http_are_checked() -> None:
+    """These are the proxy's; what it gets from our server is checked there."""
+
+
 @pytest.mark.parametrize("model", ["systemone-model", "decisions-model"])
 def test_systemone_through_the_proxy(proxy: httpx.Client, server: LiveServer, model: str):
     body = {

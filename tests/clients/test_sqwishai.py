@@ -120,7 +120,7 @@ def test_models(client: OneHot):
 def test_discovery_and_account(client: OneHot):
     offered = client.capabilities()
     assert offered["models"] == client.models.list()
-    assert offered["training_available"] is False
+    assert offered["training_available"] is True
     assert offered["recipes"]
     account = client.account.get()
     assert account["accounts_enabled"] is False

@@ -201,3 +201,29 @@ def test_mcnemar_by_hand_and_at_scale():
     assert mcnemar_p_value(0, 5000) == 0.0
     # Near the normal approximation: z = 2, with the continuity correction 1.98.
     assert mcnemar_p_value(4900, 5100) == pytest.approx(0.0466, abs=5e-4)
+
+
+def test_changed_records_are_wrong_in_both_with_another_answer():
+    before = make_rows(21, 40)
+    after = rescore(before, 22)
+    found = compare(before, after)
+
+    def top(row):
+        return row.outcomes[max(range(len(row.outcomes)), key=row.probabilities.__getitem__)]
+
+    def right(row):
+        return row.outcomes[max(range(len(row.outcomes)), key=row.targets.__getitem__)]
+
+    changed = [
+        (old.context_sha256, old.decision_id, top(old), top(new))
+        for old, new in zip(before, after, strict=True)
+        if right(old) not in (top(old), top(new)) and top(old) != top(new)
+    ]
+    assert found.changed_total == len(changed) > 0
+    assert sorted(changed) == sorted(
+        (one.context_sha256, one.decision_id, one.before, one.after) for one in found.changed
+    )
+    sureness = [one.p_before + one.p_after for one in found.changed]
+    assert sureness == sorted(sureness, reverse=True)
+    assert {one.flip for one in found.changed} == {"changed"}
+    assert compare(before, before).changed == []

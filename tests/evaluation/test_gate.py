@@ -15,7 +15,7 @@ from scored_records import QUICK, make_rows, rescore, row_measures, sharpen
 from steelyard.evaluation.comparison import compare_evaluations
 from steelyard.evaluation.gate import REASONS, judge
 from steelyard.evaluation.records import ScoredRecord, UnmeasurableError, records_from_rows
-from steelyard.wire.evaluations import Gate
+from steelyard.wire.gates import Gate
 
 SPAM = {"spam": ("binary", ("yes", "no"))}
 
@@ -57,7 +57,8 @@ def test_a_better_model_passes_with_all_the_contract_names():
     assert (wire["passed"], wire["against"], wire["reasons"]) == (True, "parent", [])
     assert wire["groups"].keys() == {"new", "earlier"}
     new_group = wire["groups"]["new"]
-    assert new_group.keys() == {"decisions", "contexts", "loss", "flips", "accuracy"}
+    assert new_group.keys() == {"decisions", "contexts", "loss", "flips", "accuracy", "margin"}
+    assert "margin" not in wire["groups"]["earlier"]
     assert (new_group["decisions"], new_group["contexts"]) == (45, 15)
     assert new_group["loss"].keys() == {"before", "after", "change", "low", "high"}
     assert new_group["flips"].keys() == {"fixed", "broken", "same_right", "same_wrong"}
@@ -109,7 +110,7 @@ def test_rule_1_without_any_new_row():
 
 def test_rule_2_new_rows_worse():
     verdict = judged(answers(0.8, 25), answers(0.7, 25))
-    assert verdict.gate.reasons == ["new_rows_worse", "no_gain_on_new_rows"]
+    assert verdict.gate.reasons == ["new_rows_worse", "no_gain_on_new_rows", "decision_worse"]
     assert all("0.2231" in sentence for sentence in verdict.sentences)
     assert "+0.1335" in verdict.sentences[0]
 
@@ -121,6 +122,80 @@ def test_rule_2_no_gain():
     compared = unsure.gate.groups["new"].loss
     assert compared.low < 0 < compared.change
     assert unsure.gate.reasons[0] == "no_gain_on_new_rows"
+
+
+def test_rule_2_a_gain_that_may_be_chance_does_not_pass():
+    before = answers(0.6, 25)
+    after = answers(0.7, 20) + answers(0.45, 5, start=20)
+    verdict = judged(before, after)
+    compared = verdict.gate.groups["new"].loss
+    assert compared.change < 0 < compared.high
+    assert verdict.gate.reasons == ["inconclusive_on_new_rows"]
+    assert "add rows" in verdict.sentences[0]
+
+
+def test_rule_2_allows_for_one_mistake_more_than_was_seen():
+    """Every decision is right and a little surer, which one mistake would undo."""
+    verdict = judged(answers(0.97, 25), answers(0.99, 25))
+    group = verdict.gate.groups["new"]
+    assert group.loss.high < 0
+    # On the other outcome the loss would rise from -log 0.03 to -log 0.01; there are 25 contexts.
+    assert group.margin == pytest.approx(math.log(3) / 25)
+    assert verdict.gate.reasons == ["inconclusive_on_new_rows"]
+    # Less sure of itself: a mistake more would speak for it, and is not counted on.
+    surely = answers(0.99, 20) + answers(0.01, 8, start=20)
+    gate = judged(surely, answers(0.95, 20) + answers(0.2, 8, start=20)).gate
+    compared = gate.groups["new"].loss
+    # 28 contexts: t of 27 degrees is 2.0518.
+    few = (compared.high - compared.change) * (2.0518 / 1.9600 * math.sqrt(28 / 27) - 1)
+    assert gate.groups["new"].margin == pytest.approx(few, abs=1e-4)
+    assert gate.passed
+
+
+def test_the_margin_is_the_mean_change_had_the_best_changed_places_and_for_few_contexts():
+    """As written out: every decision with its best outcome swapped for each other one in turn."""
+    for supervision, key in (("targets", "targets"), ("rewards", "rewards")):
+        before = make_rows(11, 20, supervision=supervision)
+        after = sharpen(before, 0.3)
+        name, sign = ("loss", 1) if supervision == "targets" else ("scaled_reward", -1)
+        changes = []
+        for old, new in zip(before, after, strict=True):
+            labels = getattr(old, key)
+            best = labels.index(max(labels))
+            weights = [
+                (a + b) / 2 for a, b in zip(old.probabilities, new.probabilities, strict=True)
+            ]
+            weights[best] = 0.0
+            if name not in row_measures(old):
+                continue
+            change = 0.0
+            for other, weight in enumerate(weights):
+                swapped = list(labels)
+                swapped[best], swapped[other] = labels[other], labels[best]
+                pair = [row_measures(replace(row, **{key: tuple(swapped)})) for row in (old, new)]
+                change += sign * weight / sum(weights) * (pair[1][name] - pair[0][name])
+            changes.append(change)
+        group = judged(before, after).gate.groups["new"]
+        compared = getattr(group, name)
+        # And 20 contexts: t of 19 degrees, 2.0930, where the normal has 1.9600.
+        end = compared.high if sign > 0 else compared.low
+        few = abs(end - compared.change) * (2.0930 / 1.9600 * math.sqrt(20 / 19) - 1)
+        unseen = max(0.0, sum(changes) / len(changes)) / 20
+        assert group.margin == pytest.approx(unseen + few, abs=1e-4)
+
+
+@pytest.mark.parametrize(("n_contexts", "reasons"), [(9, ["inconclusive_on_new_rows"]), (10, [])])
+def test_rule_2_wants_contexts_and_not_decisions_alone(n_contexts, reasons):
+    def rows(p_right):
+        return [
+            replace(row, context_sha256=f"c{index % n_contexts}", decision_id=f"d{index}")
+            for index, row in enumerate(answers(p_right, 40))
+        ]
+
+    verdict = judged(rows(0.6), rows(0.8))
+    assert verdict.gate.reasons == reasons
+    if reasons:
+        assert "9 contexts and 10 are needed" in verdict.sentences[0]
 
 
 def test_rule_3_earlier_rows_worse_surely():
@@ -180,15 +255,17 @@ def test_rewards_are_judged_by_scaled_reward_with_the_signs_turned():
     wire = msgspec.to_builtins(better.gate)
     assert wire["passed"]
     group = wire["groups"]["new"]
-    assert group.keys() == {"decisions", "contexts", "scaled_reward", "flips", "picked_best"}
+    names = {"decisions", "contexts", "scaled_reward", "flips", "picked_best", "margin"}
+    assert group.keys() == names
     assert group["scaled_reward"]["change"] > 0
     compared = [row for row in before if "scaled_reward" in row_measures(row)]
     assert group["decisions"] == sum(row.context_sha256 in new for row in compared)
     assert wire["ece"] == {"before": None, "after": None}
     worse = judged(sharpen(before, 0.5), before, new)
-    assert worse.gate.reasons == [
+    assert worse.gate.reasons[:3] == [
         "new_rows_worse", "no_gain_on_new_rows", "earlier_rows_worse"
     ]  # fmt: skip
+    assert set(worse.gate.reasons[3:]) == {"decision_worse", "outcome_worse"}
     assert "scaled reward" in worse.sentences[0]
 
 
@@ -271,10 +348,18 @@ def test_it_passes_exactly_when_no_rule_is_broken(seed, supervision, share):
     expected = []
     if worst["new"][0] > 0:
         expected.append("new_rows_worse")
+    new_group = gate.groups["new"]
+    high = -new_group.scaled_reward.low if sign < 0 else new_group.loss.high
     if worst["new"][1] >= 0:
         expected.append("no_gain_on_new_rows")
+    elif high + new_group.margin >= 0:
+        expected.append("inconclusive_on_new_rows")
     if worst["earlier"][0] > 0 or worst["earlier"][1] > 0.05:
         expected.append("earlier_rows_worse")
+    if any(one.worse for one in gate.by_decision):
+        expected.append("decision_worse")
+    if any(one.worse for one in gate.by_outcome):
+        expected.append("outcome_worse")
     if gate.ece.before is not None and gate.ece.after > gate.ece.before + 0.05:
         expected.append("calibration_worse")
     assert gate.reasons == expected

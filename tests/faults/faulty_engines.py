@@ -16,7 +16,8 @@ from hosting import GARBAGE, Behaving, Scored, crash, with_logits
 from server_thread import ServerThread
 from steelyard.api.app import create_app
 from steelyard.api.services import ApiServices
-from steelyard.bootstrap import ModelDouble, open_service
+from steelyard.base_models import ModelDouble
+from steelyard.bootstrap import open_service
 from steelyard.scoring.hashing import WordCounter
 from steelyard.settings import read_settings
 

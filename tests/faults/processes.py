@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from serving import ENVIRONMENT, children_of, lives
-from steelyard.bootstrap import load_named_model
+from steelyard.base_models import load_named_model
 from steelyard.services.accounts import AccountService
 from steelyard.storage.state import open_state
 

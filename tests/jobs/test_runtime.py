@@ -94,10 +94,10 @@ def job(id_, account="acct_1", **given):
     return Pending(id=id_, account_id=account, generation=1, attempt=1, **given)
 
 
-def runtime_of(tmp_path, work, *, executor="srv_1", alive=()):
+def runtime_of(tmp_path, *work, executor="srv_1", alive=()):
     url = f"sqlite:///{tmp_path / 'jobs.sqlite'}"
     return JobRuntime(
-        url, executor=executor, are_alive=lambda names: set(names) & set(alive), work=[work]
+        url, executor=executor, are_alive=lambda names: set(names) & set(alive), work=work
     )
 
 
@@ -176,8 +176,11 @@ def test_a_job_that_ended_nowhere_is_given_to_the_queue_again(tmp_path, monkeypa
             if self.jobs[job_id].attempt == 2:
                 super().finish(job_id, generation)
 
+    class Another(CountedWork):
+        name = "another"
+
     work = Forgetful(job("a"))
-    with runtime_of(tmp_path, work):
+    with runtime_of(tmp_path, work, Another()):
         wait_for(lambda: "a" in work.done)
     assert [again.attempt for again in work.given_again] == [1]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,15 +13,25 @@ from repository import ROOT
 from steelyard.settings import child_environment
 
 _SCRIPT = Path(__file__).parent / "scribbling_worker.py"
+_PLAIN_SCRIPT = Path(__file__).parent / "plain_worker.py"
 
 
 def start_worker(
     home: Path, file: Path, *, pause_s: float = 0.0, commit_s: float = 0.05
 ) -> subprocess.Popen[str]:
     """A worker that is ready."""
+    return _start(str(_SCRIPT), str(home), str(file), str(pause_s), str(commit_s))
+
+
+def start_job_worker(home: Path, **settings: object) -> subprocess.Popen[str]:
+    """A worker of every kind of job that is ready."""
+    return _start(str(_PLAIN_SCRIPT), str(home), json.dumps(settings))
+
+
+def _start(*command: str) -> subprocess.Popen[str]:
     paths = f"{ROOT / 'server'}:{ROOT / 'tests'}"
     process = subprocess.Popen(
-        [sys.executable, str(_SCRIPT), str(home), str(file), str(pause_s), str(commit_s)],
+        [sys.executable, *command],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -35,6 +35,7 @@ def test_every_package_has_an_init_with_a_docstring():
 #: Packages and modules that may know frameworks, engines or the environment.
 OUTER = {
     "api",
+    "base_models",
     "bootstrap",
     "cli",
     "client",

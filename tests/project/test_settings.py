@@ -7,7 +7,7 @@ import re
 import pytest
 
 from repository import PACKAGE, python_files
-from steelyard.bootstrap import HASHING
+from steelyard.base_models import HASHING
 from steelyard.scoring.assets import AUTO, ENGINES
 from steelyard.settings import SETTINGS, InvalidSettingError, Settings, read_settings
 
@@ -18,6 +18,13 @@ def test_defaults_are_the_tables():
         s.name: s.default for s in SETTINGS
     }
     assert [s.name for s in SETTINGS] == list(Settings.__dataclass_fields__)
+
+
+def test_what_may_hold_a_secret_is_not_shown():
+    url = "postgresql+psycopg://steelyard:hunter2@db/state"
+    settings = read_settings({"state_url": url, "api_key": "hunter2"}, environ={})
+    assert settings.state_url == url
+    assert "hunter2" not in repr(settings)
 
 
 def test_an_override_wins_over_the_environment_over_the_default():

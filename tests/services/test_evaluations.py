@@ -36,6 +36,7 @@ from steelyard.errors import (
 )
 from steelyard.services.caller import Caller
 from steelyard.services.decide import DecideService
+from steelyard.services.evaluated_models import EvaluatedModels
 from steelyard.services.evaluation_runs import EvaluationRuns
 from steelyard.services.uploads import Upload
 from steelyard.storage.state import accounts as account_rows
@@ -244,7 +245,11 @@ def test_rows_are_scored_window_by_window_and_kept_between_two_runs(tmp_path, n_
         store = services.evaluation_figures._store
         for _ in range(2):
             runs = EvaluationRuns(
-                services.state, store, services.datasets, services.models, **parts
+                services.state,
+                store,
+                services.datasets,
+                EvaluatedModels(services.models),
+                **parts,
             )
             assert runs.begin(evaluation.id, 1)
             runs.advance(evaluation.id, 1)
@@ -263,7 +268,8 @@ def test_only_what_is_referred_to_is_kept(tmp_path):
         with open_worker(settings_of(tmp_path)):
             wait_until(services, evaluation.id)
         store = services.evaluation_figures._store
-        runs = EvaluationRuns(services.state, store, services.datasets, services.models)
+        models = EvaluatedModels(services.models)
+        runs = EvaluationRuns(services.state, store, services.datasets, models)
         assert len(store.names()) >= 3
         store.sweep(services.state.read_now(evaluation_rows.live_files), older_than_s=0)
         assert len(store.names()) == 2

@@ -233,14 +233,14 @@ def test_the_sweep_drops_answers_then_keys_then_operations(desk: Desk):
 # settling and releasing
 
 
-def test_a_free_operation_without_a_key_is_written_when_it_settles(desk: Desk):
+def test_a_free_operation_without_a_key_leaves_what_is_kept_of_it_alone(desk: Desk):
     accepted = desk.accepted()
+    reply = desk.settle(accepted, body=b"[1]")
+    assert (reply.body, reply.operation_id) == (b"[1]", accepted.operation_id)
+    desk.settle(desk.accepted(), decision=decision())
+    assert desk.state.read_now(lambda c: find_decision(c, "local", "dec_1", 0)) == decision()
+    desk.release(desk.accepted(), EngineUnavailableError("x"))
     assert desk.states() == {}
-    desk.settle(accepted)
-    assert desk.states() == {accepted.operation_id: "succeeded"}
-    refused_one = desk.accepted()
-    desk.release(refused_one, EngineUnavailableError("x"))
-    assert refused_one.operation_id not in desk.states()
 
 
 def test_the_excess_of_the_hold_is_released(state: State):
@@ -373,7 +373,9 @@ def test_a_free_unkeyed_settlement_that_cannot_be_written_may_be_sent_again(
     accepted = desk.accepted()
     Broken(monkeypatch, desk.state, after=False)
     with pytest.raises(StorageUnavailableError):
-        desk.settle(accepted)
+        desk.settle(accepted, decision=decision())
+    # Nothing is to be kept of the other, so there is nothing to fail.
+    assert desk.settle(accepted, body=b"[1]").body == b"[1]"
 
 
 @pytest.mark.parametrize("after", [False, True])

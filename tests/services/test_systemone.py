@@ -99,7 +99,7 @@ def test_invalid_requests_come_before_unknown_models():
 def test_estimate_and_translation_run_nothing():
     service, decisions = make()
     body = json.dumps(REQUEST).encode()
-    assert asyncio.run(service.estimate(body)) == ask(service)["usage"]["input_tokens"]
+    assert asyncio.run(service.estimate(CALLER, body)) == ask(service)["usage"]["input_tokens"]
     questions = {"refund": REQUEST["questions"]["refund"]}
     body = json.dumps({**REQUEST, "questions": questions}).encode()
     translated = asyncio.run(service.translate(body))

@@ -77,9 +77,30 @@ class Served:
         self._thread.stop()
 
 
-def serve(url: str, *, port: int, host: str = LOOPBACK, api_key: str | None = None) -> None:
-    """Serve the workbench until the process is told to stop; as ``Served`` takes them."""
-    pn.serve({"/": make_app(url, api_key)}, **_options(host, port), start=True)
+def open_server(
+    server: str, *, port: int = 0, host: str = LOOPBACK, api_key: str | None = None
+) -> Any:
+    """Bind a port for the workbench, without serving yet.
+
+    Parameters
+    ----------
+    server : str
+        The server's address.
+    port, host, api_key
+        As for ``Served``.
+
+    Returns
+    -------
+    panel server
+        With ``start``, ``stop``, ``io_loop``, ``address`` and ``port``.
+
+    Raises
+    ------
+    OSError
+        When the port is taken.
+    """
+    chosen = port or free_port(host)
+    return pn.serve({"/": make_app(server, api_key)}, **_options(host, chosen), start=False)
 
 
 def _options(host: str, port: int) -> dict[str, Any]:

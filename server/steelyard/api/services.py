@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from steelyard.services.discovery import DiscoveryService
     from steelyard.services.evaluation_figures import EvaluationFigures
     from steelyard.services.evaluations import EvaluationService
+    from steelyard.services.families import FamilyService
     from steelyard.services.feedback import FeedbackService
+    from steelyard.services.feedback_rows import FeedbackRows
+    from steelyard.services.fine_tune_jobs import FineTuneJobs
     from steelyard.services.models import ModelRegistry
     from steelyard.services.openai_decisions import OpenAIDecisionService
     from steelyard.services.systemone import SystemOneService
@@ -35,6 +38,8 @@ class ApiServices:
         Answers decide, estimate and playground requests.
     feedback : steelyard.services.feedback.FeedbackService
         Records observed outcomes.
+    feedback_rows : steelyard.services.feedback_rows.FeedbackRows
+        Makes rows of datasets from them.
     models : steelyard.services.models.ModelRegistry
         The models that answer, with their queues.
     discovery : steelyard.services.discovery.DiscoveryService
@@ -53,6 +58,10 @@ class ApiServices:
         Gives what evaluations measured.
     dataset_rows : steelyard.services.dataset_rows.DatasetRows
         Reads their rows.
+    families : steelyard.services.families.FamilyService
+        Starts, grows, switches, rolls back and deletes lines of tuned models.
+    fine_tunes : steelyard.services.fine_tune_jobs.FineTuneJobs
+        Lists, follows and stops fine-tunes.
     allowance : steelyard.services.allowance.TokenAllowance
         Input tokens that a caller may send in a minute.
     limits : steelyard.services.allowance.RequestLimits
@@ -64,6 +73,7 @@ class ApiServices:
     settings: Settings
     decisions: DecisionService
     feedback: FeedbackService
+    feedback_rows: FeedbackRows
     models: ModelRegistry
     discovery: DiscoveryService
     accounts: AccountService
@@ -73,6 +83,8 @@ class ApiServices:
     dataset_rows: DatasetRows
     evaluations: EvaluationService
     evaluation_figures: EvaluationFigures
+    families: FamilyService
+    fine_tunes: FineTuneJobs
     allowance: TokenAllowance
     limits: RequestLimits
     state: State

@@ -201,7 +201,8 @@ def check_model(_: Settings) -> Iterator[Finding]:
 
 def check_engine(settings: Settings) -> Iterator[Finding]:
     """Load the engine and have it answer one question."""
-    from steelyard.bootstrap import HASHING, open_deployment
+    from steelyard.base_models import HASHING
+    from steelyard.bootstrap import open_deployment
 
     start = time.perf_counter()
     with open_deployment(settings) as deployment:

@@ -16,6 +16,8 @@ from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
+    import datetime as dt
+
     from steelyard.client import Client
     from steelyard.client.datasets import Progress
     from steelyard.errors import SteelyardError
@@ -32,6 +34,7 @@ Examples:
   steelyard dataset add ds_… more.jsonl
   steelyard dataset rows ds_… --partition evaluation --limit 5
   steelyard dataset download ds_… > tickets.jsonl
+  steelyard dataset from-feedback --dataset ds_… --since 2026-11-01
 """
 
 
@@ -128,6 +131,65 @@ def add(
                 dataset, file, evaluation_fraction=evaluation_fraction, progress=progress
             )
     _show_dataset(made, as_json=as_json)
+
+
+@command.command("from-feedback")
+@click.option("--name", help="Name of a new dataset; give it or --dataset.")
+@click.option("--dataset", help="The dataset to add to, as its next version.")
+@click.option(
+    "--since",
+    type=click.DateTime(),
+    help="Only decisions answered at this time of UTC or later.",
+)
+@click.option(
+    "--until", type=click.DateTime(), help="Only decisions answered before this time of UTC."
+)
+@click.option("--model", help="Only decisions that this model, family or number answered.")
+@click.option(
+    "--decision", "decisions", multiple=True, help="Only the decision of this id; may be repeated."
+)
+@_fraction
+@_server_options
+def from_feedback(
+    *,
+    name: str | None,
+    dataset: str | None,
+    since: dt.datetime | None,
+    until: dt.datetime | None,
+    model: str | None,
+    decisions: tuple[str, ...],
+    evaluation_fraction: float | None,
+    url: str | None,
+    api_key: str | None,
+    as_json: bool,
+) -> None:
+    """Make rows of stored decisions that got feedback: what really happened is the right answer.
+
+    They are a new dataset, or the next version of one; a dataset takes each stored decision once.
+    """
+    if (name is None) == (dataset is None):
+        raise click.UsageError("Give --name for a new dataset, or --dataset to add to one.")
+    with _connected(url, api_key) as client:
+        made = client.datasets.from_feedback(
+            name=name,
+            dataset_id=dataset,
+            since=_seconds(since),
+            until=_seconds(until),
+            model=model,
+            decisions=decisions or None,
+            evaluation_fraction=evaluation_fraction,
+        )
+    _show_dataset(made, as_json=as_json)
+    if as_json:
+        return
+    import msgspec
+
+    click.echo()
+    counts = msgspec.structs.asdict(made.feedback)
+    show_table(
+        ("STORED DECISIONS", "N"),
+        [(name.replace("_", " "), count) for name, count in counts.items()],
+    )
 
 
 @command.command("list")
@@ -487,6 +549,13 @@ def _show_dataset(dataset: Dataset, *, as_json: bool) -> None:
             ("sha256", dataset.sha256),
         ],
     )
+
+
+def _seconds(at: dt.datetime | None) -> float | None:
+    """Give a time without a zone, which is UTC, in Unix seconds."""
+    import datetime as dt
+
+    return None if at is None else at.replace(tzinfo=dt.UTC).timestamp()
 
 
 def _shortened(context: object) -> str:

@@ -47,7 +47,7 @@ Examples:
 @setting_option("engine")
 @setting_option("threads")
 def command(**given: str | None) -> None:
-    """Run the evaluations of a server whose setting jobs is off, until Ctrl-C.
+    """Run the evaluations and fine-tunes of a server whose setting jobs is off, until Ctrl-C.
 
     It needs the server's home, or its databases and store of frames, and the same models. Several
     may run at once; what one leaves behind when it dies another takes up.

@@ -31,12 +31,19 @@ COMMANDS = {
     "evaluate": CommandEntry(
         "steelyard.cli.evaluate", "Score models on a dataset, and show what was measured."
     ),
+    "family": CommandEntry(
+        "steelyard.cli.family", "Grow, switch and roll back lines of fine-tuned models."
+    ),
+    "job": CommandEntry("steelyard.cli.job", "List, follow and stop fine-tunes."),
     "doctor": CommandEntry("steelyard.cli.doctor", "Check this installation."),
     "key": CommandEntry("steelyard.cli.key", "Make, list and revoke API keys."),
     "lint": CommandEntry("steelyard.cli.lint", "Say what about a request makes its answers worse."),
     "model": CommandEntry("steelyard.cli.model", "Show the model that answers."),
     "serve": CommandEntry("steelyard.cli.serve", "Answer decisions over HTTP."),
-    "worker": CommandEntry("steelyard.cli.job_worker", "Run the evaluations of a server."),
+    "workbench": CommandEntry(
+        "steelyard.cli.workbench", "Show a server's workbench in the browser."
+    ),
+    "worker": CommandEntry("steelyard.cli.job_worker", "Run the evaluations and fine-tunes of a server."),
     "up": CommandEntry("steelyard.cli.up", "Start everything, with sample datasets."),
 }
 

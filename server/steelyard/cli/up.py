@@ -1,12 +1,14 @@
-"""``steelyard up``: the server with its jobs and, on the first run, the sample datasets."""
+"""``steelyard up``: the server with its jobs, the workbench and, at first, the sample datasets."""
 
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 
 import click
 
 from steelyard.cli.options import setting_option
+from steelyard.cli.workbench import PORT, is_installed, serving_workbench
 
 _EPILOG = """\b
 Examples:
@@ -23,10 +25,18 @@ Examples:
 @setting_option("accounts")
 @setting_option("engine")
 @setting_option("threads")
+@click.option(
+    "--workbench-port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
+    help="Port of the workbench; 0 takes a free one.",
+)  # fmt: skip
+@click.option("--no-workbench", is_flag=True, help="Do not start the workbench.")
 @click.option("--no-samples", is_flag=True, help="Do not load the sample datasets.")
-def command(*, no_samples: bool, **given: str | None) -> None:
+def command(
+    *, no_samples: bool, no_workbench: bool, workbench_port: int, **given: str | None
+) -> None:
     """Start everything on this machine until Ctrl-C; a second Ctrl-C does not wait.
 
+    The server, its jobs, and the workbench where it is installed.
     The first run in a home loads two sample datasets: support tickets, and reply actions with
     rewards. What was deleted since is not loaded again.
     """
@@ -46,4 +56,32 @@ def command(*, no_samples: bool, **given: str | None) -> None:
             target=load_samples, args=(url, home), name="steelyard-samples", daemon=True
         ).start()
 
-    serve(settings, on_ready=None if no_samples else load)
+    with ExitStack() as beside:
+
+        def start(url: str) -> None:
+            if not no_samples:
+                load(url)
+            if not no_workbench:
+                # It takes seconds to start, and the server answers on this thread's loop.
+                starting = threading.Thread(
+                    target=_start_workbench,
+                    args=(beside, url, workbench_port, settings.api_key),
+                    name="steelyard-workbench",
+                )
+                beside.callback(starting.join)
+                starting.start()
+
+        serve(settings, on_ready=start)
+
+
+def _start_workbench(beside: ExitStack, url: str, port: int, api_key: str | None) -> None:
+    """Start the workbench beside the server; without it the server goes on."""
+    if not is_installed():
+        click.echo("The workbench is not installed: pip install 'steelyard[workbench]'.")
+        return
+    try:
+        address, _ = beside.enter_context(serving_workbench(url, port=port, api_key=api_key))
+    except click.ClickException as error:
+        click.echo(f"The workbench did not start: {error.message}", err=True)
+    else:
+        click.echo(f"Workbench on {address}")

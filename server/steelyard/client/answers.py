@@ -5,9 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from steelyard.client.display import dataset_html, decide_html, lint_html, rows_html
+import msgspec
+
+from steelyard.client.display import (
+    dataset_html,
+    decide_html,
+    lint_html,
+    rows_html,
+    table_html,
+)
 from steelyard.wire.datasets import Dataset, DatasetPage, Example, RowPage
 from steelyard.wire.decide import DecideResponse
+from steelyard.wire.feedback_rows import FeedbackRowCounts
 from steelyard.wire.lint import LintResponse
 
 
@@ -30,6 +39,18 @@ class DatasetAnswer(Dataset, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         return dataset_html([self])
+
+
+class DatasetFromFeedbackAnswer(DatasetAnswer, frozen=True, kw_only=True):
+    """A dataset that gained rows of feedback; in a notebook, what became of the decisions."""
+
+    feedback: FeedbackRowCounts
+
+    def _repr_html_(self) -> str:
+        counts = msgspec.structs.asdict(self.feedback)
+        rows = [(name.replace("_", " "), f"{count:,}") for name, count in counts.items()]
+        told = table_html("Stored decisions", ("", "decisions"), rows)
+        return f"<div>{dataset_html([self])}{told}</div>"
 
 
 class DatasetsAnswer(DatasetPage, frozen=True, kw_only=True):

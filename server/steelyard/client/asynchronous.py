@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TypeVar, Unpack
 
 import httpx
 from tenacity import AsyncRetrying
 
-from steelyard.client import dataset_calls, evaluation_calls, routes
-from steelyard.client.calls import Call, describe_method
+from steelyard.client import dataset_calls, evaluation_calls, family_calls, routes
+from steelyard.client.calls import Call
+from steelyard.client.drafts import AsyncDrafts
 from steelyard.client.evaluation_answers import EvaluationAnswer, RecordList
+from steelyard.client.evaluation_calls import RecordFilters
 from steelyard.client.exchange import Compression, Exchange
 from steelyard.client.failures import NoAnswerInTimeError
+from steelyard.client.families import AsyncFamilies
+from steelyard.client.jobs import AsyncJobs
+from steelyard.client.methods import async_method as _method
 from steelyard.client.options import ClientOptions
 from steelyard.client.progress import progress_bar
 from steelyard.client.transport import http_arguments
 from steelyard.wire.account import ApiKey
 from steelyard.wire.evaluations import ENDED, MAX_RECORDS, Evaluation
 
-_Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
-
-
-class _Sender(Protocol):
-    async def send(self, call: Call[_Answer]) -> _Answer: ...
-
-
-def _method(
-    build: Callable[_Arguments, Call[_Answer]],
-) -> Callable[Concatenate[_Sender, _Arguments], Awaitable[_Answer]]:
-    """Give the method that makes a call and sends it; its signature and help are the call's."""
-
-    @functools.wraps(build)
-    async def method(
-        self: _Sender, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
-    ) -> _Answer:
-        return await self.send(build(*args, **kwargs))
-
-    describe_method(method, build)
-    return method
 
 
 class AsyncClient:
@@ -77,6 +61,9 @@ class AsyncClient:
         self.account = AsyncAccount(self)
         self.evaluations = AsyncEvaluations(self)
         self.datasets = AsyncDatasets(self)
+        self.families = AsyncFamilies(self)
+        self.jobs = AsyncJobs(self)
+        self.drafts = AsyncDrafts(self)
 
     decide = _method(routes.decide)
     estimate = _method(routes.estimate)
@@ -147,6 +134,9 @@ class AsyncModels:
     list = _method(routes.list_models)
     get = _method(routes.get_model)
     ready = _method(routes.get_model_ready)
+    switch = _method(family_calls.switch_model)
+    keep_warm = _method(family_calls.keep_model_warm)
+    delete = _method(family_calls.delete_model)
 
     async def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call through the client."""
@@ -202,6 +192,7 @@ class AsyncDatasets:
     create = _method(dataset_calls.create_dataset)
     add_rows = _method(dataset_calls.add_rows)
     check = _method(dataset_calls.check_rows)
+    from_feedback = _method(dataset_calls.from_feedback)
     list = _method(dataset_calls.list_datasets)
     get = _method(dataset_calls.get_dataset)
     rename = _method(dataset_calls.rename_dataset)
@@ -233,6 +224,7 @@ class AsyncEvaluations:
     cancel = _method(evaluation_calls.cancel)
     retry = _method(evaluation_calls.retry)
     detail = _method(evaluation_calls.detail)
+    records_page = _method(evaluation_calls.records_page)
     compare = _method(evaluation_calls.compare)
     try_policy = _method(evaluation_calls.try_policy)
     cost_curve = _method(evaluation_calls.cost_curve)
@@ -270,9 +262,8 @@ class AsyncEvaluations:
         self,
         evaluation_id: str,
         *,
-        decision: str | None = None,
-        wrong: bool = False,
         limit: int | None = None,
+        **filters: Unpack[RecordFilters],
     ) -> RecordList:
         """Give scored decisions of an evaluation that succeeded.
 
@@ -280,19 +271,18 @@ class AsyncEvaluations:
         ----------
         evaluation_id : str
             Its id.
-        decision : str, optional
-            Id of the one decision.
-        wrong : bool, default False
-            Only those answered wrong.
         limit : int, optional
             The most records; all when left out.
+        **filters
+            Which of them, and in what order: ``decision``, ``wrong``, ``target``, ``top``,
+            ``p_from``, ``p_to``, ``slice_by``, ``slice``, ``contexts``, ``order``, ``context``.
         """
         found = RecordList()
         while limit is None or len(found) < limit:
             size = MAX_RECORDS if limit is None else min(limit - len(found), MAX_RECORDS)
             page = await self.send(
                 evaluation_calls.records_page(
-                    evaluation_id, decision=decision, wrong=wrong, offset=len(found), limit=size
+                    evaluation_id, offset=len(found), limit=size, **filters
                 )
             )
             found.extend(page.data)

@@ -2,45 +2,31 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TypeVar, Unpack
 
 import httpx
 from tenacity import Retrying
 
-from steelyard.client import dataset_calls, evaluation_calls, routes
-from steelyard.client.calls import Call, describe_method
+from steelyard.client import dataset_calls, evaluation_calls, family_calls, routes
+from steelyard.client.calls import Call
 from steelyard.client.datasets import DatasetMethods
+from steelyard.client.drafts import Drafts
 from steelyard.client.evaluation_answers import EvaluationAnswer, RecordList
+from steelyard.client.evaluation_calls import RecordFilters
 from steelyard.client.exchange import Compression, Exchange
 from steelyard.client.failures import NoAnswerInTimeError
+from steelyard.client.families import Families
+from steelyard.client.jobs import Jobs
+from steelyard.client.methods import blocking_method as _method
 from steelyard.client.options import ClientOptions
 from steelyard.client.progress import progress_bar
 from steelyard.client.transport import http_arguments
 from steelyard.wire.account import ApiKey
 from steelyard.wire.evaluations import ENDED, MAX_RECORDS, Evaluation
 
-_Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
-
-
-class _Sender(Protocol):
-    def send(self, call: Call[_Answer]) -> _Answer: ...
-
-
-def _method(
-    build: Callable[_Arguments, Call[_Answer]],
-) -> Callable[Concatenate[_Sender, _Arguments], _Answer]:
-    """Give the method that makes a call and sends it; its signature and help are the call's."""
-
-    @functools.wraps(build)
-    def method(self: _Sender, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Answer:
-        return self.send(build(*args, **kwargs))
-
-    describe_method(method, build)
-    return method
 
 
 class Client:
@@ -79,6 +65,9 @@ class Client:
         self.account = Account(self)
         self.evaluations = Evaluations(self)
         self.datasets = Datasets(self)
+        self.families = Families(self)
+        self.jobs = Jobs(self)
+        self.drafts = Drafts(self)
 
     decide = _method(routes.decide)
     estimate = _method(routes.estimate)
@@ -150,6 +139,9 @@ class Models:
     list = _method(routes.list_models)
     get = _method(routes.get_model)
     ready = _method(routes.get_model_ready)
+    switch = _method(family_calls.switch_model)
+    keep_warm = _method(family_calls.keep_model_warm)
+    delete = _method(family_calls.delete_model)
 
     def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call through the client."""
@@ -195,6 +187,7 @@ class Datasets(DatasetMethods):
     def __init__(self, client: Client) -> None:
         self._client = client
 
+    from_feedback = _method(dataset_calls.from_feedback)
     list = _method(dataset_calls.list_datasets)
     get = _method(dataset_calls.get_dataset)
     rename = _method(dataset_calls.rename_dataset)
@@ -226,6 +219,7 @@ class Evaluations:
     cancel = _method(evaluation_calls.cancel)
     retry = _method(evaluation_calls.retry)
     detail = _method(evaluation_calls.detail)
+    records_page = _method(evaluation_calls.records_page)
     compare = _method(evaluation_calls.compare)
     try_policy = _method(evaluation_calls.try_policy)
     cost_curve = _method(evaluation_calls.cost_curve)
@@ -262,9 +256,8 @@ class Evaluations:
         self,
         evaluation_id: str,
         *,
-        decision: str | None = None,
-        wrong: bool = False,
         limit: int | None = None,
+        **filters: Unpack[RecordFilters],
     ) -> RecordList:
         """Give scored decisions of an evaluation that succeeded.
 
@@ -272,19 +265,18 @@ class Evaluations:
         ----------
         evaluation_id : str
             Its id.
-        decision : str, optional
-            Id of the one decision.
-        wrong : bool, default False
-            Only those answered wrong.
         limit : int, optional
             The most records; all when left out.
+        **filters
+            Which of them, and in what order: ``decision``, ``wrong``, ``target``, ``top``,
+            ``p_from``, ``p_to``, ``slice_by``, ``slice``, ``contexts``, ``order``, ``context``.
         """
         found = RecordList()
         while limit is None or len(found) < limit:
             size = MAX_RECORDS if limit is None else min(limit - len(found), MAX_RECORDS)
             page = self.send(
                 evaluation_calls.records_page(
-                    evaluation_id, decision=decision, wrong=wrong, offset=len(found), limit=size
+                    evaluation_id, offset=len(found), limit=size, **filters
                 )
             )
             found.extend(page.data)

@@ -15,6 +15,7 @@ from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import quote
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from steelyard.errors import InvalidReferenceError, InvalidRequestError, Violation
 from steelyard.wire.json_values import MAX_DEPTH, check_json
@@ -63,8 +64,17 @@ class Call(Generic[_Answer_co]):
     content_type: str = "application/json"
 
 
-def encode_body(fields: Mapping[str, Any]) -> bytes:
+def encode_body(
+    fields: Mapping[str, Any], guards: Mapping[str, str | UnsetType | None] | None = None
+) -> bytes:
     """Give a JSON body of the fields that are not ``None``.
+
+    Parameters
+    ----------
+    fields : mapping
+        Left out where ``None``.
+    guards : mapping, optional
+        What the caller saw: left out where ``UNSET``, and ``null`` where ``None``.
 
     Raises
     ------
@@ -75,8 +85,11 @@ def encode_body(fields: Mapping[str, Any]) -> bytes:
     --------
     >>> encode_body({"context": "Paid twice.", "model": None})
     b'{"context":"Paid twice."}'
+    >>> encode_body({"on": True}, {"served": None, "latest": UNSET})
+    b'{"on":true,"served":null}'
     """
     given = {name: plain(value) for name, value in fields.items() if value is not None}
+    given.update((name, seen) for name, seen in (guards or {}).items() if seen is not UNSET)
     found = Violations()
     check_json(given, found)
     found.raise_if_any()

@@ -8,7 +8,12 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from steelyard.client.answers import DatasetAnswer, DatasetsAnswer, RowsAnswer
+from steelyard.client.answers import (
+    DatasetAnswer,
+    DatasetFromFeedbackAnswer,
+    DatasetsAnswer,
+    RowsAnswer,
+)
 from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
 from steelyard.wire.datasets import (
     DatasetCheck,
@@ -93,6 +98,56 @@ def add_rows(
     path = f"{_PATH}/{segment(dataset_id)}/versions"
     key = new_or_checked_key(idempotency_key)
     return _upload(path, fields, parts, DatasetAnswer, key, content_type)
+
+
+def from_feedback(
+    *,
+    name: str | None = None,
+    dataset_id: str | None = None,
+    dataset_version: int | None = None,
+    since: float | None = None,
+    until: float | None = None,
+    model: str | None = None,
+    decisions: Sequence[str] | None = None,
+    evaluation_fraction: float | None = None,
+    idempotency_key: str | None = None,
+) -> Call[DatasetFromFeedbackAnswer]:
+    """Make rows of stored decisions that got feedback: ``POST /v1/datasets/from-feedback``.
+
+    Parameters
+    ----------
+    name : str, optional
+        Of a new dataset; give it or ``dataset_id``.
+    dataset_id : str, optional
+        The dataset to add to; it takes each stored decision once.
+    dataset_version : int, optional
+        Refuse unless this is its newest version.
+    since, until : float, optional
+        Decisions answered at or after the one and before the other, in Unix seconds.
+    model : str, optional
+        Decisions that this model answered: a base model, a family or a number.
+    decisions : sequence of str, optional
+        Ids of the decisions to take; all that have feedback when left out.
+    evaluation_fraction : float, optional
+        Share of the new contexts put aside: 0.1 to 1; 0.2 when left out.
+    idempotency_key : str, optional
+        Under one key the rows are made once; a new key for every call when left out.
+    """
+    body = encode_body(
+        {
+            "name": name,
+            "dataset_id": dataset_id,
+            "dataset_version": dataset_version,
+            "since": since,
+            "until": until,
+            "model": model,
+            "decisions": None if decisions is None else list(decisions),
+            "evaluation_fraction": evaluation_fraction,
+        }
+    )
+    path = f"{_PATH}/from-feedback"
+    key = new_or_checked_key(idempotency_key)
+    return Call("POST", path, DatasetFromFeedbackAnswer, body, idempotency_key=key)
 
 
 def check_rows(parts: Mapping[str, bytes]) -> Call[DatasetCheck]:

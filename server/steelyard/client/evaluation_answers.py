@@ -284,5 +284,6 @@ def _record_row(record: JobRecord) -> dict[str, Any]:
         "labels": list(_labels(record).values()),
     }
     held = msgspec.to_builtins(record)
+    row.update((name, held[name]) for name in ("row", "context") if name in held)
     row.update((name, held.get(name)) for name in (*MEASURES[:3], *MEASURES[4:]) if name in held)
     return row

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
 from steelyard.client.evaluation_answers import (
@@ -17,6 +17,7 @@ from steelyard.wire.evaluations import (
     EvaluationPage,
     EvaluationRecordPage,
     PolicyReport,
+    RecordOrder,
 )
 
 _PATH = "/v1/evaluations"
@@ -120,13 +121,48 @@ def detail(evaluation_id: str) -> Call[DetailAnswer]:
     return Call("GET", f"{_PATH}/{segment(evaluation_id)}/detail", DetailAnswer)
 
 
+class RecordFilters(TypedDict, total=False):
+    """Which scored decisions, and in what order; all of them, as the dataset has them, without any.
+
+    Parameters
+    ----------
+    decision : str or None
+        Id of the one decision.
+    wrong : bool
+        Only those answered wrong.
+    target, top : str or None
+        Only those whose right outcome, or whose top outcome, this is.
+    p_from, p_to : float or None
+        0 to 1: only those whose top probability is above the one and not above the other.
+    slice_by, slice : str or None
+        Only those of one slice: its property, such as ``kind``, and its value.
+    contexts : sequence of str
+        Only those of these contexts, by ``context_sha256``; at most 50.
+    order : {"row", "loss", "surest", "least_sure"}
+        The dataset's, the worst first, or by the top probability.
+    context : bool
+        Whether they come with their contexts.
+    """
+
+    decision: str | None
+    wrong: bool
+    target: str | None
+    top: str | None
+    p_from: float | None
+    p_to: float | None
+    slice_by: str | None
+    slice: str | None
+    contexts: Sequence[str]
+    order: RecordOrder
+    context: bool
+
+
 def records_page(
     evaluation_id: str,
     *,
-    decision: str | None = None,
-    wrong: bool = False,
     offset: int = 0,
     limit: int | None = None,
+    **filters: Unpack[RecordFilters],
 ) -> Call[EvaluationRecordPage]:
     """Give a page of scored decisions: ``GET /v1/evaluations/{id}/records``.
 
@@ -134,20 +170,21 @@ def records_page(
     ----------
     evaluation_id : str
         Id of one that succeeded.
-    decision : str, optional
-        Id of the one decision.
-    wrong : bool, default False
-        Only those answered wrong.
     offset : int, default 0
         Records before the page.
     limit : int, optional
         Records of the page; 1 to 500.
+    **filters
+        Which of them, and in what order; see ``RecordFilters``.
     """
     query = [("offset", str(offset))]
-    if decision is not None:
-        query.append(("decision", decision))
-    if wrong:
-        query.append(("wrong", "true"))
+    for name, value in filters.items():
+        if name == "contexts":
+            query += [("context_sha256", sha256) for sha256 in filters["contexts"]]
+        elif isinstance(value, bool):
+            query += [(name, "true")] if value else []
+        elif value is not None:
+            query.append((name, repr(value) if isinstance(value, float) else str(value)))
     if limit is not None:
         query.append(("limit", str(limit)))
     path = f"{_PATH}/{segment(evaluation_id)}/records"

@@ -10,6 +10,7 @@ expected   ``decision``, ``outcome``                      whose label expects th
 asks       ``decision``, ``labelled``                     that ask the decision, with or without a
                                                           label
 decisions  ``op``, ``value``                              that ask so many decisions
+characters ``op``, ``value``                              whose context has so many characters
 contains   ``text``                                       whose context has the text in it
 words      ``text``                                       whose context has every word of the text
 side       ``side``                                       of the side
@@ -77,6 +78,15 @@ class DecisionsFilter(
     value: _Count
 
 
+class CharactersFilter(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="characters"
+):
+    """Rows whose context has a number of characters that compares so; that of its JSON if no text."""
+
+    op: Comparison
+    value: _Count
+
+
 class ContainsFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="contains"):
     """Rows with a text in their context; that of a context that is no text is its JSON."""
 
@@ -137,6 +147,7 @@ Filter = (
     | ExpectedFilter
     | AsksFilter
     | DecisionsFilter
+    | CharactersFilter
     | ContainsFilter
     | WordsFilter
     | SideFilter
@@ -184,6 +195,7 @@ _LEAVES: dict[str, type[Struct]] = {
     "expected": ExpectedFilter,
     "asks": AsksFilter,
     "decisions": DecisionsFilter,
+    "characters": CharactersFilter,
     "contains": ContainsFilter,
     "words": WordsFilter,
     "side": SideFilter,

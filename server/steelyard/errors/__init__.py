@@ -1,8 +1,7 @@
 """Every error Steelyard raises on purpose: one tree, one body on the wire.
 
 Here: the exceptions, their codes and statuses, and the body each gives. Not here: the HTTP headers
-that go with them (``steelyard.api``). Every module may import this one; it imports none of ours. Errors of families, which
-no route answers with yet, wait in ``steelyard.errors.families``.
+that go with them (``steelyard.api``). Every module may import this one; it imports none of ours.
 
 ::
 
@@ -28,6 +27,8 @@ no route answers with yet, wait in ``steelyard.errors.families``.
     ├── InvalidCsvError                  422  invalid_csv                   ValueError
     ├── TooFewRowsError                  422  too_few_rows                  ValueError
     ├── NotMeasurableError               422  not_measurable                ValueError
+    ├── InvalidNameError                 422  invalid_name                  ValueError
+    ├── DatasetMismatchError             422  dataset_mismatch              ValueError
     ├── NotFoundError                    404  not_found                     LookupError
     ├── MethodNotAllowedError            405  method_not_allowed            RuntimeError
     ├── RequestTimeoutError              408  request_timeout               TimeoutError     retryable
@@ -43,7 +44,31 @@ no route answers with yet, wait in ``steelyard.errors.families``.
     ├── ModelUnavailableError            409  model_unavailable             RuntimeError
     ├── EvaluationNotReadyError          409  evaluation_not_ready          RuntimeError
     ├── EvaluationNotRetryableError      409  evaluation_not_retryable      RuntimeError
+    ├── DraftConflictError               409  draft_conflict                RuntimeError
+    ├── DraftChangedError                409  draft_changed                 RuntimeError
+    ├── DraftSealedError                 409  draft_sealed                  RuntimeError
+    ├── NothingToUndoError               409  nothing_to_undo               LookupError
+    ├── FamilyOffError                   409  family_off                    RuntimeError
+    ├── FamilyEmptyError                 409  family_empty                  LookupError
+    ├── FamilyExistsError                409  family_exists                 ValueError
+    ├── FamilyTrainingError              409  family_training               RuntimeError
+    ├── FamilyAnswersError               409  family_answers                RuntimeError
+    ├── FamilyChangedError               409  family_changed                RuntimeError
+    ├── ServedChangedError               409  served_changed                RuntimeError
+    ├── ModelOffError                    409  model_off                     RuntimeError
+    ├── ModelAnswersError                409  model_answers                 RuntimeError
+    ├── LatestModelError                 409  latest_model                  RuntimeError
+    ├── LiveLimitError                   409  live_limit                    RuntimeError
+    ├── WarmLimitError                   409  warm_limit                    RuntimeError
+    ├── NothingToRollBackError           409  nothing_to_roll_back          RuntimeError
+    ├── RollbackChangedError             409  rollback_changed              RuntimeError
+    ├── NoNewDataError                   409  no_new_data                   RuntimeError
+    ├── NotEnoughEvaluationDataError     409  not_enough_evaluation_data    RuntimeError
+    ├── ModelChangedError                409  model_changed                 RuntimeError
     ├── DatasetDeletedError              410  dataset_deleted               LookupError
+    ├── FamilyDeletedError               410  family_deleted                LookupError
+    ├── ModelDeletedError                410  model_deleted                 LookupError
+    ├── ModelDiscardedError              410  model_discarded               LookupError
     ├── PayloadTooLargeError             413  payload_too_large             ValueError
     ├── TooManyLinesError                413  too_many_lines                ValueError
     ├── TooManyRowsError                 413  too_many_rows                 ValueError
@@ -55,6 +80,10 @@ no route answers with yet, wait in ``steelyard.errors.families``.
     ├── EngineUnavailableError           503  engine_unavailable            RuntimeError     retryable
     ├── StorageUnavailableError          503  storage_unavailable           RuntimeError     retryable
     ├── QueueFullError                   503  queue_full                    RuntimeError     retryable
+    ├── ModelWarmingError                503  model_warming                 RuntimeError     retryable
+    ├── WarmCapacityError                503  warm_capacity                 RuntimeError     retryable
+    ├── TokensCountingError              503  tokens_counting               RuntimeError     retryable
+    ├── TrainingUnavailableError         503  training_unavailable          RuntimeError
     └── DeadlineExceededError            504  deadline_exceeded             TimeoutError     retryable
 """
 
@@ -68,9 +97,39 @@ from steelyard.errors.base import Operation as Operation
 from steelyard.errors.base import PathStep as PathStep
 from steelyard.errors.base import SteelyardError as SteelyardError
 from steelyard.errors.base import Violation as Violation
+from steelyard.errors.drafts import DraftChangedError as DraftChangedError
+from steelyard.errors.drafts import DraftConflictError as DraftConflictError
+from steelyard.errors.drafts import DraftSealedError as DraftSealedError
+from steelyard.errors.drafts import NothingToUndoError as NothingToUndoError
 from steelyard.errors.evaluations import EvaluationNotReadyError as EvaluationNotReadyError
 from steelyard.errors.evaluations import EvaluationNotRetryableError as EvaluationNotRetryableError
 from steelyard.errors.evaluations import NotMeasurableError as NotMeasurableError
+from steelyard.errors.families import DatasetMismatchError as DatasetMismatchError
+from steelyard.errors.families import FamilyAnswersError as FamilyAnswersError
+from steelyard.errors.families import FamilyChangedError as FamilyChangedError
+from steelyard.errors.families import FamilyDeletedError as FamilyDeletedError
+from steelyard.errors.families import FamilyEmptyError as FamilyEmptyError
+from steelyard.errors.families import FamilyExistsError as FamilyExistsError
+from steelyard.errors.families import FamilyOffError as FamilyOffError
+from steelyard.errors.families import FamilyTrainingError as FamilyTrainingError
+from steelyard.errors.families import InvalidNameError as InvalidNameError
+from steelyard.errors.families import LatestModelError as LatestModelError
+from steelyard.errors.families import LiveLimitError as LiveLimitError
+from steelyard.errors.families import ModelAnswersError as ModelAnswersError
+from steelyard.errors.families import ModelChangedError as ModelChangedError
+from steelyard.errors.families import ModelDeletedError as ModelDeletedError
+from steelyard.errors.families import ModelDiscardedError as ModelDiscardedError
+from steelyard.errors.families import ModelOffError as ModelOffError
+from steelyard.errors.families import ModelWarmingError as ModelWarmingError
+from steelyard.errors.families import NoNewDataError as NoNewDataError
+from steelyard.errors.families import NotEnoughEvaluationDataError as NotEnoughEvaluationDataError
+from steelyard.errors.families import NothingToRollBackError as NothingToRollBackError
+from steelyard.errors.families import RollbackChangedError as RollbackChangedError
+from steelyard.errors.families import ServedChangedError as ServedChangedError
+from steelyard.errors.families import TokensCountingError as TokensCountingError
+from steelyard.errors.families import TrainingUnavailableError as TrainingUnavailableError
+from steelyard.errors.families import WarmCapacityError as WarmCapacityError
+from steelyard.errors.families import WarmLimitError as WarmLimitError
 from steelyard.errors.models import ModelUnavailableError as ModelUnavailableError
 
 

@@ -182,3 +182,12 @@ class ModelChangedError(SteelyardError, RuntimeError):
 
     code = "model_changed"
     status = 409
+
+
+class TokensCountingError(SteelyardError, RuntimeError):
+    """A large dataset whose tokens are being counted; a later attempt answers."""
+
+    code = "tokens_counting"
+    status = 503
+    retryable = True
+    default_retry_after_s = 3.0

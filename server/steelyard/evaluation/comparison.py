@@ -178,7 +178,8 @@ def compare_evaluations(
             raise UnmeasurableError(
                 f"{name} has {len(values)} values for {len(after)} records; give one each."
             )
-    flipped = _flipped_records(before, after, pairing)
+    flips = _Flipped(before, after, pairing)
+    flipped, changed = flips.pairs()
     return EvaluationComparison(
         method="sft" if after.supervision == "targets" else "reward",
         unpaired=Unpaired(before=pairing.n_unpaired_before, after=pairing.n_unpaired_after),
@@ -187,8 +188,10 @@ def compare_evaluations(
             _comparison_table(pairing, name, values, bootstrap)
             for name, values in properties.items()
         ],
-        flipped=flipped[:max_flipped],
+        flipped=[flips.record(pair) for pair in flipped[:max_flipped].tolist()],
         flipped_total=len(flipped),
+        changed=[flips.record(pair) for pair in changed[:max_flipped].tolist()],
+        changed_total=len(changed),
     )
 
 
@@ -342,33 +345,61 @@ def _comparison_table(
     )
 
 
-def _flipped_records(before: Records, after: Records, pairing: Pairing) -> list[FlippedRecord]:
-    """Give the decisions that flipped, those where both models were surest first."""
-    counted = pairing.after.counted[pairing.after.right]
-    was, is_now = _is_right(pairing.before), _is_right(pairing.after)
-    pairs = np.flatnonzero((was != is_now) & counted)
-    sureness = pairing.before.p_top[pairs] + pairing.after.p_top[pairs]
-    found = []
-    for pair in pairs[np.argsort(-sureness, kind="stable")].tolist():
-        old, new = int(pairing.before_rows[pair]), int(pairing.after_rows[pair])
-        names, labels = after.outcomes_of(new), after.labels_of(new)
-        if after.supervision == "targets":
+@dataclass(frozen=True, slots=True, eq=False)
+class _Flipped:
+    """Pairs that are answered otherwise, the surest first, and how each is told."""
+
+    before: Records
+    after: Records
+    pairing: Pairing
+
+    def pairs(self) -> tuple[IndexArray, IndexArray]:
+        """Give those right in one of the two, and those wrong in both with another answer."""
+        pairing = self.pairing
+        counted = pairing.after.counted[pairing.after.right]
+        was, is_now = _is_right(pairing.before), _is_right(pairing.after)
+        says_other = np.array(
+            [
+                self._said_before(pair) != self._said_after(pair) if is_wrong else False
+                for pair, is_wrong in enumerate((~was & ~is_now).tolist())
+            ],
+            dtype=bool,
+        )
+        sureness = pairing.before.p_top + pairing.after.p_top
+
+        def surest(chosen: BoolArray) -> IndexArray:
+            pairs = np.flatnonzero(chosen & counted)
+            return pairs[np.argsort(-sureness[pairs], kind="stable")]
+
+        return surest(was != is_now), surest(says_other)
+
+    def record(self, pair: int) -> FlippedRecord:
+        """Give a pair as the wire tells it."""
+        pairing, row = self.pairing, int(self.pairing.after_rows[pair])
+        names, labels = self.after.outcomes_of(row), self.after.labels_of(row)
+        if self.after.supervision == "targets":
             right = [names[int(labels.argmax())]]
         else:
             right = [names[index] for index in np.flatnonzero(labels == labels.max()).tolist()]
-        found.append(
-            FlippedRecord(
-                context_sha256=after.contexts[new],
-                decision_id=after.decision_ids[new],
-                flip="fixed" if is_now[pair] else "broken",
-                right=right,
-                before=before.outcomes_of(old)[int(pairing.before.top[pair])],
-                after=names[int(pairing.after.top[pair])],
-                p_before=float(pairing.before.p_top[pair]),
-                p_after=float(pairing.after.p_top[pair]),
-            )
+        was, is_now = _is_right(pairing.before)[pair], _is_right(pairing.after)[pair]
+        return FlippedRecord(
+            context_sha256=self.after.contexts[row],
+            decision_id=self.after.decision_ids[row],
+            flip="fixed" if is_now else "broken" if was else "changed",
+            right=right,
+            before=self._said_before(pair),
+            after=self._said_after(pair),
+            p_before=float(pairing.before.p_top[pair]),
+            p_after=float(pairing.after.p_top[pair]),
         )
-    return found
+
+    def _said_before(self, pair: int) -> str:
+        names = self.before.outcomes_of(int(self.pairing.before_rows[pair]))
+        return names[int(self.pairing.before.top[pair])]
+
+    def _said_after(self, pair: int) -> str:
+        names = self.after.outcomes_of(int(self.pairing.after_rows[pair]))
+        return names[int(self.pairing.after.top[pair])]
 
 
 def _ece_change(pairing: Pairing, bootstrap: Bootstrap) -> Change | None:

@@ -1,9 +1,23 @@
 """The gate: whether a candidate holds up on held-out decisions against the model it would replace.
 
 Here: the comparison, the rules and their reasons, in words for programs and for people. Not here:
-what happens then (a model joins its family or not), nor which decisions are held out.
+what happens then (a model joins its family or not), which decisions are held out, and the closer
+look at each decision and outcome (``steelyard.evaluation.gate_slices``).
 
 Nothing missing, unpaired or not finite is ever judged: the gate raises, and the job has failed.
+
+To pass, a candidate must be better on the new rows beyond noise; where that cannot be told, it does
+not pass. The 95 % interval alone will not do for that: the loss of a good model is carried by few
+mistakes, and a candidate that is merely surer of itself has less loss on every sample that happens
+to hold none. So the interval must clear 0 by a margin, the sum of two allowances:
+
+- for one mistake more than was seen, as in Laplace's rule of succession: one more context whose
+  decisions came out otherwise than they did, as the two models' mean probabilities would have it;
+- for few contexts, over which percentiles of a bootstrap lie too near: what Student's t distribution
+  and the unbiased variance would add (Hesterberg, "What Teachers Should Know about the Bootstrap",
+  The American Statistician, 2015, section 4.2).
+
+``tests/benchmarks/gate.py`` measures how often each rule errs.
 """
 
 from __future__ import annotations
@@ -11,9 +25,12 @@ from __future__ import annotations
 import math
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from steelyard.evaluation.comparison import (
     Pairing,
@@ -22,15 +39,16 @@ from steelyard.evaluation.comparison import (
     pair_records,
     paired_ece,
 )
-from steelyard.evaluation.records import Records, UnmeasurableError
-from steelyard.evaluation.sampling import Bootstrap
-from steelyard.wire.evaluations import (
-    BeforeAfter,
-    Gate,
-    GateChange,
-    GateDeltas,
-    GateGroup,
+from steelyard.evaluation.gate_slices import (
+    LEAST_CONTEXTS,
+    MAX_LISTED,
+    JudgedSlices,
+    compared_measure,
+    judge_slices,
 )
+from steelyard.evaluation.records import Records, UnmeasurableError
+from steelyard.evaluation.sampling import LEVEL, Bootstrap
+from steelyard.wire.gates import BeforeAfter, Gate, GateChange, GateDeltas, GateGroup, GateSlice
 
 Against = Literal["parent", "base"]
 
@@ -44,11 +62,30 @@ ECE_ALLOWANCE = 0.05
 TOO_FEW = "too_few_evaluation_decisions"
 NEW_WORSE = "new_rows_worse"
 NO_GAIN = "no_gain_on_new_rows"
+INCONCLUSIVE = "inconclusive_on_new_rows"
 EARLIER_WORSE = "earlier_rows_worse"
+DECISION_WORSE = "decision_worse"
+OUTCOME_WORSE = "outcome_worse"
 CALIBRATION_WORSE = "calibration_worse"
+BELOW_BASELINE = "below_text_baseline"
 
 #: Every reason, in the order of the rules.
-REASONS = (TOO_FEW, NEW_WORSE, NO_GAIN, EARLIER_WORSE, CALIBRATION_WORSE)
+REASONS = (
+    TOO_FEW,
+    NEW_WORSE,
+    NO_GAIN,
+    INCONCLUSIVE,
+    EARLIER_WORSE,
+    DECISION_WORSE,
+    OUTCOME_WORSE,
+    CALIBRATION_WORSE,
+    BELOW_BASELINE,
+)
+
+#: As the loss has it: a probability counts as this at least.
+_LEAST_PROBABILITY = 1e-6
+#: Slices that a sentence names.
+_MAX_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +94,7 @@ class Verdict:
 
     Parameters
     ----------
-    gate : steelyard.wire.evaluations.Gate
+    gate : steelyard.wire.gates.Gate
         As the wire shows it.
     sentences : tuple of str
         One a reason, in the same order, for a person.
@@ -74,6 +111,7 @@ def judge(
     against: Against,
     new_contexts: AbstractSet[str],
     earlier_contexts: AbstractSet[str] = frozenset(),
+    baseline: Records | None = None,
     needed: int = NEEDED,
     bootstrap: Bootstrap | None = None,
 ) -> Verdict:
@@ -91,6 +129,9 @@ def judge(
     earlier_contexts : set of str, optional
         Contexts earlier models were judged on; a first model has none. The two sets have nothing in
         common and name exactly the contexts of the records.
+    baseline : Records, optional
+        The same held-out decisions as the text baseline scored them, trained on the rows that the
+        candidate was; without it the candidate is not compared with one.
     needed : int, default 20
         New decisions without which the gate fails for want of evidence; at least 1.
     bootstrap : Bootstrap, optional
@@ -105,7 +146,7 @@ def judge(
     Raises
     ------
     UnmeasurableError
-        When a decision is unpaired, a context has no record or no group or is in both, or a figure
+        When a decision is unpaired, with the predecessor or with the baseline, a context has no record or no group or is in both, or a figure
         is not finite.
     ValueError
         When ``needed`` is less than 1.
@@ -113,28 +154,32 @@ def judge(
     if needed < 1:
         msg = f"needed must be at least 1; it is {needed}."
         raise ValueError(msg)
-    pairing = pair_records(before, after)
-    if pairing.n_unpaired_before or pairing.n_unpaired_after:
-        raise UnmeasurableError(
-            f"{pairing.n_unpaired_before} decisions of the predecessor and "
-            f"{pairing.n_unpaired_after} of the candidate have no counterpart; score both on the "
-            "same held-out rows."
-        )
+    pairing = _pair_all(before, after, "predecessor")
     names = after.contexts[pairing.after_rows].tolist()
     _check_contexts(set(names), new_contexts, earlier_contexts)
     bootstrap = bootstrap or Bootstrap()
     is_new = np.array([name in new_contexts for name in names], dtype=bool)
     groups: dict[str, GateGroup] = {}
     for name, chosen in (("new", is_new), ("earlier", ~is_new)):
-        group = _gate_group(pairing.take(np.flatnonzero(chosen)), bootstrap)
+        held = pairing.take(np.flatnonzero(chosen))
+        group = _gate_group(held, bootstrap)
         if group is not None:
             groups[name] = group
+        if group is not None and name == "new":
+            unseen = _unseen_mistake(before, after, held)
+            groups[name] = replace(group, margin=unseen + _few_contexts(group))
     found = paired_ece(pairing)
     ece = BeforeAfter(before=None, after=None) if found is None else BeforeAfter(
         before=found[0], after=found[1]
     )  # fmt: skip
-    _check_finite(groups, found or ())
+    text = _against_baseline(baseline, after, bootstrap)
+    _check_finite([*groups.values(), *([] if text is None else [text])], found or ())
+    slices = judge_slices(pairing, after)
     sentences = _reasons(groups, found, needed)
+    if TOO_FEW not in sentences:
+        sentences |= _slice_reasons(slices) | _baseline_reason(text)
+    sentences = {reason: sentences[reason] for reason in REASONS if reason in sentences}
+    shown = (slices.by_decision[:MAX_LISTED], slices.by_outcome[:MAX_LISTED])
     gate = Gate(
         passed=not sentences,
         against=against,
@@ -145,8 +190,90 @@ def judge(
             ece=None if found is None else found[1] - found[0],
         ),
         ece=ece,
+        by_decision=list(shown[0]),
+        by_outcome=list(shown[1]),
+        unlisted=len(slices.by_decision) + len(slices.by_outcome) - sum(map(len, shown)),
+        baseline=UNSET if text is None else text,
     )
     return Verdict(gate, tuple(sentences.values()))
+
+
+def _pair_all(before: Records, after: Records, whose: str) -> Pairing:
+    pairing = pair_records(before, after)
+    if pairing.n_unpaired_before or pairing.n_unpaired_after:
+        raise UnmeasurableError(
+            f"{pairing.n_unpaired_before} decisions of the {whose} and "
+            f"{pairing.n_unpaired_after} of the candidate have no counterpart; score both on the "
+            "same held-out rows."
+        )
+    return pairing
+
+
+def _against_baseline(
+    baseline: Records | None, after: Records, bootstrap: Bootstrap
+) -> GateGroup | None:
+    if baseline is None:
+        return None
+    return _gate_group(_pair_all(baseline, after, "text baseline"), bootstrap)
+
+
+def _unseen_mistake(before: Records, after: Records, held: Pairing) -> float:
+    """Give how much one more context, whose decisions came out otherwise, adds to the mean change.
+
+    Otherwise: the right outcome changes places with another, which is drawn from the mean of the
+    two models' probabilities. A gain is not counted on: 0 at least.
+
+    Parameters
+    ----------
+    before, after : Records
+    held : Pairing
+        The new decisions, some of them counted.
+
+    Returns
+    -------
+    float
+        Nats of loss, or of scaled reward.
+    """
+    name = compared_measure(held.after)
+    counted = np.flatnonzero(held.after.counted[name])
+    left, right = held.before_rows[counted], held.after_rows[counted]
+    sizes = after.sizes[right]
+    total = 0.0
+    for size in np.unique(sizes):
+        chosen = np.flatnonzero(sizes == size)
+        places = np.arange(size)
+        old = before.probabilities[before.offsets[left[chosen], None] + places]
+        new = after.probabilities[after.offsets[right[chosen], None] + places]
+        worth = after.labels[after.offsets[right[chosen], None] + places]
+        if name == "loss":
+            old, new = np.maximum(old, _LEAST_PROBABILITY), np.maximum(new, _LEAST_PROBABILITY)
+            harm = np.log(old) - np.log(new)
+        else:
+            harm = old - new
+            # Halved first, so that the distance of two rewards stays a number.
+            worth = worth / 2 - worth.min(axis=1, keepdims=True) / 2
+            worth /= worth.max(axis=1, keepdims=True)
+        rows = np.arange(len(chosen))
+        best = worth.argmax(axis=1)
+        otherwise = np.maximum((old + new) / 2, _LEAST_PROBABILITY)
+        otherwise[rows, best] = 0.0
+        otherwise /= otherwise.sum(axis=1, keepdims=True)
+        swapped = (worth[rows, best, None] - worth) * (harm - harm[rows, best, None])
+        total += float((worth * harm).sum() + (otherwise * swapped).sum())
+    n_contexts = len(np.unique(held.context_codes[counted]))
+    return max(0.0, total / len(counted) / n_contexts)
+
+
+def _few_contexts(group: GateGroup) -> float:
+    """Give how much further the unlucky end of the interval would lie by Student's t."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - only a gate needs it
+
+    n = group.contexts
+    if n < 2:
+        return 0.0
+    rise = _harm(group)
+    student = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * math.sqrt(n / (n - 1))
+    return max(0.0, rise.high - rise.change) * (student / NormalDist().inv_cdf((1 + LEVEL) / 2) - 1)
 
 
 def _check_contexts(
@@ -170,8 +297,7 @@ def _gate_group(pairing: Pairing, bootstrap: Bootstrap) -> GateGroup | None:
     """Compare one group; None when it has no decision to compare."""
     if not len(pairing):
         return None
-    has_targets = pairing.after.right == "accuracy"
-    name = "loss" if has_targets else "scaled_reward"
+    name = compared_measure(pairing.after)
     compared = measure_changes(pairing, [name], bootstrap).get(name)
     if compared is None:
         return None
@@ -200,16 +326,16 @@ def _gate_group(pairing: Pairing, bootstrap: Bootstrap) -> GateGroup | None:
     )
 
 
-def _compared(group: GateGroup) -> GateChange:
+def _compared(group: GateGroup | GateSlice) -> GateChange:
     compared = group.loss if isinstance(group.loss, GateChange) else group.scaled_reward
     if not isinstance(compared, GateChange):
         raise UnmeasurableError("A group of the gate has no figure to compare.")
     return compared
 
 
-def _check_finite(groups: dict[str, GateGroup], ece: tuple[float, ...]) -> None:
+def _check_finite(groups: list[GateGroup], ece: tuple[float, ...]) -> None:
     figures = list(ece)
-    for group in groups.values():
+    for group in groups:
         compared = _compared(group)
         figures += [
             compared.before, compared.after, compared.change, compared.low, compared.high
@@ -234,6 +360,8 @@ def _reasons(
         found[NEW_WORSE] = f"The new rows became worse: {_describe(new)}."
     if rise.change >= 0:
         found[NO_GAIN] = f"The new rows became no better: {_describe(new)}."
+    elif unsure := _why_unsure(new, rise):
+        found[INCONCLUSIVE] = f"Whether the new rows became better cannot be told: {unsure}"
     if earlier is not None:
         rise = _harm(earlier)
         if rise.low > 0 or rise.change > EARLIER_ALLOWANCE:
@@ -244,6 +372,53 @@ def _reasons(
             f"{ECE_ALLOWANCE}."
         )
     return found
+
+
+def _why_unsure(new: GateGroup, rise: GateChange) -> str | None:
+    """Say why a gain may be chance, or give None where it is sure."""
+    if new.contexts < LEAST_CONTEXTS:
+        return (
+            f"they are on {new.contexts} contexts and {LEAST_CONTEXTS} are needed; add rows on "
+            "other contexts."
+        )
+    margin = new.margin if isinstance(new.margin, float) else 0.0
+    if rise.high + margin >= 0:
+        return (
+            f"{_describe(new)}, which clears no gain by less than the margin of {margin:.4f} for "
+            "chance; add rows."
+        )
+    return None
+
+
+def _slice_reasons(slices: JudgedSlices) -> dict[str, str]:
+    """Give the reasons that lie in one decision or outcome."""
+    found = {}
+    for reason, kind, judged in (
+        (DECISION_WORSE, "decisions", slices.by_decision),
+        (OUTCOME_WORSE, "outcomes", slices.by_outcome),
+    ):
+        worse = [one for one in judged if one.worse]
+        if worse:
+            named = "; ".join(_describe_slice(one) for one in worse[:_MAX_NAMED])
+            more = len(worse) - _MAX_NAMED
+            others = f"; and {more} more" if more > 0 else ""
+            found[reason] = f"{len(worse)} {kind} became worse: {named}{others}."
+    return found
+
+
+def _describe_slice(one: GateSlice) -> str:
+    where = f"decision {one.decision_id!r}"
+    if isinstance(one.outcome, str):
+        where = f"{where} where {one.outcome!r} is right"
+    return f"{where}, {_describe(one)}"
+
+
+def _baseline_reason(text: GateGroup | None) -> dict[str, str]:
+    if text is None or _harm(text).low <= 0:
+        return {}
+    return {
+        BELOW_BASELINE: f"The candidate is worse than the text baseline, from which {_describe(text)}."
+    }
 
 
 def _harm(group: GateGroup) -> GateChange:
@@ -260,7 +435,7 @@ def _harm(group: GateGroup) -> GateChange:
     )
 
 
-def _describe(group: GateGroup) -> str:
+def _describe(group: GateGroup | GateSlice) -> str:
     compared = _compared(group)
     name = "loss" if isinstance(group.loss, GateChange) else "scaled reward"
     return (

@@ -44,7 +44,7 @@ from steelyard.families.references import (
     find_family,
     find_ready_model,
 )
-from steelyard.wire.evaluations import Gate, Method
+from steelyard.wire.evaluations import Method
 from steelyard.wire.families import Charge
 from steelyard.wire.fine_tuning import (
     EventType,
@@ -53,6 +53,7 @@ from steelyard.wire.fine_tuning import (
     JobSplit,
     ResolvedHyperparameters,
 )
+from steelyard.wire.gates import Gate
 
 
 class Order(Struct, frozen=True, kw_only=True):

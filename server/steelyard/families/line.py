@@ -17,9 +17,10 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from steelyard.wire.evaluations import Gate, Method
+from steelyard.wire.evaluations import Method
 from steelyard.wire.families import Charge, JobOutcome, JobStatus, LoadState, OffReason
 from steelyard.wire.fine_tuning import JobError, JobLineage, JobSplit, ResolvedHyperparameters
+from steelyard.wire.gates import Gate
 
 ModelStatus = Literal["ready", "deleted", "discarded"]
 WorkKind = Literal["evaluation", "prompt_tuning"]

@@ -149,7 +149,7 @@ class JobRuntime:
         self._are_alive = are_alive
         self._work = {kind.name: kind for kind in work}
         self._given: set[str] = set()
-        self._missing: dict[str, float] = {}
+        self._missing: dict[str, dict[str, float]] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._dispatch, name="steelyard-jobs", daemon=True)
         self._busy_at = time.monotonic()
@@ -260,15 +260,17 @@ class JobRuntime:
         """Give jobs to the queue again whose workflow ended without ending them."""
         by_workflow = {f"{job.id}-{job.generation}-{job.attempt}": job for job in jobs}
         now = time.monotonic()
-        self._missing = {id_: at for id_, at in self._missing.items() if id_ in by_workflow}
-        due = [id_ for id_ in by_workflow if now - self._missing.setdefault(id_, now) >= _LOST_S]
+        known = self._missing.get(work.name, {})
+        missing = {id_: known.get(id_, now) for id_ in by_workflow}
+        self._missing[work.name] = missing
+        due = [id_ for id_, since in missing.items() if now - since >= _LOST_S]
         if not due:
             return
         found = DBOS.list_workflows(workflow_ids=due, load_input=False, load_output=False)
         alive = {status.workflow_id for status in found if status.status in _LIVE}
         for id_ in due:
             if id_ in alive:
-                self._missing[id_] = now
+                missing[id_] = now
             else:
                 _log.warning("Job %s ended without a result; it is tried again.", id_)
                 work.give_again(by_workflow[id_])

@@ -64,6 +64,49 @@ class BaseModel:
     manifest: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class BaseFiles:
+    """What a base model's files hold, checked and not yet run.
+
+    Parameters
+    ----------
+    engine : str
+        Engine and precision, such as ``onnxruntime-int8``.
+    precision : str
+        ``float32`` or ``int8``.
+    graph : bytes
+        Of that precision, without weights.
+    weights : dict of str to array
+        As stored: int8 matrices with their ``.scale``, and float32 vectors.
+    tokenizer : Tokenizer
+    manifest : dict
+    folder : pathlib.Path
+        Where the files are.
+    """
+
+    engine: str
+    precision: str
+    graph: bytes
+    weights: dict[str, NDArray[np.generic]]
+    tokenizer: Tokenizer
+    manifest: dict[str, Any]
+    folder: Path
+
+    def scorer(
+        self, weights: Mapping[str, NDArray[np.generic]], *, threads: int, graph: bytes = b""
+    ) -> OnnxScorer:
+        """Make a scorer of this base model with these weights, and with another graph if given."""
+        return OnnxScorer(
+            Engine(graph or self.graph, weights, precision=self.precision, threads=threads),
+            self.tokenizer,
+            name=self.manifest["name"],
+            engine_name=self.engine,
+            # With other weights it is another model than the files are.
+            sha256=_files_sha256(self.manifest["files"]) if weights is self.weights else "",
+            folder=self.folder if weights is self.weights else None,
+        )
+
+
 def load_base_model(
     engine: str = AUTO, threads: int | None = None, folder: Path | None = None
 ) -> BaseModel:
@@ -83,6 +126,31 @@ def load_base_model(
     EngineUnavailableError
         When a file is missing or altered, or the engine is not one of ``ENGINES``.
     """
+    files = read_base_files(engine, folder)
+    return BaseModel(
+        scorer=files.scorer(files.weights, threads=threads or 0),
+        tokenizer=files.tokenizer,
+        temperatures=TemperatureTable.from_dict(files.manifest["temperatures"][files.precision]),
+        card=(folder or BASE) / CARD,
+        manifest=files.manifest,
+    )
+
+
+def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles:
+    """Read a base model's files, every one's SHA-256 checked.
+
+    Parameters
+    ----------
+    engine : str, default ``auto``
+        Decides which graph is read, as in ``load_base_model``.
+    folder : pathlib.Path, optional
+        By default the model shipped in the package.
+
+    Raises
+    ------
+    EngineUnavailableError
+        As ``load_base_model`` does.
+    """
     folder = folder or BASE
     manifest = read_manifest(folder)
     name = manifest["engine"] if engine == AUTO else engine
@@ -93,25 +161,21 @@ def load_base_model(
     precision = ENGINES[name]
     wanted = (TOKENIZER, GRAPHS[precision], *WEIGHTS)
     contents = {file: _checked(folder, file, manifest["files"]) for file in wanted}
-    tokenizer = Tokenizer(
-        contents[TOKENIZER],
-        name=manifest["tokenizer"]["name"],
-        revision=manifest["tokenizer"]["revision"],
-    )
     weights: dict[str, NDArray[np.generic]] = {}
     for file in WEIGHTS:
         weights.update(load(contents[file]))
-    return BaseModel(
-        scorer=OnnxScorer(
-            Engine(contents[GRAPHS[precision]], weights, precision=precision, threads=threads or 0),
-            tokenizer,
-            name=manifest["name"],
-            engine_name=name,
+    return BaseFiles(
+        engine=name,
+        precision=precision,
+        graph=contents[GRAPHS[precision]],
+        weights=weights,
+        tokenizer=Tokenizer(
+            contents[TOKENIZER],
+            name=manifest["tokenizer"]["name"],
+            revision=manifest["tokenizer"]["revision"],
         ),
-        tokenizer=tokenizer,
-        temperatures=TemperatureTable.from_dict(manifest["temperatures"][precision]),
-        card=folder / CARD,
         manifest=manifest,
+        folder=folder,
     )
 
 
@@ -131,6 +195,12 @@ def read_manifest(folder: Path | None = None) -> dict[str, Any]:
         message = f"The base model's manifest {path} cannot be read; install steelyard again."
         raise EngineUnavailableError(message) from error
     return manifest
+
+
+def _files_sha256(hashes: Mapping[str, str]) -> str:
+    """Name what answers come from, whichever engine runs it."""
+    decisive = {file: hashes.get(file) for file in (TOKENIZER, *WEIGHTS, *GRAPHS.values())}
+    return hashlib.sha256(msgspec.json.encode(decisive, order="deterministic")).hexdigest()
 
 
 def _checked(folder: Path, file: str, hashes: Mapping[str, str]) -> bytes:

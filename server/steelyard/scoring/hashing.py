@@ -72,6 +72,12 @@ class HashingScorer:
         """Engine and precision."""
         return "hashing"
 
+    @property
+    def sha256(self) -> str:
+        """Names what its answers come from: the key, the scale and the width."""
+        made_of = self._key + f"{self._scale!r} {self._width}".encode()
+        return hashlib.sha256(made_of).hexdigest()
+
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
         """Score every decision of every request, in the order given.
 

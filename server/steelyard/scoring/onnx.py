@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +75,10 @@ class OnnxScorer:
         Name of the base model.
     engine_name : str
         Engine and precision, such as ``onnxruntime-int8``.
+    sha256 : str, default ""
+        Names the model's files; empty when they are not known.
+    folder : pathlib.Path, optional
+        Where they are.
 
     Notes
     -----
@@ -84,13 +89,22 @@ class OnnxScorer:
     """
 
     def __init__(
-        self, engine: Engine, tokenizer: Tokenizer, *, name: str, engine_name: str
+        self,
+        engine: Engine,
+        tokenizer: Tokenizer,
+        *,
+        name: str,
+        engine_name: str,
+        sha256: str = "",
+        folder: Path | None = None,
     ) -> None:
         self._engine = engine
         self._tokenizer = tokenizer
         self._vectors = OutcomeVectors(engine)
         self._name = name
         self._engine_name = engine_name
+        self._sha256 = sha256
+        self._folder = folder
 
     @property
     def name(self) -> str:
@@ -101,6 +115,16 @@ class OnnxScorer:
     def engine(self) -> str:
         """Engine and precision."""
         return self._engine_name
+
+    @property
+    def sha256(self) -> str:
+        """Names the model's files, whichever engine runs them; empty when they are not known."""
+        return self._sha256
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the model's files are, when they are known."""
+        return self._folder
 
     def close(self) -> None:
         """Release the engine."""

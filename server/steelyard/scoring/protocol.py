@@ -22,10 +22,13 @@ class ScoredDecision:
         Uncalibrated, similarity channel included, in outcome order.
     marker_vectors : float32 array of shape (n_outcomes, width)
         The vectors at the outcomes' marker tokens: features for heads.
+    is_calibrated : bool, default False
+        Whether the logits are log probabilities that are calibrated already, as a head's are.
     """
 
     logits: NDArray[np.float32]
     marker_vectors: NDArray[np.float32]
+    is_calibrated: bool = False
 
 
 class Scorer(Protocol):

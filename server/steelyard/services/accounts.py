@@ -151,7 +151,7 @@ class AccountService:
         secret = _bearer(authorization)
         given = hashlib.sha256(secret.encode("ascii")).hexdigest()
         prefix = secret[:_PREFIX_LENGTH]
-        row = await self._state.read(lambda connection: rows.find_api_key(connection, prefix))
+        row = await self._state.look_up(lambda connection: rows.find_api_key(connection, prefix))
         known = _NOBODYS_SHA256 if row is None else row.sha256
         is_known = hmac.compare_digest(given, known)
         if row is None or not is_known or row.revoked_at is not None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from steelyard.datasets.bodies import PARTS, RowsRequest, read_body, read_form
 from steelyard.datasets.csv_rows import CsvReader
@@ -25,6 +27,7 @@ from steelyard.wire.datasets import (
     AddedVia,
     AddRows,
     CreateDataset,
+    Dataset,
     DatasetCheck,
     InputReceipt,
     Side,
@@ -50,6 +53,25 @@ class RowBounds:
 
     min_rows: int
     max_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRows:
+    """What stands behind rows that a use case made itself, of a request without any.
+
+    Parameters
+    ----------
+    payload_sha256 : str
+        Of the request, in place of that of the rows.
+    tell : callable
+        Gives the answer, of the dataset.
+    previous : int, optional
+        The version that the rows were made for; they are refused when there is a newer one.
+    """
+
+    payload_sha256: str
+    tell: Callable[[Dataset], msgspec.Struct]
+    previous: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

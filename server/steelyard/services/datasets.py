@@ -25,6 +25,7 @@ from steelyard.services.bodies import read_body
 from steelyard.services.caller import Caller
 from steelyard.services.dataset_access import require_dataset, require_version
 from steelyard.services.dataset_ingest import (
+    MadeRows,
     RowBounds,
     SentRows,
     check_rows,
@@ -122,7 +123,15 @@ class DatasetService:
         """Let work that reads datasets keep them from being deleted while it runs."""
         self._readers.append(check)
 
-    async def create(self, caller: Caller, upload: Upload, key: str | None, *, route: str) -> Reply:
+    async def create(
+        self,
+        caller: Caller,
+        upload: Upload,
+        key: str | None,
+        *,
+        route: str,
+        made: MadeRows | None = None,
+    ) -> Reply:
         """Make a dataset of rows; a ``Dataset``.
 
         Parameters
@@ -135,6 +144,8 @@ class DatasetService:
             The idempotency key.
         route : str
             The route under which the key is kept.
+        made : MadeRows, optional
+            The request that the rows were made of, when they did not come with it.
 
         Raises
         ------
@@ -143,7 +154,8 @@ class DatasetService:
             ``write_version`` for the rows. Nothing was stored then.
         """
         sent = await asyncio.to_thread(read_sent, upload, CreateDataset)
-        known = await self._writes.find(caller, route=route, key=key, payload_sha256=sent.sha256)
+        sha256 = sent.sha256 if made is None else made.payload_sha256
+        known = await self._writes.find(caller, route=route, key=key, payload_sha256=sha256)
         if known is not None:
             return known
         dataset_id = new_id("ds")
@@ -166,9 +178,9 @@ class DatasetService:
         def work(connection: Connection) -> bytes:
             insert_dataset(connection, row)
             insert_version(connection, _version_of(manifest, sent, now))
-            return msgspec.json.encode(row.tell(manifest))
+            return _answer(row.tell(manifest), made)
 
-        return await self._run(caller, route, key, sent.sha256, work)
+        return await self._run(caller, route, key, sha256, work)
 
     async def check(self, upload: Upload) -> DatasetCheck:
         """Say what rows would make and what is wrong with them; nothing is stored.
@@ -182,7 +194,14 @@ class DatasetService:
         return await asyncio.to_thread(check_rows, sent, self._bounds)
 
     async def add_rows(
-        self, caller: Caller, dataset_id: str, upload: Upload, key: str | None, *, route: str
+        self,
+        caller: Caller,
+        dataset_id: str,
+        upload: Upload,
+        key: str | None,
+        *,
+        route: str,
+        made: MadeRows | None = None,
     ) -> Reply:
         """Add rows to a dataset as its next version; a ``Dataset``.
 
@@ -194,12 +213,18 @@ class DatasetService:
             As ``create`` does, and for rows that do not fit the dataset.
         """
         sent = await asyncio.to_thread(read_sent, upload, AddRows, dataset_id=dataset_id)
-        known = await self._writes.find(caller, route=route, key=key, payload_sha256=sent.sha256)
+        sha256 = sent.sha256 if made is None else made.payload_sha256
+        known = await self._writes.find(caller, route=route, key=key, payload_sha256=sha256)
         if known is not None:
             return known
 
         def latest(connection: Connection) -> Manifest:
             row = require_dataset(connection, caller.account_id, dataset_id, is_new_work=True)
+            if made is not None and made.previous not in {None, row.version}:
+                raise DatasetChangedError(
+                    f"The dataset got version {row.version} while the rows were made; nothing was "
+                    "added. Send the request again."
+                )
             return require_version(connection, row).manifest
 
         previous = await self._state.read(latest)
@@ -216,9 +241,9 @@ class DatasetService:
                     "was added. Send them again."
                 )
             insert_version(connection, _version_of(manifest, sent, now))
-            return msgspec.json.encode(row.tell(manifest))
+            return _answer(row.tell(manifest), made)
 
-        return await self._run(caller, route, key, sent.sha256, work)
+        return await self._run(caller, route, key, sha256, work)
 
     async def page(
         self, caller: Caller, *, archived: bool, limit: int, cursor: str | None
@@ -472,6 +497,10 @@ class DatasetService:
     def _tell(self, connection: Connection, caller: Caller, dataset_id: str) -> bytes:
         row, found = self._find(connection, account_id=caller.account_id, dataset_id=dataset_id)
         return msgspec.json.encode(row.tell(found.manifest))
+
+
+def _answer(dataset: Dataset, made: MadeRows | None) -> bytes:
+    return msgspec.json.encode(dataset if made is None else made.tell(dataset))
 
 
 def _version_of(manifest: Manifest, sent: SentRows, at: float) -> VersionRow:

@@ -41,6 +41,9 @@ from steelyard.wire.decide import (
 )
 from steelyard.wire.playground import PlaygroundRequest
 
+#: The calibration of what is calibrated already: a temperature of 1.
+_UNTEMPERED = TemperatureTable()
+
 #: What scores one rendered request: one result per decision, in order.
 ScoreRequest = Callable[[RenderedRequest], Sequence[ScoredDecision]]
 
@@ -130,9 +133,23 @@ class DecideService:
         return self._limits
 
     @property
+    def tokenizer(self) -> TokenCounter:
+        """What counts input tokens."""
+        return self._counter
+
+    @property
     def models(self) -> tuple[str, ...]:
         """Names of the models that answer here; the first is the default."""
         return (self._model_name,)
+
+    def renamed(self, model_name: str) -> DecideService:
+        """Give the service of another model under the same rules, such as one tuned from this."""
+        return DecideService(
+            model_name=model_name,
+            temperatures=self._temperatures,
+            tokenizer=self._counter,
+            limits=self._limits,
+        )
 
     def prepare(
         self,
@@ -193,7 +210,12 @@ class DecideService:
                 f"The model {model} reads text alone; describe the images in the context and leave "
                 "images out."
             )
-        input_tokens = count_input_tokens(self._counter, request.context, request.decisions)
+        # Nothing is read when a request of another dialect has one answer everywhere.
+        input_tokens = (
+            count_input_tokens(self._counter, request.context, request.decisions)
+            if request.decisions
+            else 0
+        )
         if input_tokens > self._limits.max_input_tokens:
             raise ContextTooLongError(
                 f"The request has {input_tokens} input tokens, and {self._limits.max_input_tokens} "
@@ -333,11 +355,12 @@ class DecideService:
                 f"The engine gave logits of shape {score.logits.shape} for {n_outcomes} outcomes; "
                 "report it."
             )
+        temperatures = _UNTEMPERED if score.is_calibrated else self._temperatures
         try:
             if temperature is None or temperature == 1:
-                probabilities = self._temperatures.probabilities(score.logits, decision.kind)
+                probabilities = temperatures.probabilities(score.logits, decision.kind)
             else:
-                logs = self._temperatures.log_probabilities(score.logits, decision.kind)
+                logs = temperatures.log_probabilities(score.logits, decision.kind)
                 probabilities = temper_log_probabilities(logs, temperature)
         except ValueError as error:
             raise InternalError("The engine gave logits that are not finite; report it.") from error

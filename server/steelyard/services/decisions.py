@@ -1,6 +1,7 @@
 """The paid decide use case: hold, score with fallback, settle and store, exactly once per key.
 
-What ``decide`` and the compatibility routes share is ``run``. Its order: the token allowance, then
+What ``decide`` and the compatibility routes share is ``run``. Its order: who may answer, where that
+is not a base model, then the token allowance, then
 acceptance (one transaction: the key, the credit, the hold), then scoring, then settlement (one
 transaction: the charge, the stored decision, the answer kept for the key). A refusal up to and with
 acceptance leaves the key free; so does one by a full queue, since nothing ran. Any other failure
@@ -14,9 +15,11 @@ without a key it is given up while it waits, with one it ends and its answer is 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -28,8 +31,16 @@ from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.errors import (
     EngineUnavailableError,
+    FamilyDeletedError,
+    FamilyEmptyError,
+    FamilyOffError,
     InternalError,
     InvalidRequestError,
+    ModelDeletedError,
+    ModelDiscardedError,
+    ModelOffError,
+    ModelUnavailableError,
+    NotFoundError,
     Operation,
     SteelyardError,
     StorageUnavailableError,
@@ -38,10 +49,18 @@ from steelyard.services.allowance import TokenAllowance
 from steelyard.services.bodies import read_body
 from steelyard.services.caller import Caller
 from steelyard.services.decide import Prepared, not_in_playground
-from steelyard.services.fallback import Attempts, UnansweredError, candidates_of, quote_nano
-from steelyard.services.models import HostedModel, ModelRegistry
+from steelyard.services.fallback import (
+    NO_TUNED,
+    Answerer,
+    Attempts,
+    UnansweredError,
+    candidates_of,
+    quote_nano,
+)
+from steelyard.services.models import ModelRegistry
 from steelyard.services.operations import Accepted, OperationLog, payload_sha256
 from steelyard.services.reply import Reply
+from steelyard.services.tuned_calls import TunedCall, TunedCalls
 from steelyard.storage.state.decisions import StoredDecision
 from steelyard.wire.decide import Charge, DecideRequest, DecideResponse
 from steelyard.wire.estimate import EstimateResponse, ModelQuote
@@ -56,6 +75,29 @@ DECIDE_ROUTE = "POST /v1/decide"
 #: Turns an answer into what the route sends; msgspec encodes it.
 Encode = Callable[[DecideResponse], Any]
 
+#: A request that was read: rendered where it names a base model, else once it is known what it names.
+Read = Prepared | ValidRequest
+
+#: Why a name in a list of fallbacks answers no calls.
+_NO_ANSWERER = (
+    NotFoundError,
+    FamilyOffError,
+    FamilyEmptyError,
+    FamilyDeletedError,
+    ModelOffError,
+    ModelDeletedError,
+    ModelDiscardedError,
+    ModelUnavailableError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A request that may be scored, and who may answer it: the one asked for first."""
+
+    prepared: Prepared
+    candidates: tuple[Answerer, ...]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
@@ -67,7 +109,7 @@ class _Run:
     payload_sha256: str
     key: str | None
     encode: Encode
-    asked: HostedModel
+    asked: Answerer
     attempts: Attempts
 
 
@@ -86,6 +128,8 @@ class DecisionService:
         Seconds after which a request without an answer ends.
     stores_by_default : bool
         Whether a decision is stored when its request does not say.
+    tuned : TunedCalls, optional
+        Who answers calls to families and numbers; without it there are base models alone.
     now : callable, optional
         Unix seconds.
     """
@@ -98,6 +142,7 @@ class DecisionService:
         *,
         deadline_s: float,
         stores_by_default: bool,
+        tuned: TunedCalls | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._models = models
@@ -105,6 +150,7 @@ class DecisionService:
         self._allowance = allowance
         self._deadline_s = deadline_s
         self._stores_by_default = stores_by_default
+        self._tuned = tuned
         self._now = now
         self._running: set[asyncio.Task[Reply]] = set()
 
@@ -125,11 +171,12 @@ class DecisionService:
         steelyard.errors.SteelyardError
             When the request is refused or has no answer; ``operation`` is set when it was accepted.
         """
-        prepared, digest = await read_body(self._read, payload)
+        decode = functools.partial(self._decode, is_keyed=key is not None)
+        request, digest = await read_body(decode, payload)
         return await self.run(
             caller,
             route=DECIDE_ROUTE,
-            request=prepared,
+            request=request,
             payload_sha256=digest,
             key=key,
             encode=lambda answer: answer,
@@ -143,8 +190,7 @@ class DecisionService:
         steelyard.errors.SteelyardError
             When ``decide`` would refuse the request as it is.
         """
-        del caller  # prices and allowances are the same for everyone
-        return self.quote(await read_body(self.prepare, payload))
+        return await self.quote(caller, await read_body(self.read, payload))
 
     async def playground(self, payload: bytes) -> DecideResponse:
         """Answer a request for nothing: no account, no key, nothing stored.
@@ -198,16 +244,52 @@ class DecisionService:
             raise not_in_playground(request.model, self._models.names)
         return self._models.get(request.model).decide.prepare_request(request, started=started)
 
-    def quote(self, prepared: Prepared) -> EstimateResponse:
+    def read(self, payload: bytes | bytearray | Mapping[str, Any] | ValidRequest) -> Read:
+        """Check a request, and render it where it names a base model.
+
+        Parameters
+        ----------
+        payload : bytes, mapping or ValidRequest
+            As ``prepare`` takes it.
+
+        Returns
+        -------
+        Prepared or ValidRequest
+            For ``run`` and ``quote``.
+
+        Raises
+        ------
+        steelyard.errors.SteelyardError
+            As ``prepare``; whether another name than a base model's is known, ``run`` tells.
+        """
+        started = perf_counter()
+        request = payload if isinstance(payload, ValidRequest) else read_request(payload)
+        hosted = self._models.find(request.model)
+        if hosted is None and self._tuned is not None:
+            return request
+        hosted = hosted or self._models.get(request.model)
+        return hosted.decide.prepare_request(request, started=started)
+
+    async def quote(self, caller: Caller, request: Read) -> EstimateResponse:
         """Give the price of a request by every model that may answer it.
+
+        Parameters
+        ----------
+        caller : Caller
+            Whose families it may name.
+        request : Prepared or ValidRequest
+            From ``read``.
 
         Raises
         ------
         steelyard.errors.TooManyTokensError
             When the request has more input tokens than a caller may send in a minute.
+        steelyard.errors.SteelyardError
+            When it names what answers no calls.
         """
+        question = await self._open(caller, request)
+        prepared, candidates = question.prepared, question.candidates
         self._allowance.check(prepared.input_tokens)
-        candidates = candidates_of(prepared, self._models)
         asked = candidates[0]
         return EstimateResponse(
             input_tokens=prepared.input_tokens,
@@ -224,12 +306,12 @@ class DecisionService:
         caller: Caller,
         *,
         route: str,
-        request: Prepared,
+        request: Read,
         payload_sha256: str,
         key: str | None,
         encode: Encode,
     ) -> Reply:
-        """Answer a prepared request: accept, score with fallback, settle.
+        """Answer a request that was read: accept, score with fallback, settle.
 
         Parameters
         ----------
@@ -237,8 +319,8 @@ class DecisionService:
             Who pays, and whose key it is.
         route : str
             The route under which the key is kept, such as ``POST /v1/decide``.
-        request : Prepared
-            From ``prepare``.
+        request : Prepared or ValidRequest
+            From ``read``.
         payload_sha256 : str
             Hash of the decoded payload, which a repeated key must have again.
         key : str or None
@@ -251,16 +333,26 @@ class DecisionService:
         steelyard.errors.SteelyardError
             When the request is refused or has no answer; ``operation`` is set when it was accepted.
         """
-        candidates = candidates_of(request, self._models)
-        attempts = self._attempts(request, candidates)
-        self._allowance.take(caller, request.input_tokens)
+        try:
+            question = await self._open(caller, request)
+        except SteelyardError:
+            # What was answered under the key stays so, whatever became of the model since.
+            known = await self._operations.find(
+                caller, route=route, key=key, payload_sha256=payload_sha256
+            )
+            if known is None:
+                raise
+            return known
+        prepared, candidates = question.prepared, question.candidates
+        attempts = self._attempts(prepared, candidates)
+        self._allowance.take(caller, prepared.input_tokens)
         if key is None:
             # With a key the answer may be there already, so the log is asked first.
-            _check_room(request, candidates)
+            _check_room(prepared, candidates)
         run = _Run(
             caller=caller,
             route=route,
-            prepared=request,
+            prepared=prepared,
             payload_sha256=payload_sha256,
             key=key,
             encode=encode,
@@ -320,12 +412,47 @@ class DecisionService:
             await self._release(accepted, fault, is_terminal=True)
             raise fault from error
         decision = _stored_decision(accepted.account_id, self._now(), run.prepared, answer)
-        return await self._operations.settle(
+        reply = await self._operations.settle(
             accepted,
             amount_nano=amount_nano,
             body=body,
             decision=decision if answer.stored else None,
         )
+        self._note_use(accepted.account_id, run.asked, model)
+        return reply
+
+    async def _open(self, caller: Caller, request: Read) -> _Question:
+        """Find who may answer; what names base models alone waits for nothing."""
+        fallback = request.request.fallback if isinstance(request, Prepared) else request.fallback
+        tuned: Mapping[str, Answerer] = NO_TUNED
+        if self._tuned is not None and not isinstance(fallback, str):
+            tuned = await self._find_listed(caller, self._tuned, fallback)
+        if isinstance(request, Prepared):
+            return _Question(request, candidates_of(request, self._models, tuned))
+        started = perf_counter()
+        if self._tuned is None or request.model is None:
+            prepared = self.prepare(request)
+        else:
+            asked = await self._tuned.find(caller, request.model)
+            # Off the event loop: the context may be long.
+            prepared = await asyncio.to_thread(asked.prepare, request, started)
+            tuned = {**tuned, request.model: asked}
+        return _Question(prepared, candidates_of(prepared, self._models, tuned))
+
+    async def _find_listed(
+        self, caller: Caller, calls: TunedCalls, names: Iterable[str]
+    ) -> dict[str, Answerer]:
+        found: dict[str, Answerer] = {}
+        for name in dict.fromkeys(names):
+            if self._models.find(name) is None:
+                with suppress(*_NO_ANSWERER):
+                    found[name] = await calls.find(caller, name)
+        return found
+
+    def _note_use(self, account_id: str, *used: Answerer) -> None:
+        for name in {one.name for one in used if isinstance(one, TunedCall)}:
+            assert self._tuned is not None  # noqa: S101  it gave the call
+            self._tuned.note_use(account_id, name)
 
     def _account_for(
         self, answer: DecideResponse, accepted: Accepted, amount_nano: int, request: ValidRequest
@@ -351,12 +478,13 @@ class DecisionService:
             if kept is not None:
                 kept.operation = Operation(accepted.operation_id, "pending")
 
-    def _attempts(self, prepared: Prepared, candidates: tuple[HostedModel, ...]) -> Attempts:
+    def _attempts(self, prepared: Prepared, candidates: tuple[Answerer, ...]) -> Attempts:
         return Attempts(prepared, candidates, prepared.started + self._deadline_s)
 
-    def _read(self, payload: bytes) -> tuple[Prepared, str]:
+    def _decode(self, payload: bytes, *, is_keyed: bool) -> tuple[Read, str]:
         value = decode_json(payload)
-        return self.prepare(value), payload_sha256(value)
+        # Only a key is ever compared by its payload.
+        return self.read(value), payload_sha256(value) if is_keyed else ""
 
     def _forget(self, task: asyncio.Task[Reply]) -> None:
         self._running.discard(task)
@@ -364,7 +492,7 @@ class DecisionService:
             task.exception()  # told by now, or nobody is there to be told
 
 
-def _check_room(prepared: Prepared, candidates: tuple[HostedModel, ...]) -> None:
+def _check_room(prepared: Prepared, candidates: tuple[Answerer, ...]) -> None:
     """Refuse a request before it is accepted when no model could begin it."""
     refusal: EngineUnavailableError | None = None
     for model in candidates:

@@ -74,11 +74,16 @@ class DiscoveryService:
         The models that answer.
     limits : PublishedLimits
         The bounds to tell.
+    training_available : bool
+        Whether families can be started and continued here.
     """
 
-    def __init__(self, models: ModelRegistry, limits: PublishedLimits) -> None:
+    def __init__(
+        self, models: ModelRegistry, limits: PublishedLimits, *, training_available: bool
+    ) -> None:
         self._models = models
         self._limits = limits
+        self._training_available = training_available
 
     def discover(self) -> Discovery:
         """Give everything at once, as of now."""
@@ -86,7 +91,7 @@ class DiscoveryService:
         return Discovery(
             models=self._models.list().data,
             recipes=list(recipes()),
-            training_available=False,
+            training_available=self._training_available,
             labeling_available=False,
             prompt_tuning=Availability(available=False),
             limits=self._limits.as_dict(),

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
+from numpy.typing import NDArray
 from sqlalchemy import Row
 
 from steelyard.errors import (
@@ -27,22 +29,27 @@ from steelyard.errors import (
 )
 from steelyard.services.bodies import read_body
 from steelyard.services.caller import Caller
+from steelyard.services.datasets import DatasetService
+from steelyard.services.evaluated_contexts import EvaluatedContexts
 from steelyard.services.evaluation_rows import slices_of
 from steelyard.services.evaluations import EvaluationService
 from steelyard.wire.evaluations import (
+    MAX_RECORD_CONTEXTS,
     CostCurve,
     CostTrial,
     EvaluationComparison,
+    EvaluationRecord,
     EvaluationRecordPage,
     PolicyReport,
     PolicyTrial,
+    RecordOrder,
     RecordsQuery,
 )
 from steelyard.wire.payloads import read_payload
-from steelyard.wire.violations import BODY, Violations
+from steelyard.wire.violations import BODY, Violations, show
 
 if TYPE_CHECKING:
-    from steelyard.evaluation.records import RecordMeasures, Records
+    from steelyard.evaluation.records import BoolArray, IndexArray, RecordMeasures, Records
     from steelyard.storage.frames.store import FrameStore
 
 T = TypeVar("T")
@@ -54,11 +61,12 @@ _KEPT = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scored:
-    """The records of an evaluation, what each measures, and what they can be cut by."""
+    """The records of an evaluation, what each measures, what they can be cut by, and their rows."""
 
     records: Records
     measures: RecordMeasures
     slices: dict[str, list[str | None]]
+    rows: NDArray[np.int64]
 
 
 class EvaluationFigures:
@@ -70,11 +78,23 @@ class EvaluationFigures:
         Knows whose they are.
     store : FrameStore
         Holds their predictions.
+    datasets : DatasetService
+        Knows the datasets that they are of.
+    rows : FrameStore
+        Holds the rows of those.
     """
 
-    def __init__(self, evaluations: EvaluationService, store: FrameStore) -> None:
+    def __init__(
+        self,
+        evaluations: EvaluationService,
+        store: FrameStore,
+        *,
+        datasets: DatasetService,
+        rows: FrameStore,
+    ) -> None:
         self._evaluations = evaluations
         self._store = store
+        self._contexts = EvaluatedContexts(datasets, rows)
         self._kept: OrderedDict[str, _Scored] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -94,9 +114,29 @@ class EvaluationFigures:
     async def records(
         self, caller: Caller, evaluation_id: str, query: RecordsQuery
     ) -> EvaluationRecordPage:
-        """Give a page of scored decisions; raises as ``detail``."""
+        """Give a page of scored decisions.
+
+        Raises
+        ------
+        steelyard.errors.InvalidRequestError
+            When the query names a slice that there is not, or too many contexts.
+        steelyard.errors.DatasetDeletedError
+            When contexts are asked for and the dataset was deleted.
+        steelyard.errors.SteelyardError
+            As ``detail``.
+        """
+        _check_query(query)
         row = await self._succeeded(caller, evaluation_id)
-        return await asyncio.to_thread(self._page, row, query)
+        page = await asyncio.to_thread(self._page, row, query)
+        if not query.context:
+            return page
+        places = {record.row for record in page.data}
+        contexts = await self._contexts.at(caller, row.dataset_id, row.dataset_version, places)
+        data = [
+            msgspec.structs.replace(record, context=contexts.get(record.row, UNSET))
+            for record in page.data
+        ]
+        return msgspec.structs.replace(page, data=data)
 
     async def compare(self, caller: Caller, before: str, after: str) -> EvaluationComparison:
         """Compare two evaluations on the decisions that both scored.
@@ -154,34 +194,26 @@ class EvaluationFigures:
         from steelyard.evaluation.records import job_records  # noqa: PLC0415
 
         scored = self._load(row)
-        measures = scored.measures
-        chosen = np.ones(len(scored.records), dtype=bool)
-        if query.decision is not None:
-            chosen &= np.asarray(scored.records.decision_ids == query.decision, dtype=bool)
-        if query.wrong:
-            is_right = measures.values[measures.right] > 0
-            chosen &= ~is_right & measures.counted[measures.right]
-        rows = np.flatnonzero(chosen)
-        shown = rows[query.offset : query.offset + query.limit].tolist()
+        indexes = _ordered(scored, np.flatnonzero(_chosen(scored, query)), query.order)
+        shown = indexes[query.offset : query.offset + query.limit].tolist()
         data = [
-            record
+            EvaluationRecord(row=int(scored.rows[index]), **msgspec.structs.asdict(record))
             for index in shown
-            for record in job_records(scored.records, measures, start=index, stop=index + 1)
+            for record in job_records(scored.records, scored.measures, start=index, stop=index + 1)
         ]
         return EvaluationRecordPage(
             data=data,
-            total=len(rows),
+            total=len(indexes),
             offset=query.offset,
             limit=query.limit,
-            has_more=query.offset + len(data) < len(rows),
+            has_more=query.offset + len(data) < len(indexes),
         )
 
     def _compare(self, before: Row[Any], after: Row[Any]) -> EvaluationComparison:
         from steelyard.evaluation.comparison import compare_evaluations  # noqa: PLC0415
 
         old, new = self._load(before), self._load(after)
-        groups = {"kind": new.records.kinds.tolist(), **new.slices}
-        return _measured(lambda: compare_evaluations(old.records, new.records, groups=groups))
+        return _measured(lambda: compare_evaluations(old.records, new.records, groups=new.slices))
 
     def _try_policy(self, row: Row[Any], trial: PolicyTrial) -> PolicyReport:
         from steelyard.evaluation.policies import policy_report  # noqa: PLC0415
@@ -246,12 +278,84 @@ class EvaluationFigures:
         table = predictions.read_table(self._store, [sha256])
         supervision = "targets" if row.method == "sft" else "rewards"
         records = _measured(lambda: predictions.records_of(table, supervision))  # type: ignore[arg-type]
-        scored = _Scored(records, measure_records(records), slices_of(table))
+        slices = {"kind": records.kinds.tolist(), **slices_of(table)}
+        rows = table["row"].to_numpy()
+        scored = _Scored(records, measure_records(records), slices, rows)
         with self._lock:
             self._kept[sha256] = scored
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return scored
+
+
+def _check_query(query: RecordsQuery) -> None:
+    """Hold the fields of a query against each other."""
+    found = Violations()
+    if query.slice is None and query.slice_by is not None:
+        found.add(("query", "slice"), "is missing; give the slice's value.", "missing")
+    if query.slice_by is None and query.slice is not None:
+        found.add(("query", "slice_by"), "is missing; name the slice's property.", "missing")
+    if len(query.context_sha256) > MAX_RECORD_CONTEXTS:
+        found.add(
+            ("query", "context_sha256"),
+            f"is given {len(query.context_sha256)} times; give at most {MAX_RECORD_CONTEXTS}.",
+            "too_many",
+        )
+    found.raise_if_any()
+
+
+def _chosen(scored: _Scored, query: RecordsQuery) -> BoolArray:
+    """Say of each record whether a query asks for it."""
+    records, measures = scored.records, scored.measures
+    chosen = np.ones(len(records), dtype=bool)
+    if query.decision is not None:
+        chosen &= np.asarray(records.decision_ids == query.decision, dtype=bool)
+    if query.wrong:
+        is_right = measures.values[measures.right] > 0
+        chosen &= ~is_right & measures.counted[measures.right]
+    if query.target is not None:
+        chosen &= _names_outcome(records, measures.truth, query.target)
+    if query.top is not None:
+        chosen &= _names_outcome(records, measures.top, query.top)
+    if query.p_from is not None:
+        chosen &= measures.p_top > query.p_from
+    if query.p_to is not None:
+        chosen &= measures.p_top <= query.p_to
+    if query.slice_by is not None:
+        values = scored.slices.get(query.slice_by)
+        if values is None:
+            known = ", ".join(sorted(scored.slices))
+            message = f"slice_by is {show(query.slice_by)}; the properties here are {known}."
+            raise InvalidRequestError(
+                violations=[Violation(("query", "slice_by"), message, "not_allowed")]
+            )
+        chosen &= np.array([value == query.slice for value in values], dtype=bool)
+    if query.context_sha256:
+        chosen &= np.isin(records.contexts.astype(np.str_), query.context_sha256)
+    return chosen
+
+
+def _names_outcome(records: Records, indexes: IndexArray, name: str) -> BoolArray:
+    """Say of each record whether its outcome of an index has a name."""
+    places = np.array(
+        [names.index(name) if name in names else -1 for names in records.outcome_lists]
+    )
+    return np.asarray(indexes == places[records.outcome_codes], dtype=bool)
+
+
+def _ordered(scored: _Scored, indexes: IndexArray, order: RecordOrder) -> IndexArray:
+    """Put records into an order; those that are equal in it stay as the dataset has them."""
+    measures = scored.measures
+    if order == "row":
+        return indexes
+    if order == "loss" and "loss" in measures.values:
+        key = -measures.values["loss"]
+    elif order == "loss":
+        # Where all outcomes earn the same, nothing is lost.
+        key = np.where(measures.counted["scaled_reward"], measures.values["scaled_reward"], 2.0)
+    else:
+        key = measures.p_top if order == "least_sure" else -measures.p_top
+    return indexes[np.argsort(key[indexes], kind="stable")]
 
 
 def _measured(work: Callable[[], T]) -> T:

@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +40,7 @@ from steelyard.evaluation.summary import evaluation_detail
 from steelyard.jobs.work import HaltedError, Pending
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.services.caller import Caller
+from steelyard.services.evaluated_models import EvaluatedModels
 from steelyard.services.evaluation_rows import (
     EvaluatedDatasets,
     FrozenDataset,
@@ -46,7 +48,7 @@ from steelyard.services.evaluation_rows import (
     RowRenderer,
     slices_of,
 )
-from steelyard.services.models import HostedModel, ModelRegistry
+from steelyard.services.models import HostedModel
 from steelyard.storage.frames import predictions as frames
 from steelyard.storage.frames.predictions import Prediction
 from steelyard.storage.frames.store import FrameStore
@@ -88,6 +90,7 @@ class _Run:
     model: HostedModel
     renderer: RowRenderer
     left: Iterator[tuple[int, Any]]
+    closing: ExitStack
     stopping: threading.Event = field(default_factory=threading.Event)
     stop_asked_at: float | None = None
     is_stopped: bool = False
@@ -104,7 +107,7 @@ class EvaluationRuns:
         Where their predictions go.
     datasets : EvaluatedDatasets
         Gives rows.
-    models : ModelRegistry
+    models : EvaluatedModels
         Who answers.
     commit_s : float, optional
         Seconds between two commits of progress.
@@ -121,7 +124,7 @@ class EvaluationRuns:
         state: State,
         store: FrameStore,
         datasets: EvaluatedDatasets,
-        models: ModelRegistry,
+        models: EvaluatedModels,
         *,
         commit_s: float = COMMIT_S,
         window_rows: int = WINDOW_ROWS,
@@ -163,6 +166,7 @@ class EvaluationRuns:
         )
         if row is None:
             return False
+        self._drop(job_id)
         self._runs[job_id] = self._open(row)
         return True
 
@@ -177,10 +181,10 @@ class EvaluationRuns:
             if window and not run.stopping.is_set():
                 self._score(run, window)
         except _LostRunError:
-            self._runs.pop(job_id, None)
+            self._drop(job_id)
             return False
         except BaseException:
-            self._runs.pop(job_id, None)  # what is left is found anew
+            self._drop(job_id)  # what is left is found anew
             raise
         if run.stopping.is_set():
             self._end_stopped(run)
@@ -188,7 +192,7 @@ class EvaluationRuns:
 
     def finish(self, job_id: str, generation: int) -> None:
         """Measure what was scored, and keep it."""
-        self._runs.pop(job_id, None)
+        self._drop(job_id)
         row = self._state.read_now(lambda connection: rows.find_evaluation(connection, job_id))
         if row is None or row.status != "running" or row.generation != generation:
             return
@@ -217,10 +221,12 @@ class EvaluationRuns:
             )
         )
         asyncio.run(self._datasets.mark_used(row.dataset_id))
+        if row.named is not None:
+            self._models.note_use(row.account_id, row.named)
 
     def fail(self, job_id: str, generation: int, error: BaseException) -> None:
         """Note why an evaluation cannot be done; its predictions stay."""
-        self._runs.pop(job_id, None)
+        self._drop(job_id)
         told = _tell(error)
         if told.code == InternalError.code:
             _log.error("Evaluation %s failed.", job_id, exc_info=error)
@@ -285,13 +291,25 @@ class EvaluationRuns:
             return run
         return self._runs[job_id] if self.begin(job_id, generation) else None
 
+    def _drop(self, job_id: str) -> None:
+        """Let go of what an evaluation that no longer runs here held."""
+        run = self._runs.pop(job_id, None)
+        if run is not None:
+            run.closing.close()
+
     def _open(self, row: Row[Any]) -> _Run:
-        model = self._models.find(row.model_id)
-        if model is None:
-            raise ModelUnavailableError(
-                f"The worker has no model {row.model_label}; start it with the settings of the "
-                "server, and retry the evaluation."
-            )
+        with ExitStack() as closing:
+            try:
+                model = closing.enter_context(self._models.open(row.account_id, row.model_id))
+            except ModelUnavailableError as error:
+                raise ModelUnavailableError(
+                    f"The worker has no model {row.model_label}; start it with the settings of "
+                    "the server, and retry the evaluation."
+                ) from error
+            return self._read(row, model, closing)
+
+    def _read(self, row: Row[Any], model: HostedModel, closing: ExitStack) -> _Run:
+        """Make a run of an evaluation; it closes what was opened for it."""
         if model.evaluation_key != row.model_sha256:
             raise ModelChangedError(
                 f"The model {row.model_label} is another one than when the evaluation was asked "
@@ -308,7 +326,7 @@ class EvaluationRuns:
             for place, one in enumerate(self._datasets.evaluation_rows(at))
             if place not in done
         )
-        return _Run(row, model, RowRenderer(model.decide), left)
+        return _Run(row, model, RowRenderer(model.decide), left, closing.pop_all())
 
     def _next_window(self, run: _Run) -> list[ReadyRow]:
         taken = itertools.islice(run.left, self._window_rows)
@@ -383,7 +401,7 @@ class EvaluationRuns:
         run.is_stopped = True
         if self._halting.is_set():
             raise HaltedError
-        self._runs.pop(run.row.id, None)
+        self._drop(run.row.id)
         self._cancel(run.row.id)
 
     def _cancel(self, job_id: str) -> None:

@@ -29,9 +29,9 @@ from steelyard.errors import (
 from steelyard.ids import new_id
 from steelyard.services.bodies import read_body
 from steelyard.services.caller import Caller
+from steelyard.services.evaluated_models import EvaluatedModel, EvaluatedModels
 from steelyard.services.evaluation_rows import EvaluatedDatasets, FrozenDataset
 from steelyard.services.idempotency import KeyedWrites, payload_sha256
-from steelyard.services.models import HostedModel, ModelRegistry
 from steelyard.services.reply import Reply
 from steelyard.storage.state import State
 from steelyard.storage.state import evaluations as rows
@@ -69,7 +69,7 @@ class EvaluationService:
         Writes once per idempotency key.
     datasets : EvaluatedDatasets
         Gives the versions that are scored.
-    models : ModelRegistry
+    models : EvaluatedModels
         The models that may be named.
     count_decisions : callable
         Gives how many decisions a version's evaluation rows ask.
@@ -86,7 +86,7 @@ class EvaluationService:
         state: State,
         writes: KeyedWrites,
         datasets: EvaluatedDatasets,
-        models: ModelRegistry,
+        models: EvaluatedModels,
         *,
         count_decisions: Callable[[FrozenDataset], int],
         max_queue: int,
@@ -128,6 +128,8 @@ class EvaluationService:
             When fields are invalid; ``details`` has every one of them.
         steelyard.errors.NotFoundError
             When there is no such dataset or model.
+        steelyard.errors.FamilyOffError, steelyard.errors.ModelOffError
+            When a family or a number answers no calls; others of this kind as ``TunedCalls.find``.
         steelyard.errors.DatasetArchivedError, steelyard.errors.DatasetDeletedError
             When the dataset takes no new work.
         steelyard.errors.TooFewRowsError
@@ -140,7 +142,7 @@ class EvaluationService:
         known = await self._writes.find(caller, route=CREATE_ROUTE, key=key, payload_sha256=digest)
         if known is not None:
             return known
-        models = self._find_models(request.models)
+        models = await self._find_models(caller, request.models)
         at = await self._datasets.dataset_at(caller, request.dataset_id)
         n_rows = at.manifest.split.evaluation
         if n_rows == 0:
@@ -149,6 +151,7 @@ class EvaluationService:
                 "evaluation."
             )
         n_decisions = await asyncio.to_thread(self._count_decisions, at)
+        queued: list[EvaluatedModel] = []
         what = functools.partial(
             self._submit,
             caller=caller,
@@ -156,6 +159,7 @@ class EvaluationService:
             models=models,
             n_rows=n_rows,
             n_decisions=n_decisions,
+            queued=queued,
         )
         reply = await self._writes.run(
             caller,
@@ -165,6 +169,9 @@ class EvaluationService:
             work=what,
         )
         await self._datasets.mark_used(at.dataset_id)
+        for model in queued:
+            if model.named is not None:
+                self._models.note_use(caller.account_id, model.named)
         self._wake()
         return reply
 
@@ -269,6 +276,8 @@ class EvaluationService:
         steelyard.errors.TenantQueueFullError, steelyard.errors.QueueFullError
             When as many evaluations wait as may.
         """
+        asked = await self.find(caller, evaluation_id)
+        current_key = await self._models.key_of(caller.account_id, asked.model_id)
 
         def work(connection: Connection) -> bytes:
             rows.lock_account(connection, caller.account_id)
@@ -278,8 +287,7 @@ class EvaluationService:
                     f"The evaluation is {row.status}; only one that failed or was cancelled can be "
                     "retried."
                 )
-            model = self._models.find(row.model_id)
-            if model is None or model.evaluation_key != row.model_sha256:
+            if current_key != row.model_sha256:
                 raise ModelUnavailableError(
                     f"The model {row.model_label} that the evaluation began with is no longer "
                     "here; start a new evaluation."
@@ -320,15 +328,15 @@ class EvaluationService:
             caller, route=route, key=key, payload_sha256=payload_sha256(evaluation_id), work=work
         )
 
-    def _find_models(self, names: Sequence[str]) -> list[HostedModel]:
+    async def _find_models(self, caller: Caller, names: Sequence[str]) -> list[EvaluatedModel]:
         found = Violations()
-        models: dict[str, HostedModel] = {}
+        models: dict[str, EvaluatedModel] = {}
         for index, name in enumerate(names):
             if not name.strip():
                 found.add((*BODY, "models", index), "is blank; name a model.", "blank")
                 continue
-            model = self._models.get(name)
-            models[model.name] = model
+            model = await self._models.find(caller, name)
+            models.setdefault(model.id, model)
         found.raise_if_any()
         return list(models.values())
 
@@ -338,13 +346,14 @@ class EvaluationService:
         *,
         caller: Caller,
         at: FrozenDataset,
-        models: Sequence[HostedModel],
+        models: Sequence[EvaluatedModel],
         n_rows: int,
         n_decisions: int,
+        queued: list[EvaluatedModel],
     ) -> bytes:
         rows.lock_account(connection, caller.account_id)
         found = {
-            model.name: rows.find_scored(
+            model.id: rows.find_scored(
                 connection,
                 caller.account_id,
                 at.dataset_id,
@@ -353,7 +362,8 @@ class EvaluationService:
             )
             for model in models
         }
-        missing = [model for model in models if found[model.name] is None]
+        missing = [model for model in models if found[model.id] is None]
+        queued[:] = missing  # the work may run again
         self._check_room(connection, caller.account_id, len(missing))
         for model in missing:
             evaluation_id = new_id("eval")
@@ -368,16 +378,20 @@ class EvaluationService:
                     "dataset_sha256": at.sha256,
                     "evaluation_sha256": at.evaluation_sha256,
                     "method": at.method,
-                    "model_id": model.name,
+                    "model_id": model.id,
                     "model_sha256": model.evaluation_key,
-                    "model_label": model.name,
+                    "model_label": model.label,
+                    "model_name": model.family,
+                    "version": model.version,
+                    "training_job_id": model.job_id,
+                    "named": model.named,
                     "created_at": now,
                     "updated_at": now,
                     "evaluation_rows": n_rows,
                     "decisions": n_decisions,
                 },
             )
-            found[model.name] = _get(connection, evaluation_id, caller.account_id)
+            found[model.id] = _get(connection, evaluation_id, caller.account_id)
         submission = EvaluationSubmission(
             dataset_id=at.dataset_id,
             data=[tell(row) for row in found.values() if row is not None],

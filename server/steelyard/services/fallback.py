@@ -6,8 +6,11 @@ fallback  who may stand in when the model asked for is unable to answer at the m
 auto      every other base model that is no dearer, in the server's order
 none      nobody
 a list    its models in its order, dearer ones too, at the price of the model asked for; a name that
-          no model has is passed over
+          answers no calls is passed over
 ========  ==========================================================================================
+
+Only what passes moves a request on: a model that is loading, an engine that fails, is overloaded or
+takes too long. That a family is off, or a model gone, is what the caller must be told.
 
 A model that failed in the last 30 seconds is passed over without an attempt as long as another of
 them did not. Every attempt but the last gets at most half of the time that is left, so that a model
@@ -17,19 +20,75 @@ that hangs leaves time for the next.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from time import perf_counter
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import msgspec
 
-from steelyard.errors import DeadlineExceededError, EngineUnavailableError, SteelyardError
+from steelyard.decisions.rendering import RenderedRequest
+from steelyard.errors import (
+    DeadlineExceededError,
+    EngineUnavailableError,
+    ModelUnavailableError,
+    ModelWarmingError,
+    SteelyardError,
+)
 from steelyard.services.decide import Prepared
-from steelyard.services.models import HostedModel, ModelRegistry, Scores
+from steelyard.services.models import ModelRegistry, Scores
 from steelyard.wire.decide import DecideResponse, FallbackReport
 
 #: The reason given for a model that was passed over without an attempt.
 RECENTLY_UNAVAILABLE = "recently_unavailable"
 #: Shorter waits than this many seconds are no attempt.
 _SHORTEST_S = 0.001
+
+
+class Answerer(Protocol):
+    """What may answer a request under one name: a base model, or a call to a tuned one.
+
+    ``steelyard.services.models.HostedModel`` and ``steelyard.services.tuned_calls.TunedCall`` are.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name that the answer carries."""
+        ...
+
+    @property
+    def price_nano(self) -> int:
+        """Nano-USD per input token."""
+        ...
+
+    @property
+    def max_input_tokens(self) -> int:
+        """Most input tokens of a request."""
+        ...
+
+    @property
+    def failed_recently(self) -> bool:
+        """Whether it failed a short while ago and has not answered since."""
+        ...
+
+    @property
+    def hangs(self) -> bool:
+        """Whether its engine is in a call that outlasted the wait of a request."""
+        ...
+
+    def check_room(self, request: RenderedRequest) -> None:
+        """Refuse a request that could not be begun now."""
+        ...
+
+    async def answer(
+        self, prepared: Prepared, wait_s: float, *, on_queued: Callable[[Scores], None]
+    ) -> DecideResponse:
+        """Score a request and finish its answer."""
+        ...
+
+
+#: No name of the request is a family's or a number.
+NO_TUNED: Mapping[str, Answerer] = MappingProxyType({})
 
 
 class UnansweredError(Exception):
@@ -56,19 +115,20 @@ class Attempts:
     ----------
     prepared : Prepared
         The request.
-    candidates : sequence of HostedModel
+    candidates : sequence of Answerer
         The model asked for, then those that may stand in.
     deadline : float
         When the last attempt ends, on the clock ``time.perf_counter``.
     """
 
     def __init__(
-        self, prepared: Prepared, candidates: tuple[HostedModel, ...], deadline: float
+        self, prepared: Prepared, candidates: tuple[Answerer, ...], deadline: float
     ) -> None:
         self._prepared = prepared
         self._candidates = candidates
         self._deadline = deadline
         self._waiting: Scores | None = None
+        self._task: asyncio.Task[Any] | None = None
         self._is_abandoned = False
         self._has_begun = False
 
@@ -77,15 +137,17 @@ class Attempts:
         self._is_abandoned = True
         if self._waiting is not None:
             self._waiting.cancel()
+        elif self._task is not None:  # its model is loading
+            self._task.cancel()
 
-    async def run(self) -> tuple[DecideResponse, HostedModel]:
+    async def run(self) -> tuple[DecideResponse, Answerer]:
         """Try the models in turn.
 
         Returns
         -------
         DecideResponse
             Its ``fallback`` says which model stood in, and why.
-        HostedModel
+        Answerer
             The model that answered.
 
         Raises
@@ -95,6 +157,13 @@ class Attempts:
         steelyard.errors.InvalidRequestError
             When the answer cannot be given whoever scores it.
         """
+        self._task = asyncio.current_task()
+        try:
+            return await self._try()
+        finally:
+            self._task = None
+
+    async def _try(self) -> tuple[DecideResponse, Answerer]:
         asked = self._candidates[0]
         untried = _order(self._candidates)
         reason = None if untried[0] is asked else RECENTLY_UNAVAILABLE
@@ -104,13 +173,19 @@ class Attempts:
             left_s = self._deadline - perf_counter()
             try:
                 answer = await self._attempt(model, left_s / 2 if untried else left_s)
-            except (EngineUnavailableError, DeadlineExceededError) as failure:
+            except ModelUnavailableError as failure:
+                if model is asked:  # it is gone for good, and no other is what was asked for
+                    raise UnansweredError(failure, has_begun=False) from failure
+                continue
+            except (EngineUnavailableError, DeadlineExceededError, ModelWarmingError) as failure:
                 if error is None or model is asked:
                     error = failure
                 reason = reason or failure.code
                 continue
             except asyncio.CancelledError:
                 if self._is_abandoned:
+                    if self._task is not None:
+                        self._task.uncancel()
                     break
                 raise
             if model is asked:
@@ -122,7 +197,7 @@ class Attempts:
             has_begun=self._has_begun,
         )
 
-    async def _attempt(self, model: HostedModel, wait_s: float) -> DecideResponse:
+    async def _attempt(self, model: Answerer, wait_s: float) -> DecideResponse:
         if self._is_abandoned:
             raise asyncio.CancelledError
         if wait_s < _SHORTEST_S:
@@ -140,15 +215,27 @@ class Attempts:
         self._waiting = scores
 
 
-def candidates_of(prepared: Prepared, registry: ModelRegistry) -> tuple[HostedModel, ...]:
-    """Give the models that may answer a request: the one asked for, then those that may stand in."""
-    asked = registry.get(prepared.model)
+def candidates_of(
+    prepared: Prepared, registry: ModelRegistry, tuned: Mapping[str, Answerer] = NO_TUNED
+) -> tuple[Answerer, ...]:
+    """Give the models that may answer a request: the one asked for, then those that may stand in.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The request; it names the model asked for.
+    registry : ModelRegistry
+        The base models.
+    tuned : mapping of str to Answerer, optional
+        The families and numbers that it names and that answer calls, by name.
+    """
+    asked = tuned.get(prepared.model) or registry.get(prepared.model)
     fallback = prepared.request.fallback
-    others: list[HostedModel | None] = []
+    others: list[Answerer | None] = []
     if fallback == "auto":
         others = [model for model in registry.hosted if model.price_nano <= asked.price_nano]
     elif not isinstance(fallback, str):
-        others = [registry.find(name) for name in fallback]
+        others = [registry.find(name) or tuned.get(name) for name in fallback]
     fitting = [
         model
         for model in others
@@ -157,12 +244,12 @@ def candidates_of(prepared: Prepared, registry: ModelRegistry) -> tuple[HostedMo
     return tuple(dict.fromkeys([asked, *fitting]))
 
 
-def quote_nano(prepared: Prepared, asked: HostedModel, model: HostedModel) -> int:
+def quote_nano(prepared: Prepared, asked: Answerer, model: Answerer) -> int:
     """Give what a request costs when a model answers it: never more than the one asked for."""
     return min(asked.price_nano, model.price_nano) * prepared.input_tokens
 
 
-def _order(candidates: tuple[HostedModel, ...]) -> list[HostedModel]:
+def _order(candidates: tuple[Answerer, ...]) -> list[Answerer]:
     """Give the models to try, in turn; all of them when every one failed recently."""
     healthy = [model for model in candidates if not model.failed_recently and not model.hangs]
     return healthy or list(candidates)

@@ -12,8 +12,7 @@ from typing import Any
 from steelyard.decisions.openai import Questionnaire, read_decisions
 from steelyard.services.bodies import read_body
 from steelyard.services.caller import Caller
-from steelyard.services.decide import Prepared
-from steelyard.services.decisions import DecisionService
+from steelyard.services.decisions import DecisionService, Read
 from steelyard.services.operations import payload_sha256
 from steelyard.services.reply import Reply
 from steelyard.wire.decide import DecideResponse
@@ -38,7 +37,7 @@ class OpenAIDecisionService:
 
     async def answer(self, caller: Caller, payload: bytes, key: str | None) -> Reply:
         """Answer a request, as ``DecisionService.decide`` does; raises what it raises."""
-        read, prepared, sha256 = await read_body(self._open, payload)
+        read, request, sha256 = await read_body(self._open, payload)
 
         def encode(answer: DecideResponse) -> DecisionsResponse:
             return _respond(read, answer)
@@ -46,16 +45,16 @@ class OpenAIDecisionService:
         return await self._decisions.run(
             caller,
             route=ROUTE,
-            request=prepared,
+            request=request,
             payload_sha256=sha256,
             key=key,
             encode=encode,
         )
 
-    def _open(self, payload: bytes) -> tuple[Questionnaire, Prepared, str]:
+    def _open(self, payload: bytes) -> tuple[Questionnaire, Read, str]:
         value: Mapping[str, Any] = decode_json(payload)
         read = read_decisions(value)
-        return read, self._decisions.prepare(read.decide_request()), payload_sha256(value)
+        return read, self._decisions.read(read.decide_request()), payload_sha256(value)
 
 
 def _respond(read: Questionnaire, answer: DecideResponse) -> DecisionsResponse:

@@ -23,7 +23,7 @@ from steelyard.services.reply import Reply
 from steelyard.storage.state import State
 from steelyard.storage.state import operations as rows
 from steelyard.storage.state.decisions import StoredDecision, insert_decision
-from steelyard.storage.state.ledger import add_to_month, balances_of, left_of_cap, post
+from steelyard.storage.state.ledger import add_to_month, post, spendable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Accepted:
     model : str
         The model asked for.
     is_recorded : bool
-        Whether it is in the state already: with neither key nor hold its end is enough.
+        Whether the state knows it: with neither key nor hold there is nothing to know.
     """
 
     operation_id: str
@@ -193,21 +193,24 @@ class OperationWrites:
         needed = accepted.reserved_nano
         if needed == 0:
             return None
+        if not self.accounts_enabled and accepted.key_id is None:
+            return None
+        month = utc_month(accepted.accepted_at)
+        found = spendable(connection, accepted.account_id, accepted.key_id, month)
         if self.accounts_enabled:
-            available = balances_of(connection, accepted.account_id)["wallet"]
+            available = found.wallet_nano
             if available < needed:
                 return InsufficientCreditError(
                     f"The request may cost up to {to_usd(needed)} USD and the account has "
                     f"{to_usd(max(available, 0))} USD available; add credit, or send less."
                 )
-        if accepted.key_id is not None:
-            left = left_of_cap(connection, accepted.key_id, utc_month(accepted.accepted_at))
-            if left is not None and left < needed:
-                return KeyCapReachedError(
-                    f"The request may cost up to {to_usd(needed)} USD and the API key has "
-                    f"{to_usd(max(left, 0))} USD left of its cap of this month (UTC); use another "
-                    "key, or one with a higher cap."
-                )
+        left = found.left_of_cap_nano
+        if left is not None and left < needed:
+            return KeyCapReachedError(
+                f"The request may cost up to {to_usd(needed)} USD and the API key has "
+                f"{to_usd(max(left, 0))} USD left of its cap of this month (UTC); use another "
+                "key, or one with a higher cap."
+            )
         return None
 
     def settle(
@@ -231,11 +234,10 @@ class OperationWrites:
             )
             if not is_pending:
                 return False
-        else:
-            row = self._row(accepted, state="succeeded", ended_at=now)
-            rows.insert_operation(connection, row)
-        self._post(connection, accepted, posting, at=now)
-        self._count(connection, accepted, spent_nano=amount_nano, held_nano=-accepted.reserved_nano)
+            self._post(connection, accepted, posting, at=now)
+            self._count(
+                connection, accepted, spent_nano=amount_nano, held_nano=-accepted.reserved_nano
+            )
         if accepted.idempotency_key is not None:
             rows.end_key(
                 connection,
@@ -292,9 +294,7 @@ class OperationWrites:
                 n_freed += self.release(operation.id, at, connection)
         return n_freed
 
-    def _row(
-        self, accepted: Accepted, *, state: str, ended_at: float | None = None
-    ) -> rows.OperationRow:
+    def _row(self, accepted: Accepted, *, state: str) -> rows.OperationRow:
         return rows.OperationRow(
             id=accepted.operation_id,
             account_id=accepted.account_id,
@@ -306,7 +306,7 @@ class OperationWrites:
             instance=self.state.instance,
             lease_until=accepted.accepted_at + self.lease_s,
             accepted_at=accepted.accepted_at,
-            ended_at=ended_at,
+            ended_at=None,
             reserved_nano=accepted.reserved_nano,
             amount_nano=0,
         )

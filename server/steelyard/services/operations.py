@@ -33,7 +33,10 @@ from steelyard.services.idempotency import (
     SECONDS_A_DAY,
     KeyedWrites,
     check_idempotency_key,
+    conflict,
     payload_sha256,
+    read_failure,
+    replay,
 )
 from steelyard.services.operation_writes import Accepted, OperationWrites, Pending
 from steelyard.services.reply import Reply
@@ -182,6 +185,44 @@ class OperationLog:
                 raise outcome
             await self._wait_for(outcome, give_up_at)
 
+    async def find(
+        self, caller: Caller, *, route: str, key: str | None, payload_sha256: str
+    ) -> Reply | None:
+        """Give the answer that a key has, for a request that would now be refused.
+
+        Parameters
+        ----------
+        caller, route, key, payload_sha256
+            As for ``accept``.
+
+        Returns
+        -------
+        Reply or None
+            ``None`` when the key has no answer.
+
+        Raises
+        ------
+        steelyard.errors.SteelyardError
+            As ``accept``, for a key whose request has ended or runs in this process.
+        """
+        if key is None:
+            return None
+        found = await self._state.read(
+            lambda connection: rows.find_key(connection, caller.account_id, route, key)
+        )
+        if found is None or found.forget_at <= self._now():
+            return None
+        if found.payload_sha256 != payload_sha256:
+            raise conflict()
+        if found.state == "pending":
+            if found.operation_id is not None and found.operation_id in self._running:
+                raise _in_progress(found.operation_id)
+            return None
+        answer = read_failure(found) if found.state == "failed" else replay(found, self._now())
+        if isinstance(answer, SteelyardError):
+            raise answer
+        return answer
+
     async def settle(
         self,
         accepted: Accepted,
@@ -211,11 +252,14 @@ class OperationLog:
         steelyard.errors.RequestInProgressError
             With a key, for the same: sent again, it is replayed or runs afresh.
         steelyard.errors.StorageUnavailableError
-            When the end could not be written of an operation with neither key nor hold.
+            When what is kept could not be written, of an operation with neither key nor hold.
         ValueError
             When the amount is negative or more than is held.
         """
         posting = ledger.settlement(accepted.reserved_nano, amount_nano)
+        if not accepted.is_recorded and decision is None:
+            # It took neither key nor money and nothing is kept of it: its id is all there is.
+            return Reply(body, operation_id=accepted.operation_id)
         work = functools.partial(
             self._writes.settle, accepted, amount_nano, posting, body, decision, self._now()
         )

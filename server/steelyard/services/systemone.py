@@ -7,14 +7,12 @@ charging and replays are those of every decision (``steelyard.services.decisions
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from steelyard.decisions.systemone import Questionnaire, read_systemone, translate_systemone
 from steelyard.services.bodies import read_body
 from steelyard.services.caller import Caller
-from steelyard.services.decide import Prepared
-from steelyard.services.decisions import DecisionService
+from steelyard.services.decisions import DecisionService, Read
 from steelyard.services.models import ModelRegistry
 from steelyard.services.operations import payload_sha256
 from steelyard.services.reply import Reply
@@ -44,7 +42,7 @@ class SystemOneService:
 
     async def answer(self, caller: Caller, payload: bytes, key: str | None) -> Reply:
         """Answer a request, as ``DecisionService.decide`` does; raises what it raises."""
-        read, prepared, sha256 = await read_body(self._open, payload)
+        read, request, sha256 = await read_body(self._open, payload)
 
         def encode(answer: DecideResponse) -> SystemOneResponse:
             return _respond(read, answer)
@@ -52,31 +50,27 @@ class SystemOneService:
         return await self._decisions.run(
             caller,
             route=ROUTE,
-            request=prepared,
+            request=request,
             payload_sha256=sha256,
             key=key,
             encode=encode,
         )
 
-    async def estimate(self, payload: bytes) -> EstimateResponse:
+    async def estimate(self, caller: Caller, payload: bytes) -> EstimateResponse:
         """Say what a request would cost at most; nothing runs, and nothing is held."""
-        _, prepared, _ = await read_body(self._open, payload)
-        return self._decisions.quote(prepared)
+        _, request, _ = await read_body(self._open, payload)
+        return await self._decisions.quote(caller, request)
 
     async def translate(self, payload: bytes) -> TranslateResponse:
         """Give the decide request that asks the same; raises what ``translate_systemone`` does."""
         return await read_body(translate_systemone, payload)
 
-    def _open(self, payload: bytes) -> tuple[Questionnaire, Prepared, str]:
+    def _open(self, payload: bytes) -> tuple[Questionnaire, Read, str]:
         value: Mapping[str, Any] = decode_json(payload)
         read = read_systemone(value)
         is_ours = read.model in self._models.names
         model = read.model if is_ours or not read.is_foreign_model else None
-        prepared = self._decisions.prepare(read.decide_request(model))
-        if not prepared.request.decisions:
-            # Nothing is read when every question has one answer, so nothing is billed.
-            prepared = replace(prepared, input_tokens=0)
-        return read, prepared, payload_sha256(value)
+        return read, self._decisions.read(read.decide_request(model)), payload_sha256(value)
 
 
 def _respond(read: Questionnaire, answer: DecideResponse) -> SystemOneResponse:

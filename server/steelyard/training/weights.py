@@ -11,27 +11,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.scoring.merging import quantize_columns
 from steelyard.training.graph import Shape
 
 Array = NDArray[np.generic]
 _LINEAR = ("attention_output", "feed_forward_in", "feed_forward_out")
-
-
-def quantize_columns(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Quantise a float32 matrix to int8 with one scale a column.
-
-    Parameters
-    ----------
-    weight : float32 array of shape (n_in, n_out)
-
-    Returns
-    -------
-    int8 array of shape (n_in, n_out), float32 array of shape (n_out,)
-        ``weight`` is about ``stored * scale``; no element is off by more than half a scale.
-    """
-    scale = np.maximum(np.abs(weight).max(axis=0), 1e-12) / 127.0
-    stored = np.clip(np.rint(weight / scale), -127, 127).astype(np.int8)
-    return stored, scale.astype(np.float32)
 
 
 def pack_weights(

@@ -116,14 +116,18 @@ class DecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     ]
     decisions: Annotated[list[DecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)]
     model: Annotated[
-        Name | None, Meta(description="A model's name; the default base model when left out.")
+        Name | None,
+        Meta(
+            description="A base model, a family such as `router` or a number such as `router@3`; "
+            "the default base model when left out."
+        ),
     ] = None
     fallback: Annotated[
         Literal["auto", "none"] | Annotated[list[Name], Meta(min_length=1, max_length=16)] | None,
         Meta(
             description="Who answers when the model is unable to at the moment: `auto` (default) a "
             "base model that is no dearer, `none` nobody, or model names to try in order; a name "
-            "that no model has is passed over."
+            "that answers no calls is passed over."
         ),
     ] = None
     temperature: Annotated[

@@ -1,15 +1,15 @@
 """Evaluations on the wire: what is asked for, how it stands, and what was measured.
 
 Here: the contract's shapes (``Evaluation`` and its page, submission and metrics, the held-out
-``JobRecord``, the ``Gate``), and the detail this server adds: measures by decision, outcome and
-slice, curves, paired comparisons. Every measured figure is a ``Measure``: its value, how many
+``JobRecord``), and the detail this server adds: measures by decision, outcome and slice, curves,
+paired comparisons. Every measured figure is a ``Measure``: its value, how many
 decisions it rests on, and a 95 % interval. Not here: how they are computed
 (``steelyard.evaluation``).
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -19,7 +19,8 @@ from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 EvaluationStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
 Method = Literal["sft", "reward"]
 RecordGroup = Literal["adapted", "base", "parent"]
-FlipKind = Literal["fixed", "broken"]
+FlipKind = Literal["fixed", "broken", "changed"]
+RecordOrder = Literal["row", "loss", "surest", "least_sure"]
 
 #: Statuses of work that has ended.
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
@@ -27,6 +28,8 @@ ENDED = frozenset({"succeeded", "failed", "cancelled"})
 MAX_MODELS = 32
 #: The most scored decisions of a page, and how many one has when nothing is said.
 MAX_RECORDS, DEFAULT_RECORDS = 500, 100
+#: The most contexts whose scored decisions one call may ask for.
+MAX_RECORD_CONTEXTS = 50
 
 
 class CreateEvaluation(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -149,6 +152,18 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     ] = UNSET
 
 
+class EvaluationRecord(JobRecord, frozen=True, kw_only=True):
+    """One decision as an evaluation scored it, with its place and, when asked, its context."""
+
+    row: Annotated[
+        int,
+        Meta(description="Place of its row among the evaluation rows of the version, from 0."),
+    ]
+    context: Annotated[
+        Any | UnsetType, Meta(description="What the decision is about; with `context=true`.")
+    ] = UNSET
+
+
 class EvaluationsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which of a dataset's evaluations, and which page of them."""
 
@@ -175,6 +190,37 @@ class RecordsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
             description="Only those whose top outcome is not right, or with rewards not the best."
         ),
     ] = False
+    target: Annotated[
+        str | None,
+        Meta(description="Only those whose largest target, or reward, this outcome has."),
+    ] = None
+    top: Annotated[str | None, Meta(description="Only those whose top outcome this is.")] = None
+    p_from: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="Only those whose top probability is above this."),
+    ] = None
+    p_to: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="Only those whose top probability is not above this."),
+    ] = None
+    slice_by: Annotated[
+        str | None, Meta(description="The property of a table of slices, such as `kind`.")
+    ] = None
+    slice: Annotated[
+        str | None, Meta(description="With `slice_by`: only those of the slice of this value.")
+    ] = None
+    context_sha256: Annotated[
+        list[str],
+        Meta(description="Only those of these contexts, at most 50; repeated."),
+    ] = []
+    order: Annotated[
+        RecordOrder,
+        Meta(
+            description="`row`: as the dataset has them. `loss`: the worst first; with rewards, by "
+            "the scaled reward. `surest`, `least_sure`: by the top probability."
+        ),
+    ] = "row"
+    context: Annotated[bool, Meta(description="Whether records come with their contexts.")] = False
     offset: Annotated[int, Meta(ge=0, description="Records before the page.")] = 0
     limit: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_RECORDS)], Meta(description="Records of a page.")
@@ -221,9 +267,9 @@ class CostTrial(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class EvaluationRecordPage(Struct, frozen=True, kw_only=True):
-    """A page of an evaluation's scored decisions, in dataset order and then decision order."""
+    """A page of an evaluation's scored decisions, by default in dataset and then decision order."""
 
-    data: list[JobRecord]
+    data: list[EvaluationRecord]
     total: Annotated[int, Meta(description="Records that the query holds for.")]
     offset: int
     limit: int
@@ -486,7 +532,10 @@ class ComparisonTable(Struct, frozen=True, kw_only=True):
 
 
 class FlippedRecord(Struct, frozen=True, kw_only=True):
-    """A decision that one of the two models has right and the other wrong."""
+    """A decision that the two models answer otherwise.
+
+    ``fixed`` and ``broken`` ones are right in one of the two; ``changed`` ones in neither.
+    """
 
     context_sha256: str
     decision_id: str
@@ -512,56 +561,13 @@ class EvaluationComparison(Struct, frozen=True, kw_only=True):
     unpaired: Unpaired
     overall: PairedMeasures
     groups: list[ComparisonTable]
-    flipped: Annotated[list[FlippedRecord], Meta(description="The surest changes of mind first.")]
+    flipped: Annotated[
+        list[FlippedRecord],
+        Meta(description="Those fixed and broken, the surest changes of mind first."),
+    ]
     flipped_total: int
-
-
-class GateChange(Struct, frozen=True, kw_only=True):
-    """What the gate compares: after minus before, with a 95 % interval."""
-
-    before: float
-    after: float
-    change: float
-    low: float
-    high: float
-
-
-class BeforeAfter(Struct, frozen=True, kw_only=True):
-    """A figure of the old and of the new version; null where there is too little to tell."""
-
-    before: float | None
-    after: float | None
-
-
-class GateGroup(Struct, frozen=True, kw_only=True):
-    """The candidate against its predecessor on one group of held-out decisions.
-
-    ``loss`` and ``accuracy`` stand with targets, ``scaled_reward`` and ``picked_best`` with rewards.
-    """
-
-    decisions: int
-    contexts: int
-    loss: Annotated[GateChange | UnsetType, Meta(description="A fall is good.")] = UNSET
-    scaled_reward: Annotated[GateChange | UnsetType, Meta(description="A rise is good.")] = UNSET
-    flips: Flips
-    accuracy: BeforeAfter | UnsetType = UNSET
-    picked_best: BeforeAfter | UnsetType = UNSET
-
-
-class GateDeltas(Struct, frozen=True, kw_only=True):
-    """The changes alone."""
-
-    new: float | UnsetType = UNSET
-    earlier: float | UnsetType = UNSET
-    ece: float | None = None
-
-
-class Gate(Struct, frozen=True, kw_only=True):
-    """Whether a candidate holds up on held-out rows against the model it would replace."""
-
-    passed: bool
-    against: Literal["parent", "base"]
-    reasons: Annotated[list[str], Meta(description="Why not; empty when passed.")]
-    groups: Annotated[dict[str, GateGroup], Meta(description="`new`, and `earlier` if any.")]
-    deltas: GateDeltas
-    ece: BeforeAfter
+    changed: Annotated[
+        list[FlippedRecord],
+        Meta(description="Those wrong in both with another top outcome, the surest first."),
+    ]
+    changed_total: int

@@ -15,7 +15,8 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from steelyard.wire.evaluations import Gate, Method
+from steelyard.wire.evaluations import Method
+from steelyard.wire.gates import Gate
 
 OffReason = Literal["owner", "idle"]
 #: Whether an engine holds a model's weights; one that failed cannot be loaded any more.

@@ -12,8 +12,9 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from steelyard.wire.evaluations import Evaluation, Gate, Method
+from steelyard.wire.evaluations import Evaluation, Method
 from steelyard.wire.families import Charge, ContinueRows, JobOutcome, JobStatus
+from steelyard.wire.gates import Gate
 
 EventType = Literal[
     "queued",

@@ -6,15 +6,43 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from steelyard.wire.families import LoadState, OffReason, Window
+from steelyard.wire.fine_tuning import JobMetrics
+
 ModelStatus = Literal["ready", "deleted", "discarded"]
 #: Why a model does not answer at the moment.
 UnreadyReason = Literal["model_not_ready", "engine_unavailable", "no_adapter_engine"]
+#: Why a tuned model cannot be loaded here: its base is not here, or its files cannot be used.
+AvailabilityReason = Literal["engine_unconfigured", "no_engine"]
+
+
+class EvaluatedDataset(Struct, frozen=True, kw_only=True):
+    """The dataset that a model was trained and judged on."""
+
+    id: str
+    name: str | None
+    archived_at: float | None
+    deleted: bool
+
+
+class EvaluationSet(Struct, frozen=True, kw_only=True):
+    """The rows that a model was trained and judged on."""
+
+    dataset: EvaluatedDataset
+    training_examples: int | None
+    validation_examples: int | None
+    earlier_examples: Annotated[
+        int | None, Meta(description="Of the training rows, those of earlier fine-tunes.")
+    ]
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """A model that requests may name."""
+    """A model that requests may name: a base model, or a number of a family.
 
-    id: str
+    From ``base`` on the fields are a tuned model's alone.
+    """
+
+    id: Annotated[str, Meta(description="A base model's name, or a number such as `router@3`.")]
     name: str
     status: ModelStatus
     description: str
@@ -41,6 +69,38 @@ class Model(Struct, frozen=True, kw_only=True):
     calibration: str
     engine: Annotated[str, Meta(description="Engine and precision.")]
     release_date: Annotated[str, Meta(description="`YYYY-MM-DD`.")]
+    base: str | UnsetType = UNSET
+    job_id: Annotated[str | UnsetType, Meta(description="The fine-tune that made it.")] = UNSET
+    model_name: Annotated[str | UnsetType, Meta(description="Its family.")] = UNSET
+    version: Annotated[int | UnsetType, Meta(description="Its number in the family.")] = UNSET
+    parent: Annotated[
+        str | UnsetType | None, Meta(description="Adapter id of the model it was trained from.")
+    ] = UNSET
+    state: LoadState | UnsetType = UNSET
+    availability_reason: Annotated[
+        AvailabilityReason | UnsetType,
+        Meta(description="Why it cannot be loaded here; absent when it can."),
+    ] = UNSET
+    metrics: JobMetrics | UnsetType | None = UNSET
+    heldout: Annotated[
+        dict[str, float] | UnsetType, Meta(description="What was measured on held-out rows.")
+    ] = UNSET
+    evaluation_set: EvaluationSet | UnsetType = UNSET
+    deleted_at: float | UnsetType = UNSET
+    discarded_at: float | UnsetType = UNSET
+    on_at: Annotated[float | UnsetType | None, Meta(description="When its own switch went on.")] = (
+        UNSET
+    )
+    used_at: float | UnsetType | None = UNSET
+    switches_off_at: float | UnsetType | None = UNSET
+    off_reason: OffReason | UnsetType | None = UNSET
+    off_at: float | UnsetType | None = UNSET
+    keep_warm: Annotated[bool | UnsetType, Meta(description="Kept warm on its own switch.")] = UNSET
+    keep_warm_window: Window | UnsetType | None = UNSET
+    keep_warm_stopped_at: Annotated[
+        float | UnsetType | None,
+        Meta(description="Stopped because the next hour could not be reserved."),
+    ] = UNSET
 
 
 class ModelName(Struct, frozen=True, kw_only=True):

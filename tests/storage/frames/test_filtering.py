@@ -81,6 +81,7 @@ leaves = st.one_of(
         {"type": st.just("asks"), "decision": ids}, optional={"labelled": st.booleans() | st.none()}
     ),
     st.fixed_dictionaries({"type": st.just("decisions"), "op": ops, "value": st.integers(0, 3)}),
+    st.fixed_dictionaries({"type": st.just("characters"), "op": ops, "value": st.integers(0, 12)}),
     st.fixed_dictionaries({"type": st.just("contains"), "text": needles}),
     st.fixed_dictionaries({"type": st.just("words"), "text": needles}),
     st.fixed_dictionaries(
@@ -135,6 +136,7 @@ MEANINGS: dict[str, Any] = {
     "expected": lambda where, row: row["expected"].get(where["decision"]) == where["outcome"],
     "asks": asks,
     "decisions": lambda where, row: COMPARE[where["op"]](len(row["asked"]), where["value"]),
+    "characters": lambda where, row: COMPARE[where["op"]](len(row["context"]), where["value"]),
     "contains": lambda where, row: where["text"].lower() in row["context"].lower(),
     "words": lambda where, row: words_of(where["text"]) <= words_of(row["context"]),
     "side": lambda where, row: row["side"] == where["side"],

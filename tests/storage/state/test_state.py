@@ -84,6 +84,36 @@ def test_a_failed_write_undoes_its_own_rows_and_no_others(state: State):
     assert names(state) == {"a", "c", "d"}
 
 
+def test_a_write_that_fails_alone_is_undone_and_the_next_goes_on(state: State):
+    error = KeyScopeError("no")
+    for _ in range(2):
+        with pytest.raises(KeyScopeError) as caught:
+            state.write_now(add_then_fail("b", error))
+        assert caught.value is error
+        with pytest.raises(IntegrityError):
+            state.write_now(lambda connection: [add("c")(connection), add("c")(connection)])
+    assert names(state) == set()
+    assert state.write_now(add("a")) == "a"
+    assert names(state) == {"a"}
+
+
+def test_a_lookup_sees_each_commit_at_once(state: State):
+    def count(connection: Connection) -> int:
+        return connection.execute(select(func.count()).select_from(accounts)).scalar_one()
+
+    async def look_up() -> list[int]:
+        found = []
+        for name in ("a", "b", "c"):
+            await state.write(add(name))
+            # As many as there are connections, each of which read before the next write.
+            found.append(await asyncio.gather(*(state.look_up(count) for _ in range(8))))
+            assert await state.read(count) == len(found) + 1
+        return [one for seen in found for one in set(seen)]
+
+    # The account "local" is there from the first.
+    assert asyncio.run(look_up()) == [2, 3, 4]
+
+
 def test_writes_that_wait_share_a_transaction(state: State):
     commits: list[Connection] = []
 

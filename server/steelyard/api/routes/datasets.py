@@ -49,6 +49,7 @@ from steelyard.wire.datasets import (
     RenameDataset,
     RestoreDataset,
 )
+from steelyard.wire.feedback_rows import DatasetFromFeedback, RowsFromFeedback
 
 TAGS = ("datasets",)
 _CREATE_FIELDS = ("name", "evaluation_fraction", "max_price_usd")
@@ -76,6 +77,13 @@ async def post_version(request: Request) -> HTTPResponse:
 async def post_version_upload(request: Request) -> HTTPResponse:
     """Add the rows of a file, as older clients send it."""
     return await _add(request, (NDJSON, CSV), _ADD_UPLOAD)
+
+
+async def post_from_feedback(request: Request) -> HTTPResponse:
+    """Make rows of stored decisions that got feedback."""
+    body = await read_json_bytes(request)
+    rows = services_of(request).feedback_rows
+    return reply_response(await rows.to_dataset(caller_of(request), body, key_of(request)))
 
 
 async def post_check(request: Request) -> HTTPResponse:
@@ -279,6 +287,17 @@ ROUTES = (
         query=AddRowsQuery,
         response=DatasetCheck,
         max_body="upload",
+    ),
+    Route(
+        method="POST",
+        path="/v1/datasets/from-feedback",
+        handler=post_from_feedback,
+        summary="Make rows of stored decisions that got feedback: a dataset of them, or a version.",
+        access=Access.KEYED,
+        tags=TAGS,
+        request=RowsFromFeedback,
+        response=DatasetFromFeedback,
+        errors=_ADD_ERRORS,
     ),
     Route(
         method="GET",

@@ -11,11 +11,19 @@ from steelyard.errors import (
     ContextTooLongError,
     DeadlineExceededError,
     EngineUnavailableError,
+    FamilyDeletedError,
+    FamilyEmptyError,
+    FamilyOffError,
     IdempotencyConflictError,
     IdempotencyResponseExpiredError,
     ImagesNotSupportedError,
     InsufficientCreditError,
     KeyCapReachedError,
+    ModelDeletedError,
+    ModelDiscardedError,
+    ModelOffError,
+    ModelUnavailableError,
+    ModelWarmingError,
     NotFoundError,
     OutcomeUnknownError,
     RequestInProgressError,
@@ -38,11 +46,23 @@ async def post_estimate(request: Request) -> HTTPResponse:
     return json_response(await services_of(request).decisions.estimate(caller_of(request), body))
 
 
+#: Why a name that is no base model's answers no calls.
+UNCALLABLE = (
+    FamilyOffError,
+    FamilyEmptyError,
+    FamilyDeletedError,
+    ModelOffError,
+    ModelUnavailableError,
+    ModelDeletedError,
+    ModelDiscardedError,
+)
 #: What may come of a request that is charged, besides what any may.
 PAID_ERRORS = (
     InsufficientCreditError,
     KeyCapReachedError,
     NotFoundError,
+    *UNCALLABLE,
+    ModelWarmingError,
     IdempotencyConflictError,
     IdempotencyResponseExpiredError,
     OutcomeUnknownError,
@@ -76,7 +96,13 @@ ROUTES = (
         tags=("decide",),
         request=DecideRequest,
         response=EstimateResponse,
-        errors=(NotFoundError, TooManyTokensError, ContextTooLongError, ImagesNotSupportedError),
+        errors=(
+            NotFoundError,
+            *UNCALLABLE,
+            TooManyTokensError,
+            ContextTooLongError,
+            ImagesNotSupportedError,
+        ),
         is_inference=True,
     ),
 )

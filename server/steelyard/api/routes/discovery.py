@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from msgspec import structs
 from sanic import HTTPResponse, Request
 
 from steelyard.api.bodies import json_response
-from steelyard.api.callers import services_of
+from steelyard.api.callers import caller_of, services_of
 from steelyard.api.routing import Access, Route
 from steelyard.wire.discovery import Discovery, RecipeList
 
 
 async def get_capabilities(request: Request) -> HTTPResponse:
-    """Say what this server can do."""
-    return json_response(services_of(request).discovery.discover())
+    """Say what this server can do; the account's own models are among the models."""
+    services = services_of(request)
+    found = services.discovery.discover()
+    tuned = await services.families.models(caller_of(request))
+    return json_response(structs.replace(found, models=[*found.models, *tuned]))
 
 
 async def get_recipes(request: Request) -> HTTPResponse:

@@ -7,6 +7,7 @@ from sanic import HTTPResponse, Request
 from steelyard.api.bodies import discard_body, json_response, read_json_bytes, reply_response
 from steelyard.api.callers import caller_of, key_of, services_of
 from steelyard.api.queries import read_query
+from steelyard.api.routes.decide import UNCALLABLE
 from steelyard.api.routing import Access, Route
 from steelyard.errors import (
     DatasetArchivedError,
@@ -137,7 +138,14 @@ ROUTES = (
         tags=_TAGS,
         request=CreateEvaluation,
         response=EvaluationSubmission,
-        errors=(*_KEYED, *_FULL, DatasetArchivedError, DatasetDeletedError, TooFewRowsError),
+        errors=(
+            *_KEYED,
+            *_FULL,
+            *UNCALLABLE,
+            DatasetArchivedError,
+            DatasetDeletedError,
+            TooFewRowsError,
+        ),
     ),
     Route(
         method="GET",
@@ -204,12 +212,12 @@ ROUTES = (
         method="GET",
         path="/v1/evaluations/{evaluation}/records",
         handler=get_records,
-        summary="Page the scored decisions, those answered wrong alone if asked.",
+        summary="Page the scored decisions: all, or those behind a figure, with their contexts.",
         access=Access.KEYED,
         tags=_TAGS,
         query=RecordsQuery,
         response=EvaluationRecordPage,
-        errors=(NotFoundError, EvaluationNotReadyError, NotMeasurableError),
+        errors=(NotFoundError, EvaluationNotReadyError, NotMeasurableError, DatasetDeletedError),
     ),
     Route(
         method="POST",

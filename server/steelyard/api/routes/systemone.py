@@ -6,7 +6,7 @@ from sanic import HTTPResponse, Request
 
 from steelyard.api.bodies import json_response, read_json_bytes, reply_response
 from steelyard.api.callers import caller_of, key_of, services_of
-from steelyard.api.routes.decide import PAID_ERRORS
+from steelyard.api.routes.decide import PAID_ERRORS, UNCALLABLE
 from steelyard.api.routing import Access, Route
 from steelyard.errors import (
     ContextTooLongError,
@@ -30,7 +30,8 @@ async def post_systemone(request: Request) -> HTTPResponse:
 async def post_systemone_estimate(request: Request) -> HTTPResponse:
     """Say what a request would cost at most."""
     body = await read_json_bytes(request)
-    return json_response(await services_of(request).systemone.estimate(body))
+    service = services_of(request).systemone
+    return json_response(await service.estimate(caller_of(request), body))
 
 
 async def post_systemone_translate(request: Request) -> HTTPResponse:
@@ -61,7 +62,13 @@ ROUTES = (
         tags=_TAGS,
         request=SystemOneRequest,
         response=EstimateResponse,
-        errors=(NotFoundError, TooManyTokensError, ContextTooLongError, ImagesNotSupportedError),
+        errors=(
+            NotFoundError,
+            *UNCALLABLE,
+            TooManyTokensError,
+            ContextTooLongError,
+            ImagesNotSupportedError,
+        ),
         is_inference=True,
     ),
     Route(

@@ -91,6 +91,9 @@ def _leaf(where: Filter, method: Method) -> pl.Expr:
                 holds &= has_label if where.labelled else ~has_label
         case filters.DecisionsFilter():
             holds = _COMPARE[where.op](pl.col("asked").list.len().cast(pl.Int64), where.value)
+        case filters.CharactersFilter():
+            length = pl.col("context").str.len_chars().cast(pl.Int64)
+            holds = _COMPARE[where.op](length, where.value)
         case filters.IndexFilter():
             holds = pl.col("index") >= where.at_least
             if where.below is not None:

@@ -9,6 +9,7 @@ A ``State`` belongs to the process that opened it: after a fork the child must o
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import weakref
 from collections.abc import Callable
@@ -55,6 +56,8 @@ class State:
         Runs the writes.
     readers : sqlalchemy.Engine
         Gives connections to read with.
+    lookups : sqlalchemy.Engine
+        Gives the same connections without a transaction.
     liveness : FileLiveness or ServerLiveness
         Says which openings are alive.
     """
@@ -65,11 +68,13 @@ class State:
         instance: str,
         writer: Writer,
         readers: Engine,
+        lookups: Engine,
         liveness: FileLiveness | ServerLiveness,
     ) -> None:
         self.instance = instance
         self._writer = writer
         self._readers = readers
+        self._lookups = lookups
         self._liveness = liveness
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="steelyard-read")
         self._process = os.getpid()
@@ -134,17 +139,26 @@ class State:
         self._check_open()
         return await asyncio.get_running_loop().run_in_executor(self._pool, self.read_now, work)
 
+    async def look_up(self, work: Callable[[Connection], T]) -> T:
+        """Do as ``read`` does for a single statement, without a transaction around it."""
+        self._check_open()
+        read = functools.partial(self._read_from, self._lookups, work)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, read)
+
     def read_now(self, work: Callable[[Connection], T]) -> T:
         """Do as ``read`` does, on the calling thread."""
+        return self._read_from(self._readers, work)
+
+    def _read_from(self, engine: Engine, work: Callable[[Connection], T]) -> T:
         self._check_open()
         try:
-            return self._read_once(work)
+            return _read_once(engine, work)
         except SQLAlchemyError as error:
             if not is_disconnect(error):
                 raise (unavailable(error) or error) from error
         # The server was restarted since the pooled connection was last used.
         try:
-            return self._read_once(work)
+            return _read_once(engine, work)
         except SQLAlchemyError as error:
             raise (unavailable(error) or error) from error
 
@@ -171,10 +185,6 @@ class State:
         self._readers.dispose()
         self._liveness.close()
 
-    def _read_once(self, work: Callable[[Connection], T]) -> T:
-        with self._readers.connect() as connection:
-            return work(connection)
-
     def _check_open(self) -> None:
         self._check_process()
         if self._is_closed:
@@ -188,6 +198,11 @@ class State:
 
     def _inherited(self) -> None:
         self._liveness.forget()
+
+
+def _read_once(engine: Engine, work: Callable[[Connection], T]) -> T:
+    with engine.connect() as connection:
+        return work(connection)
 
 
 # SQLite must not close, in a forked child, what its parent has open: the copies are kept for good.
@@ -291,10 +306,16 @@ def _open_file(url: URL) -> State:
         turns.close()
         raise
     return State(
-        instance=instance, writer=Writer(writing, turns), readers=reading, liveness=liveness
+        instance=instance,
+        writer=Writer(writing, turns),
+        readers=reading,
+        lookups=reading.execution_options(**{_NO_TRANSACTION: True}),
+        liveness=liveness,
     )
 
 
+#: Option of connections that begin no transaction; SQLAlchemy's own would undo the driver's setting.
+_NO_TRANSACTION = "steelyard_no_transaction"
 #: The readers' threads share the pooled connections, one at a time.
 _FILE_ARGUMENTS = {"check_same_thread": False, "timeout": WAIT_S}
 
@@ -317,6 +338,8 @@ def _begin_write(connection: Connection) -> None:
 
 
 def _begin_read(connection: Connection) -> None:
+    if connection.get_execution_options().get(_NO_TRANSACTION):
+        return
     connection.exec_driver_sql("BEGIN")
 
 
@@ -345,5 +368,9 @@ def _open_server(url: URL) -> State:
     event.listen(writing, "connect", prepare_writer)
     bring_to_head(writing)
     return State(
-        instance=instance, writer=Writer(writing, ServerTurns()), readers=reading, liveness=liveness
+        instance=instance,
+        writer=Writer(writing, ServerTurns()),
+        readers=reading,
+        lookups=reading.execution_options(isolation_level="AUTOCOMMIT"),
+        liveness=liveness,
     )

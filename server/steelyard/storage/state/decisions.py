@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, or_, select
 
 from steelyard.storage.state.tables import decisions, feedback
+
+_INSERT_DECISION = insert(decisions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +51,18 @@ class StoredDecision:
     outcome_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ObservedDecision:
+    """A kept answer, and the outcomes observed of it by decision id."""
+
+    decision: StoredDecision
+    outcomes: dict[str, Any]
+
+
 def insert_decision(connection: Connection, decision: StoredDecision) -> None:
     """Keep an answer."""
     connection.execute(
-        insert(decisions),
+        _INSERT_DECISION,
         {
             "id": decision.id,
             "account_id": decision.account_id,
@@ -90,19 +100,7 @@ def find_decision(
             decisions.c.created_at >= not_before,
         )
     ).first()
-    if row is None:
-        return None
-    return StoredDecision(
-        id=row.id,
-        account_id=row.account_id,
-        created_at=row.created_at,
-        model=row.model,
-        version=row.version,
-        request=bytes(row.request),
-        results=bytes(row.results),
-        metadata=None if row.metadata is None else bytes(row.metadata),
-        outcome_names=msgspec.json.decode(row.outcome_names, type=dict[str, list[str]]),
-    )
+    return None if row is None else _stored(row)
 
 
 def put_feedback(
@@ -156,6 +154,78 @@ def feedback_of(connection: Connection, decision_id: str) -> dict[str, Any]:
     return {row.name: msgspec.json.decode(row.outcome) for row in rows}
 
 
+def count_decisions(
+    connection: Connection,
+    account_id: str,
+    *,
+    since: float,
+    until: float | None = None,
+    model: str | None = None,
+) -> int:
+    """Count the kept answers of an account.
+
+    Parameters
+    ----------
+    connection : sqlalchemy.Connection
+        In a transaction.
+    account_id : str
+        Whose.
+    since, until : float
+        Answered at or after the one and before the other, in Unix seconds.
+    model : str, optional
+        Answered under this name, or by the model that has this number.
+    """
+    where = _chosen(account_id, since, until, model)
+    return connection.execute(
+        select(func.count()).select_from(decisions).where(*where)
+    ).scalar_one()
+
+
+def page_observed(
+    connection: Connection,
+    account_id: str,
+    *,
+    since: float,
+    until: float | None = None,
+    model: str | None = None,
+    after: tuple[float, str] | None = None,
+    limit: int,
+) -> list[ObservedDecision]:
+    """Give a page of the kept answers that have feedback, the oldest first.
+
+    Parameters
+    ----------
+    connection, account_id, since, until, model
+        As for ``count_decisions``.
+    after : (float, str), optional
+        Time and id of the answer after which the page starts.
+    limit : int
+        The most answers to give.
+    """
+    where = _chosen(account_id, since, until, model)
+    where.append(select(feedback.c.name).where(feedback.c.decision_id == decisions.c.id).exists())
+    if after is not None:
+        at, id_ = after
+        where.append(
+            or_(
+                decisions.c.created_at > at,
+                and_(decisions.c.created_at == at, decisions.c.id > id_),
+            )
+        )
+    found = connection.execute(
+        select(decisions)
+        .where(*where)
+        .order_by(decisions.c.created_at, decisions.c.id)
+        .limit(limit)
+    ).all()
+    outcomes: dict[str, dict[str, Any]] = {row.id: {} for row in found}
+    for row in connection.execute(
+        select(feedback).where(feedback.c.decision_id.in_(list(outcomes))).order_by(feedback.c.name)
+    ):
+        outcomes[row.decision_id][row.name] = msgspec.json.decode(row.outcome)
+    return [ObservedDecision(_stored(row), outcomes[row.id]) for row in found]
+
+
 def delete_decisions_before(connection: Connection, before: float, *, limit: int) -> int:
     """Remove kept answers older than a time, with their feedback.
 
@@ -175,3 +245,28 @@ def delete_decisions_before(connection: Connection, before: float, *, limit: int
     """
     old = select(decisions.c.id).where(decisions.c.created_at < before).limit(limit)
     return connection.execute(delete(decisions).where(decisions.c.id.in_(old))).rowcount
+
+
+def _chosen(
+    account_id: str, since: float, until: float | None, model: str | None
+) -> list[ColumnElement[bool]]:
+    where = [decisions.c.account_id == account_id, decisions.c.created_at >= since]
+    if until is not None:
+        where.append(decisions.c.created_at < until)
+    if model is not None:
+        where.append(or_(decisions.c.model == model, decisions.c.version == model))
+    return where
+
+
+def _stored(row: Row[Any]) -> StoredDecision:
+    return StoredDecision(
+        id=row.id,
+        account_id=row.account_id,
+        created_at=row.created_at,
+        model=row.model,
+        version=row.version,
+        request=bytes(row.request),
+        results=bytes(row.results),
+        metadata=None if row.metadata is None else bytes(row.metadata),
+        outcome_names=msgspec.json.decode(row.outcome_names, type=dict[str, list[str]]),
+    )

@@ -85,6 +85,23 @@ def find_scored(
     ).first()
 
 
+def find_held_out(
+    connection: Connection, account_id: str, dataset_id: str, job_id: str
+) -> Row[Any] | None:
+    """Give the evaluation that a fine-tune made of its own model; ``None`` when it made none."""
+    return connection.execute(
+        select(evaluations)
+        .where(
+            evaluations.c.account_id == account_id,
+            evaluations.c.dataset_id == dataset_id,
+            evaluations.c.training_job_id == job_id,
+        )
+        # Its model can be evaluated again, but not before.
+        .order_by(evaluations.c.created_at, evaluations.c.id)
+        .limit(1)
+    ).first()
+
+
 def page_of_dataset(
     connection: Connection,
     account_id: str,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+import functools
+from dataclasses import dataclass
 
-from steelyard.billing.ledger import Posting
+from sqlalchemy import Connection, Update, bindparam, case, func, insert, or_, select, update
+
+from steelyard.billing.ledger import Book, Posting
 from steelyard.storage.state.tables import api_keys, balances, key_months, ledger_entries
 
-_ADD_TO_BALANCE = (
-    update(balances)
-    .where(balances.c.account_id == bindparam("account"), balances.c.book == bindparam("of"))
-    .values(amount_nano=balances.c.amount_nano + bindparam("added"))
-)
+_INSERT_ENTRIES = insert(ledger_entries)
 _BALANCES = select(balances.c.book, balances.c.amount_nano).where(
     balances.c.account_id == bindparam("account")
 )
@@ -37,6 +36,36 @@ _CAP_AND_MONTH = (
     )
     .where(api_keys.c.id == bindparam("key"))
 )
+_SPENDABLE = select(
+    select(balances.c.amount_nano)
+    .where(balances.c.account_id == bindparam("account"), balances.c.book == "wallet")
+    .scalar_subquery()
+    .label("wallet_nano"),
+    select(api_keys.c.monthly_cap_nano)
+    .where(api_keys.c.id == bindparam("key"))
+    .scalar_subquery()
+    .label("cap_nano"),
+    select(key_months.c.spent_nano + key_months.c.held_nano)
+    .where(key_months.c.key_id == bindparam("key"), key_months.c.month == bindparam("of"))
+    .scalar_subquery()
+    .label("used_nano"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Spendable:
+    """What may be spent yet, in nano-USD.
+
+    Parameters
+    ----------
+    wallet_nano : int
+        By the account; negative when it owes.
+    left_of_cap_nano : int or None
+        By the API key in the month; ``None`` without a cap.
+    """
+
+    wallet_nano: int
+    left_of_cap_nano: int | None
 
 
 def post(
@@ -70,7 +99,7 @@ def post(
     if not posting:
         return
     connection.execute(
-        insert(ledger_entries),
+        _INSERT_ENTRIES,
         [
             {
                 "operation_id": operation_id,
@@ -82,14 +111,21 @@ def post(
             for book, amount in posting.items()
         ],
     )
-    for book, amount in posting.items():
-        found = connection.execute(
-            _ADD_TO_BALANCE, {"account": account_id, "of": book, "added": amount}
+    added = {f"to_{book}": amount for book, amount in posting.items()}
+    found = connection.execute(
+        _add_to_balances(tuple(posting)), {"of_account": account_id, **added}
+    )
+    if found.rowcount < len(posting):
+        # The first posting to a book: those that were not there are not changed yet.
+        there = {row.book for row in connection.execute(_BALANCES, {"account": account_id})}
+        connection.execute(
+            insert(balances),
+            [
+                {"account_id": account_id, "book": book, "amount_nano": amount}
+                for book, amount in posting.items()
+                if book not in there
+            ],
         )
-        if found.rowcount == 0:
-            connection.execute(
-                insert(balances), {"account_id": account_id, "book": book, "amount_nano": amount}
-            )
 
 
 def balances_of(connection: Connection, account_id: str) -> dict[str, int]:
@@ -98,6 +134,14 @@ def balances_of(connection: Connection, account_id: str) -> dict[str, int]:
     for row in connection.execute(_BALANCES, {"account": account_id}):
         found[row.book] = row.amount_nano
     return found
+
+
+def spendable(connection: Connection, account_id: str, key_id: str | None, month: str) -> Spendable:
+    """Give what an account, and an API key of it in a UTC month, may spend yet."""
+    # One statement: every paid request asks.
+    row = connection.execute(_SPENDABLE, {"account": account_id, "key": key_id, "of": month}).one()
+    left = None if row.cap_nano is None else row.cap_nano - (row.used_nano or 0)
+    return Spendable(row.wallet_nano or 0, left)
 
 
 def add_to_month(
@@ -132,3 +176,15 @@ def spent_by_key(connection: Connection, key_ids: list[str], month: str) -> dict
         )
     )
     return {row.key_id: row.spent_nano for row in rows}
+
+
+@functools.cache
+def _add_to_balances(books: tuple[Book, ...]) -> Update:
+    """Give the statement that adds ``to_BOOK`` to each book of ``of_account``, all at once."""
+    book, amount = balances.c.book, balances.c.amount_nano
+    added = case({name: bindparam(f"to_{name}", type_=amount.type) for name in books}, value=book)
+    return (
+        update(balances)
+        .where(balances.c.account_id == bindparam("of_account"), or_(*(book == b for b in books)))
+        .values(amount_nano=amount + added)
+    )

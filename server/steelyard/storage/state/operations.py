@@ -83,10 +83,10 @@ def find_operation(connection: Connection, operation_id: str) -> OperationRow | 
 
 
 def pending_operations(connection: Connection) -> list[OperationRow]:
-    """Give the operations that have not ended, oldest first."""
+    """Give the operations of processes that have not ended, oldest first."""
     rows = connection.execute(
         select(*(operations.c[name] for name in _OPERATION_FIELDS))
-        .where(operations.c.state == "pending")
+        .where(operations.c.state == "pending", operations.c.instance.is_not(None))
         .order_by(operations.c.accepted_at)
     )
     return [_operation(row) for row in rows]

@@ -1,12 +1,13 @@
 """Group commit: one thread runs every write of the process, many to a transaction.
 
 While one transaction is being made durable the next writes gather, so the cost of a commit is
-shared by all that wait for it. Each write runs in a savepoint of its own: its failure undoes its
-own rows and no other's.
+shared by all that wait for it. A write beside others runs in a savepoint of its own: its failure
+undoes its own rows and no other's. One that is alone has the transaction for that.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import queue
 import threading
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, Transaction
 
 from steelyard.errors import StorageUnavailableError
 from steelyard.storage.state.failures import is_disconnect, unavailable
@@ -56,18 +57,16 @@ class _Write:
     outcome: Any = None
     error: BaseException | None = None
 
-    def run(self, connection: Connection) -> None:
+    def run(self, connection: Connection, undo: Callable[[], object]) -> None:
+        """Do the work, or undo it and keep its error; raises where the state cannot be used."""
         self.outcome = self.error = None
-        savepoint = connection.begin_nested()
         try:
             self.outcome = self.work(connection)
         except BaseException as error:
             if unavailable(error) is not None:
                 raise
-            savepoint.rollback()
+            undo()
             self.error = error
-        else:
-            savepoint.commit()
 
     def resolve(self) -> None:
         if self.error is not None:
@@ -148,10 +147,10 @@ class Writer:
                     if not is_gathered:
                         is_gathered = True
                         batch += self._gather(first)
-                    for write in batch:
-                        write.run(connection)
+                    _run(batch, connection, transaction)
                     is_committing = True
-                    transaction.commit()
+                    if transaction.is_active:
+                        transaction.commit()
             except BaseException as error:
                 self._drop_connection()
                 # A connection lost before the commit was sent wrote nothing: a server that was
@@ -209,6 +208,19 @@ class Writer:
             failure = StorageUnavailableError(shown.message)
             failure.__cause__ = error
             write.future.set_exception(failure)
+
+
+def _run(batch: list[_Write], connection: Connection, transaction: Transaction) -> None:
+    """Run the writes, each undone by itself when it fails."""
+    if len(batch) == 1:
+        batch[0].run(connection, transaction.rollback)
+        return
+    undo = functools.partial(connection.exec_driver_sql, "ROLLBACK TO SAVEPOINT one_write")
+    for write in batch:
+        # As text: SQLAlchemy's own savepoints take four times as long.
+        connection.exec_driver_sql("SAVEPOINT one_write")
+        write.run(connection, undo)
+        connection.exec_driver_sql("RELEASE SAVEPOINT one_write")
 
 
 def _is_wanted(future: Future[Any]) -> bool:

@@ -1,0 +1,432 @@
+"""``steelyard family``: the families of a server and their models, grown, switched and rolled back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from steelyard.cli.connecting import connected, server_options
+from steelyard.cli.failures import REFUSED, show_failure
+from steelyard.cli.gate_tables import show_job
+from steelyard.cli.local_state import show_json, show_table, show_time
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
+    from steelyard.client.family_answers import FamilyAnswer, JobAnswer
+    from steelyard.errors import SteelyardError
+    from steelyard.wire.fine_tuning import FineTuneEstimate
+    from steelyard.wire.models import Model
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_EPILOG = """\b
+Examples:
+  steelyard family estimate router ds_01k…
+  steelyard family create router ds_01k… --follow
+  steelyard family continue router --follow
+  steelyard family switch router@3 on
+  steelyard family rollback router router@2
+"""
+
+
+def _training_options(command: _Command) -> _Command:
+    """Add what may be said of a fine-tune."""
+    for option in (
+        click.option("--dataset-version", type=int, help="[default: the newest]"),
+        click.option("--seed", type=int, help="Of every random choice. [default: the server's]"),
+        click.option(
+            "--lora-rank",
+            type=int,
+            help="1 to 16: train the encoder too, where the server has the train extra.",
+        ),
+        click.option("--learning-rate", type=float, help="[default: the server's]"),
+        click.option("--steps", type=int, help="[default: two passes over the rows]"),
+    ):
+        command = option(command)
+    return command
+
+
+_max_price = click.option("--max-price-usd", help="Refuse when it is dearer.")
+_follow = click.option(
+    "--follow", is_flag=True, help="Wait until it has ended, and show the gate's verdict."
+)
+_state = click.argument("state", type=click.Choice(["on", "off"]))
+_switch_off = click.option(
+    "--switch-off",
+    multiple=True,
+    metavar="NAME",
+    help="A family or a number that gives up its place in the same step; may be repeated.",
+)
+_yes = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+@click.group("family", epilog=_EPILOG)
+def command() -> None:
+    """Grow, switch and roll back families: named lines of models, each grown on one dataset.
+
+    NAME is a family, such as router; switch, keep-warm and delete take a model's number, such as
+    router@3, too. Exit status: 2 when a command is refused; what stands against it is then listed.
+    With --follow: 1 when the fine-tune made no model.
+    """
+
+
+@command.command("list", epilog=_EPILOG)
+@server_options
+def list_families(*, url: str | None, api_key: str | None, as_json: bool) -> None:
+    """List every family: its switch, what it serves, and whether it can be continued."""
+    from steelyard.client.family_answers import FAMILY_COLUMNS, family_rows
+
+    with _connected(url, api_key) as client:
+        found = client.families.list()
+    if as_json:
+        show_json(found)
+    else:
+        show_table([column.upper() for column in FAMILY_COLUMNS], family_rows(found.data))
+
+
+@command.command("show", epilog=_EPILOG)
+@click.argument("name")
+@server_options
+def show(*, name: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+    """Show NAME: its models, its fine-tunes, and what continuing it would do now."""
+    with _connected(url, api_key) as client:
+        found = client.families.get(name)
+    _show_family(found, as_json=as_json)
+
+
+@command.command("estimate", epilog=_EPILOG)
+@click.argument("name")
+@click.argument("dataset", required=False)
+@click.option("--from", "start_from", help="A base model, or a model's number.")
+@click.option("--method", type=click.Choice(["sft", "reward"]), help="[default: sft]")
+@_training_options
+@server_options
+def estimate(
+    *,
+    name: str,
+    dataset: str | None,
+    start_from: str | None,
+    method: str | None,
+    dataset_version: int | None,
+    url: str | None,
+    api_key: str | None,
+    as_json: bool,
+    **training: float | None,
+) -> None:
+    """Say what starting NAME on DATASET would cost now; without DATASET, what continuing it would."""
+    if dataset is None and (start_from is not None or method is not None):
+        raise click.UsageError("--from and --method are for a new family; name its dataset.")
+    given: dict[str, Any] = {
+        "hyperparameters": _given(training),
+        "dataset_version": dataset_version,
+    }
+    with _connected(url, api_key) as client:
+        if dataset is None:
+            found = client.families.estimate_continue(name, **given)
+        else:
+            found = client.families.estimate(
+                name, dataset, start_from=start_from, method=method, **given
+            )
+    if as_json:
+        show_json(found)
+    else:
+        _show_estimate(found)
+
+
+@command.command("create", epilog=_EPILOG)
+@click.argument("name")
+@click.argument("dataset")
+@click.option("--from", "start_from", help="A base model, or a model's number.")
+@click.option("--method", type=click.Choice(["sft", "reward"]), help="[default: sft]")
+@_training_options
+@_max_price
+@_follow
+@server_options
+def create(
+    *,
+    name: str,
+    dataset: str,
+    start_from: str | None,
+    method: str | None,
+    dataset_version: int | None,
+    max_price_usd: str | None,
+    follow: bool,
+    url: str | None,
+    api_key: str | None,
+    as_json: bool,
+    **training: float | None,
+) -> None:
+    """Start a family NAME: queue its first fine-tune on DATASET."""
+    with _connected(url, api_key) as client:
+        job = client.families.create(
+            name,
+            dataset,
+            start_from=start_from,
+            method=method,
+            hyperparameters=_given(training),
+            dataset_version=dataset_version,
+            max_price_usd=max_price_usd,
+        )
+        _show_queued(client, job, follow=follow, as_json=as_json)
+
+
+@command.command("continue", epilog=_EPILOG)
+@click.argument("name")
+@_training_options
+@_max_price
+@_follow
+@server_options
+def continue_family(
+    *,
+    name: str,
+    dataset_version: int | None,
+    max_price_usd: str | None,
+    follow: bool,
+    url: str | None,
+    api_key: str | None,
+    as_json: bool,
+    **training: float | None,
+) -> None:
+    """Queue the next fine-tune of NAME, on the rows that its dataset gained."""
+    with _connected(url, api_key) as client:
+        job = client.families.continue_(
+            name,
+            hyperparameters=_given(training),
+            dataset_version=dataset_version,
+            max_price_usd=max_price_usd,
+        )
+        _show_queued(client, job, follow=follow, as_json=as_json)
+
+
+@command.command("switch", epilog=_EPILOG)
+@click.argument("name")
+@_state
+@_switch_off
+@server_options
+def switch(
+    *,
+    name: str,
+    state: str,
+    switch_off: tuple[str, ...],
+    url: str | None,
+    api_key: str | None,
+    as_json: bool,
+) -> None:
+    """Switch NAME, a family or a model's number, on or off."""
+    others = switch_off or None
+    with _connected(url, api_key) as client:
+        if "@" in name:
+            model = client.models.switch(name, state == "on", switch_off=others)
+            _show_model(model, as_json=as_json)
+        else:
+            found = client.families.switch(name, state == "on", switch_off=others)
+            _show_family(found, as_json=as_json)
+
+
+@command.command("keep-warm", epilog=_EPILOG)
+@click.argument("name")
+@_state
+@_max_price
+@_switch_off
+@server_options
+def keep_warm(
+    *,
+    name: str,
+    state: str,
+    max_price_usd: str | None,
+    switch_off: tuple[str, ...],
+    url: str | None,
+    api_key: str | None,
+    as_json: bool,
+) -> None:
+    """Keep the model of NAME loaded between calls, or stop; an hour's price is held at a time."""
+    given: dict[str, Any] = {"max_price_usd": max_price_usd, "switch_off": switch_off or None}
+    with _connected(url, api_key) as client:
+        if "@" in name:
+            model = client.models.keep_warm(name, state == "on", **given)
+            _show_model(model, as_json=as_json)
+        else:
+            found = client.families.keep_warm(name, state == "on", **given)
+            _show_family(found, as_json=as_json)
+
+
+@command.command("rollback", epilog=_EPILOG)
+@click.argument("name")
+@click.argument("to")
+@click.option(
+    "--discard",
+    multiple=True,
+    metavar="NUMBER",
+    help="Exactly the newer models; may be repeated. [default: those that are there, after asking]",
+)
+@_yes
+@server_options
+def rollback(
+    *,
+    name: str,
+    to: str,
+    discard: tuple[str, ...],
+    yes: bool,
+    url: str | None,
+    api_key: str | None,
+    as_json: bool,
+) -> None:
+    """Take NAME back to the older model TO, such as router@2, and discard the newer for good."""
+    with _connected(url, api_key) as client:
+        names = list(discard) or _newer(client.families.get(name), to)
+        if not yes and names:
+            click.confirm(f"Discard {', '.join(map(printable, names))} for good?", abort=True)
+        found = client.families.roll_back(name, to, names)
+    _show_family(found, as_json=as_json)
+
+
+@command.command("delete", epilog=_EPILOG)
+@click.argument("name")
+@_yes
+@server_options
+def delete(*, name: str, yes: bool, url: str | None, api_key: str | None, as_json: bool) -> None:
+    """Delete NAME for good: a family with its whole line, or one model by its number."""
+    what = "" if "@" in name else " and every model of its line"
+    if not yes:
+        click.confirm(f"Delete {printable(name)}{what} for good?", abort=True)
+    with _connected(url, api_key) as client:
+        deleted = client.models.delete(name) if "@" in name else client.families.delete(name)
+    if as_json:
+        show_json(deleted)
+    else:
+        click.echo(f"{printable(deleted.id)} is deleted.")
+
+
+@contextmanager
+def _connected(url: str | None, api_key: str | None) -> Iterator[Client]:
+    """Give a client; what stands against a command is listed under its refusal."""
+    from steelyard.errors import InvalidRequestError, SteelyardError
+
+    with connected(url, api_key) as client:
+        try:
+            yield client
+        except SteelyardError as error:
+            if not error.details or isinstance(error, InvalidRequestError):
+                raise
+            show_failure(error)
+            _show_obstacles(error)
+            raise SystemExit(REFUSED) from None
+
+
+def _show_obstacles(error: SteelyardError) -> None:
+    """List what answers, what is kept warm, or what a rollback would discard and cancel."""
+    for detail in error.details or ():
+        for name, found in detail.items():
+            if not isinstance(found, list):
+                continue
+            for one in found:
+                told = one
+                if isinstance(one, dict):
+                    through = [*(one.get("serves") or one.get("families") or ())]
+                    if one.get("on") or one.get("keep_warm"):
+                        through.insert(0, "its own switch")
+                    told = f"{one.get('model')} through {', '.join(map(str, through))}"
+                click.echo(printable(f"  {name}: {told}"), err=True)
+
+
+def _given(training: dict[str, float | None]) -> dict[str, float] | None:
+    given = {name: value for name, value in training.items() if value is not None}
+    return given or None
+
+
+def _newer(family: FamilyAnswer, to: str) -> list[str]:
+    """Give the models after one that are neither deleted nor discarded."""
+    from steelyard.client.family_answers import status_of
+
+    refs = [model.ref for model in family.models]
+    if to not in refs:
+        raise click.UsageError(f"{printable(family.id)} has no model {printable(to)}.")
+    newer = family.models[refs.index(to) + 1 :]
+    return [model.ref for model in newer if status_of(model) == "ready"]
+
+
+def _show_queued(client: Client, job: JobAnswer, *, follow: bool, as_json: bool) -> None:
+    from steelyard.cli.job import end_of
+
+    if follow:
+        end_of(client, job, as_json=as_json)
+    elif as_json:
+        show_json(job)
+    else:
+        show_job(job)
+
+
+def _show_estimate(found: FineTuneEstimate) -> None:
+    minimum = ", the least that one costs" if found.minimum_applied else ""
+    show_table(
+        ("FIELD", "VALUE"),
+        [
+            ("price", f"{found.price_usd} {found.currency}{minimum}"),
+            ("trained tokens", found.trained_tokens),
+            ("steps", f"{found.steps}, {found.passes:.3g} passes over {found.train_rows} rows"),
+            ("new rows", found.rows.new),
+            ("earlier rows", found.rows.earlier),
+            ("evaluation rows", found.rows.evaluation),
+            ("dataset version", found.dataset_version),
+            ("seed", found.seed),
+        ],
+    )
+
+
+def _show_family(family: FamilyAnswer, *, as_json: bool) -> None:
+    from msgspec import UNSET
+
+    from steelyard.client.family_answers import MODEL_COLUMNS, describe_family, model_rows
+
+    if as_json:
+        show_json(family)
+        return
+    click.echo(printable(f"{family.id} {describe_family(family)}"))
+    if family.models:
+        click.echo()
+        show_table([column.upper() for column in MODEL_COLUMNS], model_rows(family))
+    if family.jobs is not UNSET and family.jobs:
+        click.echo()
+        show_table(
+            ("FINE-TUNE", "STATUS", "OUTCOME", "VERSION", "USD", "QUEUED", "REASON"),
+            [
+                (
+                    job.id,
+                    job.status,
+                    job.outcome,
+                    job.dataset_version,
+                    job.price_usd,
+                    show_time(job.created_at),
+                    job.reason,
+                )
+                for job in family.jobs
+            ],
+        )
+    if family.continue_ is not UNSET and family.continue_ is not None:
+        told = family.continue_
+        click.echo()
+        rows = "" if told.rows is None else f": {told.rows.new} new rows"
+        click.echo(f"continue: {told.state.replace('_', ' ')}, version {told.version}{rows}")
+
+
+def _show_model(model: Model, *, as_json: bool) -> None:
+    import msgspec
+
+    if as_json:
+        show_json(model)
+        return
+    held = msgspec.to_builtins(model)
+    names = ("id", "status", "lora", "family", "on_at", "keep_warm", "used_at", "off_reason")
+    times = {"on_at", "used_at"}
+    show_table(
+        ("FIELD", "VALUE"),
+        [
+            (name, show_time(held[name]) if name in times else held[name])
+            for name in names
+            if name in held
+        ],
+    )

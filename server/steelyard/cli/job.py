@@ -1,0 +1,144 @@
+"""``steelyard job``: the fine-tunes of a server, listed, followed and stopped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from steelyard.cli.connecting import connected, server_options
+from steelyard.cli.failures import FAILED
+from steelyard.cli.gate_tables import show_job
+from steelyard.cli.local_state import show_json, show_table, show_time
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
+    from steelyard.client.family_answers import JobAnswer
+
+_EPILOG = """\b
+Examples:
+  steelyard job list --status running
+  steelyard job follow ftj_01k…
+  steelyard job events ftj_01k…
+"""
+_STATUSES = ("queued", "running", "cancelling", "succeeded", "failed", "cancelled")
+
+
+@click.group("job", epilog=_EPILOG)
+def command() -> None:
+    """List, follow and stop the fine-tunes of families.
+
+    `steelyard family create` and `steelyard family continue` queue them. Exit status of follow: 0
+    when the gate passed the model and it joined its family, 1 when it did not: the gate did not
+    pass it, or the fine-tune failed or was cancelled.
+    """
+
+
+@command.command("list", epilog=_EPILOG)
+@click.option(
+    "--status",
+    "statuses",
+    multiple=True,
+    type=click.Choice(_STATUSES),
+    help="Only these; may be repeated.",
+)
+@click.option("--dataset", help="Only those that train on this dataset.")
+@server_options
+def list_jobs(
+    *,
+    statuses: tuple[str, ...],
+    dataset: str | None,
+    url: str | None,
+    api_key: str | None,
+    as_json: bool,
+) -> None:
+    """List fine-tunes, the newest first."""
+    from steelyard.client.family_answers import JOB_COLUMNS, job_rows
+
+    with connected(url, api_key) as client:
+        jobs = list(client.jobs.list(status=statuses, dataset_id=dataset))
+    if as_json:
+        show_json(jobs)
+    else:
+        show_table([name.upper() for name in JOB_COLUMNS], job_rows(jobs))
+
+
+@command.command("show", epilog=_EPILOG)
+@click.argument("job")
+@server_options
+def show(*, job: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+    """Show JOB: how far it is, then its outcome and the gate's verdict."""
+    with connected(url, api_key) as client:
+        answer = client.jobs.get(job)
+    if as_json:
+        show_json(answer)
+    else:
+        show_job(answer)
+
+
+@command.command("follow", epilog=_EPILOG)
+@click.argument("job")
+@click.option("--timeout", "timeout_s", type=float, help="Seconds to wait. [default: no end]")
+@server_options
+def follow(
+    *, job: str, timeout_s: float | None, url: str | None, api_key: str | None, as_json: bool
+) -> None:
+    """Wait until JOB has ended, with a live bar, and show the gate's verdict.
+
+    Exit status: 0 when its model joined its family; 1 when the gate did not pass it, or the
+    fine-tune failed or was cancelled; 3 when it has not ended in time.
+    """
+    with connected(url, api_key) as client:
+        end_of(client, job, timeout_s=timeout_s, as_json=as_json)
+
+
+@command.command("cancel", epilog=_EPILOG)
+@click.argument("job")
+@server_options
+def cancel(*, job: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+    """Ask JOB to stop; only a fine-tune that succeeds is charged."""
+    with connected(url, api_key) as client:
+        answer = client.jobs.cancel(job)
+    if as_json:
+        show_json(answer)
+    else:
+        show_job(answer)
+
+
+@command.command("events", epilog=_EPILOG)
+@click.argument("job")
+@server_options
+def events(*, job: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+    """List what happened to JOB, the oldest first."""
+    with connected(url, api_key) as client:
+        found = client.jobs.events(job)
+    if as_json:
+        show_json(found)
+        return
+    show_table(
+        ("", "AT", "TYPE", "MESSAGE"),
+        [
+            (event.seq, show_time(event.created_at), event.type, event.message)
+            for event in found.data
+        ],
+    )
+
+
+def end_of(
+    client: Client, job: str | JobAnswer, *, timeout_s: float | None = None, as_json: bool
+) -> JobAnswer:
+    """Follow a fine-tune to its end and print it.
+
+    Raises
+    ------
+    click.exceptions.Exit
+        With status 1 when it made no model.
+    """
+    answer = client.jobs.follow(job, timeout_s=timeout_s)
+    if as_json:
+        show_json(answer)
+    else:
+        show_job(answer)
+    if not answer.has_joined:
+        raise click.exceptions.Exit(FAILED)
+    return answer

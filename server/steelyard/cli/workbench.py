@@ -1,0 +1,159 @@
+"""``steelyard workbench``: the browser workbench of a server, in a process of its own."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+
+import click
+
+from steelyard.cli.failures import FAILED
+from steelyard.cli.options import setting_option
+from steelyard.settings import child_environment
+
+_EPILOG = """\b
+Examples:
+  steelyard workbench
+  steelyard workbench --server http://127.0.0.1:9000 --port 9001
+"""
+
+PORT = 8421
+_MODULE = "steelyard_workbench"
+_LACKING = "The workbench is not installed: pip install 'steelyard[workbench]', and start it again."
+#: Seconds to start, and to stop before it is killed.
+_START_S, _STOP_S = 60.0, 10.0
+
+
+@click.command("workbench", epilog=_EPILOG)
+@setting_option("url")
+@click.option("--server", metavar="URL", help="Address of the server; the same as --url.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
+    help="Port the workbench listens on; 0 takes a free one.",
+)  # fmt: skip
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
+    help="Loopback address the workbench listens on: it has no accounts of its own.",
+)  # fmt: skip
+@click.option("--open/--no-open", "opens", default=False, help="Open it in a browser.")
+def command(url: str | None, server: str | None, port: int, host: str, *, opens: bool) -> None:
+    """Show a server's workbench in the browser until Ctrl-C.
+
+    It asks the server with the key in STEELYARD_API_KEY, where accounts are on.
+    """
+    from steelyard.settings import read_settings
+
+    settings = read_settings({"url": server or url})
+    with serving_workbench(settings.url, port=port, host=host, api_key=settings.api_key) as (
+        address,
+        process,
+    ):
+        click.echo(f"Workbench on {address} (Ctrl-C stops), of {settings.url}")
+        if opens:
+            webbrowser.open(address)
+        with suppress(KeyboardInterrupt):
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            if process.wait() != 0:
+                raise click.exceptions.Exit(FAILED)
+    click.echo("Stopped.")
+
+
+def is_installed() -> bool:
+    """Whether the workbench and what draws it are installed; nothing is imported."""
+    return all(find_spec(name) is not None for name in (_MODULE, "panel", "panel_material_ui"))
+
+
+@contextmanager
+def serving_workbench(
+    server: str, *, port: int, host: str = "127.0.0.1", api_key: str | None = None
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Run the workbench beside this process, which it does not outlive.
+
+    Parameters
+    ----------
+    server : str
+        Address of the server.
+    port : int
+        0 takes a free one.
+    host : str
+        A loopback address.
+    api_key : str, optional
+        What it asks the server with.
+
+    Yields
+    ------
+    tuple of (str, subprocess.Popen)
+        Its address, and the process.
+
+    Raises
+    ------
+    click.ClickException
+        When it is not installed, cannot listen there, or does not start.
+    """
+    if not is_installed():
+        raise click.ClickException(_LACKING)
+    if not _is_loopback(host):
+        raise click.UsageError(
+            f"The workbench has no accounts of its own, so it listens on loopback only, not on "
+            f"{host}. Give --host 127.0.0.1, and reach it through a tunnel."
+        )
+    told = {"server": server, "port": port, "host": host, "api_key": api_key}
+    process = subprocess.Popen(  # noqa: S603  # our own module
+        [sys.executable, "-m", _MODULE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env=child_environment(),
+    )
+    try:
+        assert process.stdin is not None  # noqa: S101  # it was asked for
+        process.stdin.write(json.dumps(told).encode() + b"\n")
+        process.stdin.flush()
+        yield _wait_for_address(process, port), process
+    finally:
+        with suppress(OSError):
+            if process.stdin is not None:
+                process.stdin.close()
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _wait_for_address(process: subprocess.Popen[bytes], port: int) -> str:
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def read() -> None:
+        if process.stdout is not None:
+            lines.put(process.stdout.readline())
+
+    threading.Thread(target=read, name="steelyard-workbench", daemon=True).start()
+    try:
+        line = lines.get(timeout=_START_S)
+    except queue.Empty:
+        line = b""
+    if not line:
+        raise click.ClickException(
+            f"The workbench did not start on port {port}; what it wrote above says why. Is the "
+            "port taken? Give another, or 0 for a free one."
+        )
+    return line.decode().strip()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,344 @@
+"""What can be asked about drafts: each function gives the call for one route."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
+from steelyard.wire.datasets import DEFAULT_PAGE_ROWS
+from steelyard.wire.drafts import (
+    BulkAction,
+    DeletedDraft,
+    Draft,
+    DraftPage,
+    DraftRowPage,
+    DraftStatus,
+    Edit,
+    EditReceipt,
+    History,
+    Queue,
+    SealAs,
+)
+
+_PATH = "/v1/drafts"
+
+
+def create(
+    dataset_id: str,
+    version: int | None = None,
+    name: str | None = None,
+    *,
+    idempotency_key: str | None = None,
+) -> Call[Draft]:
+    """Begin a review of a version: ``POST /v1/drafts``.
+
+    Parameters
+    ----------
+    dataset_id : str
+        Which dataset.
+    version : int, optional
+        The latest when left out.
+    name : str, optional
+        To find it by; the dataset's when left out.
+    idempotency_key : str, optional
+        Under one key the draft is made once; a new key for every call when left out.
+    """
+    body = encode_body({"dataset_id": dataset_id, "version": version, "name": name})
+    return Call("POST", _PATH, Draft, body, idempotency_key=new_or_checked_key(idempotency_key))
+
+
+def list_drafts(
+    *,
+    dataset_id: str | None = None,
+    status: DraftStatus | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[DraftPage]:
+    """Give a page of drafts, newest first: ``GET /v1/drafts``.
+
+    Parameters
+    ----------
+    dataset_id : str, optional
+        Those of one dataset.
+    status : {"open", "sealed"}, optional
+        Those that are so.
+    limit : int, optional
+        Drafts of the page; 1 to 200.
+    cursor : str, optional
+        The page before's ``next_cursor``.
+    """
+    query = _given(dataset_id=dataset_id, status=status, limit=limit, cursor=cursor)
+    return Call("GET", _PATH, DraftPage, query=query)
+
+
+def get(draft_id: str) -> Call[Draft]:
+    """Give a draft with the states of its rows counted: ``GET /v1/drafts/{draft}``.
+
+    Parameters
+    ----------
+    draft_id : str
+        Its id.
+    """
+    return Call("GET", f"{_PATH}/{segment(draft_id)}", Draft)
+
+
+def delete(draft_id: str) -> Call[DeletedDraft]:
+    """Delete a draft and its log; datasets stay as they are: ``DELETE /v1/drafts/{draft}``.
+
+    Parameters
+    ----------
+    draft_id : str
+        Its id.
+    """
+    path = f"{_PATH}/{segment(draft_id)}"
+    return Call("DELETE", path, DeletedDraft, idempotency_key=new_or_checked_key(None))
+
+
+def edit(
+    draft_id: str,
+    edits: Sequence[Mapping[str, Any] | Edit],
+    reviewer: str | None = None,
+    *,
+    idempotency_key: str | None = None,
+) -> Call[EditReceipt]:
+    """Edit rows, all of the edits or none: ``POST /v1/drafts/{draft}/edits``.
+
+    Parameters
+    ----------
+    draft_id : str
+        Which draft.
+    edits : sequence of mapping or Edit
+        Such as ``{"row": 4, "action": "relabel", "decision": "team", "outcome": "billing"}``. With
+        ``seen``, the ``edit`` of the row as it was shown, another's newer edit is not overwritten.
+    reviewer : str, optional
+        Who edits.
+    idempotency_key : str, optional
+        Under one key the edits are made once; a new key for every call when left out.
+
+    Raises
+    ------
+    steelyard.errors.DraftConflictError
+        When another edited a row since it was seen; ``details`` has each such row and how it
+        stands now, and nothing was applied.
+    """
+    sent = [_edit(one) for one in edits]
+    body = encode_body({"edits": sent, "reviewer": reviewer})
+    path = f"{_PATH}/{segment(draft_id)}/edits"
+    key = new_or_checked_key(idempotency_key)
+    return Call("POST", path, EditReceipt, body, idempotency_key=key)
+
+
+def bulk(
+    draft_id: str,
+    action: BulkAction,
+    expected: int,
+    *,
+    where: Mapping[str, Any] | None = None,
+    text: str | None = None,
+    queue: Queue = "all",
+    decision: str | None = None,
+    outcome: str | None = None,
+    revision: int | None = None,
+    reviewer: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[EditReceipt]:
+    """Edit every row of a queue that a filter holds for: ``POST /v1/drafts/{draft}/bulk``.
+
+    Parameters
+    ----------
+    draft_id : str
+        Which draft.
+    action : {"relabel", "exclude", "include", "accept", "skip"}
+        What every row gets: one entry of the log, and one undo.
+    expected : int
+        How many rows the person confirmed: ``total`` of the page of the same queue and filter.
+    where : mapping, optional
+        A filter, as ``datasets.search`` takes it, over the rows as the version has them.
+    text : str, optional
+        Words that the context has.
+    queue : str, default "all"
+        Which queue.
+    decision, outcome : str, optional
+        Of ``relabel``.
+    revision : int, optional
+        The draft's revision that was seen: rows that another edited since refuse the call.
+    reviewer : str, optional
+        Who edits.
+    idempotency_key : str, optional
+        Under one key the rows are edited once; a new key for every call when left out.
+
+    Raises
+    ------
+    steelyard.errors.DraftChangedError
+        When other rows match by now; nothing was applied.
+    """
+    body = encode_body(
+        {
+            "action": action,
+            "expected": expected,
+            "filter": where,
+            "text": text,
+            "queue": queue,
+            "decision": decision,
+            "outcome": outcome,
+            "revision": revision,
+            "reviewer": reviewer,
+        }
+    )
+    path = f"{_PATH}/{segment(draft_id)}/bulk"
+    key = new_or_checked_key(idempotency_key)
+    return Call("POST", path, EditReceipt, body, idempotency_key=key)
+
+
+def undo(
+    draft_id: str, reviewer: str | None = None, *, idempotency_key: str | None = None
+) -> Call[EditReceipt]:
+    """Undo the reviewer's own last entry: ``POST /v1/drafts/{draft}/undo``.
+
+    Parameters
+    ----------
+    draft_id : str
+        Which draft.
+    reviewer : str, optional
+        Whose; the last of those without a name when left out.
+    idempotency_key : str, optional
+        Under one key one entry is undone; a new key for every call when left out.
+
+    Raises
+    ------
+    steelyard.errors.NothingToUndoError
+        When the reviewer has no entry left to undo.
+    """
+    return _step(draft_id, "undo", reviewer, idempotency_key)
+
+
+def redo(
+    draft_id: str, reviewer: str | None = None, *, idempotency_key: str | None = None
+) -> Call[EditReceipt]:
+    """Redo what the reviewer undid last: ``POST /v1/drafts/{draft}/redo``.
+
+    Parameters
+    ----------
+    draft_id, reviewer, idempotency_key
+        As for ``undo``.
+
+    Raises
+    ------
+    steelyard.errors.NothingToUndoError
+        When nothing is undone, or the reviewer has edited since.
+    """
+    return _step(draft_id, "redo", reviewer, idempotency_key)
+
+
+def history(
+    draft_id: str, *, row: int | None = None, after: int | None = None, limit: int | None = None
+) -> Call[History]:
+    """Give the log, newest first: ``GET /v1/drafts/{draft}/edits``.
+
+    Parameters
+    ----------
+    draft_id : str
+        Which draft.
+    row : int, optional
+        Entries about this row alone.
+    after : int, optional
+        The page before's ``next_after``.
+    limit : int, optional
+        Entries of the page; 1 to 200.
+    """
+    query = _given(row=row, after=after, limit=limit)
+    return Call("GET", f"{_PATH}/{segment(draft_id)}/edits", History, query=query)
+
+
+def rows(
+    draft_id: str,
+    queue: Queue = "all",
+    *,
+    where: Mapping[str, Any] | None = None,
+    text: str | None = None,
+    order: Mapping[str, Any] | None = None,
+    offset: int = 0,
+    limit: int = DEFAULT_PAGE_ROWS,
+    reviewer: str | None = None,
+) -> Call[DraftRowPage]:
+    """Give a page of a queue, with every queue counted: ``POST /v1/drafts/{draft}/rows``.
+
+    Parameters
+    ----------
+    draft_id : str
+        Which draft.
+    queue : str, default "all"
+        ``all``, ``to_review`` (rows that nobody decided on, skipped ones last), ``suspect``
+        (undecided rows whose nearest rows are labelled otherwise, the worst first), ``audit`` (a
+        random sample), ``excluded``, ``noted``, ``changed`` (relabelled or excluded), or ``mine``
+        (rows that ``reviewer`` edited last).
+    where : mapping, optional
+        A filter, as ``datasets.search`` takes it, over the rows as the version has them.
+    text : str, optional
+        Words that the context has.
+    order : mapping, optional
+        Such as ``{"by": "context_characters"}``; the queue's own when left out.
+    offset, limit : int
+        Rows before the page, and rows of it: 1 to 500.
+    reviewer : str, optional
+        Who asks: of the queue ``mine``.
+    """
+    body = encode_body(
+        {
+            "queue": queue,
+            "filter": where,
+            "text": text,
+            "sort": order,
+            "offset": offset,
+            "limit": limit,
+            "reviewer": reviewer,
+        }
+    )
+    return Call("POST", f"{_PATH}/{segment(draft_id)}/rows", DraftRowPage, body)
+
+
+def seal(
+    draft_id: str,
+    as_: SealAs,
+    name: str | None = None,
+    *,
+    revision: int | None = None,
+    idempotency_key: str | None = None,
+) -> Call[Draft]:
+    """Make a draft a new dataset or the next version: ``POST /v1/drafts/{draft}/seal``.
+
+    Parameters
+    ----------
+    draft_id : str
+        Which draft.
+    as_ : {"dataset", "version"}
+        What it becomes; ``sealed`` of the answer says which dataset and version that is.
+    name : str, optional
+        Of a new dataset; the draft's when left out.
+    revision : int, optional
+        The draft's revision that was seen: a longer log refuses the call.
+    idempotency_key : str, optional
+        Under one key the draft is sealed once; a new key for every call when left out.
+    """
+    body = encode_body({"as": as_, "name": name, "revision": revision})
+    path = f"{_PATH}/{segment(draft_id)}/seal"
+    return Call("POST", path, Draft, body, idempotency_key=new_or_checked_key(idempotency_key))
+
+
+def _step(draft_id: str, verb: str, reviewer: str | None, key: str | None) -> Call[EditReceipt]:
+    body = encode_body({"reviewer": reviewer})
+    path = f"{_PATH}/{segment(draft_id)}/{verb}"
+    return Call("POST", path, EditReceipt, body, idempotency_key=new_or_checked_key(key))
+
+
+def _edit(edit: Mapping[str, Any] | Edit) -> dict[str, Any]:
+    if isinstance(edit, Edit):
+        fields = {name: getattr(edit, name) for name in Edit.__struct_fields__}
+    else:
+        fields = dict(edit)
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _given(**fields: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((name, str(value)) for name, value in fields.items() if value is not None)

@@ -1,0 +1,212 @@
+"""Small drawings for notebooks, as SVG inside the page: no script, no file, every text escaped.
+
+Lines and texts take the page's own colour, so that they are seen on light and on dark; what a
+colour says is also said in words beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+_BLUE, _GREEN, _RED = "#2f6f9f", "#2e8b57", "#c0392b"
+_GREY = "rgba(128,128,128,0.6)"
+_DASHES = ' stroke-dasharray="3 2"'
+_FONT = 'font-family="sans-serif" font-size="11" fill="currentColor"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A change with its 95 % interval, as a line of a drawing.
+
+    Parameters
+    ----------
+    label : str
+        What changed.
+    change, low, high : float
+        In the drawing's unit.
+    """
+
+    label: str
+    change: float
+    low: float
+    high: float
+
+
+def draw_intervals(intervals: Sequence[Interval], *, unit: str, fall_is_good: bool) -> str:
+    """Draw changes on one number line with zero on it.
+
+    Parameters
+    ----------
+    intervals : sequence of Interval
+        At least one, finite.
+    unit : str
+        What the numbers are, told under the line.
+    fall_is_good : bool
+        Whether a change below zero is the better one.
+    """
+    left, width, row = 110, 330, 22
+    low = min(0.0, *(one.low for one in intervals))
+    high = max(0.0, *(one.high for one in intervals))
+    span = high - low or 1.0
+    low, high = low - span * 0.08, high + span * 0.08
+
+    def x(value: float) -> float:
+        return left + (value - low) / (high - low) * width
+
+    bottom = row * len(intervals) + 6
+    parts = [
+        _line(left, bottom, left + width, bottom),
+        _line(x(0), 2, x(0), bottom + 4, is_dashed=True),
+        _text(x(0), bottom + 16, "0", "middle"),
+    ]
+    for number, one in enumerate(intervals):
+        y = row * number + 13
+        color = _color_of(one, fall_is_good=fall_is_good)
+        parts += [
+            _text(left - 8, y + 4, one.label, "end"),
+            _line(x(one.low), y, x(one.high), y, color=color, width=2),
+            _line(x(one.low), y - 4, x(one.low), y + 4, color=color, width=2),
+            _line(x(one.high), y - 4, x(one.high), y + 4, color=color, width=2),
+            _circle(x(one.change), y, 4, color, fill=color),
+            _text(left + width + 8, y + 4, f"{one.change:+.4f}", "start"),
+        ]
+    better = ("left", "right")[not fall_is_good]
+    parts.append(_text(left + width / 2, bottom + 30, f"{unit}; {better} of 0 is better", "middle"))
+    told = "; ".join(
+        f"{one.label}: {one.change:+.4f}, 95 % interval {one.low:+.4f} to {one.high:+.4f}"
+        for one in intervals
+    )
+    return _svg(left + width + 70, bottom + 36, told, parts)
+
+
+def draw_curve(points: Sequence[tuple[float, float]], *, across: str, up: str) -> str:
+    """Draw a curve with its first and last value.
+
+    Parameters
+    ----------
+    points : sequence of (float, float)
+        At least one, in order across.
+    across, up : str
+        What the two directions are.
+    """
+    left, top, width, height = 60, 8, 380, 110
+    xs, ys = [point[0] for point in points], [point[1] for point in points]
+    wide, tall = (max(xs) - min(xs)) or 1.0, (max(ys) - min(ys)) or 1.0
+
+    def place(point: tuple[float, float]) -> tuple[float, float]:
+        x, y = point
+        return (
+            left + (x - min(xs)) / wide * width,
+            top + height - (y - min(ys)) / tall * height,
+        )
+
+    bottom = top + height
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(place, points))
+    parts = [
+        _line(left, bottom, left + width, bottom),
+        _line(left, top, left, bottom),
+        f'<polyline points="{line}" fill="none" stroke="{_BLUE}" stroke-width="1.5"></polyline>',
+        _circle(*place(points[-1]), 3, _BLUE, fill=_BLUE),
+        _text(left - 6, top + 8, f"{max(ys):.3g}", "end"),
+        _text(left - 6, bottom, f"{min(ys):.3g}", "end"),
+        _text(left, bottom + 14, f"{min(xs):g}", "start"),
+        _text(left + width, bottom + 14, f"{max(xs):g}", "end"),
+        _text(left + width / 2, bottom + 14, f"{up} by {across}", "middle"),
+    ]
+    told = f"{up} by {across}: {ys[0]:.4g} at {xs[0]:g}, {ys[-1]:.4g} at {xs[-1]:g}"
+    return _svg(left + width + 12, bottom + 20, told, parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A model on the drawing of a line.
+
+    Parameters
+    ----------
+    label : str
+        What is written under it.
+    note : str
+        What is written above it; may be empty.
+    is_served : bool
+        Whether it is drawn full.
+    is_gone : bool
+        Whether it is drawn faint.
+    """
+
+    label: str
+    note: str = ""
+    is_served: bool = False
+    is_gone: bool = False
+
+
+def draw_line(stops: Sequence[Stop]) -> str:
+    """Draw models in a row, oldest first.
+
+    Parameters
+    ----------
+    stops : sequence of Stop
+        At least one.
+    """
+    gap, y = 76, 30
+    parts = []
+    for number, stop in enumerate(stops):
+        x = 40 + gap * number
+        if number:
+            parts.append(_line(x - gap + 9, y, x - 9, y))
+        fill = _BLUE if stop.is_served else "none"
+        color = _GREY if stop.is_gone else _BLUE
+        parts += [
+            _circle(x, y, 8, color, fill=fill, is_dashed=stop.is_gone),
+            _text(x, y + 24, stop.label, "middle"),
+            _text(x, y - 14, stop.note, "middle"),
+        ]
+    told = ", ".join(f"{stop.label} {stop.note}".strip() for stop in stops)
+    return _svg(80 + gap * (len(stops) - 1), y + 34, told, parts)
+
+
+def _color_of(one: Interval, *, fall_is_good: bool) -> str:
+    is_better, is_worse = one.high < 0, one.low > 0
+    if not fall_is_good:
+        is_better, is_worse = is_worse, is_better
+    return _GREEN if is_better else _RED if is_worse else _BLUE
+
+
+def _line(
+    x1: float,
+    y1: float,
+    x2: float,
+    y2: float,
+    *,
+    color: str = _GREY,
+    width: float = 1,
+    is_dashed: bool = False,
+) -> str:
+    dashes = _DASHES if is_dashed else ""
+    return (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{color}" '
+        f'stroke-width="{width:g}"{dashes}></line>'
+    )
+
+
+def _circle(
+    x: float, y: float, radius: float, color: str, *, fill: str, is_dashed: bool = False
+) -> str:
+    dashes = _DASHES if is_dashed else ""
+    return (
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" fill="{fill}" stroke="{color}" '
+        f'stroke-width="2"{dashes}></circle>'
+    )
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {_FONT}>{escape(text)}</text>'
+
+
+def _svg(width: float, height: float, told: str, parts: Sequence[str]) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:g}" '
+        f'height="{height:g}" viewBox="0 0 {width:g} {height:g}" '
+        f'style="max-width:100%"><title>{escape(told)}</title>{"".join(parts)}</svg>'
+    )

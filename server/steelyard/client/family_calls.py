@@ -1,0 +1,358 @@
+"""What can be asked about families and their models: each function gives the call for one route."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
+from steelyard.client.family_answers import FamiliesAnswer, FamilyAnswer, JobAnswer
+from steelyard.errors import InvalidRequestError, Violation
+from steelyard.wire.families import DeletedFamily, DeletedModel, Hyperparameters
+from steelyard.wire.fine_tuning import FineTuneEstimate
+from steelyard.wire.models import Model
+
+_PATH = "/v1/families"
+Training = Mapping[str, Any] | Hyperparameters
+
+
+def create(
+    family: str,
+    dataset_id: str,
+    *,
+    start_from: str | None = None,
+    method: str | None = None,
+    hyperparameters: Training | None = None,
+    dataset_version: int | None = None,
+    max_price_usd: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[JobAnswer]:
+    """Start a family: queue its first fine-tune: ``POST /v1/families``.
+
+    Parameters
+    ----------
+    family : str
+        A new name: a small letter, then small letters, digits and hyphens.
+    dataset_id : str
+        The dataset that the family grows on.
+    start_from : str, optional
+        A base model, or a family's model as ``NAME@NUMBER``; the default base when left out.
+    method : {"sft", "reward"}, optional
+        What the rows are labelled with; ``sft``, targets, when left out.
+    hyperparameters : mapping, optional
+        ``steps``, ``learning_rate``, ``lora_rank`` (1 to 16: train the encoder too) and ``seed``.
+    dataset_version : int, optional
+        The newest when left out.
+    max_price_usd : str, optional
+        Refuse, and hold nothing, when the fine-tune is dearer.
+    idempotency_key : str, optional
+        Under one key the family is started once; a new key for every call when left out.
+    """
+    fields = _start(family, dataset_id, start_from, method, hyperparameters, dataset_version)
+    body = encode_body({**fields, "max_price_usd": max_price_usd})
+    key = new_or_checked_key(idempotency_key)
+    return Call("POST", _PATH, JobAnswer, body, idempotency_key=key)
+
+
+def estimate(
+    family: str,
+    dataset_id: str,
+    *,
+    start_from: str | None = None,
+    method: str | None = None,
+    hyperparameters: Training | None = None,
+    dataset_version: int | None = None,
+) -> Call[FineTuneEstimate]:
+    """Say what ``create`` would cost now: ``POST /v1/families/estimate``; nothing is held.
+
+    Parameters
+    ----------
+    family, dataset_id, start_from, method, hyperparameters, dataset_version
+        As for ``create``.
+    """
+    fields = _start(family, dataset_id, start_from, method, hyperparameters, dataset_version)
+    return Call("POST", f"{_PATH}/estimate", FineTuneEstimate, encode_body(fields))
+
+
+def list_families() -> Call[FamiliesAnswer]:
+    """Give every family, by name: ``GET /v1/families``."""
+    return Call("GET", _PATH, FamiliesAnswer)
+
+
+def get(family: str) -> Call[FamilyAnswer]:
+    """Give a family with its fine-tunes, and what continuing it would do now: ``GET …/{family}``.
+
+    Parameters
+    ----------
+    family : str
+        Its name.
+    """
+    return Call("GET", f"{_PATH}/{segment(family)}", FamilyAnswer)
+
+
+def switch(
+    family: str,
+    on: bool,
+    *,
+    switch_off: Sequence[str] | None = None,
+    served: str | UnsetType | None = UNSET,
+) -> Call[FamilyAnswer]:
+    """Switch a family on or off: ``POST /v1/families/{family}/switch``.
+
+    Parameters
+    ----------
+    family : str
+        Its name.
+    on : bool
+        On, its latest model is loaded and probed first, and takes a place among those that answer.
+    switch_off : sequence of str, optional
+        Families and numbers to switch off in the same step.
+    served : str, None or UNSET
+        Adapter id that you saw it serve, ``None`` for none: refuse when it serves another now.
+    """
+    fields = {"on": on, "switch_off": _names(switch_off, "switch_off")}
+    return _act(family, "switch", fields, {"served": served})
+
+
+def keep_warm(
+    family: str,
+    enabled: bool = True,
+    *,
+    max_price_usd: str | None = None,
+    switch_off: Sequence[str] | None = None,
+    served: str | UnsetType | None = UNSET,
+) -> Call[FamilyAnswer]:
+    """Keep the model that a family serves loaded, or stop: ``POST …/{family}/keep-warm``.
+
+    Parameters
+    ----------
+    family : str
+        Its name.
+    enabled : bool, default True
+        Enabling holds the price of the first hour.
+    max_price_usd : str, optional
+        Refuse when the hour is dearer.
+    switch_off : sequence of str, optional
+        Families and numbers whose keep warm stops in the same step.
+    served : str, None or UNSET
+        As for ``switch``.
+    """
+    fields = {
+        "enabled": enabled,
+        "max_price_usd": max_price_usd,
+        "switch_off": _names(switch_off, "switch_off"),
+    }
+    return _act(family, "keep-warm", fields, {"served": served})
+
+
+def roll_back(
+    family: str,
+    to: str,
+    discard: Sequence[str],
+    *,
+    served: str | UnsetType | None = UNSET,
+) -> Call[FamilyAnswer]:
+    """Go back to an older model, discarding the newer: ``POST …/{family}/rollback``.
+
+    Parameters
+    ----------
+    family : str
+        Its name.
+    to : str
+        An older model of it, such as ``router@2``.
+    discard : sequence of str
+        Exactly the newer models that are not deleted or discarded; they are gone for good.
+    served : str, None or UNSET
+        As for ``switch``.
+    """
+    fields = {"to": to, "discard": _names(discard, "discard")}
+    return _act(family, "rollback", fields, {"served": served})
+
+
+def continue_(
+    family: str,
+    *,
+    hyperparameters: Training | None = None,
+    latest: str | UnsetType | None = UNSET,
+    dataset_version: int | None = None,
+    max_price_usd: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[JobAnswer]:
+    """Queue a family's next fine-tune, on its dataset's new rows: ``POST …/{family}/continue``.
+
+    Parameters
+    ----------
+    family : str
+        Its name.
+    hyperparameters, dataset_version, max_price_usd, idempotency_key
+        As for ``create``.
+    latest : str, None or UNSET
+        Adapter id of the latest model you saw, ``None`` for none: refuse when it is another now.
+    """
+    fields = {
+        "hyperparameters": hyperparameters or {},
+        "dataset_version": dataset_version,
+        "max_price_usd": max_price_usd,
+    }
+    path = f"{_PATH}/{segment(family)}/continue"
+    body = encode_body(fields, {"latest": latest})
+    key = new_or_checked_key(idempotency_key)
+    return Call("POST", path, JobAnswer, body, idempotency_key=key)
+
+
+def estimate_continue(
+    family: str,
+    *,
+    hyperparameters: Training | None = None,
+    latest: str | UnsetType | None = UNSET,
+    dataset_version: int | None = None,
+) -> Call[FineTuneEstimate]:
+    """Say what ``continue_`` would cost now: ``POST …/{family}/continue/estimate``.
+
+    Parameters
+    ----------
+    family, hyperparameters, latest, dataset_version
+        As for ``continue_``.
+    """
+    fields = {"hyperparameters": hyperparameters or {}, "dataset_version": dataset_version}
+    path = f"{_PATH}/{segment(family)}/continue/estimate"
+    return Call("POST", path, FineTuneEstimate, encode_body(fields, {"latest": latest}))
+
+
+def delete(
+    family: str,
+    *,
+    dataset_id: str | None = None,
+    latest: str | UnsetType | None = UNSET,
+) -> Call[DeletedFamily]:
+    """Delete a family with every model of its line, for good: ``DELETE /v1/families/{family}``.
+
+    Parameters
+    ----------
+    family : str
+        Its name; it is given again only if no model ever joined.
+    dataset_id : str, optional
+        The dataset you saw it grow on: refuse when it is another.
+    latest : str, None or UNSET
+        As for ``continue_``.
+    """
+    body = encode_body({"dataset_id": dataset_id}, {"latest": latest})
+    path = f"{_PATH}/{segment(family)}"
+    return Call("DELETE", path, DeletedFamily, body, idempotency_key=new_or_checked_key(None))
+
+
+def switch_model(
+    model: str,
+    on: bool,
+    *,
+    switch_off: Sequence[str] | None = None,
+    adapter: str | None = None,
+) -> Call[Model]:
+    """Switch a model's own switch: ``POST /v1/models/{model}/switch``.
+
+    Parameters
+    ----------
+    model : str
+        Its number, such as ``router@3``.
+    on : bool
+        On, it is loaded and probed first, and takes a place unless it answers already.
+    switch_off : sequence of str, optional
+        Families and numbers to switch off in the same step.
+    adapter : str, optional
+        Adapter id that you saw behind the number: refuse when it is another now.
+    """
+    fields = {"on": on, "switch_off": _names(switch_off, "switch_off"), "adapter": adapter}
+    return _act_on_model(model, "switch", fields)
+
+
+def keep_model_warm(
+    model: str,
+    enabled: bool = True,
+    *,
+    max_price_usd: str | None = None,
+    switch_off: Sequence[str] | None = None,
+    adapter: str | None = None,
+) -> Call[Model]:
+    """Keep a model loaded through its own switch, or stop: ``POST /v1/models/{model}/keep-warm``.
+
+    Parameters
+    ----------
+    model : str
+        Its number; its own switch must be on.
+    enabled : bool, default True
+        Enabling holds the price of the first hour.
+    max_price_usd : str, optional
+        Refuse when the hour is dearer.
+    switch_off : sequence of str, optional
+        Families and numbers whose keep warm stops in the same step.
+    adapter : str, optional
+        As for ``switch``.
+    """
+    fields = {
+        "enabled": enabled,
+        "max_price_usd": max_price_usd,
+        "switch_off": _names(switch_off, "switch_off"),
+        "adapter": adapter,
+    }
+    return _act_on_model(model, "keep-warm", fields)
+
+
+def delete_model(model: str, *, adapter: str | None = None) -> Call[DeletedModel]:
+    """Delete a family's model for good: ``DELETE /v1/models/{model}``.
+
+    Parameters
+    ----------
+    model : str
+        Its number. A family's latest model is rolled back instead.
+    adapter : str, optional
+        As for ``switch``.
+    """
+    query = () if adapter is None else (("adapter", adapter),)
+    path = f"/v1/models/{segment(model)}"
+    key = new_or_checked_key(None)
+    return Call("DELETE", path, DeletedModel, query=query, idempotency_key=key)
+
+
+def _start(
+    family: str,
+    dataset_id: str,
+    start_from: str | None,
+    method: str | None,
+    hyperparameters: Training | None,
+    dataset_version: int | None,
+) -> dict[str, Any]:
+    return {
+        "family": family,
+        "dataset_id": dataset_id,
+        "method": method,
+        "hyperparameters": hyperparameters or {},
+        "from": start_from,
+        "dataset_version": dataset_version,
+    }
+
+
+def _act(
+    family: str,
+    verb: str,
+    fields: Mapping[str, Any],
+    guards: Mapping[str, str | UnsetType | None],
+) -> Call[FamilyAnswer]:
+    path = f"{_PATH}/{segment(family)}/{verb}"
+    body = encode_body(fields, guards)
+    return Call("POST", path, FamilyAnswer, body, idempotency_key=new_or_checked_key(None))
+
+
+def _act_on_model(model: str, verb: str, fields: Mapping[str, Any]) -> Call[Model]:
+    path = f"/v1/models/{segment(model)}/{verb}"
+    body = encode_body(fields)
+    return Call("POST", path, Model, body, idempotency_key=new_or_checked_key(None))
+
+
+def _names(names: Sequence[str] | None, field: str) -> list[str] | None:
+    """Give names as a list; a text alone would be taken letter by letter."""
+    if isinstance(names, str):
+        message = f'{field} is one text; give a list of names, such as ["{names}"].'
+        raise InvalidRequestError(violations=[Violation(("body", field), message, "wrong_type")])
+    return None if names is None else list(names)

@@ -1,0 +1,171 @@
+"""What is waited for: when the wait is over, when it is in vain, and what a bar shows meanwhile."""
+
+from __future__ import annotations
+
+import time
+
+from steelyard.client.failures import NoAnswerInTimeError
+from steelyard.client.family_answers import WAITING_FOR, status_of
+from steelyard.client.progress import Show
+from steelyard.errors import (
+    FamilyChangedError,
+    FamilyOffError,
+    ModelDeletedError,
+    ModelDiscardedError,
+    NotFoundError,
+)
+from steelyard.wire.evaluations import ENDED
+from steelyard.wire.families import Family
+from steelyard.wire.fine_tuning import Job
+
+
+class Patience:
+    """How long a wait goes on.
+
+    Parameters
+    ----------
+    timeout_s : float or None
+        Seconds from now; ``None`` for without end.
+    """
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self._timeout_s = timeout_s
+        self._ends_at = None if timeout_s is None else time.monotonic() + timeout_s
+
+    def check(self, state: str) -> None:
+        """Give up when the time is over.
+
+        Parameters
+        ----------
+        state : str
+            What is so at the moment, as a clause.
+
+        Raises
+        ------
+        steelyard.client.NoAnswerInTimeError
+            When it is.
+        """
+        if self._ends_at is not None and time.monotonic() >= self._ends_at:
+            raise NoAnswerInTimeError(
+                f"After {self._timeout_s:g} s {state}; it goes on, so wait again."
+            )
+
+
+class JobFollowing:
+    """Tells when a fine-tune has ended, and shows how far it is.
+
+    Parameters
+    ----------
+    show : callable
+        A progress bar.
+    timeout_s : float or None
+        Seconds to wait at most.
+    """
+
+    def __init__(self, show: Show, timeout_s: float | None) -> None:
+        self._show = show
+        self._patience = Patience(timeout_s)
+
+    def has_ended(self, job: Job) -> bool:
+        """Look at the fine-tune as it is now; raises what ``Patience.check`` does."""
+        steps = job.hyperparameters.steps
+        if job.progress is None:
+            done = steps if job.status == "succeeded" else 0
+            self._show(done, steps, job.status)
+        else:
+            now = job.progress
+            loss = "" if now.loss is None else f", loss {now.loss:.4f}"
+            self._show(now.step, now.steps, f"{now.phase}{loss}")
+        if job.status in ENDED:
+            return True
+        self._patience.check(f"the fine-tune is {job.status}")
+        return False
+
+
+class ServingWait:
+    """Tells when a family serves a model, and refuses a wait that could only run out of time.
+
+    Parameters
+    ----------
+    model : str or Job
+        A model's number or adapter id, or the fine-tune that made it.
+    show : callable
+        A progress bar.
+    timeout_s : float or None
+        Seconds to wait at most.
+
+    Raises
+    ------
+    ValueError
+        When the fine-tune made no model.
+    """
+
+    def __init__(self, model: str | Job, show: Show, timeout_s: float | None) -> None:
+        self._model = model_of(model)
+        self._show = show
+        self._patience = Patience(timeout_s)
+
+    def is_over(self, family: Family) -> bool:
+        """Look at the family as it is now.
+
+        Raises
+        ------
+        steelyard.errors.FamilyOffError
+            When it is off, so that it never moves.
+        steelyard.errors.NotFoundError
+            When the model is none of its own: its gate did not pass it.
+        steelyard.errors.ModelDeletedError, steelyard.errors.ModelDiscardedError
+            When the model is gone.
+        steelyard.errors.FamilyChangedError
+            When a newer model has joined: a family moves to its latest alone.
+        steelyard.client.NoAnswerInTimeError
+            When the time is over.
+        """
+        served = family.served
+        if served is not None and self._model in {served.ref, served.adapter}:
+            self._show(1, 1, "served")
+            return True
+        self._check(family)
+        why = (
+            "it is not moving yet" if family.move is None else WAITING_FOR[family.move.waiting_for]
+        )
+        self._show(0, 1, why)
+        serves = "no model" if served is None else served.ref
+        self._patience.check(f"{family.id} serves {serves}, not {self._model}: {why}")
+        return False
+
+    def _check(self, family: Family) -> None:
+        if not family.switched_on:
+            raise FamilyOffError(
+                f"{family.id} is off and moves to no model; switch it on with families.switch()."
+            )
+        mine = next((one for one in family.models if self._model in {one.ref, one.adapter}), None)
+        if mine is None:
+            raise NotFoundError(
+                f"{family.id} has no model {self._model}: a model joins only when its gate passes "
+                "it; look at the outcome of its fine-tune."
+            )
+        status = status_of(mine)
+        if status != "ready":
+            gone = ModelDeletedError if status == "deleted" else ModelDiscardedError
+            raise gone(f"{mine.ref} was {status}; {family.id} serves it no more.")
+        if family.latest is not None and family.latest.ref != mine.ref:
+            raise FamilyChangedError(
+                f"{family.id} moves to its latest model alone, {family.latest.ref}; wait for that, "
+                f"or roll back to {mine.ref}."
+            )
+
+
+def model_of(model: str | Job) -> str:
+    """Give a model's name, or that of the model that a fine-tune made.
+
+    Raises
+    ------
+    ValueError
+        When it made none.
+    """
+    if isinstance(model, str):
+        return model
+    if model.output_model is None:
+        raise ValueError(f"The fine-tune {model.id} made no model: {model.reason or model.status}.")
+    return model.output_model

@@ -1,0 +1,272 @@
+"""LoRA adapters on a base model: read, checked against the base, merged into its weights at load.
+
+An adapter (Hu et al. 2021) is two narrow matrices for each linear layer of the encoder; their
+product is added to the layer's weight before the graph is made, so that an answer costs what the
+base's does. A megabyte or two of adapter replaces the base's 13 MB of weights in an artifact, and
+NumPy alone merges it.
+
+In float32 the product is added to the dequantised weight, and nothing is rounded. In int8 the sum
+is rounded again, with a new scale for each output channel, and the graph carries activation scales
+that were measured on the merged weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load
+
+from steelyard.errors import EngineUnavailableError
+from steelyard.scoring.assets import AUTO, GRAPHS, WEIGHTS, BaseFiles, read_base_files
+from steelyard.scoring.engine import FLOAT32, INT8
+from steelyard.scoring.onnx import OnnxScorer
+from steelyard.scoring.passes import HEAD, N_LAYERS, WIDTH
+
+#: Files of a merged folder: the matrices, what they were trained on, the int8 engine's graph.
+ADAPTER, ADAPTER_FACTS, ADAPTER_GRAPH = "adapter.safetensors", "adapter.json", GRAPHS[INT8]
+ADAPTER_FILES = (ADAPTER, ADAPTER_FACTS, ADAPTER_GRAPH)
+#: Linear layers of an encoder layer that may be adapted, by their names in training. The first
+#: three are one matrix in the graph.
+QKV = ("query", "key", "value")
+LINEARS = (*QKV, "attention_output", "feed_forward_in", "feed_forward_out")
+
+Array = NDArray[np.generic]
+Pair = tuple[NDArray[np.float32], NDArray[np.float32]]
+
+
+class AdapterFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What an adapter is and what it may be merged into.
+
+    Parameters
+    ----------
+    base : str
+        Name of the base model.
+    base_files : dict of str to str
+        SHA-256 of the base's weights that it was trained on.
+    rank : int
+        1 to 16.
+    files : dict of str to str
+        SHA-256 of the folder's other files.
+    trained_on : str
+        SHA-256 of everything that decided the training: rows, settings, versions.
+    parity : float
+        The largest difference in a probability between the trained model and the merged float32
+        engine, over ``parity_decisions``.
+    parity_decisions : int
+    int8_difference : float
+        The mean difference in a probability between the merged int8 and float32 engines, over the
+        same decisions.
+    """
+
+    base: str
+    base_files: dict[str, str]
+    rank: int
+    files: dict[str, str]
+    trained_on: str
+    parity: float
+    parity_decisions: int
+    int8_difference: float
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """An adapter's matrices.
+
+    Parameters
+    ----------
+    facts : AdapterFacts
+    pairs : dict of str to (float32 array, float32 array)
+        By linear layer, such as ``layers.0.query``: A of shape (rank, n_in) and B of shape
+        (n_out, rank), LoRA's scaling folded into B; the layer's weight changes by B A.
+    graph : bytes
+        The int8 engine's graph.
+    """
+
+    facts: AdapterFacts
+    pairs: dict[str, Pair]
+    graph: bytes
+
+
+def merged_scorer(
+    base_folder: Path | None, merged_folder: Path, *, threads: int = 0, engine: str = AUTO
+) -> OnnxScorer:
+    """Load a base model with an adapter merged into its weights.
+
+    Parameters
+    ----------
+    base_folder : pathlib.Path or None
+        The base model; None for the one shipped in the package.
+    merged_folder : pathlib.Path
+        What ``steelyard.training.fine_tune.lora.train_lora`` gave; or an artifact that holds
+        those files.
+    threads : int, default 0
+        Threads of a pass; 0 takes every core.
+    engine : str, default ``auto``
+        ``onnxruntime-float32``, ``onnxruntime-int8``, or ``auto`` for the base's default.
+
+    Returns
+    -------
+    OnnxScorer
+        Named as the base model.
+
+    Raises
+    ------
+    EngineUnavailableError
+        When a file is missing or altered, or the adapter was trained on another base model.
+    """
+    files = read_base_files(engine, base_folder)
+    adapter = read_adapter(merged_folder)
+    check_base(adapter.facts, files)
+    graph = adapter.graph if files.precision == INT8 else files.graph
+    weights = merge(files.weights, adapter.pairs, files.precision)
+    return files.scorer(weights, threads=threads, graph=graph)
+
+
+def read_adapter(folder: Path) -> Adapter:
+    """Read an adapter, every file's SHA-256 checked.
+
+    Raises
+    ------
+    EngineUnavailableError
+        When a file is missing or altered.
+    """
+    try:
+        facts = msgspec.json.decode((folder / ADAPTER_FACTS).read_bytes(), type=AdapterFacts)
+        contents = {file: (folder / file).read_bytes() for file in (ADAPTER, ADAPTER_GRAPH)}
+    except (OSError, msgspec.MsgspecError) as error:
+        message = f"The LoRA adapter in {folder} cannot be read; train the model again."
+        raise EngineUnavailableError(message) from error
+    for file, content in contents.items():
+        digest = hashlib.sha256(content).hexdigest()
+        if digest != facts.files.get(file):
+            message = (
+                f"The file {folder / file} has SHA-256 {digest}, not its adapter's "
+                f"{facts.files.get(file)}; it was altered or cut short: train the model again."
+            )
+            raise EngineUnavailableError(message)
+    try:
+        pairs = pairs_of(load(contents[ADAPTER]))
+    except (SafetensorError, KeyError) as error:
+        message = f"The LoRA adapter in {folder} lacks a matrix; train the model again."
+        raise EngineUnavailableError(message) from error
+    return Adapter(facts, pairs, contents[ADAPTER_GRAPH])
+
+
+def check_base(facts: AdapterFacts, files: BaseFiles) -> None:
+    """Raise ``EngineUnavailableError`` when an adapter was trained on other weights than these."""
+    if facts.base_files != base_hashes(files):
+        message = (
+            f"The LoRA adapter was trained on other weights of {facts.base!r} than those of "
+            f"{files.manifest['name']!r} here (base_mismatch); serve it with the base model it "
+            "was trained on, or train again."
+        )
+        raise EngineUnavailableError(message)
+
+
+def base_hashes(files: BaseFiles) -> dict[str, str]:
+    """Give the SHA-256 of a base's weights, which an adapter is tied to."""
+    return {file: files.manifest["files"][file] for file in WEIGHTS}
+
+
+def pairs_of(tensors: Mapping[str, Array]) -> dict[str, Pair]:
+    """Sort the tensors of an adapter's file by linear layer.
+
+    Raises
+    ------
+    KeyError
+        When one of a pair is missing.
+    """
+    names = sorted({name.rpartition(".")[0] for name in tensors})
+    return {
+        name: (
+            np.asarray(tensors[f"{name}.a"], np.float32),
+            np.asarray(tensors[f"{name}.b"], np.float32),
+        )
+        for name in names
+    }
+
+
+def merge(
+    stored: Mapping[str, Array], pairs: Mapping[str, Pair], precision: str
+) -> dict[str, Array]:
+    """Add an adapter to a base's stored weights.
+
+    Parameters
+    ----------
+    stored : mapping of str to array
+        As a base model's files hold them.
+    pairs : mapping of str to (float32 array, float32 array)
+        As in ``Adapter``.
+    precision : str
+        ``float32`` gives the changed matrices in float32, without a scale; ``int8`` rounds them
+        to int8 with one scale an output channel.
+
+    Returns
+    -------
+    dict of str to array
+        As ``steelyard.scoring.engine.Engine`` takes them.
+    """
+    merged = dict(stored)
+    for layer in range(N_LAYERS):
+        block = f"layers.{layer}"
+        for name in (f"{block}.qkv", *(f"{block}.{part}" for part in LINEARS[len(QKV) :])):
+            change = _change(pairs, name)
+            if change is None:
+                continue
+            weight = np.multiply(
+                stored[f"{name}.weight"], stored[f"{name}.scale"], dtype=np.float32
+            )
+            weight += change
+            if precision == FLOAT32:
+                merged[f"{name}.weight"] = weight
+                del merged[f"{name}.scale"]
+            else:
+                merged[f"{name}.weight"], merged[f"{name}.scale"] = quantize_columns(weight)
+    return merged
+
+
+def _change(pairs: Mapping[str, Pair], name: str) -> NDArray[np.float32] | None:
+    """Give what is added to a stored matrix, of shape (n_in, n_out); None where nothing is."""
+    block, _, part = name.rpartition(".")
+    if part != "qkv":
+        return _product(pairs[name]) if name in pairs else None
+    if not any(f"{block}.{third}" in pairs for third in QKV):
+        return None
+    change = np.zeros((WIDTH, 3 * WIDTH), np.float32)
+    for index, third in enumerate(QKV):
+        pair = pairs.get(f"{block}.{third}")
+        if pair is not None:
+            # The stored matrix has the attention's scaling folded into the queries.
+            factor = np.float32(HEAD**-0.5) if third == "query" else np.float32(1.0)
+            change[:, index * WIDTH : (index + 1) * WIDTH] = _product(pair) * factor
+    return change
+
+
+def _product(pair: Pair) -> NDArray[np.float32]:
+    a, b = pair
+    product: NDArray[np.float32] = (b @ a).T
+    return product
+
+
+def quantize_columns(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Quantise a float32 matrix to int8 with one scale a column.
+
+    Parameters
+    ----------
+    weight : float32 array of shape (n_in, n_out)
+
+    Returns
+    -------
+    int8 array of shape (n_in, n_out), float32 array of shape (n_out,)
+        ``weight`` is about ``stored * scale``; no element is off by more than half a scale.
+    """
+    scale = np.maximum(np.abs(weight).max(axis=0), 1e-12) / 127.0
+    stored = np.clip(np.rint(weight / scale), -127, 127).astype(np.int8)
+    return stored, scale.astype(np.float32)

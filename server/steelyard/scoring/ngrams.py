@@ -1,0 +1,154 @@
+"""Hashed n-grams of a text, and the table that turns them into a vector.
+
+Words alone and in pairs, and runs of 3 to 5 characters. Each is known by a hash alone, so that what
+serves needs no list of words: a table holds the hashes worth knowing and how rare they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Lengths of runs of characters.
+CHARACTERS = (3, 4, 5)
+#: Characters of a text that are read, at most.
+MOST_CHARACTERS = 65_536
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+_BASE = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0xBF58476D1CE4E5B9)
+_SHIFT, _HALF = np.uint64(29), np.uint64(32)
+#: Starts of the hashes of each sort of n-gram, so that they do not mix.
+_WORDS, _PAIRS, _RUNS = (np.uint64(0x1000_0000_0000 * salt) for salt in (1, 2, 3))
+
+Hashes = NDArray[np.uint32]
+Floats = NDArray[np.float32]
+
+
+def hash_ngrams(text: str) -> tuple[tuple[Hashes, Floats], ...]:
+    """Give the n-grams of a text: those of words, and those of characters.
+
+    Parameters
+    ----------
+    text : str
+        Read in lower case, its white space as single blanks; at most ``MOST_CHARACTERS`` of it.
+
+    Returns
+    -------
+    tuple of (hashes, counts)
+        Two pairs: uint32 array of shape (n,), rising; float32 array of shape (n,).
+
+    Examples
+    --------
+    >>> (words, counts), _ = hash_ngrams("No, no!")
+    >>> len(words), sorted(counts.tolist())
+    (6, [1.0, 1.0, 1.0, 1.0, 1.0, 2.0])
+    """
+    lowered = text[:MOST_CHARACTERS].lower()
+    words = _WORD.findall(lowered)
+    of_words = np.array(
+        [zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in words], np.uint64
+    )
+    pairs = of_words[:-1] * _BASE + of_words[1:]
+    joined = f" {' '.join(lowered.split())} "
+    codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
+    runs = []
+    rolled = codes
+    for length in range(2, min(CHARACTERS[-1], len(codes)) + 1):
+        rolled = rolled[:-1] * _BASE + codes[length - 1 :]
+        if length in CHARACTERS:
+            runs.append(rolled + np.uint64(length))
+    return (
+        _counted([_mixed(of_words + _WORDS), _mixed(pairs + _PAIRS)]),
+        _counted([_mixed(run + _RUNS) for run in runs]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class NgramTable:
+    """The n-grams that count, and how much each does.
+
+    Parameters
+    ----------
+    columns : uint32 array of shape (n_columns,)
+        Their hashes, rising.
+    rarity : float32 array of shape (n_columns,)
+        Inverse document frequency.
+    """
+
+    columns: Hashes
+    rarity: Floats
+
+    def __len__(self) -> int:
+        """Give the number of columns."""
+        return len(self.columns)
+
+    @cached_property
+    def name(self) -> str:
+        """Name of the table: the first 16 hex digits of the SHA-256 of what it holds."""
+        content = self.columns.astype("<u4").tobytes() + self.rarity.astype("<f4").tobytes()
+        return hashlib.sha256(content).hexdigest()[:16]
+
+    def vector(self, text: str) -> tuple[NDArray[np.intp], Floats]:
+        """Give a text's vector as its non-zero places.
+
+        Returns
+        -------
+        intp array of shape (n,), float32 array of shape (n,)
+            Columns and values. Words and characters weigh the same: each part is of length
+            ``sqrt(0.5)``, or of 0 where no n-gram of it is known.
+        """
+        places, values = [], []
+        for hashes, counts in hash_ngrams(text):
+            found = np.searchsorted(self.columns, hashes)
+            found[found == len(self.columns)] = 0
+            is_known = self.columns[found] == hashes if len(self) else np.zeros(len(found), bool)
+            found = found[is_known]
+            value = (1 + np.log(counts[is_known])) * self.rarity[found]
+            length = np.sqrt(2 * (value**2).sum())
+            places.append(found)
+            values.append(value / length if length > 0 else value)
+        return np.concatenate(places), np.concatenate(values).astype(np.float32)
+
+
+def fit_table(texts: Sequence[str], most_columns: int, *, least_texts: int = 2) -> NgramTable:
+    """Choose the n-grams of a table: those that most texts have.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    most_columns : int
+    least_texts : int, default 2
+        An n-gram of fewer texts is left out.
+    """
+    found = [hashes for text in texts for hashes, _ in hash_ngrams(text)]
+    everything = np.concatenate(found) if found else np.zeros(0, np.uint32)
+    hashes, n_texts = np.unique(everything, return_counts=True)
+    is_common = n_texts >= least_texts
+    hashes, n_texts = hashes[is_common], n_texts[is_common]
+    if len(hashes) > most_columns:
+        # Ties fall to the smaller hash, so that the order of texts does not matter.
+        kept = np.sort(np.lexsort((hashes, -n_texts))[:most_columns])
+        hashes, n_texts = hashes[kept], n_texts[kept]
+    rarity = np.log((1 + len(texts)) / (1 + n_texts)) + 1
+    return NgramTable(hashes.astype(np.uint32), rarity.astype(np.float32))
+
+
+def _mixed(hashes: NDArray[np.uint64]) -> Hashes:
+    """Spread what differs in any bit over the 32 that are kept."""
+    mixed = (hashes ^ (hashes >> _SHIFT)) * _MIX
+    mixed = (mixed ^ (mixed >> _SHIFT)) * _BASE
+    return (mixed >> _HALF).astype(np.uint32)
+
+
+def _counted(parts: Sequence[NDArray[np.uint32]]) -> tuple[Hashes, Floats]:
+    together = np.concatenate(parts) if parts else np.zeros(0, np.uint32)
+    hashes, counts = np.unique(together, return_counts=True)
+    return hashes, counts.astype(np.float32)

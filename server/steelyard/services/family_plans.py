@@ -1,0 +1,48 @@
+"""What the families use cases need of whoever knows the rows of datasets."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from steelyard.families.continuing import Growth
+from steelyard.services.caller import Caller
+from steelyard.services.tuning_rows import TuningPlan
+from steelyard.wire.evaluations import Method
+from steelyard.wire.families import (
+    Hyperparameters,
+)
+
+
+class Plans(Protocol):
+    """Counts, checks and gives the rows of fine-tunes; ``tuning_rows.TuningRows`` is one."""
+
+    async def growth(
+        self,
+        caller: Caller,
+        *,
+        dataset_id: str,
+        method: Method,
+        trained_version: int | None,
+        version: int | None = None,
+        counted: bool = True,
+        is_free: bool = False,
+    ) -> Growth:
+        """Tell what a family's dataset gained since the family last trained."""
+        ...
+
+    async def plan(
+        self,
+        caller: Caller,
+        *,
+        base: str,
+        family: str,
+        dataset_id: str,
+        version: int | None,
+        trained_version: int | None,
+        method: Method,
+        hyperparameters: Hyperparameters | None = None,
+        origin: tuple[str, int] | None = None,
+        is_free: bool = False,
+    ) -> TuningPlan:
+        """Settle what a fine-tune would train on, or refuse it."""
+        ...

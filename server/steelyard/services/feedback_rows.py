@@ -1,0 +1,365 @@
+"""Feedback made rows: what really happened to stored decisions, for the next fine-tune to learn.
+
+A row asks what the stored decision asked, as far as something was observed of it, and its targets
+are what was observed. Its metadata names the stored decision, so that a dataset takes each once.
+Everything else is the rule of datasets (``steelyard.services.datasets``): sides, duplicates, bounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from steelyard.datasets.definitions import fingerprints_by_id
+from steelyard.datasets.tasks import fingerprint
+from steelyard.datasets.versions import Manifest
+from steelyard.decisions.validation import read_request
+from steelyard.errors import (
+    DatasetChangedError,
+    NoNewRowsError,
+    NoRowsError,
+    SupervisionMismatchError,
+)
+from steelyard.services.bodies import read_body
+from steelyard.services.caller import Caller
+from steelyard.services.dataset_ingest import MadeRows
+from steelyard.services.datasets import DatasetService
+from steelyard.services.idempotency import SECONDS_A_DAY, KeyedWrites, payload_sha256
+from steelyard.services.reply import Reply
+from steelyard.services.uploads import Upload
+from steelyard.storage.frames.scanning import load_definitions, scan
+from steelyard.storage.frames.store import FrameStore, told_as_unavailable
+from steelyard.storage.state import State
+from steelyard.storage.state.decisions import (
+    ObservedDecision,
+    count_decisions,
+    page_observed,
+)
+from steelyard.wire.datasets import Dataset
+from steelyard.wire.feedback_rows import DatasetFromFeedback, FeedbackRowCounts, RowsFromFeedback
+from steelyard.wire.payloads import open_payload
+from steelyard.wire.violations import BODY, Violations
+
+ROUTE = "POST /v1/datasets/from-feedback"
+#: In a row's metadata: the id of the stored decision that it was made of.
+STORED_ID = "decision_id"
+#: The most values of a row's metadata.
+_MAX_METADATA = 16
+#: Stored decisions read at a time.
+_PAGE = 500
+#: Wordings of decisions whose fingerprints are kept at hand.
+_KEPT_WORDINGS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackFilter:
+    """Which stored decisions.
+
+    Parameters
+    ----------
+    since, until : float or None
+        Answered at or after the one and before the other, in Unix seconds.
+    model : str or None
+        Answered by this model or number.
+    decisions : frozenset of str or None
+        Ids of the decisions to take; all when left out.
+    """
+
+    since: float | None = None
+    until: float | None = None
+    model: str | None = None
+    decisions: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the dataset has: its wordings, and the stored decisions that are rows of it."""
+
+    wordings: Mapping[str, Collection[bytes]]
+    stored_ids: frozenset[str]
+
+
+class FeedbackRows:
+    """Makes rows of datasets from stored decisions with feedback.
+
+    Parameters
+    ----------
+    state : State
+        Where decisions and feedback are.
+    datasets : DatasetService
+        Takes the rows.
+    store : FrameStore
+        Holds the rows that datasets have.
+    writes : KeyedWrites
+        Writes once per idempotency key.
+    retention_days : float
+        Days for which a decision is kept.
+    now : callable, optional
+        Unix seconds.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        datasets: DatasetService,
+        store: FrameStore,
+        writes: KeyedWrites,
+        *,
+        retention_days: float,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._datasets = datasets
+        self._store = store
+        self._writes = writes
+        self._retention_s = retention_days * SECONDS_A_DAY
+        self._now = now
+
+    def rows(self, caller: Caller, wanted: FeedbackFilter) -> Iterator[dict[str, Any]]:
+        """Give stored decisions with feedback as rows, the oldest first; it blocks.
+
+        Yields
+        ------
+        dict
+            ``context``, ``decisions``, ``targets`` and ``metadata``, as a dataset takes them.
+
+        Raises
+        ------
+        steelyard.errors.StorageUnavailableError
+            When the state cannot be read.
+        """
+        for observed in self._observed(caller, wanted):
+            row = _row_of(observed, wanted, None)
+            if row is not None:
+                yield row
+
+    async def to_dataset(self, caller: Caller, payload: bytes, key: str | None) -> Reply:
+        """Make a dataset of stored decisions with feedback, or add them to one.
+
+        Parameters
+        ----------
+        caller : Caller
+            Whose decisions and whose dataset.
+        payload : bytes
+            The JSON body, a ``RowsFromFeedback``.
+        key : str or None
+            The idempotency key.
+
+        Returns
+        -------
+        Reply
+            A ``DatasetFromFeedback``.
+
+        Raises
+        ------
+        steelyard.errors.InvalidRequestError
+            When fields are invalid; ``details`` has every one of them.
+        steelyard.errors.NotFoundError, DatasetDeletedError, DatasetArchivedError
+            When there is no such dataset to add to.
+        steelyard.errors.DatasetChangedError
+            When it has another version than the caller saw.
+        steelyard.errors.SupervisionMismatchError
+            When its rows have rewards.
+        steelyard.errors.NoRowsError, NoNewRowsError
+            When no stored decision makes a row.
+        steelyard.errors.SteelyardError
+            As ``DatasetService.create`` and ``DatasetService.add_rows``.
+        """
+        request = await read_body(_read, payload)
+        digest = payload_sha256(msgspec.to_builtins(request))
+        known = await self._writes.find(caller, route=ROUTE, key=key, payload_sha256=digest)
+        if known is not None:
+            return known
+        wanted = FeedbackFilter(
+            since=request.since,
+            until=request.until,
+            model=request.model,
+            decisions=None if request.decisions is None else frozenset(request.decisions),
+        )
+        manifest = await self._find(caller, request)
+        fields = {} if request.name is None else {"name": request.name}
+        if request.evaluation_fraction is not None:
+            fields["evaluation_fraction"] = f"{request.evaluation_fraction:.6f}"
+        with Upload("jsonl", fields) as upload:
+            counts = await asyncio.to_thread(self._write, upload, caller, wanted, manifest)
+            n_before = 0 if manifest is None else manifest.rows
+
+            def tell(dataset: Dataset) -> DatasetFromFeedback:
+                return _tell(dataset, counts, n_before)
+
+            made = MadeRows(digest, tell, None if manifest is None else manifest.version)
+            if request.dataset_id is None:
+                return await self._datasets.create(caller, upload, key, route=ROUTE, made=made)
+            return await self._datasets.add_rows(
+                caller, request.dataset_id, upload, key, route=ROUTE, made=made
+            )
+
+    async def _find(self, caller: Caller, request: RowsFromFeedback) -> Manifest | None:
+        """Give the version to add to; ``None`` for a new dataset."""
+        if request.dataset_id is None:
+            return None
+        manifest = (await self._datasets.dataset_at(caller, request.dataset_id)).manifest
+        if request.dataset_version not in {None, manifest.version}:
+            raise DatasetChangedError(
+                f"The dataset has version {manifest.version} by now, and the request names "
+                f"{request.dataset_version}; nothing was added."
+            )
+        if manifest.method != "sft":
+            raise SupervisionMismatchError(
+                "The rows of the dataset have rewards, and feedback tells what came true; add it "
+                "to a dataset with targets."
+            )
+        return manifest
+
+    def _write(
+        self, upload: Upload, caller: Caller, wanted: FeedbackFilter, manifest: Manifest | None
+    ) -> Counter[str]:
+        """Write the rows to a file of the upload; give how many stored decisions went where."""
+        known = None if manifest is None else self._known(manifest)
+        counts: Counter[str] = Counter()
+        counts["stored"] = self._state.read_now(
+            lambda connection: count_decisions(
+                connection,
+                caller.account_id,
+                since=self._since(wanted),
+                until=wanted.until,
+                model=wanted.model,
+            )
+        )
+        file = upload.add_file("examples")
+        for observed in self._observed(caller, wanted):
+            counts["observed"] += 1
+            if known is not None and observed.decision.id in known.stored_ids:
+                counts["already_there"] += 1
+                continue
+            row = _row_of(observed, wanted, known)
+            if row is None:
+                counts["other_decisions"] += 1
+                continue
+            file.write(msgspec.json.encode(row) + b"\n")
+            counts["sent"] += 1
+        if not counts["sent"]:
+            said = (
+                f"{counts['stored']} stored decisions were looked at: {counts['observed']} have "
+                f"feedback, {counts['already_there']} of them are rows of the dataset already, and "
+                f"{counts['other_decisions']} are about other decisions."
+            )
+            error = NoRowsError if manifest is None else NoNewRowsError
+            raise error(f"No stored decision makes a row. {said}")
+        return counts
+
+    def _known(self, manifest: Manifest) -> _Known:
+        definitions = load_definitions(self._store, manifest)
+        marked = pl.col("extra").str.contains(f'"{STORED_ID}"', literal=True)
+        with told_as_unavailable():
+            extras = scan(self._store, manifest).filter(marked).select("extra").collect()["extra"]
+        metadata = (msgspec.json.decode(text).get("metadata") or {} for text in extras)
+        return _Known(
+            wordings=fingerprints_by_id(definitions),
+            stored_ids=frozenset(str(one[STORED_ID]) for one in metadata if STORED_ID in one),
+        )
+
+    def _since(self, wanted: FeedbackFilter) -> float:
+        return max(wanted.since or 0.0, self._now() - self._retention_s)
+
+    def _observed(self, caller: Caller, wanted: FeedbackFilter) -> Iterator[ObservedDecision]:
+        since = self._since(wanted)
+        last: tuple[float, str] | None = None
+        while True:
+            after = last
+            page = self._state.read_now(
+                lambda connection, after=after: page_observed(  # type: ignore[misc]  # mypy infers no default
+                    connection,
+                    caller.account_id,
+                    since=since,
+                    until=wanted.until,
+                    model=wanted.model,
+                    after=after,
+                    limit=_PAGE,
+                )
+            )
+            yield from page
+            if len(page) < _PAGE:
+                return
+            last = (page[-1].decision.created_at, page[-1].decision.id)
+
+
+def _row_of(
+    observed: ObservedDecision, wanted: FeedbackFilter, known: _Known | None
+) -> dict[str, Any] | None:
+    """Give a stored decision as a row; ``None`` when nothing that was observed is wanted."""
+    request = msgspec.json.decode(observed.decision.request)
+    asked = [
+        decision
+        for decision in request["decisions"]
+        if decision["id"] in observed.outcomes
+        and (wanted.decisions is None or decision["id"] in wanted.decisions)
+        and (known is None or _is_known(decision, known))
+    ]
+    if not asked:
+        return None
+    held = observed.decision.metadata
+    notes = {} if held is None else msgspec.json.decode(held)
+    notes.pop(STORED_ID, None)
+    notes = dict(list(notes.items())[: _MAX_METADATA - 1])
+    return {
+        "context": request["context"],
+        "decisions": asked,
+        "targets": {decision["id"]: observed.outcomes[decision["id"]] for decision in asked},
+        "metadata": {**notes, STORED_ID: observed.decision.id},
+    }
+
+
+def _is_known(decision: Mapping[str, Any], known: _Known) -> bool:
+    wordings = known.wordings.get(decision["id"], ())
+    return _fingerprint(msgspec.json.encode(decision)) in wordings
+
+
+@lru_cache(_KEPT_WORDINGS)
+def _fingerprint(decision: bytes) -> bytes:
+    value = {"context": "", "decisions": [msgspec.json.decode(decision)]}
+    return fingerprint(read_request(value).decisions[0])
+
+
+def _tell(dataset: Dataset, counts: Mapping[str, int], n_before: int) -> DatasetFromFeedback:
+    added = dataset.rows - n_before
+    members = {name: getattr(dataset, name) for name in Dataset.__struct_fields__}
+    return DatasetFromFeedback(
+        **members,
+        feedback=FeedbackRowCounts(
+            stored=counts["stored"],
+            added=added,
+            without_feedback=counts["stored"] - counts["observed"],
+            already_there=counts["already_there"],
+            other_decisions=counts["other_decisions"],
+            duplicates=counts["sent"] - added,
+        ),
+    )
+
+
+def _read(payload: bytes) -> RowsFromFeedback:
+    found = Violations()
+    fields = open_payload(payload, RowsFromFeedback, found)
+    name, dataset_id = fields.get("name"), fields.get("dataset_id")
+    if name is None and dataset_id is None:
+        found.add((*BODY, "name"), "is missing; give name, or dataset_id to add to.", "missing")
+    if name is not None and dataset_id is not None:
+        found.add((*BODY, "name"), "is given beside dataset_id; give one of them.", "refused")
+    if isinstance(name, str) and name and not name.strip():
+        found.add((*BODY, "name"), "is blank; name the dataset.", "blank")
+    if fields.get("dataset_version") is not None and dataset_id is None:
+        found.add((*BODY, "dataset_version"), "goes with dataset_id; leave it out.", "refused")
+    since, until = fields.get("since"), fields.get("until")
+    is_told = not (found.touches((*BODY, "since")) or found.touches((*BODY, "until")))
+    if since is not None and until is not None and is_told and until <= since:
+        found.add((*BODY, "until"), "is not after since; give a later time.", "empty_range")
+    found.raise_if_any()
+    return msgspec.convert(fields, RowsFromFeedback)

@@ -1,0 +1,104 @@
+"""The folder that a trainer is given: the rows, the model to train from, and then the task."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from steelyard.families.line import Job
+from steelyard.training.fine_tune.durable import write_struct
+from steelyard.training.fine_tune.task import (
+    ROWS,
+    TASK,
+    CardFacts,
+    FineTuneTask,
+    TaskBase,
+    TaskRow,
+)
+
+_PARENT = "parent"
+
+
+def write_folder(
+    folder: Path,
+    job: Job,
+    rows: Iterable[TaskRow],
+    *,
+    base: TaskBase,
+    parent: Path | None,
+    needed: int,
+    threads: int,
+    stopping: threading.Event,
+) -> None:
+    """Write what a trainer is given; the task comes last and says that the rest is whole.
+
+    Parameters
+    ----------
+    folder : Path
+        Made when missing; what an earlier call left half written is written anew.
+    job : Job
+        The fine-tune.
+    rows : iterable of TaskRow
+        In the order in which the trainer is to have them.
+    base : TaskBase
+        How the trainer loads the base model.
+    parent : Path or None
+        Folder of the model to train from.
+    needed : int
+        New evaluation decisions that the gate needs.
+    threads : int
+        Threads of the trainer's scorer; 0 takes every core.
+    stopping : threading.Event
+        Set when it is to stop: no task is written then.
+
+    Raises
+    ------
+    OSError
+        When the disk is full, or cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    encode = msgspec.json.Encoder().encode
+    with (folder / ROWS).open("wb") as file:
+        for row in rows:
+            if stopping.is_set():
+                return
+            file.write(encode(row) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    kept = None
+    if parent is not None:
+        kept = folder / _PARENT
+        shutil.rmtree(kept, ignore_errors=True)
+        # A copy: a model's folder in the cache of a store may go while this one is needed.
+        shutil.copytree(parent, kept, copy_function=_link_or_copy)
+    chosen = job.hyperparameters
+    task = FineTuneTask(
+        job_id=job.id,
+        method=job.method,
+        seed=chosen.seed,
+        steps=chosen.steps,
+        learning_rate=chosen.learning_rate,
+        lora_rank=chosen.lora_rank,
+        base=base,
+        parent=None if kept is None else str(kept),
+        against="base" if kept is None else "parent",
+        needed=needed,
+        threads=threads,
+        card=CardFacts(
+            family=job.family, dataset_id=job.dataset_id, dataset_version=job.dataset_version
+        ),
+    )
+    write_struct(folder / TASK, task)
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        # Another file system, or one without links.
+        shutil.copyfile(source, target)

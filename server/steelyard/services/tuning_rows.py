@@ -1,0 +1,575 @@
+"""The rows of fine-tunes: what a dataset gained, what the next one takes and costs, and the rows.
+
+A fine-tune trains on the training rows that came since its family last trained and on as many
+earlier ones, drawn with its seed, and is judged on every evaluation row. A version's rows keep
+their places in all later ones, so new rows are those past the ones that the version trained on had.
+Everything here is a function of versions that never change, so that an estimate and a start agree.
+
+Here: counting, refusing and giving rows. Not here: whether a family may train now
+(``steelyard.families.continuing``), nor what a trained token costs (``steelyard.families.fees``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from msgspec import Struct, structs
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from steelyard.datasets.labels import SUPERVISION_OF
+from steelyard.datasets.versions import Manifest
+from steelyard.decisions.tokens import TokenCounter
+from steelyard.errors import (
+    ContextTooLongError,
+    DatasetMismatchError,
+    EvaluationOnlyError,
+    ImagesNotSupportedError,
+    NoNewDataError,
+    NotFoundError,
+    SupervisionMismatchError,
+    TooFewRowsError,
+    TooManyRowsError,
+    TrainingUnavailableError,
+)
+from steelyard.evaluation.gate import NEEDED
+from steelyard.families.continuing import Growth
+from steelyard.families.fees import count_trained_tokens, default_steps, passes_of
+from steelyard.services.caller import Caller
+from steelyard.services.dataset_access import require_dataset, require_version
+from steelyard.services.dataset_versions import DatasetAt, LabelledRow, read_side
+from steelyard.services.tuning_counts import EvaluationCounts, count_evaluation
+from steelyard.services.tuning_tokens import RowTokens
+from steelyard.storage.frames.pages import RowStore
+from steelyard.storage.frames.scanning import load_definitions
+from steelyard.storage.frames.store import FrameStore
+from steelyard.storage.state import State
+from steelyard.storage.state.datasets import DatasetRow, VersionRow, find_dataset, find_version
+from steelyard.training.fine_tune.lora import (
+    TUNING_BATCH,
+    TUNING_LEARNING_RATE,
+    lacking_for_lora,
+)
+from steelyard.training.fine_tune.task import Group, TaskRow
+from steelyard.wire.datasets import Method, Side
+from steelyard.wire.decide import MAX_DECISIONS
+from steelyard.wire.families import ContinueRows, Hyperparameters
+from steelyard.wire.fine_tuning import JobLineage, JobSplit, ResolvedHyperparameters
+from steelyard.wire.violations import show
+
+#: The most earlier training rows that go with new ones.
+MAX_EARLIER = 4096
+#: A seed that is chosen here is below this: every library takes it, and JSON keeps it exact.
+_SEEDS = 2**31
+#: Counts of evaluation decisions kept in memory.
+_KEPT_COUNTS = 256
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningBounds:
+    """How many training rows a fine-tune takes.
+
+    Parameters
+    ----------
+    min_rows : int, default 20
+        Of the first fine-tune of a family.
+    max_rows : int, default 50,000
+        Of any.
+    """
+
+    min_rows: int = 20
+    max_rows: int = 50_000
+
+
+class TuningPlan(Struct, frozen=True, kw_only=True):
+    """What a fine-tune would train on, with nothing left open.
+
+    Parameters
+    ----------
+    dataset_id, dataset_version
+        The rows.
+    trained_version : int or None
+        The version that the family trained on last; ``None`` when it never has.
+    method : {"sft", "reward"}
+    hyperparameters : ResolvedHyperparameters
+    split : JobSplit
+    lineage : JobLineage
+    rows : ContinueRows
+        As an estimate tells them.
+    max_questions : int
+        The most decisions that a row may ask.
+    passes : float
+        How often the steps go over the training rows.
+    growth : Growth
+        What the dataset gained, counted at the plan's version.
+    """
+
+    dataset_id: str
+    dataset_version: int
+    trained_version: int | None
+    method: Method
+    hyperparameters: ResolvedHyperparameters
+    split: JobSplit
+    lineage: JobLineage
+    rows: ContinueRows
+    max_questions: int
+    passes: float
+    growth: Growth
+
+    @property
+    def trained_tokens(self) -> int:
+        """Tokens of the rows stepped over: what the fee is counted by."""
+        return self.split.trained_tokens
+
+
+class Tokenizers(Protocol):
+    """Gives what counts the tokens of a base model, and how many the model reads."""
+
+    def __call__(self, base: str) -> tuple[TokenCounter, int]:
+        """Give both for a base model's name."""
+        ...
+
+
+class TuningRows:
+    """Counts, checks and gives the rows of fine-tunes.
+
+    Parameters
+    ----------
+    state : steelyard.storage.state.State
+        Names the versions of datasets.
+    store : FrameStore
+        Holds their rows.
+    tokenizers : callable
+        Takes a base model's name and gives what counts its tokens and the most it reads.
+    bounds : TuningBounds, optional
+        How many training rows a fine-tune takes.
+    needed : int, optional
+        New evaluation decisions that the gate needs.
+    lacking_for_lora : callable, optional
+        Says why LoRA cannot be trained here, in a sentence; ``None`` when it can.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        store: FrameStore,
+        tokenizers: Tokenizers,
+        *,
+        bounds: TuningBounds | None = None,
+        needed: int = NEEDED,
+        lacking_for_lora: Callable[[], str | None] = lacking_for_lora,
+    ) -> None:
+        self._state = state
+        self._store = store
+        self._rows = RowStore(store)
+        self._tokenizers = tokenizers
+        self._tokens = RowTokens(store)
+        self._bounds = bounds or TuningBounds()
+        self._needed = needed
+        self._lacking_for_lora = lacking_for_lora
+        self._evaluations: dict[tuple[str, int | None], EvaluationCounts] = {}
+
+    @property
+    def bounds(self) -> TuningBounds:
+        """How many training rows a fine-tune takes."""
+        return self._bounds
+
+    async def growth(
+        self,
+        caller: Caller,
+        *,
+        dataset_id: str,
+        method: Method,
+        trained_version: int | None,
+        version: int | None = None,
+        counted: bool = True,
+        is_free: bool = False,
+    ) -> Growth:
+        """Tell what a family's dataset gained since the family last trained.
+
+        Parameters
+        ----------
+        caller : Caller
+            Whose dataset it must be.
+        dataset_id : str
+        method : {"sft", "reward"}
+            The family's.
+        trained_version : int or None
+            The version that it trained on last.
+        version : int, optional
+            The version to count at; the newest when left out, or when there is no such.
+        counted : bool, default True
+            Whether to count rows and decisions; lists do not.
+        is_free : bool, default False
+            Whether any fine-tune here costs nothing.
+
+        Returns
+        -------
+        Growth
+            Of a deleted or archived dataset too, which it says.
+
+        Raises
+        ------
+        steelyard.errors.NotFoundError
+            When the account never had the dataset.
+        steelyard.errors.StorageUnavailableError
+            When its rows cannot be read.
+        """
+
+        def find(connection: Connection) -> tuple[DatasetRow, list[VersionRow | None]]:
+            row = _require_known(connection, caller.account_id, dataset_id)
+            if row.deleted_at is not None:
+                return row, [None, None, None]
+            wanted = (row.version, min(version or row.version, row.version), trained_version)
+            return row, [
+                None if one is None else find_version(connection, dataset_id, one) for one in wanted
+            ]
+
+        row, (newest, at, trained) = await self._state.read(find)
+        growth = Growth(
+            version=row.version,
+            added_at=None if newest is None else newest.created_at,
+            added_from=None if newest is None else newest.added_from,
+            needed=self._needed,
+            is_deleted=row.deleted_at is not None,
+            is_archived=row.archived_at is not None,
+            is_free=is_free,
+        )
+        if not counted or at is None:
+            return growth
+        before = _manifest_of(trained)
+        evaluation = await self._count(at.manifest, before, method)
+        return _grown(growth, _lineage(at.manifest, before, evaluation), evaluation)
+
+    async def plan(
+        self,
+        caller: Caller,
+        *,
+        base: str,
+        family: str,
+        dataset_id: str,
+        version: int | None,
+        trained_version: int | None,
+        method: Method,
+        hyperparameters: Hyperparameters | None = None,
+        origin: tuple[str, int] | None = None,
+        is_free: bool = False,
+    ) -> TuningPlan:
+        """Settle what a fine-tune would train on; equal arguments give equal plans.
+
+        Parameters
+        ----------
+        caller : Caller
+            Whose dataset it must be.
+        base : str
+            Name of the base model, whose tokens are counted.
+        family : str
+            Name of the family.
+        dataset_id : str
+        version : int, optional
+            The newest when left out.
+        trained_version : int or None
+            The version that the family trained on last; ``None`` for its first fine-tune.
+        method : {"sft", "reward"}
+        hyperparameters : Hyperparameters, optional
+            What the request chose.
+        origin : (str, int), optional
+            Dataset and version of the model of another family that the first fine-tune starts from.
+        is_free : bool, default False
+            Whether any fine-tune here costs nothing.
+
+        Raises
+        ------
+        steelyard.errors.NotFoundError, DatasetDeletedError, DatasetArchivedError
+            When there is no such dataset or version, or none to work on.
+        steelyard.errors.SupervisionMismatchError, EvaluationOnlyError, DatasetMismatchError
+            When its rows are of another kind than the fine-tune needs.
+        steelyard.errors.TooFewRowsError, TooManyRowsError, NoNewDataError
+            When there are too few or too many of them.
+        steelyard.errors.ImagesNotSupportedError, ContextTooLongError
+            When the base model cannot read them.
+        steelyard.errors.TrainingUnavailableError
+            When LoRA was asked for and cannot be trained here.
+        steelyard.errors.TokensCountingError
+            While the tokens of a large dataset are counted.
+        """
+
+        def find(
+            connection: Connection,
+        ) -> tuple[VersionRow, VersionRow, VersionRow | None, VersionRow | None]:
+            row = require_dataset(connection, caller.account_id, dataset_id, is_new_work=True)
+            newest = require_version(connection, row)
+            return (
+                newest,
+                newest if version is None else require_version(connection, row, version),
+                None
+                if trained_version is None
+                else require_version(connection, row, trained_version),
+                None if origin is None else find_version(connection, *origin),
+            )
+
+        newest, at, trained_row, origin_row = await self._state.read(find)
+        manifest, trained = at.manifest, _manifest_of(trained_row)
+        lora_rank = hyperparameters.lora_rank if hyperparameters is not None else None
+        lacking = None if lora_rank is None else self._lacking_for_lora()
+        if lacking is not None:
+            raise TrainingUnavailableError(lacking)
+        _check_kind(manifest, method)
+        if origin_row is not None and origin_row.dataset_id != dataset_id:
+            await asyncio.to_thread(self._check_asked, manifest, origin_row.manifest)
+        n_earlier = 0 if trained is None else trained.split.training
+        n_new = manifest.split.training - n_earlier
+        self._check_rows(manifest, n_new, is_first=trained is None)
+        seed = _seed_of(hyperparameters, manifest, family)
+        places = select_places(n_earlier, n_new, seed)
+        evaluation = await self._count(manifest, trained, method)
+        if evaluation.has_images:
+            raise ImagesNotSupportedError(
+                f"Rows of the dataset {dataset_id} have images, and {base} reads text alone; make "
+                "a dataset without them."
+            )
+        tokens = await self._check_tokens(manifest, base)
+        resolved = _resolve(hyperparameters, seed, len(places))
+        lineage = _lineage(manifest, trained, evaluation)
+        growth = Growth(
+            version=newest.version,
+            added_at=newest.created_at,
+            added_from=newest.added_from,
+            needed=self._needed,
+            is_free=is_free,
+        )
+        split = JobSplit(
+            train_rows=len(places),
+            validation_rows=manifest.split.evaluation,
+            trained_tokens=count_trained_tokens(
+                tokens[places].tolist(), resolved.steps, TUNING_BATCH
+            ),
+        )
+        return TuningPlan(
+            dataset_id=dataset_id,
+            dataset_version=manifest.version,
+            trained_version=trained_version,
+            method=method,
+            hyperparameters=resolved,
+            split=split,
+            lineage=lineage,
+            rows=_tell(lineage),
+            max_questions=MAX_DECISIONS,
+            passes=passes_of(resolved.steps, TUNING_BATCH, len(places)),
+            growth=_grown(growth, lineage, evaluation),
+        )
+
+    def select(self, at: DatasetAt, trained: DatasetAt | None, *, seed: int) -> Iterator[TaskRow]:
+        """Give the rows of a fine-tune: those it trains on, then those it is judged on.
+
+        It blocks. Equal arguments give equal rows.
+
+        Parameters
+        ----------
+        at : DatasetAt
+            The version to train on.
+        trained : DatasetAt or None
+            The version that the family trained on last.
+        seed : int
+            Of the fine-tune.
+
+        Raises
+        ------
+        steelyard.errors.StorageUnavailableError
+            When a file cannot be read.
+        """
+        n_earlier = 0 if trained is None else trained.split.training
+        places = select_places(n_earlier, at.split.training - n_earlier, seed)
+        taken = set(places.tolist())
+        for place, row in enumerate(read_side(self._rows, at, "training")):
+            if place in taken:
+                group: Group = "earlier" if place < n_earlier else "new"
+                yield _task_row(row, place, "training", group)
+        n_judged = 0 if trained is None else trained.split.evaluation
+        earlier: set[str] = set()
+        for place, row in enumerate(read_side(self._rows, at, "evaluation")):
+            if place < n_judged:
+                earlier.add(row.context_sha256)
+            group = "earlier" if row.context_sha256 in earlier else "new"
+            yield _task_row(row, place, "evaluation", group)
+
+    async def _count(
+        self, manifest: Manifest, trained: Manifest | None, method: Method
+    ) -> EvaluationCounts:
+        key = _count_key(manifest, trained)
+        found = self._evaluations.get(key)
+        if found is None:
+            found = await asyncio.to_thread(
+                count_evaluation, self._store, manifest, trained, method
+            )
+            while len(self._evaluations) >= _KEPT_COUNTS:
+                self._evaluations.pop(next(iter(self._evaluations)))
+            self._evaluations[key] = found
+        return found
+
+    async def _check_tokens(self, manifest: Manifest, base: str) -> NDArray[np.int32]:
+        """Give the tokens of every training row; no row of either side may have too many."""
+        counter, most = self._tokenizers(base)
+        parts = [*manifest.parts_of("training"), *manifest.parts_of("evaluation")]
+        tokens = await self._tokens.of(parts, counter)
+        longest = int(tokens.max())
+        if longest > most:
+            raise ContextTooLongError(
+                f"A row of the dataset {manifest.dataset_id} has {longest} input tokens, and "
+                f"{base} reads {most}; shorten its context, or leave it out of the dataset."
+            )
+        return tokens[: manifest.split.training]
+
+    def _check_rows(self, manifest: Manifest, n_new: int, *, is_first: bool) -> None:
+        if not is_first and n_new < 1:
+            raise NoNewDataError(
+                f"Version {manifest.version} of the dataset {manifest.dataset_id} has no training "
+                "rows that the family has not trained on; add rows first."
+            )
+        if is_first and n_new < self._bounds.min_rows:
+            raise TooFewRowsError(
+                f"The dataset {manifest.dataset_id} has {n_new} training rows, and a first "
+                f"fine-tune needs {self._bounds.min_rows}; add rows first."
+            )
+        n_rows = n_new if is_first else n_new + min(n_new, MAX_EARLIER)
+        if n_rows > self._bounds.max_rows:
+            raise TooManyRowsError(
+                f"The fine-tune would train on {n_rows} rows, and {self._bounds.max_rows} is the "
+                "most; name an earlier dataset_version, or make a smaller dataset."
+            )
+
+    def _check_asked(self, manifest: Manifest, origin: Manifest) -> None:
+        asked, known = (
+            {definition.fingerprint for definition in load_definitions(self._store, one)}
+            for one in (manifest, origin)
+        )
+        if not asked & known:
+            raise DatasetMismatchError(
+                f"The dataset {manifest.dataset_id} asks none of the decisions that the model to "
+                "start from was trained on; start from a base model."
+            )
+
+
+def _require_known(connection: Connection, account_id: str, dataset_id: str) -> DatasetRow:
+    """Give a dataset of an account, a deleted one too."""
+    row = find_dataset(connection, account_id, dataset_id)
+    if row is None:
+        raise NotFoundError(f"There is no dataset {show(dataset_id)}; look at GET /v1/datasets.")
+    return row
+
+
+def select_places(n_earlier: int, n_new: int, seed: int) -> Places:
+    """Give the places of the training rows that a fine-tune takes, among all of them, ascending.
+
+    Parameters
+    ----------
+    n_earlier, n_new : int
+        Rows that the family trained on, which come first, and rows since.
+    seed : int
+        Draws as many earlier rows as there are new ones, at most 4,096.
+
+    Examples
+    --------
+    >>> select_places(0, 3, 7).tolist(), select_places(2, 3, 7).tolist()
+    ([0, 1, 2], [0, 1, 2, 3, 4])
+    >>> len(select_places(100, 10, 7)), len(select_places(9000, 9000, 7))
+    (20, 13096)
+    """
+    n_drawn = min(n_new, n_earlier, MAX_EARLIER)
+    # The bits of a generator are the same in every version of NumPy; what is drawn of them is not.
+    keys = np.random.PCG64(seed).random_raw(n_earlier)
+    drawn = np.sort(np.argsort(keys, kind="stable")[:n_drawn])
+    return np.concatenate([drawn, np.arange(n_earlier, n_earlier + n_new)]).astype(np.int64)
+
+
+def _check_kind(manifest: Manifest, method: Method) -> None:
+    if manifest.method != method:
+        raise SupervisionMismatchError(
+            f"The rows of the dataset {manifest.dataset_id} have "
+            f"{SUPERVISION_OF[manifest.method]}, and method {method!r} trains on "
+            f"{SUPERVISION_OF[method]}; use method {manifest.method!r}, or another dataset."
+        )
+    if manifest.split.training == 0:
+        raise EvaluationOnlyError(
+            f"The dataset {manifest.dataset_id} has evaluation rows alone; fine-tune on a dataset "
+            "with training rows."
+        )
+
+
+def _seed_of(given: Hyperparameters | None, manifest: Manifest, family: str) -> int:
+    """Give the seed asked for, or one that is the same whenever it is asked again."""
+    if given is not None and given.seed is not None:
+        return given.seed
+    named = f"{manifest.sha256}\n{manifest.version}\n{family}".encode()
+    return int.from_bytes(hashlib.sha256(named).digest()[:8], "big") % _SEEDS
+
+
+def _resolve(given: Hyperparameters | None, seed: int, n_rows: int) -> ResolvedHyperparameters:
+    given = given or Hyperparameters()
+    return ResolvedHyperparameters(
+        steps=default_steps(n_rows, TUNING_BATCH) if given.steps is None else given.steps,
+        learning_rate=(
+            TUNING_LEARNING_RATE if given.learning_rate is None else float(given.learning_rate)
+        ),
+        lora_rank=given.lora_rank or 0,
+        seed=seed,
+    )
+
+
+def _lineage(
+    manifest: Manifest, trained: Manifest | None, evaluation: EvaluationCounts
+) -> JobLineage:
+    n_earlier = 0 if trained is None else trained.split.training
+    n_new = max(manifest.split.training - n_earlier, 0)
+    return JobLineage(
+        new_training=n_new,
+        earlier_training=min(n_new, n_earlier, MAX_EARLIER),
+        new_evaluation=evaluation.new_rows,
+        earlier_evaluation=evaluation.earlier_rows,
+    )
+
+
+def _grown(growth: Growth, lineage: JobLineage, evaluation: EvaluationCounts) -> Growth:
+    return structs.replace(
+        growth, rows=_tell(lineage), evaluation_decisions=evaluation.new_decisions
+    )
+
+
+def _tell(lineage: JobLineage) -> ContinueRows:
+    return ContinueRows(
+        new=lineage.new_training,
+        earlier=lineage.earlier_training,
+        evaluation=lineage.new_evaluation + lineage.earlier_evaluation,
+    )
+
+
+def _manifest_of(row: VersionRow | None) -> Manifest | None:
+    return None if row is None else row.manifest
+
+
+def _count_key(manifest: Manifest, trained: Manifest | None) -> tuple[str, int | None]:
+    # Not the version's hash: two datasets may have the same rows on other sides.
+    return (
+        f"{manifest.dataset_id}@{manifest.version}",
+        None if trained is None else trained.version,
+    )
+
+
+def _task_row(row: LabelledRow, place: int, side: Side, group: Group) -> TaskRow:
+    return TaskRow(
+        row=place,
+        side=side,
+        group=group,
+        context=row.context,
+        context_sha256=row.context_sha256,
+        decisions=row.decisions,
+        targets=row.targets,
+        rewards=row.rewards,
+    )

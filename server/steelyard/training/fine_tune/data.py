@@ -1,0 +1,179 @@
+"""The rows of one decision as arrays, outcomes in canonical order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from steelyard.decisions.rendering import RenderedDecision
+from steelyard.scoring.heads import canonical_order, fingerprint
+from steelyard.scoring.ngrams import NgramTable, fit_table
+from steelyard.training.fine_tune.features import Features
+from steelyard.training.fine_tune.rows import TuningRow
+
+Floats = NDArray[np.float32]
+
+#: N-grams of a table, at most.
+MOST_COLUMNS = 65_536
+#: N-grams times outcomes, at most, for the sake of memory while fitting and on disk.
+MOST_WEIGHTS = 1_500_000
+#: With fewer contexts every n-gram counts; with more, those that two contexts have.
+_FEW_CONTEXTS = 50
+#: Rewards closer than this are equal.
+_EQUAL = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecisionData:
+    """One decision's rows.
+
+    Parameters
+    ----------
+    fingerprint : str
+    decision : RenderedDecision
+        With its outcomes in canonical order.
+    contexts, names : list of str
+        Of every row: its context, and the context's SHA-256.
+    targets : float32 array of shape (n, n_outcomes)
+        Distributions. Of rewards: all on the best outcome, shared where several are best.
+    rewards : float32 array of shape (n, n_outcomes), optional
+        Scaled to 0 for a row's worst outcome and 1 for its best.
+    is_seen : bool array of shape (n,)
+        See ``TuningRow``.
+    vectors : float32 array of shape (n, width), optional
+        Of the contexts.
+    outcome_vectors : float32 array of shape (n_outcomes, width), optional
+    ngrams : sparse float32 array of shape (n, n_columns)
+    table : NgramTable
+        What the columns are.
+    is_scored : bool array of shape (n,)
+        Whether the base read the row.
+    base : float32 array of shape (n, n_outcomes), optional
+        The base's logits; zeros where it did not read the row.
+    markers : float32 array of shape (n, n_outcomes, width), optional
+        Vectors at the outcomes' markers; zeros where the base did not read the row.
+    """
+
+    fingerprint: str
+    decision: RenderedDecision
+    contexts: list[str]
+    names: list[str]
+    targets: Floats
+    rewards: Floats | None
+    is_seen: NDArray[np.bool_]
+    vectors: Floats | None
+    outcome_vectors: Floats | None
+    ngrams: csr_array
+    table: NgramTable
+    is_scored: NDArray[np.bool_]
+    base: Floats | None
+    markers: Floats | None
+
+    @property
+    def n_outcomes(self) -> int:
+        """How many outcomes the decision has."""
+        return len(self.decision.outcomes)
+
+
+def group_rows(rows: Sequence[TuningRow]) -> dict[str, list[int]]:
+    """Give the places of every decision's rows, by fingerprint, in the order of the fingerprints."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for i, row in enumerate(rows):
+        places[fingerprint(row.decision)].append(i)
+    return dict(sorted(places.items()))
+
+
+def decision_data(
+    rows: Sequence[TuningRow], places: Sequence[int], features: Features, *, has_rewards: bool
+) -> DecisionData:
+    """Collect the rows of one decision.
+
+    Parameters
+    ----------
+    rows : sequence of TuningRow
+    places : sequence of int
+        Which of them ask the decision.
+    features : Features
+        Of all rows.
+    has_rewards : bool
+        Whether labels are rewards; rows whose outcomes all earn the same are then left out.
+
+    Returns
+    -------
+    DecisionData
+        Rows sorted by context, so that the order in which they came does not matter. None is left
+        out if all would be.
+    """
+    if has_rewards:
+        places = [i for i in places if np.ptp(rows[i].labels) > _EQUAL] or places
+    places = sorted(places, key=lambda i: (rows[i].context_sha256, rows[i].labels.tolist()))
+    members = [rows[i] for i in places]
+    orders = [canonical_order(row.decision) for row in members]
+    labels = np.array([row.labels[order] for row, order in zip(members, orders, strict=True)])
+    first = members[0].decision
+    outcomes = tuple(first.outcomes[at] for at in orders[0])
+    decision = RenderedDecision(first.kind, first.question, outcomes)
+    contexts = [row.context for row in members]
+    distinct = sorted(set(contexts))
+    table = fit_table(
+        distinct,
+        min(MOST_COLUMNS, MOST_WEIGHTS // len(outcomes)),
+        least_texts=1 if len(distinct) < _FEW_CONTEXTS else 2,
+    )
+    has_vectors = features.width > 0
+    scored = [features.base.get(i) for i in places]
+    is_scored = np.array([one is not None for one in scored])
+    base = markers = None
+    if is_scored.any():
+        base = np.zeros(labels.shape, np.float32)
+        width = max(one.marker_vectors.shape[1] for one in scored if one is not None)
+        if width:
+            markers = np.zeros((*labels.shape, width), np.float32)
+        for at, (one, order) in enumerate(zip(scored, orders, strict=True)):
+            if one is not None:
+                base[at] = one.logits[order]
+                if markers is not None:
+                    markers[at] = one.marker_vectors[order]
+    targets, rewards = _labels(labels, has_rewards=has_rewards)
+    return DecisionData(
+        fingerprint=fingerprint(decision),
+        decision=decision,
+        contexts=contexts,
+        names=[row.context_sha256 for row in members],
+        targets=targets,
+        rewards=rewards,
+        is_seen=np.array([row.is_seen for row in members]),
+        vectors=_stack(features, contexts) if has_vectors else None,
+        outcome_vectors=_stack(features, outcomes) if has_vectors else None,
+        ngrams=_ngram_matrix(contexts, table),
+        table=table,
+        is_scored=is_scored,
+        base=base,
+        markers=markers,
+    )
+
+
+def _labels(labels: NDArray[np.float64], *, has_rewards: bool) -> tuple[Floats, Floats | None]:
+    if not has_rewards:
+        return (labels / labels.sum(axis=1, keepdims=True)).astype(np.float32), None
+    low, high = labels.min(axis=1, keepdims=True), labels.max(axis=1, keepdims=True)
+    is_best = (high - labels <= _EQUAL).astype(np.float32)
+    scaled = ((labels - low) / np.maximum(high - low, _EQUAL)).astype(np.float32)
+    return is_best / is_best.sum(axis=1, keepdims=True), scaled
+
+
+def _stack(features: Features, texts: Sequence[str]) -> Floats:
+    return np.stack([features.vectors[text] for text in texts])
+
+
+def _ngram_matrix(contexts: Sequence[str], table: NgramTable) -> csr_array:
+    rows = [table.vector(text) for text in contexts]
+    ends = np.cumsum([0, *(len(places) for places, _ in rows)])
+    places = np.concatenate([places for places, _ in rows]).astype(np.int32)
+    values = np.concatenate([values for _, values in rows])
+    return csr_array((values, places, ends), shape=(len(contexts), len(table)))

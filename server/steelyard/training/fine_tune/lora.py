@@ -1,0 +1,141 @@
+"""LoRA: adapting the encoder itself to a dataset's rows, before heads are fitted on it.
+
+Here: what a caller sees, importable without torch. Not here: the training loop
+(``steelyard.training.fine_tune.adapting``), what is written and how it is checked
+(``steelyard.training.fine_tune.merging``), loading (``steelyard.scoring.merging``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import util
+from pathlib import Path
+from typing import Literal
+
+from steelyard.errors.families import TrainingUnavailableError
+from steelyard.training.fine_tune.rows import TuningRow
+
+#: Rows of a step.
+TUNING_BATCH = 16
+#: Peak learning rate when a request names none; see ``adapting`` for how it was chosen.
+TUNING_LEARNING_RATE = 1e-3
+MAX_RANK = 16
+#: Packages that adapting needs, by the names they are imported under.
+NEEDED = ("torch", "peft", "onnx")
+
+#: Called after every step with its number from 1, the loss that it lowered (the mean over its rows,
+#: before the step) and its learning rate.
+OnStep = Callable[[int, float, float], None]
+
+
+def lacking_for_lora() -> str | None:
+    """Say what is missing to train LoRA here, without importing it.
+
+    Returns
+    -------
+    str or None
+        What is missing and what to install; None when LoRA can be trained.
+    """
+    missing = [name for name in NEEDED if util.find_spec(name) is None]
+    if not missing:
+        return None
+    return (
+        f"LoRA needs {', '.join(missing)}, not installed here: pip install 'steelyard[train]' "
+        "where this server runs, or leave lora_rank out to train heads alone."
+    )
+
+
+def train_lora(
+    rows: Sequence[TuningRow],
+    *,
+    base_folder: Path | None,
+    parent: Path | None,
+    rank: int,
+    steps: int,
+    learning_rate: float,
+    seed: int,
+    method: Literal["sft", "reward"],
+    folder: Path,
+    on_step: OnStep,
+    batch: int = TUNING_BATCH,
+    heldout: Sequence[TuningRow] = (),
+    threads: int = 0,
+) -> Path:
+    """Train an adapter on the base's encoder and write it, checked against the trained model.
+
+    Parameters
+    ----------
+    rows : sequence of TuningRow
+        One labelled decision each; neighbours of one context are read together, as one row.
+    base_folder : pathlib.Path or None
+        The base model; None for the one shipped in the package.
+    parent : pathlib.Path or None
+        A folder that an earlier call gave, or an artifact that holds its files: training goes on
+        from that adapter, widened or cut to ``rank``. None starts from the base.
+    rank : int
+        Of the adapter's matrices, 1 to 16.
+    steps : int
+        At least 1.
+    learning_rate : float
+        Its peak: it rises over the first tenth of the steps and falls linearly to zero.
+    seed : int
+        Of every draw. Equal arguments and versions give the same bytes on the same machine.
+    method : {"sft", "reward"}
+        Whether labels are targets or rewards.
+    folder : pathlib.Path
+        Where checkpoints are. A call that was killed goes on from the last one when it is made
+        again, and ends with the same bytes; a finished one returns at once.
+    on_step : callable
+        Called after each step that is made, so again for steps after the last checkpoint.
+    batch : int
+        Rows of a step.
+    heldout : sequence of TuningRow
+        Rows on which the merged engine is compared with the trained model; by default ``rows``.
+    threads : int
+        Threads of a step; 0 takes every core.
+
+    Returns
+    -------
+    pathlib.Path
+        The merged folder, for ``steelyard.scoring.merging.merged_scorer``. Its files are
+        ``steelyard.scoring.merging.ADAPTER_FILES``; copied elsewhere they load as well.
+
+    Raises
+    ------
+    TrainingUnavailableError
+        When a package is missing.
+    ValueError
+        When the rank or the rows cannot be trained on.
+    EngineUnavailableError
+        When the base or the parent cannot be read, or do not belong together.
+    FloatingPointError
+        When the loss is not finite: the learning rate is too high.
+    steelyard.training.fine_tune.merging.ParityError
+        When the merged engine's probabilities are further than 1e-3 from the trained model's.
+    """
+    lacking = lacking_for_lora()
+    if lacking is not None:
+        raise TrainingUnavailableError(lacking)
+    if not 1 <= rank <= MAX_RANK:
+        raise ValueError(f"The LoRA rank is {rank}; it must be from 1 to {MAX_RANK}.")
+    # Loaded here: torch and peft take seconds, and serving machines do not have them.
+    from steelyard.training.fine_tune.adapting import Plan, adapt  # noqa: PLC0415
+
+    plan = Plan(
+        rank=rank,
+        steps=steps,
+        learning_rate=learning_rate,
+        seed=seed,
+        method=method,
+        batch=batch,
+    )
+    return adapt(
+        rows,
+        plan,
+        base_folder=base_folder,
+        parent=parent,
+        folder=folder,
+        on_step=on_step,
+        heldout=heldout or rows,
+        threads=threads,
+    )

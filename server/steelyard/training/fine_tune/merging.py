@@ -1,0 +1,205 @@
+"""From a trained adapter to the files that serve it, checked against what was trained.
+
+Only the adapter's matrices and the int8 engine's graph are written: tokenizer, word embeddings,
+float32 graph and the base's weights stay with the base, and ``steelyard.scoring.merging`` puts
+them together at load, with NumPy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.numpy import save
+
+from steelyard.decisions.rendering import RenderedRequest
+from steelyard.errors import EngineUnavailableError
+from steelyard.scoring.assets import BaseFiles, write_atomically
+from steelyard.scoring.engine import FLOAT32, INT8, Engine
+from steelyard.scoring.merging import (
+    ADAPTER,
+    ADAPTER_FACTS,
+    ADAPTER_GRAPH,
+    AdapterFacts,
+    Pair,
+    base_hashes,
+    merge,
+    read_adapter,
+)
+from steelyard.scoring.onnx import OnnxScorer
+from steelyard.scoring.tokenizer import Tokenizer
+from steelyard.training.base.batches import ROW_LENGTHS, make_batches, make_item
+from steelyard.training.base.model import PackedScorer
+from steelyard.training.base.quantize import activation_scales
+from steelyard.training.fine_tune.rows import TuningRow
+from steelyard.training.fine_tune.units import plain_example
+from steelyard.training.graph import Shape, build
+
+#: The largest difference in a probability between the trained model and the merged engine.
+PARITY = 1e-3
+PARITY_ROWS = 64
+#: Rows whose activations choose the int8 scales.
+SCALE_ROWS = 256
+
+
+class ParityError(RuntimeError):
+    """What would be served is not what was trained."""
+
+
+def write_merged(
+    model: PackedScorer,
+    pairs: Mapping[str, Pair],
+    files: BaseFiles,
+    folder: Path,
+    *,
+    rank: int,
+    trained_on: str,
+    rows: Sequence[TuningRow],
+    heldout: Sequence[TuningRow],
+) -> None:
+    """Write an adapter's files, the one that makes them whole last.
+
+    Parameters
+    ----------
+    model : PackedScorer
+        As trained, in evaluation.
+    pairs : mapping of str to (float32 array, float32 array)
+        As in ``steelyard.scoring.merging.Adapter``.
+    files : BaseFiles
+        The base that was trained on.
+    folder : pathlib.Path
+    rank : int
+    trained_on : str
+    rows : sequence of TuningRow
+        Their activations choose the int8 scales.
+    heldout : sequence of TuningRow
+        Where the engines are compared with the model.
+
+    Raises
+    ------
+    ParityError
+        When the float32 engine's probabilities are further than ``PARITY`` from the model's.
+    """
+    exact = merge(files.weights, pairs, FLOAT32)
+    rounded = merge(files.weights, pairs, INT8)
+    sample = [_request(row) for row in _spread(rows, SCALE_ROWS)]
+    scales = activation_scales(exact, Shape(), files.tokenizer, sample)
+    graph = build(Shape(), scales).SerializeToString(deterministic=True)
+    chosen = [row for row in heldout if _is_whole(row, files.tokenizer)]
+    chosen = _spread(chosen, PARITY_ROWS)
+    float32 = _engine_probabilities(
+        build(Shape()).SerializeToString(), exact, FLOAT32, chosen, files.tokenizer
+    )
+    int8 = _engine_probabilities(graph, rounded, INT8, chosen, files.tokenizer)
+    parity = _largest(_model_probabilities(model, chosen, files.tokenizer), float32)
+    if parity > PARITY:
+        raise ParityError(
+            f"The merged engine's probabilities are up to {parity:.2g} from the trained model's, "
+            f"over {PARITY}; the adapter is not served."
+        )
+    matrices = {
+        f"{name}.{part}": value
+        for name, pair in pairs.items()
+        for part, value in zip("ab", pair, strict=True)
+    }
+    contents = {
+        ADAPTER: save({name: np.ascontiguousarray(matrices[name]) for name in sorted(matrices)}),
+        ADAPTER_GRAPH: graph,
+    }
+    facts = AdapterFacts(
+        base=files.manifest["name"],
+        base_files=base_hashes(files),
+        rank=rank,
+        files={name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
+        trained_on=trained_on,
+        parity=parity,
+        parity_decisions=len(chosen),
+        int8_difference=_mean(float32, int8),
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        write_atomically(folder / name, content)
+    encoded = msgspec.json.format(msgspec.json.encode(facts), indent=2) + b"\n"
+    write_atomically(folder / ADAPTER_FACTS, encoded)
+
+
+def is_written(folder: Path, trained_on: str) -> bool:
+    """Tell whether a folder holds a whole adapter of this training."""
+    if not (folder / ADAPTER_FACTS).exists():
+        return False
+    try:
+        return read_adapter(folder).facts.trained_on == trained_on
+    except EngineUnavailableError:
+        return False  # altered: it is written again
+
+
+def _engine_probabilities(
+    graph: bytes,
+    weights: Mapping[str, NDArray[np.generic]],
+    precision: str,
+    rows: Sequence[TuningRow],
+    tokenizer: Tokenizer,
+) -> list[NDArray[np.float64]]:
+    engine = Engine(graph, weights, precision=precision)
+    scorer = OnnxScorer(engine, tokenizer, name="merged", engine_name=precision)
+    scored = scorer.score([_request(row) for row in rows])
+    scorer.close()
+    return [_softmax(decisions[0].logits) for decisions in scored]
+
+
+def _model_probabilities(
+    model: PackedScorer, rows: Sequence[TuningRow], tokenizer: Tokenizer
+) -> list[NDArray[np.float64]]:
+    probabilities = []
+    model.eval()
+    for row in rows:
+        item = make_item(row.context, [plain_example(row)], tokenizer)
+        assert item is not None  # noqa: S101  # it is whole, so it fits
+        (batch,) = make_batches([item], tokenizer)
+        with torch.no_grad():
+            logits = model(batch)[0][0].numpy()
+        probabilities.append(_softmax(logits[: len(row.labels)]))
+    return probabilities
+
+
+def _is_whole(row: TuningRow, tokenizer: Tokenizer) -> bool:
+    """Tell whether training reads a row as serving does: it cuts what a row cannot hold."""
+    item = make_item(row.context, [plain_example(row)], tokenizer)
+    alone = [text for text in plain_example(row).alone if text is not None]
+    longest = max((len(tokenizer.encode(text)) for text in alone), default=0)
+    return (
+        item is not None
+        and len(item.context) == len(tokenizer.encode(row.context))
+        and longest <= ROW_LENGTHS[0] - 2
+    )
+
+
+def _request(row: TuningRow) -> RenderedRequest:
+    return RenderedRequest(row.context, (row.decision,))
+
+
+def _spread(rows: Sequence[TuningRow], n_rows: int) -> list[TuningRow]:
+    """Take rows at even distances."""
+    step = max(1, len(rows) // n_rows)
+    return list(rows[::step][:n_rows])
+
+
+def _softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    weights = np.exp(logits.astype(np.float64) - logits.max())
+    probabilities: NDArray[np.float64] = weights / weights.sum()
+    return probabilities
+
+
+def _largest(ours: list[NDArray[np.float64]], theirs: list[NDArray[np.float64]]) -> float:
+    gaps = [float(np.abs(a - b).max()) for a, b in zip(ours, theirs, strict=True)]
+    return max(gaps, default=0.0)
+
+
+def _mean(ours: list[NDArray[np.float64]], theirs: list[NDArray[np.float64]]) -> float:
+    gaps = [np.abs(a - b) for a, b in zip(ours, theirs, strict=True)]
+    return float(np.concatenate(gaps).mean()) if gaps else 0.0

@@ -1,0 +1,159 @@
+"""``steelyard family`` and ``steelyard job`` against a live server that really trains."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+
+from grown_family import grow, post
+from learnable_rows import learnable_rows
+from live_server import live_server
+from steelyard.bootstrap import open_worker
+
+#: Models are really trained.
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    with live_server(home=home, jobs="off") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def http(server):
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def worker(server):
+    with open_worker(server.services.settings):
+        yield
+
+
+@pytest.fixture(scope="module")
+def family(http, worker):
+    """The family router with two models."""
+    return grow(http, "router", 2)
+
+
+@pytest.fixture
+def dataset_id(http):
+    body = {"name": "tickets", "examples": learnable_rows(0), "evaluation_fraction": 0.3}
+    return post(http, "/v1/datasets", body)["id"]
+
+
+@pytest.fixture
+def ask(run, server):
+    def run_command(*arguments: str, stdin: str | None = None):
+        return run(*arguments, "--url", server.url, stdin=stdin)
+
+    return run_command
+
+
+def test_a_family_from_its_estimate_to_its_end(ask, dataset_id, worker):
+    told = ask("family", "estimate", "ant", dataset_id)
+    assert told.exit_code == 0, told.output
+    assert "112" in told.output
+    made = ask("family", "create", "ant", dataset_id, "--seed", "7", "--follow")
+    assert made.exit_code == 0, made.output
+    assert "The gate passed it, against the base" in made.output
+    assert "new rows" in made.output
+    refused = ask("family", "continue", "ant")
+    assert refused.exit_code == 2
+    assert "no_new_data" in refused.output
+    off = ask("family", "switch", "ant", "off")
+    assert "ant is off (owner)" in off.output
+    deleted = ask("family", "delete", "ant", stdin="y\n")
+    assert "ant is deleted." in deleted.output
+
+
+def test_list_and_show(ask, family):
+    assert "router@2" in ask("family", "list").output
+    listed = json.loads(ask("family", "list", "--json").stdout)
+    assert "router" in {one["id"] for one in listed["data"]}
+    shown = ask("family", "show", "router")
+    for text in ("is on, serves router@2", "served, latest", "joined", "continue: no new data"):
+        assert text in shown.output
+    assert json.loads(ask("family", "show", "router", "--json").stdout)["id"] == "router"
+
+
+def test_numbers_are_switched_and_kept_warm(ask, family):
+    on = ask("family", "switch", "router@1", "on")
+    assert on.exit_code == 0, on.output
+    assert "router@1" in on.output
+    warm = json.loads(ask("family", "keep-warm", "router@1", "on", "--json").stdout)
+    assert warm["keep_warm"]
+    assert ask("family", "delete", "router@1", "--yes").exit_code == 2
+    assert json.loads(ask("family", "switch", "router@1", "off", "--json").stdout)["on_at"] is None
+
+
+def test_keeping_a_family_warm(ask, family):
+    warm = ask("family", "keep-warm", "router", "on")
+    assert "is kept warm" in warm.output
+    assert not json.loads(ask("family", "keep-warm", "router", "off", "--json").stdout)["keep_warm"]
+
+
+def test_rollback_asks_and_names_what_it_discards(ask, http, worker):
+    grow(http, "bee", 2)
+    assert ask("family", "rollback", "bee", "bee@9").exit_code == 2
+    stopped = ask("family", "rollback", "bee", "bee@1", stdin="n\n")
+    assert "Discard bee@2 for good?" in stopped.output
+    assert stopped.exit_code == 1
+    wrong = ask("family", "rollback", "bee", "bee@1", "--discard", "bee@1", "--yes")
+    assert wrong.exit_code == 2
+    assert "discard: bee@2" in wrong.output
+    back = ask("family", "rollback", "bee", "bee@1", "--yes")
+    assert back.exit_code == 0, back.output
+    assert "discarded" in back.output
+
+
+def test_jobs_are_listed_shown_and_followed(ask, family):
+    (newest, *_) = json.loads(
+        ask("job", "list", "--dataset", family["dataset_id"], "--json").stdout
+    )
+    assert newest["id"] in ask("job", "list", "--status", "succeeded").output
+    shown = ask("job", "show", newest["id"])
+    assert "The gate passed it, against the parent" in shown.output
+    assert "earlier rows" in shown.output
+    followed = ask("job", "follow", newest["id"])
+    assert followed.exit_code == 0, followed.output
+    assert "joined" in ask("job", "events", newest["id"]).output
+    events = json.loads(ask("job", "events", newest["id"], "--json").stdout)
+    assert events["data"][0]["type"] == "queued"
+
+
+def test_a_fine_tune_without_a_model_ends_with_status_1(ask, dataset_id, worker):
+    job = json.loads(ask("family", "create", "cat", dataset_id, "--json").stdout)
+    cancelled = ask("job", "cancel", job["id"])
+    assert cancelled.exit_code == 0, cancelled.output
+    followed = ask("job", "follow", job["id"], "--json")
+    assert followed.exit_code == 1
+    assert json.loads(followed.stdout)["outcome"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["family", "show", "nobody"],
+        ["family", "estimate", "new", "ds_none"],
+        ["family", "estimate", "new", "--from", "hashing"],
+        ["family", "create", "new", "ds_none", "--steps", "1"],
+        ["family", "continue", "nobody", "--follow"],
+        ["family", "switch", "nobody@1", "on"],
+        ["job", "show", "ftj_none"],
+        ["job", "follow", "ftj_none"],
+        ["job", "list", "--status", "done"],
+    ],
+)
+def test_what_cannot_be_used(ask, arguments):
+    assert ask(*arguments).exit_code == 2
+
+
+def test_no_server(run):
+    for command in (["family", "list"], ["job", "list"]):
+        assert run(*command, "--url", "http://127.0.0.1:1").exit_code == 3

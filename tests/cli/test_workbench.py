@@ -1,0 +1,73 @@
+"""``steelyard workbench`` and the workbench of ``steelyard up``: another process, gone with ours."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+
+import steelyard
+from serving import serving
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+
+def lines_until(process, start):
+    for line in process.stdout:
+        if line.startswith(start):
+            return line.strip()
+    raise AssertionError(process.stderr.read())
+
+
+def is_served(address):
+    try:
+        return httpx.get(address, timeout=10).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def test_it_serves_until_it_is_told_to_stop():
+    with steelyard.embed(engine="hashing") as server:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "steelyard", "workbench", "--server", server.url, "--port", "0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        address = lines_until(process, "Workbench on ").split()[2]
+        assert is_served(address)
+        process.send_signal(signal.SIGTERM)
+        stdout, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Stopped." in stdout
+    assert not is_served(address)
+
+
+def test_up_starts_it_and_a_killed_up_takes_it_along(tmp_path):
+    options = ("--no-samples", "--workbench-port", "0")
+    with serving(tmp_path, *options, subcommand="up") as (process, _):
+        address = lines_until(process, "Workbench on ").split()[2]
+        assert is_served(address)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        give_up_at = time.monotonic() + 30
+        while is_served(address):
+            assert time.monotonic() < give_up_at
+            time.sleep(0.2)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "example.org"])
+def test_it_listens_on_loopback_only(host):
+    refused = subprocess.run(
+        [sys.executable, "-m", "steelyard", "workbench", "--host", host],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode == 2
+    assert "loopback" in refused.stderr

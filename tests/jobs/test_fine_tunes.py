@@ -1,0 +1,479 @@
+"""Fine-tunes from the queue to their end: told as they go, stopped at once, taken up after kills."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dataset_rows import make_rows
+from evaluated import ENDED, ME, open_home, settings_of
+from fine_tuned import (
+    MINIMUM,
+    ask_stand_in,
+    cancel_job,
+    continue_,
+    event_types,
+    get_job,
+    grow,
+    make_tuning_dataset,
+    stand_in,
+    start,
+    starts,
+    wait_for_job,
+)
+from jobs.workers import kill, start_job_worker
+from learnable_rows import learnable_rows
+from operating import Desk
+from steelyard.bootstrap import open_worker
+from steelyard.errors import (
+    DatasetDeletedError,
+    InvalidRequestError,
+    NotFoundError,
+    VersionInUseError,
+)
+from steelyard.jobs.workflows import JobRuntime
+from steelyard.services.fine_tune_runs import FineTuneRuns
+from steelyard.storage.frames.artifacts import ArtifactStore
+from steelyard.storage.frames.store import FrameStore
+from steelyard.storage.state import fine_tunes as rows_of_jobs
+from steelyard.training.fine_tune.task import TaskBase
+
+PAID = {"fine_tune_minimum": MINIMUM}
+
+
+@contextmanager
+def working(home, **given):
+    """A worker in this process, and its runs of fine-tunes."""
+    with open_worker(settings_of(home, **given)):
+        runs = JobRuntime.work_of("fine_tune")
+        assert isinstance(runs, FineTuneRuns)
+        yield runs
+
+
+def is_gone(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    # One whose parent was killed is nobody's to wait for here.
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def wait_for(is_there, timeout_s=60.0):
+    give_up_at = time.monotonic() + timeout_s
+    while not is_there():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.02)
+
+
+def check_charged_once(services, job):
+    """The fee was taken once or given back, and nothing is held."""
+    desk = Desk(services.state)
+    desk.check_ledger()
+    charged = MINIMUM if job.status == "succeeded" else 0
+    assert desk.books()["held"] == 0
+    assert desk.books()["revenue"] == charged
+    assert job.charge == ("charged" if charged else "released")
+
+
+def models_of(services, family="router"):
+    return asyncio.run(services.families.get(ME, family)).models
+
+
+def test_a_fine_tune_joins_and_tells_how_it_went(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path, pause_s=0.02)
+    with open_home(tmp_path, **PAID) as services:
+        dataset = make_tuning_dataset(services)
+        job = start(services, dataset.id)
+        assert (job.status, job.charge, job.progress) == ("queued", "reserved", None)
+        with working(tmp_path, **PAID):
+            running = wait_for_job(services, job.id, lambda job: job.progress is not None)
+            assert running.status == "running"
+            assert running.progress.steps == 10
+            with pytest.raises(VersionInUseError):
+                asyncio.run(services.datasets.delete(ME, dataset.id, None))
+            ended = wait_for_job(services, job.id)
+        assert (ended.status, ended.outcome, ended.error) == ("succeeded", "joined", None)
+        assert ended.output_model == f"ft-{job.id}"
+        assert ended.progress is None
+        assert [point.loss for point in ended.curve] == [0.5]
+        types = event_types(services, job.id)
+        assert types[:3] == ["queued", "started", "tokens_counted"]
+        assert set(types[3:-5]) == {"step"}
+        assert types[-5:] == ["trained", "scoring", "gate_passed", "joined", "succeeded"]
+        assert 3 <= types.count("step") <= 19
+        (model,) = models_of(services)
+        assert (model.ref, model.adapter) == ("router@1", ended.output_model)
+        assert len(starts(tmp_path)) == 1
+        assert not (tmp_path / "fine_tunes" / job.id).exists()
+        check_charged_once(services, ended)
+
+
+def test_its_own_held_out_rows_are_an_evaluation(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path)
+    with open_home(tmp_path) as services:
+        dataset = make_tuning_dataset(services)
+        job = start(services, dataset.id)
+        with working(tmp_path):
+            ended = wait_for_job(services, job.id)
+        evaluation = ended.dataset_evaluation
+        assert evaluation.training_job_id == job.id
+        assert (evaluation.model_id, evaluation.model_label) == (ended.output_model, "router@1")
+        assert (evaluation.evaluation_rows, evaluation.decisions) == (20, 40)
+        assert evaluation.metrics.n == 40
+        listed = asyncio.run(
+            services.evaluations.page(ME, dataset.id, statuses=(), limit=10, cursor=None)
+        )
+        assert [one.id for one in listed.data] == [evaluation.id]
+        detail = asyncio.run(services.evaluation_figures.detail(ME, evaluation.id))
+        assert b"context length" in detail
+
+
+def test_records_are_paged_by_group(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path)
+    with open_home(tmp_path) as services:
+        dataset = make_tuning_dataset(services)
+        job = start(services, dataset.id)
+
+        def page(group="adapted", offset=0, limit=15):
+            return asyncio.run(
+                services.fine_tunes.records(ME, job.id, group=group, offset=offset, limit=limit)
+            )
+
+        assert (page().groups, page().total) == ([], 0)
+        with working(tmp_path):
+            wait_for_job(services, job.id)
+        first, last = page(), page("base", 30)
+        assert first.groups == ["adapted", "base"]
+        assert (first.total, len(first.data), first.has_more) == (40, 15, True)
+        assert (len(last.data), last.has_more, last.group) == (10, False, "base")
+        assert [record.decision_id for record in first.data[:2]] == ["route", "refund"]
+        assert first.data[0].probabilities == pytest.approx(
+            {"billing": 1 / 3, "support": 1 / 3, "other": 1 / 3}
+        )
+        with pytest.raises(InvalidRequestError, match="adapted, base"):
+            page("parent")
+        asyncio.run(services.datasets.delete(ME, dataset.id, None))
+        with pytest.raises(DatasetDeletedError):
+            page()
+        assert get_job(services, job.id).rows_deleted
+        listed = asyncio.run(services.fine_tunes.page(ME, limit=10, cursor=None))
+        assert [one.rows_deleted for one in listed.data] == [True]
+
+
+def test_a_gate_that_does_not_pass_makes_no_model_and_is_charged(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path, passed=False)
+    with open_home(tmp_path, **PAID) as services:
+        job = start(services, make_tuning_dataset(services).id)
+        with working(tmp_path, **PAID):
+            ended = wait_for_job(services, job.id)
+        assert (ended.status, ended.outcome) == ("succeeded", "gate_failed")
+        assert ended.reason == "The new rows became no better: as asked."
+        assert ended.metrics.gate.reasons == ["no_gain_on_new_rows"]
+        assert models_of(services) == []
+        assert event_types(services, job.id)[-2:] == ["gate_failed", "succeeded"]
+        check_charged_once(services, ended)
+
+
+def test_a_continuation_is_trained_from_the_latest_on_what_is_new(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path)
+    with open_home(tmp_path) as services, working(tmp_path):
+        dataset = make_tuning_dataset(services)
+        first = wait_for_job(services, start(services, dataset.id).id)
+        grow(services, dataset.id, make_rows(10, 500), make_rows(15, 3000))
+        second = continue_(services)
+        ended = wait_for_job(services, second.id)
+        assert ended.parent == first.output_model
+        assert ended.lineage.new_training == ended.lineage.earlier_training == 10
+        assert (ended.lineage.new_evaluation, ended.lineage.earlier_evaluation) == (15, 20)
+        page = asyncio.run(
+            services.fine_tunes.records(ME, second.id, group="parent", offset=0, limit=500)
+        )
+        assert (page.groups, page.total) == (["adapted", "base", "parent"], 70)
+        assert [model.ref for model in models_of(services)] == ["router@1", "router@2"]
+        assert ended.metrics.gate.against == "parent"
+
+
+def test_cancelling_a_queued_one_ends_it_at_once(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path)
+    with open_home(tmp_path, **PAID) as services:
+        job = start(services, make_tuning_dataset(services).id)
+        cancelled = cancel_job(services, job.id)
+        assert (cancelled.status, cancelled.outcome) == ("cancelled", "cancelled")
+        check_charged_once(services, cancelled)
+        with working(tmp_path, **PAID):
+            time.sleep(0.5)
+        assert starts(tmp_path) == []
+        assert cancel_job(services, job.id) == cancelled
+        with pytest.raises(NotFoundError):
+            cancel_job(services, "ftj_nothing")
+
+
+def test_cancelling_a_running_one_kills_its_trainer(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path, pause_s=0.5)
+    with open_home(tmp_path, **PAID) as services, working(tmp_path, **PAID):
+        job = start(services, make_tuning_dataset(services).id)
+        wait_for_job(services, job.id, lambda job: job.progress is not None)
+        (pid,) = starts(tmp_path)
+        assert cancel_job(services, job.id).status == "cancelling"
+        ended = wait_for_job(services, job.id, timeout_s=5.0)
+        assert (ended.status, ended.outcome) == ("cancelled", "cancelled")
+        assert is_gone(pid)
+        assert event_types(services, job.id)[-2:] == ["cancelling", "cancelled"]
+        check_charged_once(services, ended)
+        # The next one runs.
+        ask_stand_in(tmp_path)
+        again = start(services, make_tuning_dataset(services, make_rows(30)).id, "other")
+        assert wait_for_job(services, again.id).outcome == "joined"
+        assert not (tmp_path / "fine_tunes" / job.id).exists()
+
+
+def test_what_no_living_worker_runs_is_cancelled_at_once(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path, pause_s=0.5)
+    with open_home(tmp_path) as services:
+        job = start(services, make_tuning_dataset(services).id)
+        with working(tmp_path):
+            wait_for_job(services, job.id, lambda job: job.progress is not None)
+        (pid,) = starts(tmp_path)
+        wait_for(lambda: is_gone(pid))
+        assert get_job(services, job.id).status == "running"
+        assert cancel_job(services, job.id).status == "cancelled"
+
+
+def test_a_failure_says_why_and_costs_nothing(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path, fails="not_measurable")
+    with open_home(tmp_path, **PAID) as services, working(tmp_path, **PAID):
+        job = start(services, make_tuning_dataset(services).id)
+        ended = wait_for_job(services, job.id)
+        assert (ended.status, ended.outcome) == ("failed", "failed")
+        assert (ended.error.code, ended.error.message) == ("not_measurable", "As asked.")
+        assert len(starts(tmp_path)) == 1
+        check_charged_once(services, ended)
+
+
+def test_a_failure_that_passes_is_tried_again(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path, fails="storage_unavailable", n_fails=2)
+    with open_home(tmp_path) as services, working(tmp_path):
+        job = start(services, make_tuning_dataset(services).id)
+        assert wait_for_job(services, job.id).outcome == "joined"
+        assert len(starts(tmp_path)) == 3
+
+
+def test_a_trainer_that_dies_at_the_same_place_again_and_again_has_failed(tmp_path, monkeypatch):
+    monkeypatch.setattr("steelyard.services.fine_tune_runs._RESTART_S", 0.0)
+    stand_in(monkeypatch, tmp_path, dies_in="heads")
+    with open_home(tmp_path, **PAID) as services, working(tmp_path, **PAID):
+        job = start(services, make_tuning_dataset(services).id)
+        ended = wait_for_job(services, job.id)
+        assert (ended.status, ended.error.code) == ("failed", "internal_error")
+        assert "memory" in ended.error.message
+        assert len(starts(tmp_path)) == 5
+        check_charged_once(services, ended)
+
+
+def test_a_killed_trainer_is_started_again_where_it_was(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path, pause_s=0.1)
+    with open_home(tmp_path) as services, working(tmp_path):
+        job = start(services, make_tuning_dataset(services).id)
+        for phase in ("features", "heads"):
+            wait_for_job(
+                services,
+                job.id,
+                lambda job, phase=phase: job.progress and job.progress.phase == phase,
+            )
+            n_started = len(starts(tmp_path))
+            os.kill(starts(tmp_path)[-1], signal.SIGKILL)
+            wait_for(lambda n=n_started: len(starts(tmp_path)) > n)
+        ask_stand_in(tmp_path)
+        assert wait_for_job(services, job.id).outcome == "joined"
+        types = event_types(services, job.id)
+        assert all(types.count(once) == 1 for once in ("started", "trained", "scoring", "joined"))
+        told = [
+            int(event.message.split()[0])
+            for event in asyncio.run(services.fine_tunes.events(ME, job.id)).data
+            if event.type == "step"
+        ]
+        assert told == sorted(set(told))
+
+
+def test_a_folder_that_is_gone_is_written_anew(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path, pause_s=0.3)
+    with open_home(tmp_path) as services:
+        job = start(services, make_tuning_dataset(services).id)
+        with working(tmp_path):
+            wait_for_job(services, job.id, lambda job: job.progress is not None)
+        folder = tmp_path / "fine_tunes" / job.id
+        folder.rename(tmp_path / "elsewhere")
+        ask_stand_in(tmp_path)
+        with working(tmp_path):
+            assert wait_for_job(services, job.id).outcome == "joined"
+
+
+def test_a_sweep_removes_what_nobody_refers_to(tmp_path, monkeypatch):
+    for sweep in (ArtifactStore.sweep, FrameStore.sweep):
+        monkeypatch.setitem(sweep.__kwdefaults__, "older_than_s", 0.0)
+    stand_in(monkeypatch, tmp_path)
+    with open_home(tmp_path) as services, working(tmp_path) as runs:
+        job = start(services, make_tuning_dataset(services).id)
+        wait_for_job(services, job.id)
+        (live,) = services.state.read_now(rows_of_jobs.live_artifacts)
+        folder = tmp_path / "fine_tunes" / "ftj_orphan"
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_bytes(b'{"files": {}}')
+        orphan = runs._artifacts.put(folder)
+        record = runs._records.put(b"records", ".parquet")
+        runs.sweep()
+        assert not folder.exists()
+        assert (runs._artifacts.holds(orphan), runs._artifacts.holds(live)) == (False, True)
+        assert f"{record}.parquet" not in runs._records.names()
+        assert asyncio.run(
+            services.fine_tunes.records(ME, job.id, group="base", offset=0, limit=1)
+        ).data
+
+
+def test_a_generation_that_ends_too_often_without_a_result_has_failed(tmp_path):
+    with open_home(tmp_path, **PAID) as services:
+        job = start(services, make_tuning_dataset(services).id)
+        runs = runs_of(services, tmp_path)
+        for attempt in range(1, 6):
+            (pending,) = runs.pending()
+            assert (pending.attempt, pending.is_cancelling) == (attempt, False)
+            runs.give_again(pending)
+        assert runs.pending() == []
+        ended = get_job(services, job.id)
+        assert (ended.status, ended.error.code) == ("failed", "internal_error")
+        check_charged_once(services, ended)
+
+
+def test_what_another_living_process_runs_is_left_to_it(tmp_path):
+    with open_home(tmp_path) as services:
+        job = start(services, make_tuning_dataset(services).id)
+        mine = runs_of(services, tmp_path)
+        assert mine.begin(job.id, 1)
+        assert not mine.begin(job.id, 2)
+        assert not mine.begin("ftj_nothing", 1)
+        with open_home(tmp_path) as others:
+            theirs = runs_of(others, tmp_path)
+            assert not theirs.begin(job.id, 1)
+            theirs.finish(job.id, 1)
+            cancel_job(others, job.id)
+            theirs.stop(job.id)
+            assert get_job(services, job.id).status == "cancelling"
+        # Nothing was begun yet that has to end first.
+        mine.stop(job.id)
+        time.sleep(0.6)
+        mine.stop(job.id)
+        assert get_job(services, job.id).status == "cancelled"
+        assert not mine.advance(job.id, 1)
+        mine.finish(job.id, 1)
+        mine.fail(job.id, 1, ValueError("late"))
+        assert get_job(services, job.id).status == "cancelled"
+
+
+def runs_of(services, home):
+    """What runs fine-tunes, without a job runtime."""
+    return FineTuneRuns(
+        services.state,
+        services.families._keeper,
+        services.families._plans,
+        services.datasets,
+        ArtifactStore(home / "frames" / "models", home / "models"),
+        services.fine_tunes._records,
+        folder=home / "fine_tunes",
+        bases=lambda name: TaskBase(name=name, engine="hashing", double="hashing"),
+    )
+
+
+def test_jobs_are_paged_by_status_and_dataset(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path)
+    with open_home(tmp_path) as services:
+        first, second = (make_tuning_dataset(services, make_rows(n)) for n in (30, 40))
+        jobs = [start(services, first.id, "a").id, start(services, second.id, "b").id]
+        cancel_job(services, jobs[0])
+
+        def page(**given):
+            given = {"limit": 10, "cursor": None, **given}
+            return asyncio.run(services.fine_tunes.page(ME, **given))
+
+        assert [job.id for job in page().data] == jobs[::-1]
+        assert [job.id for job in page(statuses=["queued"]).data] == jobs[1:]
+        assert [job.id for job in page(dataset_id=first.id).data] == jobs[:1]
+        one = page(limit=1)
+        assert one.has_more
+        assert [job.id for job in page(limit=1, cursor=one.next_cursor).data] == jobs[:1]
+
+
+def crash_through(home, rng, phases, *, kill_trainer):
+    """Fine-tune with the real trainer through a kill in each of some phases."""
+    with open_home(home, **PAID) as services:
+        rows = learnable_rows(0)
+        dataset = make_tuning_dataset(services, rows[:110], rows[110:])
+        job = start(services, dataset.id)
+        folder = home / "fine_tunes" / job.id
+        for phase in phases:
+            worker = start_job_worker(home, **PAID)
+            wait_for(lambda phase=phase: has_reached(services, job.id, folder, phase))
+            time.sleep(rng.random() * 0.1)
+            trainer = trainer_of(worker.pid)
+            if kill_trainer and trainer is not None:
+                os.kill(trainer, signal.SIGKILL)
+            kill(worker)
+            if trainer is not None:
+                wait_for(lambda trainer=trainer: is_gone(trainer))
+        worker = start_job_worker(home, **PAID)
+        try:
+            ended = wait_for_job(services, job.id)
+        finally:
+            kill(worker)
+        types = event_types(services, job.id)
+        check_charged_once(services, ended)
+        assert types.count("succeeded") == 1
+        assert len(models_of(services)) == (ended.outcome == "joined")
+        return ended
+
+
+def has_reached(services, job_id, folder, phase):
+    """Whether a fine-tune is in a phase, or past it."""
+    job = get_job(services, job_id)
+    if job.status in ENDED or phase == "queued":
+        return True
+    if phase == "join":
+        return (folder / "result.json").exists()
+    path = folder / "progress.jsonl"
+    return path.exists() and f'"phase":"{phase}"'.encode() in path.read_bytes()
+
+
+def trainer_of(worker_pid):
+    """Id of the trainer that a worker started; ``None`` when there is none."""
+    tasks = Path(f"/proc/{worker_pid}/task").iterdir()
+    children = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+    return children[-1] if children else None
+
+
+@pytest.mark.timeout(240)
+def test_kills_of_worker_and_trainer_end_in_one_model_and_one_charge(tmp_path):
+    ended = crash_through(
+        tmp_path, random.Random(5), ("queued", "features", "scoring"), kill_trainer=True
+    )
+    assert ended.outcome == "joined"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("phase", ["queued", "features", "heads", "scoring", "gate", "join"])
+def test_twenty_kills_in_every_phase(tmp_path, phase):
+    rng = random.Random(phase)
+    found = []
+    for number in range(20):
+        ended = crash_through(tmp_path / str(number), rng, (phase,), kill_trainer=number % 2 == 0)
+        assert ended.outcome == "joined"
+        found.append(ended.metrics)
+    # What a trainer makes does not depend on where it was killed.
+    assert all(metrics == found[0] for metrics in found)

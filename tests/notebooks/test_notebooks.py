@@ -1,0 +1,46 @@
+"""Every notebook runs from top to bottom, without a network, and is kept without its outputs."""
+
+from __future__ import annotations
+
+import os
+
+import nbformat
+import pytest
+
+from repository import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def test_there_are_notebooks():
+    assert [path.name[:2] for path in NOTEBOOKS] == [
+        f"{n:02d}" for n in range(1, len(NOTEBOOKS) + 1)
+    ]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_holds_no_outputs(path):
+    notebook = nbformat.read(path, as_version=4)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert cells
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in cells)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_runs(path, tmp_path, monkeypatch):
+    client = pytest.importorskip("nbclient", reason="needs the notebook tools")
+    pytest.importorskip("bokeh", reason="needs the workbench extra")
+    for name in ("HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    notebook = nbformat.read(path, as_version=4)
+    client.NotebookClient(
+        notebook,
+        timeout=240,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(tmp_path)}},
+    ).execute()
+    shown = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.outputs]
+    assert shown

@@ -1,0 +1,48 @@
+"""The workbench as a process of its own: told what to serve on standard input, gone at its end.
+
+The first line is a JSON object: ``server`` and ``port``, and where wanted ``host`` and ``api_key``.
+A key comes this way because the list of processes would show it among the arguments. One line goes
+to standard output once it serves: the address.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+
+_STDIN = 0
+
+
+def main() -> int:
+    """Serve until standard input ends; give the exit status."""
+    from steelyard_workbench.serving import open_server
+
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    held = b""
+    while b"\n" not in held:
+        chunk = os.read(_STDIN, 65536)
+        if not chunk:
+            return 2
+        held += chunk
+    told = json.loads(held.partition(b"\n")[0])
+    server = open_server(told.pop("server"), **told)
+
+    def watch() -> None:
+        while os.read(_STDIN, 65536):
+            pass
+        server.io_loop.add_callback(server.io_loop.stop)
+
+    threading.Thread(target=watch, name="workbench-lifeline", daemon=True).start()
+    server.start()
+    sys.stdout.write(f"http://{server.address}:{server.port}\n")
+    sys.stdout.flush()
+    server.io_loop.start()
+    server.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""Edits on their way to the server: sent in order, kept while it is away, and told how they ended.
+
+Nothing here draws. Whoever makes an edit has shown it already; this says when it failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from steelyard.client import Client
+from steelyard.client.failures import NoAnswerInTimeError, ServerUnreachableError
+from steelyard.errors import DraftConflictError
+from steelyard.ids import new_request_id
+from steelyard.wire.drafts import DraftConflict, DraftRow, EditReceipt, RowNow
+from steelyard_workbench.later import later
+from steelyard_workbench.problems import Problem, problem_of
+
+
+@dataclass(eq=False, slots=True)
+class Unsent:
+    """Something that was done and is to be sent.
+
+    Parameters
+    ----------
+    kind : {"edit", "bulk", "undo", "redo"}
+    label : str
+        What it does, as ``row 12: team is deny``.
+    edits : list of dict
+        Of ``edit``: what each row gets.
+    given : dict
+        Of ``bulk``: its arguments.
+    before : tuple of DraftRow
+        The rows as they were, to bring them back.
+    after : tuple of DraftRow
+        The rows as they are shown meanwhile.
+    key : str
+        Under it the server does it once, however often it is sent.
+    """
+
+    kind: str
+    label: str
+    edits: list[dict[str, Any]] = field(default_factory=list)
+    given: dict[str, Any] = field(default_factory=dict)
+    before: tuple[DraftRow, ...] = ()
+    after: tuple[DraftRow, ...] = ()
+    key: str = field(default_factory=new_request_id)
+
+    @property
+    def rows(self) -> set[int]:
+        """Rows that it changes, as far as they are known here."""
+        return {edit["row"] for edit in self.edits} | {row.row for row in self.before}
+
+
+class Listener(Protocol):
+    """Who is told how edits end."""
+
+    def on_sent(self, entry: Unsent, receipt: EditReceipt) -> None:
+        """Take in what the server changed."""
+
+    def on_refused(self, entry: Unsent, problem: Problem) -> None:
+        """Bring back what the server refused."""
+
+    def on_conflict(self, entry: Unsent, now: list[RowNow]) -> None:
+        """Ask what is to hold: the edit, or another's that came before it."""
+
+    def on_waiting(self) -> None:
+        """Show what waits, which has changed."""
+
+
+class EditQueue:
+    """The edits of one draft that are not sent yet.
+
+    Parameters
+    ----------
+    client : steelyard.client.Client
+    draft_id : str
+    listener : Listener
+
+    Attributes
+    ----------
+    reviewer : str or None
+        Who edits.
+    unsent : list of Unsent
+        In order; the first may be on its way.
+    is_lost : bool
+        Whether the server did not answer the first of them.
+    """
+
+    def __init__(self, client: Client, draft_id: str, listener: Listener) -> None:
+        self._client = client
+        self._draft_id = draft_id
+        self._listener = listener
+        self._seen: dict[int, int] = {}
+        self._is_sending = False
+        self.reviewer: str | None = None
+        self.unsent: list[Unsent] = []
+        self.is_lost = False
+
+    def saw(self, rows: Sequence[RowNow]) -> None:
+        """Note which edit of each row the reviewer sees; not for rows with an edit on its way."""
+        waiting = set().union(*(entry.rows for entry in self.unsent))
+        self._seen.update((now.row, now.edit) for now in rows if now.row not in waiting)
+
+    def push(self, entry: Unsent) -> None:
+        """Send something once all before it are sent."""
+        self.unsent.append(entry)
+        self._listener.on_waiting()
+        if not self.is_lost:
+            later(self.send)
+
+    def take_back(self) -> Unsent | None:
+        """Take the last edit back, if it is not on its way yet."""
+        first = 1 if self._is_sending else 0
+        if len(self.unsent) > first and self.unsent[-1].kind in ("edit", "bulk"):
+            entry = self.unsent.pop()
+            self._listener.on_waiting()
+            return entry
+        return None
+
+    async def send(self) -> None:
+        """Send what waits, in order, until nothing is left or the server is away."""
+        if self._is_sending:
+            return
+        self._is_sending = True
+        try:
+            while self.unsent and await self._send_first():
+                pass
+        finally:
+            self._is_sending = False
+
+    async def _send_first(self) -> bool:
+        entry = self.unsent[0]
+        try:
+            receipt = await asyncio.to_thread(self._call, entry)
+        except (ServerUnreachableError, NoAnswerInTimeError):
+            self.is_lost = True
+            self._listener.on_waiting()
+            return False
+        except DraftConflictError as error:
+            self._ended(entry)
+            found = [msgspec.convert(detail, DraftConflict) for detail in error.details or ()]
+            if entry.kind == "edit":
+                self._seen.update((conflict.row, conflict.now.edit) for conflict in found)
+                self._listener.on_conflict(entry, [conflict.now for conflict in found])
+            else:
+                self._listener.on_refused(entry, problem_of(error, entry.label))
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            self._ended(entry)
+            self._listener.on_refused(entry, problem_of(error, entry.label))
+        else:
+            self._ended(entry)
+            self._seen.update((now.row, now.edit) for now in receipt.rows)
+            self._listener.on_sent(entry, receipt)
+        self._listener.on_waiting()
+        return True
+
+    def _ended(self, entry: Unsent) -> None:
+        self.is_lost = False
+        self.unsent.remove(entry)
+
+    def _call(self, entry: Unsent) -> EditReceipt:
+        drafts, draft_id = self._client.drafts, self._draft_id
+        if entry.kind == "edit":
+            # What was seen is looked up now: an edit of the same row that was sent just before
+            # this one is the reviewer's own, and its number is known only since its receipt.
+            edits = [{**edit, "seen": self._seen.get(edit["row"], 0)} for edit in entry.edits]
+            return drafts.edit(draft_id, edits, self.reviewer, idempotency_key=entry.key)
+        if entry.kind == "bulk":
+            return drafts.bulk(
+                draft_id, **entry.given, reviewer=self.reviewer, idempotency_key=entry.key
+            )
+        step = drafts.undo if entry.kind == "undo" else drafts.redo
+        return step(draft_id, self.reviewer, idempotency_key=entry.key)

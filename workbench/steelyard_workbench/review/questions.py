@@ -1,0 +1,129 @@
+"""The decisions of a row as they are asked of a person: names, words and outcomes in order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from steelyard.wire.drafts import DraftRow, RowNow, RowState
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One decision.
+
+    Parameters
+    ----------
+    id, text : str
+    outcomes, descriptions : tuple of str
+        Names in order, and what each means; empty where nobody said.
+    """
+
+    id: str
+    text: str
+    outcomes: tuple[str, ...]
+    descriptions: tuple[str, ...]
+
+
+def questions_of(decisions: Sequence[Any]) -> tuple[Question, ...]:
+    """Read the decisions of a row.
+
+    Examples
+    --------
+    >>> questions_of([{"id": "refund", "kind": "binary", "question": "Money back?"}])[0].outcomes
+    ('yes', 'no')
+    """
+    return tuple(_question(decision) for decision in decisions if isinstance(decision, Mapping))
+
+
+def _question(decision: Mapping[str, Any]) -> Question:
+    asked, given = decision.get("question", ""), decision.get("outcomes")
+    rubric = decision.get("rubric") or ()
+    if decision.get("kind") == "binary":
+        names: Sequence[Any] = ("yes", "no")
+    elif given:
+        names = list(given)
+    else:
+        names = range(len(rubric))
+    if isinstance(given, Mapping):
+        texts = [given.get(name) for name in names]
+    else:
+        texts = [*rubric, *(None for _ in names)][: len(names)]
+    return Question(
+        str(decision.get("id", "")),
+        as_text(asked),
+        tuple(str(name) for name in names),
+        tuple("" if text is None else as_text(text) for text in texts),
+    )
+
+
+def as_text(value: object) -> str:
+    """Give a text as it is, and any other value as JSON, indented."""
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def expected_of(row: DraftRow, decision: str) -> str | None:
+    """Give the outcome that a row's label expects most now; ``None`` without a label."""
+    label = row.now.labels.get(decision)
+    return max(label, key=lambda outcome: label[outcome]) if label else None
+
+
+def labels_text(labels: Mapping[str, Mapping[str, float]]) -> str:
+    """Give labels in one line.
+
+    Examples
+    --------
+    >>> labels_text({"team": {"billing": 1.0}, "urgency": {"1": 0.6, "2": 0.4}})
+    'team: billing; urgency: 1 (0.6)'
+    """
+    parts = []
+    for decision, label in labels.items():
+        if label:
+            top = max(label, key=lambda outcome: label[outcome])
+            share = "" if label[top] == 1 else f" ({label[top]:g})"
+            parts.append(f"{decision}: {top}{share}")
+    return "; ".join(parts)
+
+
+def relabel_fields(row: DraftRow, question: Question, outcome: str) -> dict[str, Any]:
+    """Give what is sent to make an outcome the expected one.
+
+    A row with rewards has one for every outcome: the chosen one takes the highest, and the one that
+    had it takes the chosen one's. So no reward is made up.
+    """
+    if row.rewards is msgspec.UNSET:
+        return {"outcome": outcome}
+    label = row.now.labels.get(question.id)
+    if not label:
+        return {"rewards": {name: float(name == outcome) for name in question.outcomes}}
+    best = max(label, key=lambda name: label[name])
+    exchanged = {**label, outcome: label[best], best: label.get(outcome, 0.0)}
+    return {"rewards": exchanged}
+
+
+def with_label(row: DraftRow, question: Question, outcome: str) -> DraftRow:
+    """Give a row as it is once an outcome of it was chosen."""
+    fields = relabel_fields(row, question, outcome)
+    label = fields.get("rewards") or {outcome: 1.0}
+    relabelled = list(dict.fromkeys([*row.now.relabelled, question.id]))
+    labels = {**row.now.labels, question.id: label}
+    return with_now(row, labels=labels, relabelled=relabelled, state="relabelled")
+
+
+def with_state(row: DraftRow, state: RowState) -> DraftRow:
+    """Give a row in another state."""
+    return with_now(row, state=state)
+
+
+def with_now(row: DraftRow, **changed: Any) -> DraftRow:
+    """Give a row that stands otherwise."""
+    return msgspec.structs.replace(row, now=msgspec.structs.replace(row.now, **changed))
+
+
+def as_told(row: DraftRow, now: RowNow) -> DraftRow:
+    """Give a row as the server tells that it stands."""
+    return msgspec.structs.replace(row, now=now)

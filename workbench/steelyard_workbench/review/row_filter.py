@@ -1,0 +1,149 @@
+"""Which rows are looked at: words, outcomes, a side and a length, as people choose them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+_SIDES = ("training", "evaluation")
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """A choice of rows; everything that is given must hold.
+
+    Parameters
+    ----------
+    words : str
+        Words that the context has, in any order.
+    expected : tuple of (str, str)
+        Decisions and outcomes that the labels of the version expect; of one decision, any of them.
+    side : {"", "training", "evaluation"}
+    at_least, at_most : int or None
+        Characters of the context.
+
+    Examples
+    --------
+    >>> RowFilter(side="training").where
+    {'type': 'side', 'side': 'training'}
+    """
+
+    words: str = ""
+    expected: tuple[tuple[str, str], ...] = ()
+    side: str = ""
+    at_least: int | None = None
+    at_most: int | None = None
+
+    @property
+    def where(self) -> dict[str, Any] | None:
+        """The filter as the server takes it, without the words; ``None`` for all rows."""
+        parts: list[dict[str, Any]] = []
+        by_decision: dict[str, list[dict[str, Any]]] = {}
+        for decision, outcome in self.expected:
+            leaf = {"type": "expected", "decision": decision, "outcome": outcome}
+            by_decision.setdefault(decision, []).append(leaf)
+        parts += [
+            leaves[0] if len(leaves) == 1 else {"type": "any", "filters": leaves}
+            for leaves in by_decision.values()
+        ]
+        if self.side:
+            parts.append({"type": "side", "side": self.side})
+        for op, value in (("ge", self.at_least), ("le", self.at_most)):
+            if value is not None:
+                parts.append({"type": "characters", "op": op, "value": value})
+        if not parts:
+            return None
+        return parts[0] if len(parts) == 1 else {"type": "all", "filters": parts}
+
+    @property
+    def text(self) -> str | None:
+        """The words as the server takes them; ``None`` for none."""
+        return self.words.strip()[:256] or None
+
+    @property
+    def parts(self) -> tuple[tuple[str, RowFilter], ...]:
+        """What it consists of, each in words and with the filter that is left without it."""
+        found: list[tuple[str, RowFilter]] = []
+        if self.text:
+            found.append((f"words: {self.text}", replace(self, words="")))
+        for pair in self.expected:
+            rest = tuple(other for other in self.expected if other != pair)
+            found.append((f"{pair[0]} is {pair[1]}", replace(self, expected=rest)))
+        if self.side:
+            found.append((f"side: {self.side}", replace(self, side="")))
+        if self.at_least is not None:
+            found.append((f"{self.at_least:,} characters or more", replace(self, at_least=None)))
+        if self.at_most is not None:
+            found.append((f"{self.at_most:,} characters or fewer", replace(self, at_most=None)))
+        return tuple(found)
+
+    def with_expected(self, decision: str, outcome: str) -> RowFilter:
+        """Give it with one outcome more."""
+        if (decision, outcome) in self.expected:
+            return self
+        return replace(self, expected=(*self.expected, (decision, outcome)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it for the address: only what is chosen."""
+        fields = {
+            "words": self.words,
+            "expected": [list(pair) for pair in self.expected],
+            "side": self.side,
+            "at_least": self.at_least,
+            "at_most": self.at_most,
+        }
+        return {name: value for name, value in fields.items() if value not in ("", [], None)}
+
+
+def read_query(text: str) -> tuple[RowFilter, str]:
+    """Read the filter and the queue of an address; what cannot be read is left out.
+
+    Parameters
+    ----------
+    text : str
+        JSON with the fields of ``RowFilter`` and ``queue``.
+
+    Examples
+    --------
+    >>> read_query('{"queue": "suspect", "side": "training"}')[1]
+    'suspect'
+    """
+    try:
+        fields = json.loads(text) if text else {}
+    except ValueError:
+        fields = {}
+    if not isinstance(fields, dict):
+        fields = {}
+    pairs = fields.get("expected")
+    expected = tuple(
+        (pair[0], pair[1])
+        for pair in (pairs if isinstance(pairs, list) else ())
+        if isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)
+    )
+    words, side, queue = (
+        value if isinstance(value := fields.get(name), str) else ""
+        for name in ("words", "side", "queue")
+    )
+    return RowFilter(
+        words=words,
+        expected=expected,
+        side=side if side in _SIDES else "",
+        at_least=_count(fields.get("at_least")),
+        at_most=_count(fields.get("at_most")),
+    ), queue
+
+
+def write_query(chosen: RowFilter, queue: str) -> str:
+    """Give the filter and the queue as they stand in the address."""
+    return json.dumps({"queue": queue, **chosen.to_json()}, ensure_ascii=False)
+
+
+def _count(value: object) -> int | None:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return value if is_count and isinstance(value, int) else None
+
+
+#: Called with a filter that was chosen.
+OnFilter = Callable[[RowFilter], None]

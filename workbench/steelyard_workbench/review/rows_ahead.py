@@ -1,0 +1,118 @@
+"""The rows of a queue, a page of them ahead of the one that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from steelyard.wire.drafts import DraftRow, DraftRowPage, RowNow
+from steelyard_workbench.review.questions import as_told
+
+#: Rows of a page, and how many must be ahead of the shown one.
+PAGE_ROWS, LEAST_AHEAD = 25, 10
+
+#: Whether an edited row keeps its place in a queue, where not every row does. A skipped row of
+#: `to_review` goes to the end of it.
+_STAYS: dict[str, Callable[[RowNow], bool]] = {
+    "to_review": lambda now: now.state == "untouched",
+    "suspect": lambda now: now.state in ("untouched", "skipped"),
+    "excluded": lambda now: now.state == "excluded",
+    "changed": lambda now: now.state in ("relabelled", "excluded"),
+    "noted": lambda now: bool(now.note),
+}
+
+
+class RowsAhead:
+    """A walk over a queue.
+
+    Rows that were decided on stay in the walk, so that one can go back to them, while the server
+    no longer counts them to the queue.
+
+    Parameters
+    ----------
+    queue : str
+
+    Attributes
+    ----------
+    rows : list of DraftRow
+        Those fetched so far, in the queue's order.
+    place : int
+        That of the row which is shown.
+    is_complete : bool
+        Whether there are no more to fetch.
+    """
+
+    def __init__(self, queue: str) -> None:
+        self.queue = queue
+        self.rows: list[DraftRow] = []
+        self.place = 0
+        self.is_complete = False
+        self._total = 0
+        self._guests: set[int] = set()
+
+    @property
+    def current(self) -> DraftRow | None:
+        """The row that is shown; ``None`` at the end."""
+        return self.rows[self.place] if self.place < len(self.rows) else None
+
+    @property
+    def total(self) -> int:
+        """Rows of the walk: those of the queue, and those that left it on the way."""
+        return max(self._total, len(self.rows))
+
+    @property
+    def is_wanting(self) -> bool:
+        """Whether more rows should be fetched now."""
+        return not self.is_complete and len(self.rows) - self.place <= LEAST_AHEAD
+
+    @property
+    def offset(self) -> int:
+        """How many rows of the queue, as the server has it now, are here."""
+        stays = _STAYS.get(self.queue, lambda _: True)
+        return sum(stays(row.now) for row in self.rows if row.row not in self._guests)
+
+    def take(self, page: DraftRowPage) -> int:
+        """Add a page; give how many of its rows are new."""
+        known = {row.row for row in self.rows}
+        new = [row for row in page.data if row.row not in known]
+        n_left = len(self.rows) - self.offset
+        self.rows += new
+        self._total = page.total + n_left
+        self.is_complete = not page.has_more
+        return len(new)
+
+    def move(self, step: int) -> bool:
+        """Go to the next row or the one before; give whether there was one."""
+        place = min(max(self.place + step, 0), len(self.rows))
+        moved, self.place = place != self.place, place
+        return moved
+
+    def go_to(self, number: int) -> bool:
+        """Show a row that is here; give whether it is."""
+        for place, row in enumerate(self.rows):
+            if row.row == number:
+                self.place = place
+                return True
+        return False
+
+    def get(self, number: int) -> DraftRow | None:
+        """Give a row that is here."""
+        return next((row for row in self.rows if row.row == number), None)
+
+    def show(self, row: DraftRow) -> None:
+        """Show a row of anywhere, before the one that is shown."""
+        if not self.go_to(row.row):
+            self.rows.insert(self.place, row)
+            self._guests.add(row.row)
+            self._total += 1
+
+    def put(self, row: DraftRow) -> None:
+        """Put a row in the place of what it was."""
+        for place, other in enumerate(self.rows):
+            if other.row == row.row:
+                self.rows[place] = row
+
+    def tell(self, now: RowNow) -> None:
+        """Take in how a row stands."""
+        row = self.get(now.row)
+        if row is not None:
+            self.put(as_told(row, now))
