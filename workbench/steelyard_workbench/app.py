@@ -175,6 +175,12 @@ def on_error(error: BaseException) -> None:
         pn.state.notifications.error("Something went wrong; the log has the traceback.", 6000)
 
 
-def prepare() -> None:
-    """Set Panel up as the workbench uses it."""
-    pn.extension("tabulator", notifications=True, exception_handler=on_error)
+def prepare(*, inline: bool = False) -> None:
+    """Set Panel up as the workbench uses it.
+
+    Parameters
+    ----------
+    inline : bool, default False
+        Put Panel's own scripts into a notebook instead of naming where they are.
+    """
+    pn.extension("tabulator", notifications=True, exception_handler=on_error, inline=inline)

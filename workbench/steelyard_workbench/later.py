@@ -8,9 +8,12 @@ from typing import Any
 
 import panel as pn
 
+#: Work under way without a page: a loop keeps no hold of its tasks itself.
+_UNDER_WAY: set[asyncio.Task[None]] = set()
+
 
 def later(work: Callable[[], Awaitable[Any]]) -> None:
-    """Start work on the loop of the page; without a page, do it now.
+    """Start work on the loop of the page; without a page, do it now, with all that it starts.
 
     Parameters
     ----------
@@ -20,8 +23,22 @@ def later(work: Callable[[], Awaitable[Any]]) -> None:
     if pn.state.curdoc is not None:
         pn.state.execute(work)
         return
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(_settle(work))
+        return
+    task = loop.create_task(_do(work))
+    _UNDER_WAY.add(task)
+    task.add_done_callback(_UNDER_WAY.discard)
 
-    async def done() -> None:
-        await work()
 
-    asyncio.run(done())
+async def _do(work: Callable[[], Awaitable[Any]]) -> None:
+    await work()
+
+
+async def _settle(work: Callable[[], Awaitable[Any]]) -> None:
+    await work()
+    loop = asyncio.get_running_loop()
+    while mine := [task for task in _UNDER_WAY if task.get_loop() is loop]:
+        await asyncio.gather(*mine)

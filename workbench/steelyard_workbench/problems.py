@@ -90,5 +90,6 @@ def _detail(detail: object) -> str:
     where = ".".join(str(part) for part in place if part != "body") if place else ""
     line = detail.get("line")
     prefix = f"Line {line}: " if line else ""
-    message = str(detail.get("msg") or detail.get("message") or detail)
+    facts = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in detail.items())
+    message = str(detail.get("msg") or detail.get("message") or facts)
     return f"{prefix}{where}: {message}" if where else f"{prefix}{message}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import panel as pn
@@ -14,23 +15,27 @@ from steelyard_workbench.app import App, prepare
 _log = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
+#: How many browsers' apps are kept at hand beside the newest.
+_MOST_APPS = 15
 
 
-def make_app(url: str, api_key: str | None = None) -> Any:
+def make_app(client: Client, *, opened: Callable[[App], None] | None = None) -> Any:
     """Give what Panel calls for each browser.
 
     Parameters
     ----------
-    url : str
-        The server's address.
-    api_key : str, optional
-        What to ask it with.
+    client : steelyard.client.Client
+        Asks the server; every browser's.
+    opened : callable, optional
+        Called with the app of each browser.
     """
-    client = Client(ClientOptions(url, api_key))
 
     def app() -> Any:
         prepare()
-        return App(client).view()
+        made = App(client)
+        if opened is not None:
+            opened(made)
+        return made.view()
 
     return app
 
@@ -61,6 +66,8 @@ class Served:
     ----------
     url : str
         The workbench's address.
+    apps : list of App
+        That of each browser that opened it, the newest last.
     """
 
     def __init__(
@@ -68,13 +75,22 @@ class Served:
     ) -> None:
         chosen = port or free_port(host)
         self.url = f"http://{host}:{chosen}"
+        self.apps: list[App] = []
+        self._client = Client(ClientOptions(url, api_key))
         self._thread = pn.serve(
-            {"/": make_app(url, api_key)}, **_options(host, chosen), start=True, threaded=True
+            {"/": make_app(self._client, opened=self._opened)},
+            **_options(host, chosen),
+            start=True,
+            threaded=True,
         )
 
     def stop(self) -> None:
         """Stop serving."""
         self._thread.stop()
+        self._client.close()
+
+    def _opened(self, app: App) -> None:
+        self.apps = [*self.apps[-_MOST_APPS:], app]
 
 
 def open_server(
@@ -100,7 +116,8 @@ def open_server(
         When the port is taken.
     """
     chosen = port or free_port(host)
-    return pn.serve({"/": make_app(server, api_key)}, **_options(host, chosen), start=False)
+    client = Client(ClientOptions(server, api_key))
+    return pn.serve({"/": make_app(client)}, **_options(host, chosen), start=False)
 
 
 def _options(host: str, port: int) -> dict[str, Any]:

@@ -46,7 +46,9 @@ class Session(param.Parameterized):
     decision = param.String(default="", doc="Id of the decision looked at.")
     query = param.String(default="", doc="JSON of the rows' filter, sort and search.")
     view = param.String(default="", doc="How the page shows it, such as `bulk`.")
+    selected = param.List(default=[], item_type=int, doc="Numbers of the rows that are selected.")
     is_connected = param.Boolean(default=True, doc="Whether the server answers.")
+    reviewer = param.String(default="", doc="Name of whoever reviews; not in the address.")
     shortcuts = param.Boolean(default=True, doc="Whether single letters are shortcuts.")
 
     def __init__(self, client: Client, **given: Any) -> None:

@@ -88,7 +88,7 @@ class FrameTable(Viewer):
         Rows in all, once a page was shown.
     """
 
-    selected = param.Tuple(default=(), length=None, doc="Ids of the selected rows.")
+    selected = param.Parameter(default=(), doc="Ids of the selected rows, a tuple.")
     total = param.Integer(default=0, doc="Rows in all.")
 
     def __init__(
@@ -164,6 +164,20 @@ class FrameTable(Viewer):
     def page(self) -> int:
         """The page that is shown, from 0."""
         return int(self._pages.value or 0)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the page that was asked for last could not be had."""
+        return bool(self._problem.objects)
+
+    def select(self, ids: Sequence[Any]) -> None:
+        """Select rows by their ids, of this page or another, in the place of those before."""
+        self._chosen = dict.fromkeys(ids)
+        shown = self._rows[self._id].to_list() if self._rows.width else []
+        self._is_filling = True
+        self._table.selection = [i for i, id_ in enumerate(shown) if id_ in self._chosen]
+        self._is_filling = False
+        self.selected = tuple(self._chosen)
 
     async def restart(self) -> None:
         """Show the first page anew: what the pages are of has changed."""

@@ -60,3 +60,27 @@ def ago(at: float | None, now: float | None = None) -> str:
         if passed >= seconds:
             return f"{passed / seconds:.0f} {unit} ago"
     return "just now"
+
+
+def ahead(at: float | None, now: float | None = None) -> str:
+    """Give how far off a coming time is, in words.
+
+    Parameters
+    ----------
+    at : float or None
+        Unix seconds.
+    now : float, optional
+        Unix seconds; the present when left out.
+
+    Examples
+    --------
+    >>> ahead(1000.0 + 6 * 86_400, 1000.0), ahead(None)
+    ('in 6 d', 'never')
+    """
+    if at is None:
+        return "never"
+    left = max(0.0, at - (time.time() if now is None else now))
+    for seconds, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if left >= seconds:
+            return f"in {left / seconds:.0f} {unit}"
+    return "in less than a minute"

@@ -6,6 +6,7 @@ Nothing here draws. Whoever makes an edit has shown it already; this says when i
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -15,7 +16,6 @@ import msgspec
 from steelyard.client import Client
 from steelyard.client.failures import NoAnswerInTimeError, ServerUnreachableError
 from steelyard.errors import DraftConflictError
-from steelyard.ids import new_request_id
 from steelyard.wire.drafts import DraftConflict, DraftRow, EditReceipt, RowNow
 from steelyard_workbench.later import later
 from steelyard_workbench.problems import Problem, problem_of
@@ -48,7 +48,7 @@ class Unsent:
     given: dict[str, Any] = field(default_factory=dict)
     before: tuple[DraftRow, ...] = ()
     after: tuple[DraftRow, ...] = ()
-    key: str = field(default_factory=new_request_id)
+    key: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
     def rows(self) -> set[int]:

@@ -67,8 +67,9 @@ class RowsAhead:
     @property
     def offset(self) -> int:
         """How many rows of the queue, as the server has it now, are here."""
-        stays = _STAYS.get(self.queue, lambda _: True)
-        return sum(stays(row.now) for row in self.rows if row.row not in self._guests)
+        stays = _STAYS.get(self.queue)
+        own = [row for row in self.rows if row.row not in self._guests]
+        return len(own) if stays is None else sum(stays(row.now) for row in own)
 
     def take(self, page: DraftRowPage) -> int:
         """Add a page; give how many of its rows are new."""

@@ -1,0 +1,102 @@
+"""``Workbench`` in a cell: what it shows, and what is chosen in it given back as frames."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import steelyard
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+from steelyard_workbench import Workbench
+from steelyard_workbench.app import App
+
+ASKED = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
+ROWS = [
+    {
+        "context": f"ticket {n} about {'money' if n % 2 else 'a parcel'}",
+        "decisions": [ASKED],
+        "targets": {"team": {"billing" if n % 2 else "shipping": 1.0}},
+    }
+    for n in range(40)
+]
+
+
+@pytest.fixture(scope="module")
+def server():
+    with steelyard.embed(engine="hashing") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def dataset(server):
+    return server.client.datasets.create("tickets", ROWS)
+
+
+@pytest.fixture
+def workbench(server, dataset):
+    with Workbench(server, page="datasets", dataset=dataset.id) as shown:
+        yield shown
+
+
+def looked_at(workbench, **chosen):
+    """Have a browser look at something."""
+    app = App(workbench.client)
+    app.session.param.update(**chosen)
+    workbench._served.apps.append(app)
+    return app
+
+
+def test_a_cell_shows_the_page_in_a_frame(workbench, dataset):
+    shown = workbench._repr_html_()
+    assert shown.startswith("<iframe ")
+    assert f"{workbench.url}/?page=datasets&amp;dataset={dataset.id}" in shown
+    assert repr(workbench).startswith("Workbench(url=")
+
+
+def test_before_a_browser_opens_it_nothing_is_chosen(workbench):
+    assert workbench.session is None
+    assert workbench.selection.height == 0
+    assert workbench.filter == {}
+    assert workbench.rows().height == 0
+
+
+def test_selected_rows_come_back_as_a_frame(workbench, dataset):
+    looked_at(workbench, dataset=dataset.id, selected=[7, 2, 7])
+    frame = workbench.selection
+    assert frame["row"].to_list() == [2, 7]
+    pages = workbench.client.datasets.rows(dataset.id, limit=40).data
+    assert frame["context"].to_list() == [pages[2].context, pages[7].context]
+    assert json.loads(frame["labels"][0]) == pages[2].targets
+
+
+def test_the_filter_comes_back_and_finds_its_rows(workbench, dataset):
+    where = {"type": "expected", "decision": "team", "outcome": "billing"}
+    looked_at(workbench, dataset=dataset.id, query=json.dumps({"where": where}))
+    assert workbench.filter == {"where": where}
+    found = workbench.rows()
+    assert found.height == 20
+    assert all("money" in context for context in found["context"])
+
+
+def test_two_on_one_server_do_not_see_each_others_choice(server, workbench, dataset):
+    with Workbench(server) as other:
+        looked_at(other, dataset=dataset.id, selected=[1])
+        looked_at(workbench, dataset=dataset.id, selected=[5])
+        assert other.selection["row"].to_list() == [1]
+        assert workbench.selection["row"].to_list() == [5]
+        assert other.url != workbench.url
+
+
+def test_a_choice_that_no_page_has_is_refused(server):
+    with pytest.raises(TypeError, match="'colour'"):
+        Workbench(server, colour="red")
+
+
+def test_one_of_its_own_ends_with_it(tmp_path):
+    shown = Workbench(home=tmp_path)
+    assert shown.client.health().status == "ok"
+    shown.stop()
+    assert not shown._own.is_running

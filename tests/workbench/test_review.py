@@ -1,0 +1,441 @@
+"""Review without a browser: deciding, undoing, what waits, what collides, and every state."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+import panel as pn
+from drafts_in_memory import TEAM, URGENT, FakeClient, make_row
+
+from steelyard.client.failures import ServerUnreachableError
+from steelyard.errors import DraftChangedError, KeyScopeError, ModelUnavailableError
+from steelyard.wire.drafts import DraftRow
+from steelyard_workbench.pages.review import ReviewPage
+from steelyard_workbench.review.desk import Desk
+from steelyard_workbench.review.row_filter import RowFilter, read_query, write_query
+from steelyard_workbench.session import Session
+
+
+def make_desk(
+    rows: list[DraftRow] | None = None, *, n_rows: int = 4, reviewer: str = "Bo", **session: Any
+) -> tuple[Desk, FakeClient]:
+    """Open a draft of a few rows."""
+    client = FakeClient([make_row(i) for i in range(n_rows)] if rows is None else rows)
+    given = Session(client, draft="dr_1", reviewer=reviewer, **session)
+    desk = Desk(given, client.drafts.get("dr_1"), lambda: None)
+    desk.start()
+    return desk, client
+
+
+def press(desk: Desk, *actions: str) -> None:
+    for action in actions:
+        name, _, number = action.partition(" ")
+        assert desk.on_key(name, int(number or 1)), action
+
+
+def texts(view: Any) -> str:
+    """Every text that is shown."""
+    found = view.__panel__().select(lambda one: hasattr(one, "object") or hasattr(one, "label"))
+    return " ".join(str(getattr(one, "object", "") or getattr(one, "label", "")) for one in found)
+
+
+def states(client: FakeClient) -> list[str]:
+    return [row.now.state for row in client.drafts.held.values()]
+
+
+def edits_sent(client: FakeClient) -> list[dict[str, Any]]:
+    return [edit for call in client.drafts.calls if call[0] == "edit" for edit in call[1]]
+
+
+def test_keys_decide_and_go_on() -> None:
+    desk, client = make_desk()
+    press(desk, "choose 2", "accept", "exclude", "skip")
+    assert states(client) == ["relabelled", "accepted", "excluded", "skipped"]
+    assert client.drafts.held[0].now.labels["team"] == {"shipping": 1.0}
+    assert {call[2] for call in client.drafts.calls if call[0] == "edit"} == {"Bo"}
+    assert "You went through To review" in texts(desk)
+
+
+def test_the_label_that_is_there_already_is_accepted_when_it_is_chosen() -> None:
+    desk, client = make_desk()
+    press(desk, "choose 1")
+    assert states(client)[0] == "accepted"
+    assert desk.told == "row 1 of 4, billing"
+
+
+def test_a_number_without_an_outcome_does_nothing() -> None:
+    desk, client = make_desk()
+    press(desk, "choose 9")
+    assert desk.rows.place == 0
+    assert not edits_sent(client)
+
+
+def test_every_decision_of_a_row_is_asked_before_the_next_row() -> None:
+    desk, client = make_desk([make_row(0, decisions=(TEAM, URGENT)), make_row(1)])
+    press(desk, "choose 3")
+    assert desk.rows.place == 0
+    assert "1  yes" in texts(desk)
+    press(desk, "choose 1")
+    assert desk.rows.place == 1
+    assert client.drafts.held[0].now.labels == {"team": {"technical": 1.0}, "urgent": {"yes": 1.0}}
+    # The second edit says that it saw the first: the reviewer's own edits do not collide.
+    assert [edit["seen"] for edit in edits_sent(client)] == [0, 1]
+
+
+def test_buttons_print_their_key_and_the_label_is_marked_in_words() -> None:
+    desk, _ = make_desk()
+    shown = texts(desk)
+    assert "1  billing  ✓ label" in shown
+    assert "2  shipping" in shown
+    for label in ("Accept (a)", "Exclude (x)", "Skip (s)", "Note (n)", "Undo (u)", "Redo (Ctrl+y)"):
+        assert label in shown
+
+
+def test_going_back_shows_what_was_decided() -> None:
+    desk, _ = make_desk()
+    press(desk, "choose 2", "previous")
+    assert "2  shipping  ✓ label" in texts(desk)
+    assert "**relabelled**" in texts(desk)
+
+
+def test_undo_brings_the_row_back_and_redo_does_it_again() -> None:
+    desk, client = make_desk()
+    press(desk, "choose 2", "exclude", "undo", "undo")
+    assert states(client)[:2] == ["untouched", "untouched"]
+    assert desk.rows.place == 0
+    assert desk.rows.rows[0].now.labels["team"] == {"billing": 1.0}
+    press(desk, "redo")
+    assert states(client)[0] == "relabelled"
+    press(desk, "undo", "undo")
+    assert desk.told == "Nothing is left to undo."
+
+
+def test_an_excluded_row_is_included_by_the_same_key() -> None:
+    desk, client = make_desk()
+    press(desk, "exclude", "previous", "exclude")
+    assert states(client)[0] == "untouched"
+
+
+def test_a_note_is_kept_with_the_row() -> None:
+    desk, client = make_desk()
+    press(desk, "note")
+    assert desk.notes.is_open
+    assert not desk.on_key("accept", 1)  # keys are the dialog's while it is open
+    desk.notes.write("ask Kim <b>")
+    desk.notes.save()
+    assert client.drafts.held[0].now.note == "ask Kim <b>"
+    assert "ask Kim &lt;b&gt;" in texts(desk)
+    press(desk, "note", "close")
+    assert not desk.notes.is_open
+
+
+def test_a_reward_row_keeps_its_rewards_and_exchanges_the_best() -> None:
+    rewards = {"team": {"billing": 1.0, "shipping": 0.2, "technical": 0.0}}
+    old = make_row(0)
+    now = type(old.now)(
+        row=0, state="untouched", labels=rewards, relabelled=[], note=None, edit=0, reviewer=None
+    )
+    row = DraftRow(
+        row=0, side="training", context="a", decisions=[TEAM], rewards=rewards, now=now,
+        suspect=None, neighbours_label=None,
+    )  # fmt: skip
+    desk, client = make_desk([row])
+    client.drafts.failing = [ModelUnavailableError("stop here")]
+    press(desk, "choose 2")
+    assert desk.rows.rows[0].now.labels == rewards  # refused, so it is as it was
+    from steelyard_workbench.review.questions import questions_of, relabel_fields
+
+    [question] = questions_of(row.decisions)
+    assert relabel_fields(row, question, "shipping") == {
+        "rewards": {"billing": 0.2, "shipping": 1.0, "technical": 0.0}
+    }
+
+
+def test_a_refused_edit_brings_its_row_back_with_the_reason() -> None:
+    desk, client = make_desk()
+    client.drafts.failing = [DraftChangedError("The draft is another now.")]
+    press(desk, "choose 2")
+    assert desk.rows.place == 0
+    assert desk.rows.rows[0].now.state == "untouched"
+    assert "The draft is another now." in texts(desk)
+    press(desk, "choose 2")
+    assert states(client)[0] == "relabelled"
+    assert "The draft is another now." not in texts(desk)
+
+
+def test_edits_are_kept_and_listed_while_the_server_is_lost_and_sent_in_order() -> None:
+    desk, client = make_desk()
+    client.drafts.failing = [ServerUnreachableError("No connection.")]
+    press(desk, "choose 2", "exclude", "note")
+    desk.notes.write("later")
+    desk.notes.save()
+    assert states(client) == ["untouched"] * 4
+    shown = texts(desk)
+    assert "3 edits are not sent." in shown
+    assert "row 0: team is shipping" in shown
+    press(desk, "undo")  # what waits is taken back here
+    assert len(desk.queue.unsent) == 2
+    desk.reconnect()
+    assert states(client) == ["relabelled", "excluded", "untouched", "untouched"]
+    assert client.drafts.held[2].now.note is None
+    assert "not sent" not in texts(desk)
+    assert [edit["row"] for edit in edits_sent(client)] == [0, 1]
+
+
+def test_a_row_that_somebody_else_edited_is_shown_beside_what_was_sent() -> None:
+    desk, client = make_desk()
+    client.drafts.by_other(0, "technical")
+    press(desk, "choose 2")
+    [conflict] = desk.conflicts
+    shown = texts(conflict)
+    assert "relabelled, team: technical, by Ada" in shown
+    assert "team is shipping" in shown
+    assert client.drafts.held[0].now.labels["team"] == {"technical": 1.0}
+    desk.keep_mine(conflict)
+    assert client.drafts.held[0].now.labels["team"] == {"shipping": 1.0}
+    assert not desk.conflicts
+
+
+def test_theirs_can_be_kept() -> None:
+    desk, client = make_desk()
+    client.drafts.by_other(0, "technical")
+    press(desk, "choose 2")
+    desk.keep_theirs(desk.conflicts[0])
+    assert client.drafts.held[0].now.labels["team"] == {"technical": 1.0}
+    assert desk.rows.rows[0].now.reviewer == "Ada"
+    assert not desk.queue.unsent
+
+
+def test_rows_are_fetched_ahead_and_none_is_left_out() -> None:
+    desk, client = make_desk(n_rows=60)
+    seen = []
+    while desk.rows.current is not None:
+        seen.append(desk.rows.current.row)
+        press(desk, "skip" if len(seen) % 7 == 0 else "accept")
+        assert desk.rows.is_complete or len(desk.rows.rows) - desk.rows.place >= 10
+    assert seen == list(range(60))
+    assert states(client).count("skipped") == 8
+
+
+def test_counts_stand_in_the_tabs_and_follow_edits() -> None:
+    desk, _ = make_desk()
+    press(desk, "exclude")
+    labels = [item["label"] for item in desk._tabs.items]
+    assert labels[0] == "To review (3)"
+    assert "Excluded (1)" in labels
+    assert "Changed (1)" in labels
+    assert "Suspect" in labels  # not counted until it is asked for
+
+
+def test_the_queue_and_the_filter_stand_in_the_address() -> None:
+    desk, client = make_desk()
+    desk.open_queue("all")
+    desk.filter(RowFilter(words="Ticket 3", side="training", at_least=5))
+    chosen, queue = read_query(desk._session.query)
+    assert (chosen.words, chosen.side, chosen.at_least, queue) == ("Ticket 3", "training", 5, "all")
+    asked = [call for call in client.drafts.calls if call[0] == "rows"][-1]
+    assert asked[2] == {
+        "type": "all",
+        "filters": [
+            {"type": "side", "side": "training"},
+            {"type": "characters", "op": "ge", "value": 5},
+        ],
+    }
+    assert asked[3] == "Ticket 3"
+
+
+def test_a_filter_survives_the_address() -> None:
+    chosen = RowFilter(words="a b", expected=(("team", "x"), ("team", "y")), side="evaluation")
+    assert read_query(write_query(chosen, "mine")) == (chosen, "mine")
+    assert chosen.where is not None
+    assert chosen.where["filters"][0]["type"] == "any"
+    for text in ("", "no json", "[]", '{"expected": 4, "side": "up", "at_least": -1}'):
+        assert read_query(text) == (RowFilter(), "")
+
+
+def test_what_filters_all_rows_out_is_named_and_can_be_cleared() -> None:
+    desk, _ = make_desk()
+    desk.filter(RowFilter(words="nowhere"))
+    assert "No rows of To review match *words: nowhere*" in texts(desk)
+    desk.filter(RowFilter())
+    assert desk.rows.current is not None
+
+
+@pytest.mark.parametrize(
+    ("queue", "said"),
+    [
+        ("noted", "**Noted is empty:** no rows with a note."),
+        ("suspect", "Comparing rows.** 3 of 9 so far."),
+        ("mine", "write it into **Your name**"),
+    ],
+)
+def test_an_empty_queue_says_why(queue: Any, said: str) -> None:
+    desk, _ = make_desk(reviewer="")
+    desk.open_queue(queue)
+    assert said in texts(desk)
+
+
+def test_rows_that_cannot_be_had_leave_the_rest_and_come_back() -> None:
+    client = FakeClient([make_row(0)])
+    client.drafts.failing = [ModelUnavailableError("The model is away.")]
+    desk = Desk(Session(client, draft="dr_1"), client.drafts.get("dr_1"), lambda: None)
+    desk.start()
+    assert "The model is away." in texts(desk)
+    assert desk.beside.parts[0].state == "shown"
+    desk.reconnect()
+    assert desk.rows.current is not None
+
+
+def test_without_the_permission_controls_are_disabled_with_the_reason() -> None:
+    desk, client = make_desk()
+    client.drafts.failing = [KeyScopeError("This key may only read.")]
+    press(desk, "choose 2")
+    assert "This key may only read." in texts(desk)
+    assert desk._view._buttons["accept"].disabled
+    assert not desk._view._buttons["next"].disabled
+    press(desk, "accept", "choose 2")
+    assert states(client) == ["untouched"] * 4
+
+
+def test_the_selected_rows_are_changed_in_one_step() -> None:
+    desk, client = make_desk(view="bulk")
+    press(desk, "extend 1", "extend 1")
+    assert desk.bulk.table.selected == (0, 1)
+    assert desk._session.selected == [0, 1]
+    press(desk, "choose 3")
+    assert states(client) == ["relabelled", "relabelled", "untouched", "untouched"]
+    press(desk, "undo")
+    assert states(client) == ["untouched"] * 4
+
+
+def test_everything_that_matches_is_changed_once_its_number_is_typed() -> None:
+    desk, client = make_desk(n_rows=120, view="bulk")
+    press(desk, "all")
+    confirm = desk.bulk.confirm
+    assert confirm.is_open
+    assert "Accept 120 rows" in texts(confirm)
+    assert not confirm.confirm()
+    confirm.type("12")
+    assert not confirm.confirm()
+    confirm.type("120")
+    assert confirm.confirm()
+    assert set(states(client)) == {"accepted"}
+    assert ("bulk", "accept", 120) in client.drafts.calls
+    desk.open_queue("all")
+    press(desk, "undo")
+    assert set(states(client)) == {"untouched"}
+
+
+def test_few_rows_need_no_number_and_may_be_left_alone() -> None:
+    desk, client = make_desk(view="bulk")
+    press(desk, "all", "close")
+    assert states(client) == ["untouched"] * 4
+    press(desk, "all")
+    assert desk.bulk.confirm.confirm()
+    assert set(states(client)) == {"accepted"}
+
+
+def test_keys_turn_the_pages_of_the_table() -> None:
+    desk, _ = make_desk(n_rows=60, view="bulk")
+    press(desk, "forward")
+    assert desk.bulk.table.rows["row"][0] == 25
+    press(desk, "back")
+    assert desk.bulk.table.rows["row"][0] == 0
+
+
+def test_a_row_of_the_table_or_of_anywhere_opens_in_focus() -> None:
+    desk, _ = make_desk(n_rows=60)
+    desk.open_number(50)
+    assert desk.rows.current is not None
+    assert desk.rows.current.row == 50
+    press(desk, "accept")
+    assert desk.rows.current.row == 0
+
+
+def test_a_draft_is_sealed_and_then_takes_no_more_edits() -> None:
+    desk, client = make_desk()
+    press(desk, "choose 2")
+    desk.seal.ask()
+    assert "rows get another label" in texts(desk.seal)
+    asyncio.run(desk.seal.seal())
+    assert ("seal", "version", None, 1) in client.drafts.calls
+    assert not desk.seal.is_open
+    assert "it became version 2" in texts(desk)
+    press(desk, "accept")
+    assert states(client)[1] == "untouched"
+
+
+def test_a_refused_seal_says_why_and_offers_a_dataset() -> None:
+    desk, client = make_desk()
+    desk.seal.ask()
+    client.drafts.failing = [DraftChangedError("Version 2 is newer.")]
+    asyncio.run(desk.seal.seal())
+    assert desk.seal.is_open
+    assert "Version 2 is newer." in texts(desk.seal)
+    assert "A new dataset may do instead." in texts(desk.seal)
+    desk.seal.choose("dataset", "clean tickets")
+    asyncio.run(desk.seal.seal())
+    assert ("seal", "dataset", "clean tickets", 0) in client.drafts.calls
+
+
+def test_nothing_is_sealed_while_edits_wait() -> None:
+    desk, client = make_desk()
+    client.drafts.failing = [ServerUnreachableError("No connection.")]
+    press(desk, "accept")
+    desk.seal.ask()
+    assert "1 edits are not sent yet." in texts(desk.seal) or "not sent yet" in texts(desk.seal)
+    assert desk.seal._seal.disabled
+
+
+def test_facets_filter_and_offer_outcomes() -> None:
+    desk, _ = make_desk()
+    figure = desk.beside.parts[0].data
+    assert figure is not None
+    desk._bar.choose(RowFilter().with_expected("team", "shipping"))
+    assert "team is shipping" in [text for text, _ in desk._filter.parts]
+    assert "team is billing" in desk._bar._outcome.options
+
+
+def open_page(client: FakeClient, **session: Any) -> ReviewPage:
+    page = ReviewPage(Session(client, **session))
+    page.open()
+    return page
+
+
+def test_without_datasets_the_page_leads_to_importing_one() -> None:
+    page = open_page(FakeClient([], names=[]))
+    assert "There are no datasets yet." in texts(page)
+    assert "Import a dataset" in texts(page)
+
+
+def test_a_review_is_begun_from_a_dataset() -> None:
+    page = open_page(FakeClient([make_row(0)]), dataset="ds_1")
+    assert "No review is open." in texts(page)
+    picker = page.parts[0]
+    assert picker.state == "shown"
+    [start] = page.__panel__().select(lambda one: getattr(one, "label", "") == "Start a review")
+    assert not start.disabled
+    start.clicks += 1
+    assert page.session.draft == "dr_1"
+    assert page.desk is not None
+
+
+def test_the_page_passes_keys_on_only_while_a_draft_is_open() -> None:
+    page = open_page(FakeClient([make_row(0)]), draft="dr_1")
+    assert page.desk is not None
+    page.desk.start()
+    assert page.on_key("accept", 1)
+    page.open()  # the same review, with what it held
+    assert page.desk is not None
+    closed = open_page(FakeClient([make_row(0)]))
+    assert not closed.on_key("accept", 1)
+
+
+def test_views_are_panel_objects() -> None:
+    desk, _ = make_desk()
+    assert isinstance(desk.__panel__(), pn.Column)

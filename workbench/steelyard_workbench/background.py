@@ -1,0 +1,83 @@
+"""Work beside what a person does: begun without waiting for it, or done again and again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import panel as pn
+
+#: What was begun from within other work; a loop holds its tasks only weakly.
+_following: set[asyncio.Task[None]] = set()
+
+
+def later(work: Callable[[], Awaitable[Any]]) -> None:
+    """Begin a piece of work; without a browser it is done at once.
+
+    Parameters
+    ----------
+    work : callable
+        A coroutine function without arguments.
+    """
+    if pn.state.curdoc is not None:
+        pn.state.execute(work)
+        return
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(_await(work))
+        return
+    # Asked for from within other work: it follows on the same loop.
+    task = loop.create_task(_await(work))
+    _following.add(task)
+    task.add_done_callback(_following.discard)
+
+
+async def _await(work: Callable[[], Awaitable[Any]]) -> None:
+    await work()
+
+
+class Poller:
+    """Does something again and again while a page is open; one for each page.
+
+    Parameters
+    ----------
+    work : callable
+        A coroutine function without arguments. A turn that comes while the one before is at work
+        is left out.
+    period_ms : int
+        Milliseconds between two turns.
+    """
+
+    def __init__(self, work: Callable[[], Awaitable[Any]], period_ms: int) -> None:
+        self._work = work
+        self._period_ms = period_ms
+        self._callback: Any = None
+        self._is_busy = False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether turns come."""
+        return self._callback is not None
+
+    def start(self) -> None:
+        """Begin; only a page that is in a browser has turns."""
+        if self._callback is None and pn.state.curdoc is not None:
+            self._callback = pn.state.add_periodic_callback(self.turn, period=self._period_ms)
+
+    def stop(self) -> None:
+        """Stop; a turn at work goes to its end."""
+        if self._callback is not None:
+            self._callback.stop()
+            self._callback = None
+
+    async def turn(self) -> None:
+        """Do it once."""
+        if self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            await self._work()
+        finally:
+            self._is_busy = False

@@ -1,0 +1,62 @@
+"""A button that fetches a file in a thread and hands it to the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard_workbench.problems import problem_of
+from steelyard_workbench.states import failed
+
+
+class _FileButton(pmui.FileDownload):  # type: ignore[misc]  # Panel is untyped
+    """Panel's button, which must be given a file; this one may be given none."""
+
+    def _sync_data(self, fileobj: Any) -> None:
+        if fileobj is not None:
+            super()._sync_data(fileobj)
+
+
+class Download(Viewer):
+    """A button for a file.
+
+    Parameters
+    ----------
+    label : str
+        Of the button, such as ``Download JSON Lines``.
+    fetch : callable
+        Gives the file's bytes; blocks, and runs in a thread.
+    filename : callable
+        Gives the file's name, once it was fetched.
+    """
+
+    def __init__(self, label: str, fetch: Callable[[], bytes], filename: Callable[[], str]) -> None:
+        super().__init__()
+        self._label, self._fetch, self._filename = label, fetch, filename
+        self.problem = pn.Column()
+        self.button = _FileButton(
+            label=label, callback=self.get, filename=filename(), auto=True, variant="outlined"
+        )
+        self._box = pn.Column(self.button, self.problem)
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    async def get(self) -> io.BytesIO | None:
+        """Fetch the file; what goes wrong is shown beside the button, and nothing is given."""
+        self.problem[:] = []
+        try:
+            data = await asyncio.to_thread(self._fetch)
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            problem = problem_of(error, "The file")
+            self.button.disabled = problem.is_forbidden
+            self.problem[:] = [failed(problem)]
+            return None
+        self.button.filename = self._filename()
+        return io.BytesIO(data)

@@ -1,0 +1,1 @@
+"""What the pages of datasets and versions are made of."""

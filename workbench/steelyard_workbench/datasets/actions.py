@@ -1,0 +1,150 @@
+"""What can be done with a dataset as a whole: another name, out of the archive, gone for good."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.answers import DatasetAnswer
+from steelyard.errors import SteelyardError
+from steelyard_workbench.components.confirmation import Confirmation
+from steelyard_workbench.problems import problem_of
+from steelyard_workbench.states import failed, refused_button
+
+
+class DatasetActions(Viewer):
+    """Buttons of a dataset.
+
+    Parameters
+    ----------
+    client : Client
+    dataset : DatasetAnswer
+    on_changed : callable
+        Called once it has another name, or is out of the archive.
+    on_deleted : callable
+        Called once it is gone.
+
+    Attributes
+    ----------
+    asked : Confirmation or None
+        The question that is open.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        dataset: DatasetAnswer,
+        *,
+        on_changed: Callable[[], None],
+        on_deleted: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._client, self._dataset = client, dataset
+        self._on_changed, self._on_deleted = on_changed, on_deleted
+        self.asked: Confirmation | None = None
+        self.rename_button = pmui.Button(label="Rename", variant="outlined")
+        self.rename_button.on_click(lambda _: self.ask_name())
+        self.delete_button = pmui.Button(label="Delete", variant="outlined", color="danger")
+        self.delete_button.on_click(lambda _: self.ask_delete())
+        self.buttons = [self.rename_button, self.delete_button]
+        archive: Viewable
+        if dataset.archived_at is None:
+            archive = refused_button(
+                "Archive",
+                [f"whoever runs the server archives: `steelyard dataset archive {dataset.id}`"],
+            )
+        else:
+            self.restore_button = pmui.Button(label="Restore", variant="contained")
+            self.restore_button.on_click(self.restore)
+            self.buttons.append(self.restore_button)
+            archive = self.restore_button
+        self._dialog = pn.Column()
+        self.problem = pn.Column(sizing_mode="stretch_width")
+        self._box = pn.Column(
+            pn.FlexBox(self.rename_button, self.delete_button, archive, align_items="center"),
+            self.problem,
+            self._dialog,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def ask_name(self) -> None:
+        """Ask for another name."""
+        field = pmui.TextInput(
+            label="Name", value=self._dataset.name, max_length=128, sizing_mode="stretch_width"
+        )
+
+        async def rename() -> bool:
+            done = await self._do(
+                lambda: self._client.datasets.rename(self._dataset.id, field.value_input)
+            )
+            if done:
+                self._on_changed()
+            return done
+
+        self._ask(Confirmation("Rename the dataset", field, action="Rename", act=rename))
+
+    def ask_delete(self) -> None:
+        """Ask whether to delete it, and for its name."""
+        n_versions = self._dataset.version
+        told = pmui.Typography(
+            f"{self._dataset.name} has {self._dataset.rows:,} rows in {n_versions} "
+            f"version{'' if n_versions == 1 else 's'}. All of them go, for good; models that were "
+            "trained on them stay.",
+            variant="body1",
+        )
+
+        async def delete() -> bool:
+            done = await self._do(lambda: self._client.datasets.delete(self._dataset.id))
+            if done:
+                self._on_deleted()
+            return done
+
+        self._ask(
+            Confirmation(
+                "Delete the dataset?",
+                told,
+                action="Delete it",
+                act=delete,
+                typed=self._dataset.name,
+                is_harmful=True,
+            )
+        )
+
+    async def restore(self, *_: Any) -> None:
+        """Take it out of the archive."""
+        try:
+            done = await self._do(lambda: self._client.datasets.restore(self._dataset.id))
+        except SteelyardError as error:
+            self.problem[:] = [failed(problem_of(error, "The dataset"), self.restore)]
+            return
+        if done:
+            self._on_changed()
+
+    async def _do(self, work: Callable[[], Any]) -> bool:
+        """Do something that a permission may be missing for: then no button can be used."""
+        try:
+            await asyncio.to_thread(work)
+        except SteelyardError as error:
+            problem = problem_of(error, "The change")
+            if not problem.is_forbidden:
+                raise
+            for button in self.buttons:
+                button.disabled = True
+            self.problem[:] = [failed(problem)]
+            if self.asked is not None:
+                self.asked.close()
+            return False
+        return True
+
+    def _ask(self, question: Confirmation) -> None:
+        self.asked = question
+        self._dialog[:] = [question]

@@ -1,0 +1,60 @@
+"""Taking a version's rows along: as JSON Lines or Parquet, of one side or both."""
+
+from __future__ import annotations
+
+import re
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.wire.datasets import Partition
+from steelyard_workbench.components.download import Download
+
+_SIDES: dict[str, Partition] = {
+    "both sides": "all",
+    "training": "training",
+    "evaluation": "evaluation",
+}
+
+
+class ExportBar(Viewer):
+    """Buttons that download a version.
+
+    Parameters
+    ----------
+    client : Client
+    dataset_id, name : str
+    version : int
+    """
+
+    def __init__(self, client: Client, dataset_id: str, name: str, version: int) -> None:
+        super().__init__()
+        self._client, self._dataset_id, self._version = client, dataset_id, version
+        self._name = re.sub(r"[^\w.-]+", "_", name).strip("._") or "dataset"
+        self.side = pmui.Select(
+            label="Rows to export", options=_SIDES, value="all", width=170, size="small"
+        )
+        self.json_lines = Download(
+            "Download JSON Lines", self._rows, lambda: self._filename("jsonl")
+        )
+        self.parquet = Download("Download Parquet", self._frame, lambda: self._filename("parquet"))
+        self._box = pn.FlexBox(self.side, self.json_lines, self.parquet, align_items="center")
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def _rows(self) -> bytes:
+        return self._client.datasets.download(
+            self._dataset_id, partition=self.side.value, version=self._version
+        )
+
+    def _frame(self) -> bytes:
+        return self._client.datasets.export(
+            self._dataset_id, partition=self.side.value, version=self._version
+        )
+
+    def _filename(self, ending: str) -> str:
+        side = "" if self.side.value == "all" else f"-{self.side.value}"
+        return f"{self._name}-v{self._version}{side}.{ending}"

@@ -1,0 +1,246 @@
+"""Importing a file: chosen, looked at whole, then kept as a dataset or as the next version."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.answers import DatasetAnswer
+from steelyard.wire.datasets import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION
+from steelyard_workbench.background import later
+from steelyard_workbench.datasets.importing import (
+    MOST_CSV_BYTES,
+    FileCheck,
+    add_table,
+    check_file,
+    is_csv,
+    name_of,
+    problem_text,
+)
+from steelyard_workbench.problems import problem_of
+from steelyard_workbench.states import empty, failed, loading, verdict
+
+_NEW, _NEXT = "A new dataset", "The next version of this one"
+_LABELLED = {"sft": "targets", "reward": "rewards"}
+_ABOUT = (
+    "JSON Lines: one row a line, with `context`, `decisions` and `targets` or `rewards`. A file is "
+    "looked at whole before any of it is stored."
+)
+_ABOUT_CSV = (
+    " CSV adds rows to an open dataset: the first line is `context` and ids of its decisions, the "
+    "cells are the right outcomes."
+)
+
+
+class ImportPanel(Viewer):
+    """Takes a file and makes rows of it.
+
+    Parameters
+    ----------
+    client : Client
+    dataset : DatasetAnswer or None
+        The one that rows can be added to.
+    on_done : callable
+        Called with the dataset once the rows are in it.
+
+    Attributes
+    ----------
+    check : FileCheck or None
+        What is in the file, once it was looked at.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        dataset: DatasetAnswer | None,
+        on_done: Callable[[DatasetAnswer], None],
+    ) -> None:
+        super().__init__()
+        self._client, self._dataset, self._on_done = client, dataset, on_done
+        self._data = b""
+        self._filename = ""
+        self._asked = 0
+        self.check: FileCheck | None = None
+        self.file = pmui.FileInput(
+            label="Choose a file", accept=".jsonl,.ndjson,.json,.csv", multiple=False,
+            variant="contained",
+        )  # fmt: skip
+        # The value comes last of what the browser sends together, and may be the same twice.
+        self.file.param.watch(self._on_file, ["value", "filename"])
+        self.kept_as = pmui.RadioBoxGroup(
+            label="Keep it as", options=[_NEXT, _NEW] if dataset else [_NEW], value=_NEW,
+            inline=True,
+        )  # fmt: skip
+        self.kept_as.param.watch(lambda _: self._fit(), "value")
+        self.name_field = pmui.TextInput(label="Name of the dataset", max_length=128, width=320)
+        self.fraction = pmui.FloatInput(
+            label="Share of contexts for evaluation",
+            value=DEFAULT_FRACTION,
+            start=MIN_FRACTION,
+            end=MAX_FRACTION,
+            step=0.05,
+            width=260,
+        )
+        self.button = pmui.Button(label="Import", variant="contained")
+        self.button.on_click(self.send)
+        self._progress = pmui.LinearProgress(
+            label="Bytes sent", value=0, variant="determinate", visible=False, width=320
+        )
+        self._form = pn.Column(
+            *([self.kept_as] if dataset else []),
+            pn.FlexBox(self.name_field, self.fraction),
+            pmui.Row(self.button, self._progress),
+            visible=False,
+            sizing_mode="stretch_width",
+        )
+        self.found = pn.Column(sizing_mode="stretch_width")
+        self.said = pn.Column(sizing_mode="stretch_width")
+        self._box = pn.Column(
+            pmui.Typography(_ABOUT + (_ABOUT_CSV if dataset else ""), variant="body2"),
+            self.file,
+            self.found,
+            self._form,
+            self.said,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    async def take(self, filename: str, data: bytes) -> None:
+        """Look at a file; its problems are shown, or what to keep it as is asked."""
+        self._asked += 1
+        asked = self._asked
+        self._filename, self._data, self.check = filename, data, None
+        self._form.visible = False
+        self.said[:] = []
+        if is_csv(filename):
+            self._take_table()
+            return
+        self.found[:] = [loading(2, "Looking at the file")]
+        try:
+            check = await asyncio.to_thread(check_file, self._client, data)
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            if asked == self._asked:
+                self.found[:] = [failed(problem_of(error, "A look at the file"), self._again)]
+            return
+        if asked == self._asked:
+            self.check = check
+            self._show_check(check)
+
+    async def send(self, *_: Any) -> None:
+        """Keep the rows; a refusal is shown, and then nothing was kept."""
+        self.button.disabled = True
+        self.said[:] = []
+        self._progress.param.update(value=0, visible=True)
+        try:
+            made = await asyncio.to_thread(self._keep)
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            problem = problem_of(error, "The import")
+            notes = " ".join(getattr(error, "__notes__", ()))
+            kept = [verdict("unsure", "Some rows are in:", notes)] if notes else []
+            self.said[:] = [failed(problem), *kept]
+            # Without the permission, trying again would be refused again.
+            self.button.disabled = problem.is_forbidden
+            return
+        finally:
+            self._progress.visible = False
+        self.button.disabled = False
+        self._form.visible = False
+        self.found[:] = []
+        self.said[:] = [verdict("good", "Imported:", f"{made.name}, version {made.version}.")]
+        self._on_done(made)
+
+    @property
+    def is_next_version(self) -> bool:
+        """Whether the rows go to the open dataset."""
+        return self._dataset is not None and self.kept_as.value == _NEXT
+
+    def _keep(self) -> DatasetAnswer:
+        fraction = float(self.fraction.value or DEFAULT_FRACTION)
+        if self._dataset is None or not self.is_next_version:
+            return self._client.datasets.create(
+                self.name_field.value_input or name_of(self._filename),
+                self._data,
+                evaluation_fraction=fraction,
+                progress=self._sent,
+            )
+        if is_csv(self._filename):
+            return add_table(self._client, self._dataset.id, self._data, fraction)
+        return self._client.datasets.add_rows(
+            self._dataset.id, self._data, evaluation_fraction=fraction, progress=self._sent
+        )
+
+    def _sent(self, n_bytes: int) -> None:
+        self._progress.value = round(100 * n_bytes / max(1, len(self._data)))
+
+    def _take_table(self) -> None:
+        if self._dataset is None:
+            self.found[:] = [
+                empty(
+                    "**A CSV file cannot become a dataset by itself:** it names the right outcomes "
+                    "and does not say what is asked. Open a dataset and add it there, or give JSON "
+                    "Lines. Nothing was stored."
+                )
+            ]
+            return
+        if len(self._data) > MOST_CSV_BYTES:
+            self.found[:] = [
+                empty(
+                    "**The file is larger than 15 MiB**, the most that is taken at once as CSV. "
+                    "Cut it in two. Nothing was stored."
+                )
+            ]
+            return
+        self.found[:] = [
+            verdict(
+                "running",
+                "A table:",
+                "its lines are checked when it is added; with one mistake none of it is stored.",
+            )
+        ]
+        self.kept_as.param.update(options=[_NEXT], value=_NEXT)
+        self._open_form()
+
+    def _show_check(self, check: FileCheck) -> None:
+        if not check.is_good:
+            text = problem_text(check) if check.n_problems else "**The file has no rows.**"
+            self.found[:] = [
+                pmui.Alert(
+                    object=text, severity="error", variant="outlined", closeable=False,
+                    margin=(5, 10), sizing_mode="stretch_width",
+                )
+            ]  # fmt: skip
+            return
+        word = _LABELLED.get(check.method or "", "labels")
+        self.found[:] = [
+            verdict("good", f"{check.good:,} rows", f"with {word}, none with a fault.")
+        ]
+        if self._dataset is not None:
+            self.kept_as.options = [_NEXT, _NEW]
+            self.kept_as.value = _NEXT if self._dataset.method == check.method else _NEW
+        self._open_form()
+
+    def _open_form(self) -> None:
+        self.name_field.value = self.name_field.value_input = name_of(self._filename)[:128]
+        self.button.disabled = False
+        self._fit()
+        self._form.visible = True
+
+    def _fit(self) -> None:
+        self.name_field.visible = not self.is_next_version
+        name = self._dataset.name if self._dataset else ""
+        self.button.label = f"Add to {name}" if self.is_next_version else "Import"
+
+    def _on_file(self, *_: Any) -> None:
+        if self.file.value and self.file.filename:
+            later(self._again)
+
+    async def _again(self, *_: Any) -> None:
+        await self.take(self.file.filename or self._filename, self.file.value or self._data)

@@ -1,0 +1,133 @@
+"""A file of rows, looked at whole before any of it is sent to be kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.client import Client
+from steelyard.client.answers import DatasetAnswer
+from steelyard.client.dataset_calls import CSV, add_rows, check_rows
+from steelyard.client.row_sources import pieces_of, shift_lines
+
+#: Problems that are listed; the rest is counted.
+SHOWN_PROBLEMS = 100
+#: What the server takes in one call, less the room it needs.
+MOST_CSV_BYTES = 15 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FileCheck:
+    """What is in a file.
+
+    Parameters
+    ----------
+    lines, good : int
+        Rows in all, and those without anything wrong.
+    n_problems : int
+        How many things are wrong.
+    problems : tuple of str
+        The first hundred, each with its line.
+    method : {"sft", "reward"} or None
+        What its rows are labelled with; ``None`` when none is good.
+    """
+
+    lines: int
+    good: int
+    n_problems: int
+    problems: tuple[str, ...]
+    method: str | None
+
+    @property
+    def is_good(self) -> bool:
+        """Whether all of it can be imported."""
+        return self.n_problems == 0 and self.good > 0
+
+
+def is_csv(filename: str) -> bool:
+    """Tell by its name whether a file is a table."""
+    return filename.lower().endswith(".csv")
+
+
+def check_file(client: Client, data: bytes) -> FileCheck:
+    """Look at every row of a file; nothing is stored.
+
+    Parameters
+    ----------
+    client : Client
+    data : bytes
+        JSON Lines of any length.
+
+    Raises
+    ------
+    steelyard.errors.SteelyardError
+        When the server cannot look.
+    """
+    lines = good = n_problems = 0
+    told: list[str] = []
+    methods: set[str] = set()
+    for piece in pieces_of(data):
+        found = client.send(check_rows({"examples": piece.data}))
+        lines += found.lines
+        good += found.rows
+        n_problems += found.problems
+        if found.method is not None:
+            methods.add(found.method)
+        details = shift_lines(found.details, piece.start)
+        if found.code is not None and not details and found.message:
+            n_problems += not found.problems
+            details = [{"message": found.message}]
+        told += [str(detail.get("message", detail)) for detail in details]
+    if len(methods) > 1:
+        n_problems += 1
+        told.insert(0, "Some rows have targets and others rewards; a dataset has one of them.")
+    method = methods.pop() if len(methods) == 1 else None
+    return FileCheck(lines, good, n_problems, tuple(told[:SHOWN_PROBLEMS]), method)
+
+
+def add_table(client: Client, dataset_id: str, data: bytes, fraction: float) -> DatasetAnswer:
+    """Add the rows of a table to a dataset: all of them, or none when one has something wrong.
+
+    Parameters
+    ----------
+    client : Client
+    dataset_id : str
+        Has the decisions that the columns name.
+    data : bytes
+        CSV: a first line of ``context`` and ids of decisions.
+    fraction : float
+        Share of the new contexts put aside for evaluation, 0.1 to 1.
+    """
+    call = add_rows(dataset_id, {"examples": data}, evaluation_fraction=fraction, content_type=CSV)
+    return client.send(call)
+
+
+def name_of(filename: str) -> str:
+    """Give the name that a dataset of a file would have.
+
+    Examples
+    --------
+    >>> name_of("support_triage.jsonl")
+    'support_triage'
+    """
+    return filename.rpartition(".")[0] or filename
+
+
+def problem_text(check: FileCheck) -> str:
+    """Give, as Markdown, how much is wrong and what."""
+    head = (
+        f"**{check.n_problems:,} problem{'' if check.n_problems == 1 else 's'} in {check.lines:,} "
+        f"line{'' if check.lines == 1 else 's'}. Nothing was stored.** Correct the file and choose "
+        "it again."
+    )
+    listed = "\n".join(f"- {_escape(problem)}" for problem in check.problems)
+    rest = check.n_problems - len(check.problems)
+    more = f"\n\n… and {rest:,} more." if rest > 0 else ""
+    return f"{head}\n\n{listed}{more}"
+
+
+def _escape(text: str) -> str:
+    """Keep what a file holds from being read as Markdown or HTML."""
+    marks: dict[str, Any] = {mark: f"\\{mark}" for mark in "\\`*_[]#|~"}
+    marks |= {"<": "&lt;", "&": "&amp;", "\n": " "}
+    return text.translate(str.maketrans(marks))

@@ -1,0 +1,163 @@
+"""Pages of a version's rows, asked of the server and given as tables want them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from steelyard.client import Client
+from steelyard.client.answers import labels_of
+from steelyard.wire.datasets import MAX_PAGE_ROWS, Example
+from steelyard_workbench.components.frame_table import PageAsked, TablePage
+from steelyard_workbench.review.questions import as_text, labels_text
+
+#: Columns of a page that can be shown, with their titles and widths in pixels.
+TITLES = {
+    "row": "Row",
+    "context": "Context",
+    "labels": "Labels",
+    "side": "Side",
+    "characters": "Characters",
+}
+WIDTHS = {"row": 70, "context": 470, "labels": 260, "side": 100, "characters": 105}
+#: Columns by which the server sorts, and what it calls them.
+_ORDERS = {"row": "index", "characters": "context_characters"}
+SORTABLE = tuple(_ORDERS)
+#: Characters of a context in a table.
+_SHOWN_CONTEXT = 200
+_SCHEMA = {
+    "row": pl.Int64,
+    "context": pl.String,
+    "labels": pl.String,
+    "side": pl.String,
+    "characters": pl.Int64,
+    "json": pl.String,
+}
+
+
+def search_page(
+    client: Client,
+    dataset_id: str,
+    asked: PageAsked,
+    *,
+    version: int | None = None,
+    where: Mapping[str, Any] | None = None,
+    text: str | None = None,
+) -> TablePage:
+    """Ask for a page of the rows that a filter holds for.
+
+    Parameters
+    ----------
+    client : Client
+    dataset_id : str
+    asked : PageAsked
+        Sorted by a column of ``SORTABLE``, or as the dataset has them.
+    version : int, optional
+        The newest when left out.
+    where, text
+        As ``client.datasets.search`` takes them.
+
+    Returns
+    -------
+    TablePage
+        With the columns of ``TITLES``, and ``json``, the row as the server gave it.
+    """
+    order = None
+    for column, descending in asked.sort[:1]:
+        order = {"by": _ORDERS[column], "descending": descending}
+    found = client.datasets.search(
+        dataset_id,
+        where=where,
+        text=text,
+        order=order,
+        version=version,
+        offset=asked.offset,
+        limit=asked.limit,
+    )
+    held_out = _held_out(client, dataset_id, found.version, found.indexes)
+    rows = [
+        _record(index, row, "evaluation" if index in held_out else "training")
+        for index, row in zip(found.indexes, found.data, strict=True)
+    ]
+    return TablePage(pl.DataFrame(rows, schema=_SCHEMA), found.total)
+
+
+def listed_page(
+    client: Client, dataset_id: str, asked: PageAsked, *, version: int, indexes: Sequence[int]
+) -> TablePage:
+    """Ask for a page of rows that are told by their places.
+
+    Parameters
+    ----------
+    client : Client
+    dataset_id : str
+    asked : PageAsked
+        At most 60 rows.
+    version : int
+        Whose rows they are.
+    indexes : sequence of int
+        Places in the dataset, ascending.
+    """
+    wanted = indexes[asked.offset : asked.offset + asked.limit]
+    if not wanted:
+        return TablePage(pl.DataFrame(schema=_SCHEMA), len(indexes))
+    page = search_page(
+        client,
+        dataset_id,
+        PageAsked(0, asked.limit, asked.sort),
+        version=version,
+        where=at_places(wanted),
+    )
+    return TablePage(page.rows, len(indexes))
+
+
+def at_places(indexes: Iterable[int]) -> dict[str, Any]:
+    """Give the filter that holds for rows at some places, runs of them told as one.
+
+    Examples
+    --------
+    >>> at_places([4, 5, 9])["filters"][0]
+    {'type': 'index', 'at_least': 4, 'below': 6}
+    """
+    runs: list[list[int]] = []
+    for index in sorted(set(indexes)):
+        if runs and index == runs[-1][1]:
+            runs[-1][1] = index + 1
+        else:
+            runs.append([index, index + 1])
+    ranges = [{"type": "index", "at_least": first, "below": below} for first, below in runs]
+    return {"type": "any", "filters": ranges}
+
+
+def read_row(json: str) -> Example:
+    """Read the column ``json`` of a page."""
+    return msgspec.json.decode(json, type=Example)
+
+
+def _held_out(client: Client, dataset_id: str, version: int, indexes: Sequence[int]) -> set[int]:
+    """Tell which rows are on the evaluation side, which a row does not say of itself."""
+    if not indexes:
+        return set()
+    where = {
+        "type": "all",
+        "filters": [{"type": "side", "side": "evaluation"}, at_places(indexes)],
+    }
+    found = client.datasets.search(dataset_id, where=where, version=version, limit=MAX_PAGE_ROWS)
+    return set(found.indexes)
+
+
+def _record(index: int, row: Example, side: str) -> dict[str, Any]:
+    text = as_text(row.context)
+    line = " ".join(text[: 2 * _SHOWN_CONTEXT].split())
+    is_cut = len(line) > _SHOWN_CONTEXT or len(text) > 2 * _SHOWN_CONTEXT
+    return {
+        "row": index,
+        "context": f"{line[:_SHOWN_CONTEXT]}…" if is_cut else line,
+        "labels": labels_text(labels_of(row)),
+        "side": side,
+        "characters": len(text),
+        "json": msgspec.json.encode(row).decode(),
+    }

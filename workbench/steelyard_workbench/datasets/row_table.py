@@ -1,0 +1,133 @@
+"""Rows page by page, with one of them opened beside the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard_workbench.background import later
+from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.datasets.row_detail import show_row
+from steelyard_workbench.datasets.row_pages import SORTABLE, TITLES, WIDTHS, read_row
+
+#: Pixels of what is beside the table.
+_DETAIL_WIDTH = 400
+
+
+class RowTable(Viewer):
+    """A table of rows; a click, or the buttons under it, open one.
+
+    Parameters
+    ----------
+    fetch : callable
+        Takes a ``PageAsked`` and gives a ``TablePage`` as ``row_pages`` does; blocks.
+    what : str
+        What the rows are, as ``The rows``, for messages.
+    page_size : int, default 25
+    nothing : callable, optional
+        Gives what to show instead of a table without rows.
+
+    Attributes
+    ----------
+    table : FrameTable
+    opened : int or None
+        Place in the dataset of the row that is open.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[PageAsked], TablePage],
+        *,
+        what: str,
+        page_size: int = 25,
+        nothing: Callable[[], Viewable] | None = None,
+    ) -> None:
+        super().__init__()
+        self._nothing = nothing
+        self.opened: int | None = None
+        self.table = FrameTable(
+            fetch,
+            what=what,
+            id_column="row",
+            titles=TITLES,
+            widths=WIDTHS,
+            sortable=SORTABLE,
+            page_size=page_size,
+            on_open=self.show,
+        )
+        self._empty = pn.Column(sizing_mode="stretch_width")
+        previous = pmui.Button(label="Previous row (k)", variant="text", size="small")
+        previous.on_click(lambda _: self.step(-1))
+        following = pmui.Button(label="Next row (j)", variant="text", size="small")
+        following.on_click(lambda _: self.step(1))
+        close = pmui.Button(label="Close the row", variant="text", size="small")
+        close.on_click(lambda _: self.close())
+        self._detail = pn.Column(width=_DETAIL_WIDTH, visible=False)
+        self._rows = pn.Row(
+            pn.Column(
+                self.table, pmui.Row(previous, following, close), sizing_mode="stretch_width"
+            ),
+            self._detail,
+            sizing_mode="stretch_width",
+        )
+        self._box = pn.Column(self._empty, self._rows, sizing_mode="stretch_width")
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def detail(self) -> list[Any]:
+        """What is shown of the row that is open."""
+        return list(self._detail)
+
+    async def load(self) -> None:
+        """Fetch the first page anew."""
+        self.close()
+        await self.table.restart()
+        is_empty = self.table.total == 0 and self.table.rows.height == 0
+        shown = None
+        if is_empty and self._nothing is not None and not self.table.has_failed:
+            shown = self._nothing()
+        self._empty[:] = [] if shown is None else [shown]
+        self._rows.visible = shown is None
+
+    def reload(self) -> None:
+        """Fetch the first page anew, without waiting for it."""
+        later(self.load)
+
+    def show(self, record: dict[str, Any]) -> None:
+        """Open a row of the page."""
+        self.opened = int(record["row"])
+        self._detail[:] = [show_row(self.opened, record["side"], read_row(record["json"]))]
+        self._detail.visible = True
+
+    def step(self, by: int) -> None:
+        """Open the row after the one that is open, or before it; within the page."""
+        rows = self.table.rows
+        if not rows.height:
+            return
+        places = rows["row"].to_list()
+        here = places.index(self.opened) if self.opened in places else -1 if by > 0 else 0
+        self.show(rows.row(min(max(here + by, 0), rows.height - 1), named=True))
+
+    def close(self) -> None:
+        """Close the row that is open."""
+        self.opened = None
+        self._detail[:] = []
+        self._detail.visible = False
+
+    def on_key(self, action: str) -> bool:
+        """Do what a key is for; give whether there was a use for it."""
+        if action in {"next", "previous"}:
+            self.step(1 if action == "next" else -1)
+        elif action == "close" and self.opened is not None:
+            self.close()
+        elif action in {"back", "forward"}:
+            self.table.turn_to(self.table.page + (1 if action == "forward" else -1))
+        else:
+            return False
+        return True

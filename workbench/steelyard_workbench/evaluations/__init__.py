@@ -1,0 +1,1 @@
+"""Parts of the pages of evaluations: lists, charts, the rows behind them, what-ifs."""

@@ -1,0 +1,518 @@
+"""Charts of what an evaluation measured; the page and the report draw the same ones.
+
+Every mark has its number of decisions and its interval at hand, and calls with its place when it is
+clicked, so that the decisions behind it can be shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, FixedTicker, LinearAxis, Span
+
+from steelyard.client.evaluation_answers import change_of, measure_of
+from steelyard.wire.evaluations import (
+    ComparisonTable,
+    ConfusionMatrix,
+    CostCurve,
+    CoveragePoint,
+    DecisionMeasures,
+    Measure,
+    PairedMeasures,
+    ReliabilityRow,
+    SliceTable,
+)
+from steelyard_workbench.components import figures
+from steelyard_workbench.theme import BLUE, GREEN, GREY, ORANGE
+
+Open = Callable[[int], None]
+
+#: Measures that are better when they are smaller.
+FALLING = frozenset({"loss", "brier", "ece"})
+#: What each measure is called, with its unit.
+TITLES = {
+    "accuracy": "accuracy",
+    "loss": "loss (nats)",
+    "brier": "Brier score",
+    "ece": "calibration error (ECE)",
+    "expected_reward": "expected reward",
+    "scaled_reward": "scaled reward",
+    "picked_best": "picked the best",
+}
+#: Slices of fewer decisions are drawn in grey: their intervals are as wide as the chart.
+FEW = 30
+#: The most outcomes of a confusion matrix that are drawn.
+MOST_OUTCOMES = 20
+#: The most rows of a forest plot.
+MOST_SLICES = 40
+_LONGEST_NAME = 44
+_FAINTEST, _FULLEST = (0xEA, 0xF3, 0xFB), (0x00, 0x45, 0x6B)
+
+
+@dataclass(frozen=True, slots=True)
+class ForestRow:
+    """One line of a forest plot.
+
+    Parameters
+    ----------
+    name : str
+    value : float
+    low, high : float or None
+        Ends of the 95 % interval.
+    n : int
+        Decisions that it rests on.
+    by, of : str
+        The property and the value that cut it out; empty for none.
+    """
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    by: str = ""
+    of: str = ""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether so few decisions are in it that it says little."""
+        return self.n < FEW
+
+
+def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) -> Any:
+    """Draw accuracy against promise, a point a bin that has decisions.
+
+    Parameters
+    ----------
+    rows : sequence of ReliabilityRow
+        Every bin, empty ones included.
+    open_ : callable, optional
+        Called with the place of a bin among ``rows``.
+    """
+    held = _held(rows)
+    source = ColumnDataSource(
+        {
+            "x": [rows[i].mean_top_probability for i in held],
+            **_interval_columns([_accuracy(rows[i]) for i in held]),
+            "bin": [bin_name(rows[i]) for i in held],
+        }
+    )
+    made = figures.plot(
+        "Reliability: accuracy against the probability promised",
+        "mean probability of the top outcome",
+        "accuracy, with 95 % intervals",
+        height=360,
+        x_range=(0, 1.02),
+        y_range=(0, 1.02),
+    )
+    made.line([0, 1], [0, 1], color=GREY, line_dash="dashed", legend_label="perfectly calibrated")
+    figures.intervals(made, source, base="x", low="low", high="high")
+    points = made.scatter(
+        "x", "value", source=source, size=11, color=BLUE, legend_label="bin of decisions"
+    )
+    made.legend.location = "top_left"
+    made.hover.renderers = [points]
+    made.hover.tooltips = [
+        ("promised", "@bin"),
+        ("mean", "@x{0.000}"),
+        ("accuracy", "@value{0.000} (@interval)"),
+        ("n", "@n{0,0}"),
+    ]
+    if open_ is not None:
+        figures.on_tap(made, source, lambda place: open_(held[place]))
+    return made
+
+
+def bin_counts_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) -> Any:
+    """Draw how many decisions each bin has; as ``reliability_chart``."""
+    held = _held(rows)
+    centres = [(rows[i].low + rows[i].high) / 2 for i in held]
+    source = ColumnDataSource(
+        {
+            "x": centres,
+            "n": [rows[i].n for i in held],
+            "bin": [bin_name(rows[i]) for i in held],
+        }
+    )
+    made = figures.plot(
+        "", "decisions in each bin of promised probability", "decisions", height=150,
+        x_range=(0, 1.02),
+    )  # fmt: skip
+    made.vbar("x", top="n", width=0.09, source=source, color=BLUE)
+    made.y_range.start = 0
+    made.xaxis.ticker = FixedTicker(ticks=centres)
+    made.xaxis.major_label_overrides = {
+        centre: f"{rows[i].n:,}" for centre, i in zip(centres, held, strict=True)
+    }
+    made.hover.tooltips = [("promised", "@bin"), ("n", "@n{0,0}")]
+    if open_ is not None:
+        figures.on_tap(made, source, lambda place: open_(held[place]))
+    return made
+
+
+def bin_name(row: ReliabilityRow) -> str:
+    """Give the name of a bin.
+
+    Examples
+    --------
+    >>> bin_name(ReliabilityRow(low=0.3, high=0.4, n=0, mean_top_probability=None, accuracy=None))
+    '0.3 to 0.4'
+    """
+    return f"{row.low:.1f} to {row.high:.1f}"
+
+
+def shown_outcomes(matrix: ConfusionMatrix) -> list[int]:
+    """Give the places of the outcomes that are drawn: the most frequent, in their own order."""
+    counts = np.array(matrix.counts).reshape(len(matrix.outcomes), -1)
+    weight = counts.sum(axis=0) + counts.sum(axis=1)
+    most = np.argsort(-weight, kind="stable")[:MOST_OUTCOMES]
+    return sorted(most.tolist())
+
+
+def confusion_chart(
+    decision_id: str,
+    matrix: ConfusionMatrix,
+    open_: Callable[[str, str], None] | None = None,
+) -> Any:
+    """Draw how often each right outcome was answered with each outcome.
+
+    Each cell has its count, and its share of the decisions of its line.
+
+    Parameters
+    ----------
+    decision_id : str
+    matrix : ConfusionMatrix
+    open_ : callable, optional
+        Called with the right outcome and the answered one of a cell.
+    """
+    places = shown_outcomes(matrix)
+    names = [matrix.outcomes[i] for i in places]
+    cells = [
+        (target, top, matrix.counts[i][j], sum(matrix.counts[i]))
+        for i, target in zip(places, names, strict=True)
+        for j, top in zip(places, names, strict=True)
+    ]
+    shares = [count / total if total else 0.0 for _, _, count, total in cells]
+    source = ColumnDataSource(
+        {
+            "target": [target for target, *_ in cells],
+            "top": [top for _, top, *_ in cells],
+            "count": [count for _, _, count, _ in cells],
+            "share": shares,
+            "text": [
+                f"{count:,}\n{share:.0%}" if count else ""
+                for (_, _, count, _), share in zip(cells, shares, strict=True)
+            ],
+            "fill": [_blend(share) for share in shares],
+            "ink": ["#ffffff" if share > 0.5 else "#1a1a1a" for share in shares],
+            "edge": [3 if target == top else 0.5 for target, top, *_ in cells],
+        }
+    )
+    made = figures.plot(
+        f"{decision_id}: right outcome (line) against answered outcome (column)",
+        "answered",
+        "right",
+        height=110 + 46 * len(names),
+        x_range=names,
+        y_range=list(reversed(names)),
+    )
+    unchanged = {"nonselection_fill_alpha": 0.55}
+    made.rect(
+        "top", "target", width=1, height=1, source=source, fill_color="fill", line_color=GREY,
+        line_width="edge", **unchanged,
+    )  # fmt: skip
+    made.text(
+        "top", "target", text="text", source=source, text_align="center", text_baseline="middle",
+        text_font_size="12px", text_color="ink", nonselection_text_alpha=1.0,
+    )  # fmt: skip
+    made.xaxis.major_label_orientation = 0.6
+    made.grid.visible = False
+    made.hover.tooltips = [
+        ("right", "@target"), ("answered", "@top"), ("n", "@count{0,0}"),
+        ("share of the line", "@share{0.0%}"),
+    ]  # fmt: skip
+    if open_ is not None:
+        figures.on_tap(made, source, lambda cell: open_(cells[cell][0], cells[cell][1]))
+    return made
+
+
+def coverage_chart(
+    points: Sequence[CoveragePoint], *, at: float | None = None, open_: Open | None = None
+) -> Any:
+    """Draw how much is answered, and how well, by the threshold under which it is abstained.
+
+    Parameters
+    ----------
+    points : sequence of CoveragePoint
+    at : float, optional
+        A threshold to mark.
+    open_ : callable, optional
+        Called with the place of a point.
+    """
+    name = next(
+        (
+            one
+            for one in ("accuracy", "scaled_reward", "expected_reward")
+            if isinstance(getattr(points[0], one), Measure)
+        ),
+        "accuracy",
+    )
+    told = [(i, _measure(getattr(point, name))) for i, point in enumerate(points)]
+    known = [(i, measure) for i, measure in told if measure is not None]
+    source = ColumnDataSource(
+        {
+            "x": [points[i].threshold for i, _ in known],
+            **_interval_columns([measure for _, measure in known]),
+            "coverage": [points[i].coverage for i, _ in known],
+        }
+    )
+    made = figures.plot(
+        "Answered, and how well, by threshold",
+        "abstain when the top probability is below",
+        f"share answered; {TITLES[name]} of those",
+        height=320,
+        x_range=(0, 1),
+    )
+    if name != "expected_reward":
+        made.y_range.start, made.y_range.end = 0, 1.02
+    made.varea("x", "low", "high", source=source, color=BLUE, alpha=0.2)
+    made.line("x", "value", source=source, color=BLUE, width=2, legend_label=TITLES[name])
+    made.step(
+        "x", "coverage", source=source, color=ORANGE, width=2, line_dash="dashed", mode="after",
+        legend_label="share answered",
+    )  # fmt: skip
+    dots = made.scatter("x", "value", source=source, size=6, color=BLUE)
+    made.legend.location = "bottom_left"
+    made.hover.renderers = [dots]
+    made.hover.tooltips = [
+        ("threshold", "@x{0.00}"), ("share answered", "@coverage{0.0%}"),
+        (TITLES[name], "@value{0.000} (@interval)"), ("n", "@n{0,0}"),
+    ]  # fmt: skip
+    if at is not None:
+        made.add_layout(Span(location=at, dimension="height", line_color=GREY, line_width=2))
+    if open_ is not None:
+        figures.on_tap(made, source, lambda place: open_(known[place][0]))
+    return made
+
+
+def cost_chart(
+    curve: CostCurve, *, x: str, at: float | None = None, open_: Open | None = None
+) -> Any:
+    """Draw the mean cost by threshold, with the best one marked.
+
+    Parameters
+    ----------
+    curve : CostCurve
+    x : str
+        What the threshold is.
+    at : float, optional
+        A threshold to mark.
+    open_ : callable, optional
+        Called with the place of a point.
+    """
+    told = [
+        (i, _measure(point.cost_in_all) or _measure(point.cost))
+        for i, point in enumerate(curve.points)
+    ]
+    known = [(i, measure) for i, measure in told if measure is not None]
+    source = ColumnDataSource(
+        {
+            "x": [curve.points[i].threshold for i, _ in known],
+            **_interval_columns([measure for _, measure in known]),
+            "coverage": [curve.points[i].coverage for i, _ in known],
+        }
+    )
+    made = figures.plot(
+        "Expected cost of a decision by threshold", x, "mean cost, with its 95 % interval",
+        height=320, x_range=(0, 1),
+    )  # fmt: skip
+    made.varea("x", "low", "high", source=source, color=BLUE, alpha=0.2)
+    made.line("x", "value", source=source, color=BLUE, width=2, legend_label="mean cost")
+    dots = made.scatter("x", "value", source=source, size=6, color=BLUE)
+    best = [(i, measure) for i, measure in known
+            if curve.points[i].threshold == curve.best_threshold]  # fmt: skip
+    made.scatter(
+        [curve.best_threshold for _ in best], [measure.value for _, measure in best],
+        marker="diamond", size=16, color=GREEN,
+        legend_label=f"cheapest: {curve.best_threshold:.2f}",
+    )  # fmt: skip
+    if isinstance(curve.calibrated_threshold, float):
+        made.line(
+            [curve.calibrated_threshold] * 2,
+            [0, max((measure.value for _, measure in known), default=1.0)],
+            color=ORANGE, line_dash="dashed", width=2,
+            legend_label=f"cheapest if calibrated: {curve.calibrated_threshold:.2f}",
+        )  # fmt: skip
+    made.hover.renderers = [dots]
+    made.hover.tooltips = [
+        ("threshold", "@x{0.00}"), ("mean cost", "@value{0.0000} (@interval)"),
+        ("acted on", "@coverage{0.0%}"), ("n", "@n{0,0}"),
+    ]  # fmt: skip
+    if at is not None:
+        made.add_layout(Span(location=at, dimension="height", line_color=GREY, line_width=2))
+    if open_ is not None:
+        figures.on_tap(made, source, lambda place: open_(known[place][0]))
+    return made
+
+
+def forest_chart(
+    rows: Sequence[ForestRow],
+    *,
+    title: str,
+    x: str,
+    reference: float | None = None,
+    open_: Open | None = None,
+) -> Any:
+    """Draw values with their intervals, one a line, the number of decisions at the right.
+
+    Parameters
+    ----------
+    rows : sequence of ForestRow
+        The first is at the top.
+    title, x : str
+        What it shows, and what its axis is.
+    reference : float, optional
+        A value to draw a line at, such as that of all decisions.
+    open_ : callable, optional
+        Called with the place of a row.
+    """
+    places = list(range(len(rows) - 1, -1, -1))
+    measures = [Measure(value=row.value, low=row.low, high=row.high, n=row.n) for row in rows]
+    source = ColumnDataSource(
+        {
+            "y": places,
+            "name": [row.name for row in rows],
+            **_interval_columns(measures),
+            "color": [GREY if row.is_small else BLUE for row in rows],
+        }
+    )
+    made = figures.plot(
+        title, x, "", height=90 + 26 * max(1, len(rows)), y_range=(-0.7, len(rows) - 0.3)
+    )
+    if reference is not None:
+        made.add_layout(
+            Span(location=reference, dimension="height", line_color=GREY, line_dash="dashed")
+        )
+    figures.intervals(made, source, base="y", low="low", high="high", dimension="width")
+    points = made.scatter("value", "y", source=source, size=11, color="color")
+    ticker = FixedTicker(ticks=places)
+    made.yaxis.ticker = ticker
+    made.yaxis.major_label_overrides = {
+        place: _cut(row.name) for place, row in zip(places, rows, strict=True)
+    }
+    counts = LinearAxis(
+        ticker=ticker,
+        major_label_overrides={
+            place: f"n = {row.n:,}" for place, row in zip(places, rows, strict=True)
+        },
+    )
+    made.add_layout(counts, "right")
+    made.ygrid.visible = False
+    made.toolbar_location = "above"
+    made.hover.renderers = [points]
+    made.hover.tooltips = [("", "@name"), (x, "@value{0.0000} (@interval)"), ("n", "@n{0,0}")]
+    if open_ is not None:
+        figures.on_tap(made, source, open_)
+    return made
+
+
+def slice_rows(
+    measure: str, tables: Sequence[SliceTable], decisions: Sequence[DecisionMeasures] = ()
+) -> list[ForestRow]:
+    """Give every slice that has a measure, the worst first by the unlucky end of its interval.
+
+    Parameters
+    ----------
+    measure : str
+    tables : sequence of SliceTable
+    decisions : sequence of DecisionMeasures
+        Which are slices too.
+    """
+    cut = [("decision", one.decision_id, one.metrics) for one in decisions]
+    cut += [(table.by, one.value, one.metrics) for table in tables for one in table.slices]
+    rows = []
+    for by, of, metrics in cut:
+        held = measure_of(metrics, measure)
+        if held is not None:
+            rows.append(
+                ForestRow(f"{by} = {of}", held.value, held.low, held.high, held.n, by=by, of=of)
+            )
+    return sorted(rows, key=lambda row: _badness(row, measure))
+
+
+def change_rows(metrics: PairedMeasures, measures: Sequence[str]) -> list[ForestRow]:
+    """Give the changes of some measures as lines of a forest plot."""
+    found = [(name, change_of(metrics, name)) for name in measures]
+    return [
+        ForestRow(TITLES[name], change.change, change.low, change.high, change.n, of=name)
+        for name, change in found
+        if change is not None
+    ]
+
+
+def sliced_changes(measure: str, tables: Sequence[ComparisonTable]) -> list[ForestRow]:
+    """Give the change of a measure in every slice, the worst first."""
+    rows = []
+    for table in tables:
+        for one in table.slices:
+            change = change_of(one.metrics, measure)
+            if change is not None:
+                rows.append(
+                    ForestRow(
+                        f"{table.by} = {one.value}", change.change, change.low, change.high,
+                        change.n, by=table.by, of=one.value,
+                    )
+                )  # fmt: skip
+    return sorted(rows, key=lambda row: _badness(row, measure))
+
+
+def _badness(row: ForestRow, measure: str) -> tuple[bool, float, str]:
+    """Give what rows are sorted by: small ones last, then the worst that the interval allows."""
+    if measure in FALLING:
+        worst = -(row.value if row.high is None else row.high)
+    else:
+        worst = row.value if row.low is None else row.low
+    return row.is_small, worst, row.name
+
+
+def _held(rows: Sequence[ReliabilityRow]) -> list[int]:
+    return [i for i, row in enumerate(rows) if row.n and row.accuracy is not None]
+
+
+def _accuracy(row: ReliabilityRow) -> Measure:
+    if row.accuracy is None:
+        raise ValueError("An empty bin has no accuracy.")
+    return row.accuracy
+
+
+def _measure(held: object) -> Measure | None:
+    return held if isinstance(held, Measure) else None
+
+
+def _interval_columns(measures: Sequence[Measure]) -> dict[str, list[Any]]:
+    """Give values, ends of intervals (the value itself where there is none) and numbers."""
+    return {
+        "value": [one.value for one in measures],
+        "low": [one.value if one.low is None else one.low for one in measures],
+        "high": [one.value if one.high is None else one.high for one in measures],
+        "n": [one.n for one in measures],
+        "interval": [
+            "no interval" if one.low is None or one.high is None
+            else f"{one.low:.3f} to {one.high:.3f}"
+            for one in measures
+        ],
+    }  # fmt: skip
+
+
+def _blend(share: float) -> str:
+    mixed = (
+        round(a + (b - a) * share) for a, b in zip(_FAINTEST, _FULLEST, strict=True)
+    )  # fmt: skip
+    return "#" + "".join(f"{one:02x}" for one in mixed)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"

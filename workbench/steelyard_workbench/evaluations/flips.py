@@ -1,0 +1,222 @@
+"""Decisions that two models answer otherwise: fixed, broken, or wrong in both, and their contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any, cast
+
+import panel as pn
+import panel_material_ui as pmui
+import polars as pl
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.errors import DatasetDeletedError
+from steelyard.wire.evaluations import EvaluationComparison, FlipKind, FlippedRecord
+from steelyard_workbench.background import later
+from steelyard_workbench.components.facts import heading
+from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.evaluations.record_browser import show_text
+from steelyard_workbench.evaluations.records import context_text
+from steelyard_workbench.states import empty
+
+#: What each kind of flip is called, and what it says.
+KINDS: dict[FlipKind, str] = {
+    "fixed": "wrong before, right after",
+    "broken": "right before, wrong after",
+    "changed": "wrong in both, with another answer",
+}
+_PAGE_ROWS = 10
+_SHORT = 160
+_SCHEMA = {
+    "place": pl.Int64,
+    "decision": pl.String,
+    "right": pl.String,
+    "before": pl.String,
+    "after": pl.String,
+    "context": pl.String,
+}
+
+
+class FlipBrowser(Viewer):
+    """The flips of a comparison, by kind.
+
+    Parameters
+    ----------
+    client : steelyard.client.Client
+    comparison : EvaluationComparison
+    after : str
+        Id of the later evaluation, from whose dataset contexts come.
+
+    Attributes
+    ----------
+    kind : panel widget
+        Chooses the kind of flip.
+    decision : str
+        Id of the one decision that is shown; empty for all.
+    """
+
+    def __init__(self, client: Client, comparison: EvaluationComparison, after: str) -> None:
+        super().__init__()
+        self._client = client
+        self._after = after
+        self._comparison = comparison
+        self._contexts: dict[int, str] = {}
+        self._is_gone = False
+        self.decision = ""
+        self.counts = {
+            "fixed": comparison.overall.flips.fixed,
+            "broken": comparison.overall.flips.broken,
+            "changed": comparison.changed_total,
+        }
+        first = next(
+            (kind for kind in ("broken", "fixed", "changed") if self.counts[kind]), "fixed"
+        )
+        self.kind = pmui.RadioButtonGroup(
+            label="Kind of flip",
+            options={f"{kind} ({count:,})": kind for kind, count in self.counts.items()},
+            value=first,
+        )
+        self.kind.param.watch(lambda _: self.start(), "value")
+        self._said = pn.pane.HTML("", sizing_mode="stretch_width")
+        self._notes = pn.Column(sizing_mode="stretch_width")
+        self._read = pn.Column(sizing_mode="stretch_width")
+        self._open_place: int | None = None
+        self.table = FrameTable(
+            self._fetch,
+            what="The flips",
+            id_column="place",
+            titles={
+                "decision": "decision",
+                "right": "right",
+                "before": "before",
+                "after": "after",
+                "context": "context",
+            },
+            widths={"before": 170, "after": 170, "context": 460},
+            page_size=_PAGE_ROWS,
+            on_open=lambda row: self.read(int(row["place"])),
+        )
+        self._table_box = pn.Column(self.table, sizing_mode="stretch_width")
+        self._box = pn.Column(
+            heading("Flips"),
+            self.kind,
+            self._said,
+            self._notes,
+            self._table_box,
+            self._read,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def shown(self) -> Sequence[FlippedRecord]:
+        """The flips of the kind and the decision that are chosen, the surest first."""
+        kind = cast("FlipKind", self.kind.value)
+        held = self._comparison.changed if kind == "changed" else self._comparison.flipped
+        return [one for one in held if one.flip == kind and self.decision in ("", one.decision_id)]
+
+    def start(self) -> None:
+        """Show the first page, without waiting for it."""
+        later(self.refresh)
+
+    def choose(self, decision: str) -> None:
+        """Show the flips of one decision alone; of every one when empty."""
+        self.decision = decision
+        self.start()
+
+    async def refresh(self) -> None:
+        """Show the first page of what is chosen."""
+        self._read[:] = []
+        self._open_place = None
+        await self.table.restart()
+        self._tell()
+
+    def read(self, place: int) -> None:
+        """Open a flip of the page that is shown."""
+        self._open_place = place
+        one = self.shown[place]
+        self._read[:] = [
+            heading(f"{one.decision_id}: {one.flip}", level=3),
+            show_text(self._contexts.get(place, ""), f"Context of flip {place + 1}"),
+            pmui.Typography(
+                f"Right is {' or '.join(one.right)}. Before: {one.before} ({one.p_before:.3f}). "
+                f"After: {one.after} ({one.p_after:.3f}).",
+                variant="body2",
+            ),
+        ]
+
+    def on_key(self, action: str) -> bool:
+        """Go through the flips with the keys of a review."""
+        places = sorted(self._contexts)
+        if action in ("next", "previous") and places:
+            at = places.index(self._open_place) if self._open_place in places else -1
+            step = at + 1 if action == "next" else at - 1
+            self.read(places[min(max(step, 0), len(places) - 1)])
+        elif action in ("back", "forward"):
+            self.table.turn_to(self.table.page + (1 if action == "forward" else -1))
+        else:
+            return False
+        return True
+
+    def _fetch(self, asked: PageAsked) -> TablePage:
+        """Give a page of flips, with their contexts while the dataset is there."""
+        held = self.shown
+        shown = held[asked.offset : asked.offset + asked.limit]
+        texts = self._texts(sorted({one.context_sha256 for one in shown}))
+        self._contexts = {
+            asked.offset + index: texts.get(one.context_sha256, "(not here any more)")
+            for index, one in enumerate(shown)
+        }
+        rows: list[tuple[Any, ...]] = [
+            (
+                place,
+                one.decision_id,
+                " or ".join(one.right),
+                f"{one.before} ({one.p_before:.2f})",
+                f"{one.after} ({one.p_after:.2f})",
+                _cut(self._contexts[place]),
+            )
+            for place, one in enumerate(shown, start=asked.offset)
+        ]
+        return TablePage(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), len(held))
+
+    def _texts(self, contexts: list[str]) -> dict[str, str]:
+        if not contexts:
+            return {}
+        try:
+            found = self._client.evaluations.records(self._after, contexts=contexts, context=True)
+        except DatasetDeletedError:
+            self._is_gone = True
+            return {}
+        self._is_gone = False
+        return {one.context_sha256: context_text(cast("Any", one)) for one in found}
+
+    def _tell(self) -> None:
+        kind = cast("FlipKind", self.kind.value)
+        n, total = len(self.shown), self.counts[kind]
+        words = f"{n:,} {kind}: {KINDS[kind]}"
+        if self.decision:
+            words += f", decision {self.decision}"
+        elif n < total:
+            words += f"; the surest {n:,} of {total:,}"
+        self._said.object = f'<p role="status" style="margin:0.3em 0">{escape(words)}.</p>'
+        notes: list[Viewable] = []
+        if self._is_gone:
+            notes.append(empty("The dataset was deleted, so the contexts of these rows are gone."))
+        if self.decision:
+            clear = pmui.Button(label="Flips of every decision", variant="outlined", size="small")
+            clear.on_click(lambda _: self.choose(""))
+            notes.append(clear)
+        if n == 0:
+            notes.append(empty(f"No decision is {kind}: {KINDS[kind]}.", is_good=kind == "broken"))
+        self._notes[:] = notes
+        self._table_box.visible = n > 0
+
+
+def _cut(text: str) -> str:
+    short = " ".join(text.split())
+    return short if len(short) <= _SHORT else f"{short[: _SHORT - 1]}…"

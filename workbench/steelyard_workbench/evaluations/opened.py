@@ -1,0 +1,428 @@
+"""One evaluation that succeeded: its figures, each opening the decisions behind it, and its files."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.evaluation_answers import MEASURES, measure_of
+from steelyard.wire.evaluations import (
+    ConfusionMatrix,
+    Measure,
+    Measures,
+)
+from steelyard_workbench.components import figures
+from steelyard_workbench.components.download import Download
+from steelyard_workbench.components.facts import heading, table
+from steelyard_workbench.components.numbers import measure_text
+from steelyard_workbench.evaluations.charts import (
+    FALLING,
+    FEW,
+    MOST_OUTCOMES,
+    MOST_SLICES,
+    TITLES,
+    bin_counts_chart,
+    bin_name,
+    confusion_chart,
+    forest_chart,
+    reliability_chart,
+    slice_rows,
+)
+from steelyard_workbench.evaluations.record_browser import RecordBrowser
+from steelyard_workbench.evaluations.record_filter import RecordFilter
+from steelyard_workbench.evaluations.scored import Scored
+from steelyard_workbench.evaluations.what_if import WhatIf
+from steelyard_workbench.report import records_csv, records_parquet, report_html, report_json
+from steelyard_workbench.states import empty
+
+#: What is said wherever many slices are shown.
+CHANCE = (
+    "Each interval is for its slice alone: of twenty slices like all the others, about one stands "
+    "out by chance."
+)
+#: Sections, by how the address names them.
+SECTIONS = {
+    "reliability": "Reliability",
+    "confusion": "Confusion",
+    "thresholds": "Thresholds and costs",
+    "outcomes": "Outcomes",
+    "slices": "Slices",
+}
+
+
+class OpenedEvaluation(Viewer):
+    """The figures of an evaluation.
+
+    Parameters
+    ----------
+    client : steelyard.client.Client
+    scored : Scored
+    section : str
+        What is shown first.
+    chosen : RecordFilter
+        Which rows are shown first.
+    on_section, on_choose : callable
+        Called with what the person went to, so that the address can keep it.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        scored: Scored,
+        *,
+        section: str,
+        chosen: RecordFilter,
+        on_section: Callable[[str], None],
+        on_choose: Callable[[RecordFilter], None],
+    ) -> None:
+        super().__init__()
+        self._client = client
+        self._scored = scored
+        self._on_section = on_section
+        self.browser = RecordBrowser(
+            client, scored.evaluation, scored.detail, chosen=chosen, on_choose=on_choose
+        )
+        self._sections = self._known_sections()
+        first = section if section in self._sections else next(iter(self._sections))
+        self.section = pmui.RadioButtonGroup(
+            label="Figures",
+            options={title: name for name, title in self._sections.items()},
+            value=first,
+        )
+        self.section.param.watch(self._on_switch, "value")
+        self.what_if: WhatIf | None = None
+        self._decision = ""
+        self._slice_measure = ""
+        self._figure = pn.Column(sizing_mode="stretch_width")
+        self._box = pn.Column(
+            show_headline(scored.detail.overall),
+            self._downloads(),
+            self.section,
+            self._figure,
+            self.browser,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def start(self) -> None:
+        """Show the figure and the rows, without waiting for them."""
+        self._switch()
+        self.browser.start()
+
+    def choose(self, chosen: RecordFilter) -> None:
+        """Show the rows behind a mark."""
+        self.browser.choose(chosen)
+
+    def _known_sections(self) -> dict[str, str]:
+        if self._scored.evaluation.method == "sft":
+            return SECTIONS
+        return {name: SECTIONS[name] for name in ("slices", "thresholds")}
+
+    def _on_switch(self, event: Any) -> None:
+        self._on_section(event.new)
+        self._switch()
+
+    def _switch(self) -> None:
+        show = {
+            "reliability": self._reliability,
+            "confusion": self._confusion,
+            "thresholds": self._thresholds,
+            "outcomes": self._outcomes,
+            "slices": self._slices,
+        }[self.section.value]
+        self._figure[:] = show()
+        if self.what_if is not None and self.section.value == "thresholds":
+            self.what_if.start()
+
+    def _reliability(self) -> list[Viewable]:
+        rows = self._scored.detail.reliability
+        if not isinstance(rows, list):
+            return [empty("Reliability needs targets, and this evaluation has rewards.")]
+
+        def open_(place: int) -> None:
+            row = rows[place]
+            self.choose(RecordFilter(p_from=row.low, p_to=row.high))
+
+        values = [
+            (
+                bin_name(row),
+                f"{row.n:,}",
+                "—" if row.mean_top_probability is None else f"{row.mean_top_probability:.3f}",
+                measure_text(row.accuracy),
+            )
+            for row in rows
+            if row.n
+        ]
+        return [
+            heading("Reliability"),
+            figures.show(reliability_chart(rows, open_)),
+            figures.show(bin_counts_chart(rows, open_)),
+            _note("Click a bin for its rows. Below the line the model promises too much."),
+            _data(
+                table(("promised", "n", "mean", "accuracy"), values, label="Bins", numbers=(1, 2))
+            ),
+        ]
+
+    def _confusion(self) -> list[Viewable]:
+        held = [
+            (one.decision_id, one.confusion)
+            for one in self._scored.detail.decisions
+            if isinstance(one.confusion, ConfusionMatrix)
+        ]
+        if not held:
+            return [empty("A confusion matrix needs targets, and this evaluation has rewards.")]
+        matrices = dict(held)
+        chosen = self._decision if self._decision in matrices else held[0][0]
+        select = pmui.Select(label="Decision of the matrix", options=list(matrices), value=chosen,
+                             width=260)  # fmt: skip
+        place = pn.Column(sizing_mode="stretch_width")
+
+        def show(decision_id: str) -> None:
+            self._decision = decision_id
+            matrix = matrices[decision_id]
+            chart = confusion_chart(
+                decision_id,
+                matrix,
+                lambda target, top: self.choose(
+                    RecordFilter(decision=decision_id, target=target, top=top)
+                ),
+            )
+            left = len(matrix.outcomes) - MOST_OUTCOMES
+            notes = ["Click a cell for its rows. Shares are of the decisions of a line."]
+            if left > 0:
+                notes.append(
+                    f"The {MOST_OUTCOMES} most frequent outcomes are drawn; {left} are left out."
+                )
+            place[:] = [figures.show(chart), _note(" ".join(notes)), _data(_matrix_table(matrix))]
+
+        select.param.watch(lambda event: show(event.new), "value")
+        show(chosen)
+        return [heading("Confusion"), select, place]
+
+    def _thresholds(self) -> list[Viewable]:
+        if self.what_if is None:
+            self.what_if = WhatIf(
+                self._client, self._scored.evaluation, self._scored.detail, self.choose
+            )
+        return [self.what_if.__panel__()]
+
+    def _outcomes(self) -> list[Viewable]:
+        shown: list[Viewable] = [heading("Outcomes")]
+        for decision in self._scored.detail.decisions:
+            if not isinstance(decision.outcomes, list):
+                continue
+            rows = [
+                (
+                    one.outcome,
+                    f"{one.support:,}",
+                    f"{one.predicted:,}",
+                    *(
+                        _short(held)
+                        for held in (
+                            one.precision, one.recall, one.f1, one.share, one.mean_probability,
+                            one.auc,
+                        )
+                    ),
+                )
+                for one in decision.outcomes
+            ]  # fmt: skip
+            shown += [
+                heading(f"{decision.decision_id} (n = {decision.metrics.n:,})", level=3),
+                table(
+                    ("outcome", "right in", "answered in", "precision", "recall", "F1",
+                     "share", "mean probability", "AUC"),
+                    rows,
+                    label=f"Outcomes of {decision.decision_id}",
+                    numbers=(1, 2),
+                ),
+            ]  # fmt: skip
+        shown.append(
+            _note(
+                "In brackets 95 % intervals. Precision rests on the decisions answered so, recall "
+                "on those where it is right, the others on every decision that offers the outcome."
+            )
+        )
+        if self._scored.detail.decisions_unlisted:
+            shown.append(
+                _note(f"{self._scored.detail.decisions_unlisted:,} rarer decisions are left out.")
+            )
+        return shown
+
+    def _slices(self) -> list[Viewable]:
+        detail = self._scored.detail
+        measures = [name for name in MEASURES if measure_of(detail.overall, name) is not None]
+        chosen = self._slice_measure if self._slice_measure in measures else measures[0]
+        select = pmui.Select(
+            label="Measure of the slices",
+            options={TITLES[name]: name for name in measures},
+            value=chosen,
+            width=260,
+        )
+        place = pn.Column(sizing_mode="stretch_width")
+
+        def show(measure: str) -> None:
+            self._slice_measure = measure
+            rows = slice_rows(measure, detail.slices, detail.decisions)
+            drawn = rows[:MOST_SLICES]
+            overall = measure_of(detail.overall, measure)
+            if not drawn:
+                place[:] = [empty("Nothing cuts these decisions into slices.")]
+                return
+            chart = forest_chart(
+                drawn,
+                title=f"{TITLES[measure]} by slice, the worst that may be first",
+                x=TITLES[measure],
+                reference=None if overall is None else overall.value,
+                open_=lambda i: self.choose(_slice_filter(drawn[i].by, drawn[i].of)),
+            )
+            properties = len({row.by for row in rows})
+            unlisted = sum(one.unlisted for one in detail.slices)
+            place[:] = [
+                figures.show(chart),
+                _note(slices_text(len(rows), properties, len(drawn), unlisted, measure)),
+                _data(
+                    table(
+                        ("slice", TITLES[measure]),
+                        [
+                            (
+                                row.name,
+                                measure_text(
+                                    Measure(value=row.value, low=row.low, high=row.high, n=row.n)
+                                ),
+                            )
+                            for row in rows
+                        ],
+                        label="Slices",
+                    )
+                ),
+            ]
+
+        select.param.watch(lambda event: show(event.new), "value")
+        show(chosen)
+        return [heading("Slices"), select, place]
+
+    def _downloads(self) -> Viewable:
+        """Give the buttons that make files; each makes its own when it is pressed."""
+        makers: dict[str, tuple[str, Callable[[], bytes]]] = {
+            "Report (HTML)": ("report.html", lambda: self._report().encode()),
+            "Report (JSON)": ("report.json", lambda: report_json(self._scored)),
+            "Records (Parquet)": ("records.parquet", lambda: records_parquet(self._records())),
+            "Records (CSV)": ("records.csv", lambda: records_csv(self._records())),
+        }
+        name = self._scored.evaluation.id
+        self.downloads = {
+            label: Download(label, make, functools.partial(str.format, f"{name}_{{}}", filename))
+            for label, (filename, make) in makers.items()
+        }
+        return pmui.FlexBox(*self.downloads.values())
+
+    def _report(self) -> str:
+        worst = self._client.evaluations.records_page(
+            self._scored.evaluation.id, wrong=True, order="loss", limit=50
+        )
+        return report_html(self._scored, worst)
+
+    def _records(self) -> Any:
+        return self._client.evaluations.records(self._scored.evaluation.id).to_polars()
+
+
+def show_headline(overall: Measures) -> Viewable:
+    """Show the leading figures, each with its interval and n."""
+    cards = [
+        _card(TITLES[name], measure)
+        for name in MEASURES
+        if (measure := measure_of(overall, name)) is not None
+    ]
+    return pmui.FlexBox(
+        *cards,
+        pmui.Typography(
+            f"{overall.n:,} decisions on {overall.contexts:,} contexts; 95 % intervals over "
+            "contexts.",
+            variant="body2",
+        ),
+        sizing_mode="stretch_width",
+        align_items="center",
+    )
+
+
+def slices_text(
+    n_slices: int, n_properties: int, n_drawn: int, n_unlisted: int, measure: str
+) -> str:
+    """Say how many slices there are, and what that means for a single one of them."""
+    end = "upper" if measure in FALLING else "lower"
+    parts = [
+        (
+            f"{n_slices:,} slices by {n_properties} properties, sorted by the {end} end of the "
+            f"interval; those of fewer than {FEW} decisions are grey and last."
+        ),
+        CHANCE,
+    ]
+    if n_drawn < n_slices:
+        parts.append(f"The first {n_drawn} are drawn.")
+    if n_unlisted:
+        parts.append(f"{n_unlisted:,} smaller slices were not measured.")
+    parts.append("Click a slice for its rows.")
+    return " ".join(parts)
+
+
+def _slice_filter(by: str, of: str) -> RecordFilter:
+    if by == "decision":
+        return RecordFilter(decision=of)
+    return RecordFilter(slice_by=by, slice=of)
+
+
+def _card(title: str, measure: Measure) -> Viewable:
+    interval = (
+        "no interval"
+        if measure.low is None or measure.high is None
+        else f"{measure.low:.3f} to {measure.high:.3f}"
+    )
+    return pmui.Paper(
+        pmui.Typography(title, variant="body2", margin=(6, 12, 0, 12)),
+        pmui.Typography(
+            f"{measure.value:.3f}", variant="h2", margin=(0, 12),
+            sx={"fontSize": "1.5rem", "fontWeight": 600},
+        ),
+        pmui.Typography(f"{interval}, n = {measure.n:,}", variant="body2", margin=(0, 12, 8, 12)),
+        width=220,
+        margin=4,
+        elevation=2,
+    )  # fmt: skip
+
+
+def _short(measure: Measure | None) -> str:
+    if measure is None:
+        return "—"
+    if measure.low is None or measure.high is None:
+        return f"{measure.value:.2f}"
+    return f"{measure.value:.2f} ({measure.low:.2f} to {measure.high:.2f})"
+
+
+def _matrix_table(matrix: ConfusionMatrix) -> Viewable:
+    rows: Sequence[Sequence[str]] = [
+        (name, *(f"{count:,}" for count in counts))
+        for name, counts in zip(matrix.outcomes, matrix.counts, strict=True)
+    ]
+    return table(
+        ("right \\ answered", *matrix.outcomes),
+        rows,
+        label="Confusion matrix",
+        numbers=range(1, len(matrix.outcomes) + 1),
+    )
+
+
+def _note(text: str) -> Viewable:
+    return pmui.Typography(text, variant="body2")
+
+
+def _data(shown: Viewable) -> Viewable:
+    """Put a table beside a chart: what it says for those who do not see it."""
+    return pmui.Accordion(("Show data", shown), sizing_mode="stretch_width", margin=(5, 10))

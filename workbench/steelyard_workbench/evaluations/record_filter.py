@@ -1,0 +1,114 @@
+"""Which scored decisions are looked at: what a chart, a link or a person chose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import msgspec
+
+from steelyard.client.evaluation_calls import RecordFilters
+from steelyard.wire.evaluations import RecordOrder
+
+#: Under which name it is in the address, beside what other pages keep there.
+_KEY = "records"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFilter:
+    """Scored decisions that all of this holds for; the worst of all of them by default.
+
+    Parameters
+    ----------
+    decision : str
+        Id of the decision; empty for every one. So for the others.
+    wrong : bool
+        Only those answered wrong.
+    target, top : str
+        The right outcome, and the answered one.
+    p_from, p_to : float or None
+        The top probability is above the one and not above the other.
+    slice_by, slice : str
+        A property and its value.
+    order : {"row", "loss", "surest", "least_sure"}
+    """
+
+    decision: str = ""
+    wrong: bool = False
+    target: str = ""
+    top: str = ""
+    p_from: float | None = None
+    p_to: float | None = None
+    slice_by: str = ""
+    slice: str = ""
+    order: RecordOrder = "loss"
+
+    @property
+    def is_all(self) -> bool:
+        """Whether every scored decision is looked at, in whatever order."""
+        return self == RecordFilter(order=self.order)
+
+    def asked(self) -> RecordFilters:
+        """Give it as the client takes it."""
+        return {
+            "decision": self.decision or None,
+            "wrong": self.wrong,
+            "target": self.target or None,
+            "top": self.top or None,
+            "p_from": self.p_from,
+            "p_to": self.p_to,
+            "slice_by": self.slice_by or None,
+            "slice": self.slice if self.slice_by else None,
+            "order": self.order,
+        }
+
+    def words(self) -> str:
+        """Say it, as after ``decisions:``; empty when it is all.
+
+        Examples
+        --------
+        >>> RecordFilter(decision="team", wrong=True, p_from=0.5, p_to=0.6).words()
+        'decision team, answered wrong, top probability above 0.5 and up to 0.6'
+        """
+        parts = []
+        if self.decision:
+            parts.append(f"decision {self.decision}")
+        if self.wrong:
+            parts.append("answered wrong")
+        if self.target:
+            parts.append(f"right is {self.target}")
+        if self.top:
+            parts.append(f"answered {self.top}")
+        ends = [f"above {self.p_from:g}"] if self.p_from is not None else []
+        ends += [f"up to {self.p_to:g}"] if self.p_to is not None else []
+        if ends:
+            parts.append(f"top probability {' and '.join(ends)}")
+        if self.slice_by:
+            parts.append(f"{self.slice_by} is {self.slice}")
+        return ", ".join(parts)
+
+
+def filter_from(query: str) -> RecordFilter:
+    """Read the filter in an address; what cannot be read is left out.
+
+    Parameters
+    ----------
+    query : str
+        JSON; may be of another page, or anything.
+    """
+    try:
+        held = msgspec.json.decode(query)[_KEY]
+        return msgspec.convert({**held}, RecordFilter)
+    except (msgspec.MsgspecError, KeyError, TypeError, IndexError):
+        return RecordFilter()
+
+
+def query_of(chosen: RecordFilter) -> str:
+    """Give a filter for the address; empty for the default."""
+    default = RecordFilter()
+    held: dict[str, Any] = {
+        field.name: getattr(chosen, field.name)
+        for field in fields(chosen)
+        if getattr(chosen, field.name) != getattr(default, field.name)
+    }
+    return msgspec.json.encode({_KEY: held}).decode() if held else ""

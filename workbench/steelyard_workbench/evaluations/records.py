@@ -1,0 +1,27 @@
+"""Scored decisions as a person reads them."""
+
+from __future__ import annotations
+
+import json
+
+from msgspec import UNSET
+
+from steelyard.wire.evaluations import EvaluationRecord
+
+
+def right_outcomes(record: EvaluationRecord) -> list[str]:
+    """Give the outcomes with the largest target or reward; one with targets."""
+    if isinstance(record.targets, dict):
+        return [max(record.targets, key=record.targets.__getitem__)]
+    rewards = record.rewards if isinstance(record.rewards, dict) else {}
+    best = max(rewards.values(), default=0.0)
+    return [name for name, reward in rewards.items() if reward == best]
+
+
+def context_text(record: EvaluationRecord) -> str:
+    """Give the context of a record; JSON when it is no text."""
+    if record.context is UNSET:
+        return "(not here any more)"
+    if isinstance(record.context, str):
+        return record.context
+    return json.dumps(record.context, indent=2, ensure_ascii=False)

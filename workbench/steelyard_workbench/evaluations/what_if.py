@@ -1,0 +1,324 @@
+"""What-ifs on decisions already scored: a threshold to abstain under, and what mistakes cost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.wire.evaluations import (
+    ConfusionMatrix,
+    CostCurve,
+    DecisionMeasures,
+    Evaluation,
+    EvaluationDetail,
+    Measure,
+    PolicyReport,
+    YesPoint,
+)
+from steelyard_workbench.background import later
+from steelyard_workbench.components import figures
+from steelyard_workbench.components.facts import facts, heading, table
+from steelyard_workbench.components.numbers import measure_text
+from steelyard_workbench.evaluations.charts import cost_chart, coverage_chart
+from steelyard_workbench.evaluations.record_filter import RecordFilter
+from steelyard_workbench.problems import problem_of
+from steelyard_workbench.states import empty, failed, verdict
+
+Costs = dict[str, dict[str, float]]
+
+_YES, _NO = "yes", "no"
+
+
+class WhatIf(Viewer):
+    """Thresholds and costs of one evaluation, tried without changing anything.
+
+    Parameters
+    ----------
+    client : steelyard.client.Client
+    evaluation : Evaluation
+        One that succeeded.
+    detail : EvaluationDetail
+        Of it.
+    on_choose : callable
+        Called with the decisions behind a mark that was clicked.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        evaluation: Evaluation,
+        detail: EvaluationDetail,
+        on_choose: Callable[[RecordFilter], None],
+    ) -> None:
+        super().__init__()
+        self._client = client
+        self._evaluation = evaluation
+        self._detail = detail
+        self._on_choose = on_choose
+        self._asked = 0
+        self._is_filling = False
+        names = [one.decision_id for one in detail.decisions]
+        self.decision = pmui.Select(label="Decision", options=names, value=names[0], width=220)
+        self.threshold = pmui.FloatSlider(
+            label="Abstain when the top probability is below",
+            start=0.0, end=1.0, step=0.01, value=0.5, width=380,
+        )  # fmt: skip
+        self.yes_from = pmui.FloatSlider(
+            label="Answer yes from a probability of",
+            start=0.0, end=1.0, step=0.01, value=0.5, width=380,
+        )  # fmt: skip
+        self.false_yes = pmui.FloatInput(label="A wrong yes costs", value=1.0, start=0, width=170)
+        self.false_no = pmui.FloatInput(label="A wrong no costs", value=1.0, start=0, width=170)
+        self.wrong = pmui.FloatInput(label="A wrong answer costs", value=1.0, start=0, width=170)
+        self.abstaining = pmui.FloatInput(label="Abstaining costs", value=0.2, start=0, width=170)
+        self.matrix = pmui.TextAreaInput(
+            label="Costs as JSON: action, outcome, cost", rows=6, sizing_mode="stretch_width"
+        )
+        self.decision.param.watch(self._on_decision, "value")
+        self.threshold.param.watch(self._on_change, "value_throttled")
+        self.yes_from.param.watch(self._on_yes, "value_throttled")
+        for field in (self.false_yes, self.false_no, self.abstaining, self.matrix):
+            field.param.watch(self._on_change, "value")
+        self.wrong.param.watch(self._on_wrong, "value")
+        self._curve: CostCurve | None = None
+        self.coverage = pn.Column(sizing_mode="stretch_width")
+        self.report = pn.Column(sizing_mode="stretch_width")
+        self.costs = pn.Column(sizing_mode="stretch_width")
+        self.yes = pn.Column(sizing_mode="stretch_width")
+        self._binary_fields = pmui.Row(self.false_yes, self.false_no)
+        self._matrix_fields = pmui.Column(
+            pmui.Row(self.wrong, self.abstaining),
+            pmui.Accordion(
+                ("Costs by action and outcome", self.matrix), sizing_mode="stretch_width"
+            ),
+            sizing_mode="stretch_width",
+        )
+        self._has_targets = evaluation.method == "sft"
+        cost_box: list[Viewable] = (
+            [heading("Costs"), self._binary_fields, self._matrix_fields, self.costs, self.yes]
+            if self._has_targets
+            else [
+                heading("Costs"),
+                empty("Costs need targets, and this evaluation has rewards."),
+            ]
+        )
+        self._box = pn.Column(
+            verdict("running", "What if.", "Tried on decisions already scored; nothing changes."),
+            heading("Abstaining"),
+            self.coverage,
+            pmui.Row(self.decision, self.threshold),
+            self.report,
+            *cost_box,
+            sizing_mode="stretch_width",
+        )
+        self._fill_costs()
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def start(self) -> None:
+        """Show everything, without waiting for it."""
+        later(self.refresh)
+
+    async def refresh(self, *_: Any) -> None:
+        """Try what the fields say."""
+        self._asked += 1
+        asked = self._asked
+        self._show_coverage()
+        try:
+            costs = self._action_costs() if self._has_targets else None
+        except ValueError as error:
+            self.costs[:] = [empty(str(error))]
+            return
+        try:
+            report = await asyncio.to_thread(
+                self._client.evaluations.try_policy,
+                self._evaluation.id,
+                self.decision.value,
+                action_costs=costs,
+                abstain_below=self.threshold.value,
+            )
+            curve = await asyncio.to_thread(self._fetch_curve, costs) if costs else None
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            if asked == self._asked:
+                self.report[:] = [failed(problem_of(error, "This what-if"), self.refresh)]
+            return
+        if asked == self._asked:
+            self.report[:] = [show_policy(report)]
+            self._curve = curve
+            self._show_costs()
+
+    def _decision(self) -> DecisionMeasures:
+        return next(one for one in self._detail.decisions if one.decision_id == self.decision.value)
+
+    def _is_binary(self) -> bool:
+        return self._decision().kind == "binary" and _YES in self._outcomes()
+
+    def _outcomes(self) -> list[str]:
+        matrix = self._decision().confusion
+        return matrix.outcomes if isinstance(matrix, ConfusionMatrix) else []
+
+    def _action_costs(self) -> Costs:
+        """Give what each action costs under each outcome.
+
+        Raises
+        ------
+        ValueError
+            When the text is no such table.
+        """
+        if self._is_binary():
+            return {
+                _YES: {_YES: 0.0, _NO: float(self.false_yes.value or 0)},
+                _NO: {_YES: float(self.false_no.value or 0), _NO: 0.0},
+            }
+        try:
+            held = json.loads(self.matrix.value)
+            return {
+                action: {outcome: float(cost) for outcome, cost in of.items()}
+                for action, of in held.items()
+            }
+        except (ValueError, TypeError, AttributeError):
+            raise ValueError(
+                'The costs are not JSON such as `{"refund": {"yes": 0, "no": 4}}`; mend the text.'
+            ) from None
+
+    def _fetch_curve(self, costs: Costs) -> CostCurve:
+        ask = self._client.evaluations.cost_curve
+        if self._is_binary():
+            return ask(
+                self._evaluation.id,
+                self.decision.value,
+                false_positive=float(self.false_yes.value or 0),
+                false_negative=float(self.false_no.value or 0),
+            )
+        return ask(
+            self._evaluation.id,
+            self.decision.value,
+            action_costs=costs,
+            abstain_cost=float(self.abstaining.value or 0),
+        )
+
+    def _show_coverage(self) -> None:
+        points = self._detail.coverage_curve
+        chart = coverage_chart(
+            points,
+            at=self.threshold.value,
+            open_=lambda i: self._on_choose(RecordFilter(p_to=points[i].threshold, order="surest")),
+        )
+        self.coverage[:] = [
+            figures.show(chart),
+            pmui.Typography(
+                "Of every decision of the evaluation. Click a point for the decisions of at most "
+                "that probability: those left to a person.",
+                variant="body2",
+            ),
+        ]
+
+    def _show_costs(self) -> None:
+        curve = self._curve
+        if curve is None:
+            return
+        is_binary = self._is_binary()
+        self._binary_fields.visible, self._matrix_fields.visible = is_binary, not is_binary
+        chart = cost_chart(
+            curve,
+            x="answer yes from a probability of" if is_binary
+            else "abstain when the top probability is below",
+            at=self.yes_from.value if is_binary else self.threshold.value,
+            open_=lambda i: self._open_cost(i, is_binary=is_binary),
+        )  # fmt: skip
+        self.costs[:] = [figures.show(chart)]
+        self._show_yes()
+
+    def _open_cost(self, place: int, *, is_binary: bool) -> None:
+        decision = self.decision.value
+        if is_binary:
+            self._on_choose(RecordFilter(decision=decision, order="least_sure"))
+        elif self._curve is not None:
+            at = self._curve.points[place].threshold
+            self._on_choose(RecordFilter(decision=decision, p_to=at, order="surest"))
+
+    def _show_yes(self) -> None:
+        """Say what answering yes from a threshold on does; the curve is here already."""
+        curve = self._decision().yes_curve
+        if not (self._is_binary() and isinstance(curve, list)) or self._curve is None:
+            self.yes[:] = []
+            return
+        point = min(curve, key=lambda one: abs(one.threshold - self.yes_from.value))
+        cost = min(
+            self._curve.points, key=lambda one: abs(one.threshold - self.yes_from.value)
+        ).cost
+        told = facts(yes_facts(point, cost))
+        if self.yes:
+            self.yes[:] = [self.yes[0], told]
+        else:
+            self.yes[:] = [self.yes_from, told]
+
+    def _fill_costs(self) -> None:
+        """Write the table that a wrong answer's one cost makes."""
+        wrong = float(self.wrong.value or 0)
+        names = self._outcomes()
+        made = {
+            action: {outcome: 0.0 if action == outcome else wrong for outcome in names}
+            for action in names
+        }
+        self._is_filling = True
+        try:
+            self.matrix.value = json.dumps(made, indent=1, ensure_ascii=False)
+        finally:
+            self._is_filling = False
+        is_binary = self._is_binary()
+        self._binary_fields.visible, self._matrix_fields.visible = is_binary, not is_binary
+
+    def _on_decision(self, _: Any) -> None:
+        self._fill_costs()
+        self.start()
+
+    def _on_wrong(self, _: Any) -> None:
+        self._fill_costs()
+        self.start()
+
+    def _on_change(self, _: Any) -> None:
+        if not self._is_filling:
+            self.start()
+
+    def _on_yes(self, _: Any) -> None:
+        self._show_costs()
+
+
+def show_policy(report: PolicyReport) -> Viewable:
+    """Show what a policy would have done."""
+    values = {"Acted on": f"{measure_text(report.coverage)}, of {report.n:,} decisions"}
+    for title, measure in (
+        ("Accuracy where acted on", report.accuracy),
+        ("Expected reward where acted on", report.expected_reward),
+        ("Cost where acted on", report.cost),
+        ("Cost that the model promised", report.promised_cost),
+        ("Cost if all were known", report.least_cost),
+    ):
+        if isinstance(measure, Measure):
+            values[title] = measure_text(measure)
+    shares = [(one.action, measure_text(one.share)) for one in report.actions]
+    return pn.Column(
+        facts(values),
+        table(("action", "share of decisions"), shares, label="Actions of the policy"),
+        sizing_mode="stretch_width",
+    )
+
+
+def yes_facts(point: YesPoint, cost: Measure | None) -> dict[str, str]:
+    """Give what answering yes from a threshold on does."""
+    return {
+        "Answered yes": f"{point.predicted:,} decisions from {point.threshold:.2f} on",
+        "Precision": measure_text(point.precision),
+        "Recall": measure_text(point.recall),
+        "F1": measure_text(point.f1),
+        "Mean cost": measure_text(cost),
+    }

@@ -1,0 +1,310 @@
+"""The held-out decisions behind a gate: each as the two models answered it, with its context."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import polars as pl
+from msgspec import UNSET
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.family_answers import JobAnswer
+from steelyard.errors import SteelyardError
+from steelyard.wire.evaluations import Evaluation, JobRecord, RecordGroup
+from steelyard_workbench.background import later
+from steelyard_workbench.components.facts import facts, heading
+from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.families.gate_card import RowsAsked
+from steelyard_workbench.states import empty
+
+#: The most characters of a context in the table; the row below it has all.
+_SHOWN_CHARACTERS = 160
+_PAGE = 10
+_FLIPS = {
+    "broken by the new model": "broken",
+    "fixed by the new model": "fixed",
+    "right in both": "same right",
+    "wrong in both": "same wrong",
+}
+_GROUPS = {"new rows": "new", "earlier rows": "earlier"}
+_ALL = "all"
+_SCHEMA = {
+    "row": pl.Int64,
+    "context_sha256": pl.String,
+    "group": pl.String,
+    "decision": pl.String,
+    "right": pl.String,
+    "before": pl.String,
+    "after": pl.String,
+    "change": pl.Float64,
+    "flip": pl.String,
+}
+_TITLES = {
+    "row": "row",
+    "context": "context",
+    "decision": "decision",
+    "right": "right",
+    "before": "before",
+    "after": "after",
+    "change": "change",
+    "flip": "flip",
+}
+_WIDTHS = {"row": 70, "context": 420, "decision": 120, "right": 110, "before": 150, "after": 150,
+           "change": 110, "flip": 110}  # fmt: skip
+
+
+class HeldOutRows(Viewer):
+    """The held-out decisions of a fine-tune, before and after.
+
+    Parameters
+    ----------
+    client : Client
+    job : JobAnswer
+        It has ended.
+    against : {"parent", "base"}
+        Whose answers its gate compared with.
+    earlier_job : str or None
+        The family's last fine-tune before it that succeeded: its held-out contexts are the earlier
+        ones.
+    asked : RowsAsked
+        Which are wanted at first.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        job: JobAnswer,
+        against: RecordGroup,
+        earlier_job: str | None,
+        asked: RowsAsked,
+    ) -> None:
+        super().__init__()
+        self._client = client
+        self._job = job
+        self._against = against
+        self._earlier_job = earlier_job
+        self._frame: pl.DataFrame | None = None
+        self._contexts: dict[str, str] = {}
+        self._filters = {
+            "group": _select("Rows", {_ALL: "", **_GROUPS}, asked.group),
+            "flip": _select("Right or wrong", {_ALL: "", **_FLIPS}, asked.flip),
+            "decision": _select("Decision", {_ALL: ""}, asked.decision),
+            "right": _select("Right outcome", {_ALL: ""}, asked.outcome),
+        }
+        for field in self._filters.values():
+            field.param.watch(self._on_filter, "value")
+        self._number = pmui.IntInput(label="Show row", value=None, start=0, width=110)
+        self._number.param.watch(lambda event: self.show_row(event.new), "value")
+        self._table = FrameTable(
+            self._page,
+            what="The held-out rows",
+            id_column="row",
+            titles=_TITLES,
+            widths=_WIDTHS,
+            sortable=("row", "decision", "right", "change", "flip"),
+            page_size=_PAGE,
+            on_open=lambda row: self.show_row(row["row"]),
+        )
+        self._none = pn.Column(sizing_mode="stretch_width")
+        self._row = pn.Column(sizing_mode="stretch_width")
+        self._box = pn.Column(
+            heading("Held-out rows", level=3),
+            pmui.Row(*self._filters.values(), self._number),
+            self._none,
+            self._table,
+            self._row,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    async def start(self) -> None:
+        """Fetch and show the rows."""
+        await self._table.restart()
+        self._after()
+
+    def show_row(self, number: int | None) -> None:
+        """Show a row in full."""
+        if self._frame is None or number is None:
+            return
+        found = self._frame.filter(pl.col("row") == number)
+        if not found.height:
+            self._row[:] = [empty(f"There is no held-out row {number}.")]
+            return
+        row = found.row(0, named=True)
+        shown = {
+            "Context": self._context_of(row["context_sha256"]),
+            "Decision": row["decision"],
+            "Right": row["right"],
+            "Before": row["before"],
+            "After": row["after"],
+            f"Change of {self._measure}": f"{row['change']:+.4f}",
+        }
+        self._row[:] = [facts(shown)]
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The rows that the filters leave, worst first."""
+        frame = pl.DataFrame(schema=_SCHEMA) if self._frame is None else self._frame
+        for column, field in self._filters.items():
+            if field.value:
+                frame = frame.filter(pl.col(column) == field.value)
+        return frame
+
+    @property
+    def _measure(self) -> str:
+        return "loss" if self._job.method == "sft" else "scaled reward"
+
+    def _page(self, asked: PageAsked) -> TablePage:
+        if self._frame is None:
+            self._frame = self._fetch()
+        frame = self.frame
+        for column, falls in reversed(asked.sort):
+            frame = frame.sort(column, descending=falls, maintain_order=True)
+        page = frame.slice(asked.offset, asked.limit)
+        self._fetch_contexts(page["context_sha256"].unique().to_list())
+        texts = [
+            self._context_of(name)[:_SHOWN_CHARACTERS] for name in page["context_sha256"].to_list()
+        ]
+        return TablePage(page.with_columns(pl.Series("context", texts, pl.String)), frame.height)
+
+    def _fetch(self) -> pl.DataFrame:
+        after = self._client.jobs.records(self._job.id)
+        before = self._client.jobs.records(self._job.id, group=self._against)
+        earlier: set[str] = set()
+        if self._earlier_job is not None:
+            try:
+                held = self._client.jobs.records(self._earlier_job)
+            except SteelyardError:  # its rows are gone: new and earlier cannot be told apart
+                held = None
+            earlier = set() if held is None else {record.context_sha256 for record in held}
+        return pair_records(before, after, earlier)
+
+    def _fetch_contexts(self, names: list[str]) -> None:
+        """Ask for the contexts of a page; where they are not to be had, rows are shown without."""
+        wanted = [name for name in names if name not in self._contexts]
+        evaluation = self._job.dataset_evaluation
+        if not wanted or not isinstance(evaluation, Evaluation):
+            return
+        try:
+            found = self._client.evaluations.records(evaluation.id, contexts=wanted, context=True)
+        except SteelyardError:
+            return
+        for record in found:
+            if record.context is not UNSET:  # type: ignore[attr-defined]
+                self._contexts[record.context_sha256] = _text(record.context)  # type: ignore[attr-defined]
+
+    def _context_of(self, name: str) -> str:
+        return self._contexts.get(name, "(not to be had)")
+
+    def _on_filter(self, _: Any) -> None:
+        later(self.start)
+
+    def _after(self) -> None:
+        """Offer what the rows have, and say so when the filters leave none."""
+        if self._frame is None:
+            return
+        for column in ("decision", "right"):
+            names = self._frame[column].unique().sort().to_list()
+            field = self._filters[column]
+            wanted = {_ALL: "", **{name: name for name in names}}
+            if field.options != wanted:
+                field.options = wanted
+        self._none[:] = []
+        if not self.frame.height:
+            chosen = [
+                f"*{field.label.lower()}* is {field.value}"
+                for field in self._filters.values()
+                if field.value
+            ]
+            clear = pmui.Button(label="Clear the filter", variant="contained")
+            clear.on_click(lambda _: self._clear())
+            which = " and ".join(chosen)
+            self._none[:] = [empty(f"0 of {self._frame.height:,} rows: {which}.", clear)]
+
+    def _clear(self) -> None:
+        for field in self._filters.values():
+            field.value = ""
+
+
+def pair_records(
+    before: list[JobRecord], after: list[JobRecord], earlier: set[str]
+) -> pl.DataFrame:
+    """Put two models' records of the same decisions side by side, the worst change first.
+
+    Parameters
+    ----------
+    before, after : list of JobRecord
+        In the same order, as a server gives them.
+    earlier : set of str
+        Contexts on which earlier models were judged.
+    """
+    rows = []
+    for number, (old, new) in enumerate(zip(before, after, strict=True)):
+        right = _right(new)
+        was_right, is_right = _is_right(old), _is_right(new)
+        rows.append(
+            {
+                "row": number,
+                "context_sha256": new.context_sha256,
+                "group": "earlier" if new.context_sha256 in earlier else "new",
+                "decision": new.decision_id,
+                "right": right,
+                "before": _answer(old.probabilities),
+                "after": _answer(new.probabilities),
+                "change": _figure(new) - _figure(old),
+                "flip": {
+                    (True, True): "same right",
+                    (True, False): "broken",
+                    (False, True): "fixed",
+                    (False, False): "same wrong",
+                }[was_right, is_right],
+            }
+        )
+    frame = pl.DataFrame(rows, schema=_SCHEMA)
+    is_loss = not after or after[0].loss is not UNSET
+    return frame.sort("change", descending=is_loss, maintain_order=True)
+
+
+def _select(label: str, options: Mapping[str, str], value: str) -> Any:
+    given = dict(options)
+    if value not in given.values():
+        given[value] = value
+    return pmui.Select(label=label, options=given, value=value, width=200)
+
+
+def _right(record: JobRecord) -> str:
+    for labels in (record.targets, record.rewards):
+        if isinstance(labels, dict):
+            return max(labels, key=lambda name: labels[name])
+    return "—"
+
+
+def _is_right(record: JobRecord) -> bool:
+    for mark in (record.accuracy, record.picked_best):
+        if isinstance(mark, float):
+            return mark >= 1.0
+    # Every outcome earns the same: none is wrong.
+    return True
+
+
+def _figure(record: JobRecord) -> float:
+    for figure in (record.loss, record.scaled_reward):
+        if isinstance(figure, float):
+            return figure
+    return 0.0
+
+
+def _answer(probabilities: Mapping[str, float]) -> str:
+    top = max(probabilities, key=lambda name: probabilities[name])
+    return f"{top} ({probabilities[top]:.3f})"
+
+
+def _text(context: Any) -> str:
+    return context if isinstance(context, str) else json.dumps(context, ensure_ascii=False)

@@ -1,0 +1,85 @@
+"""What answers, or is kept warm, where no more may: the list to choose from what to switch off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.errors import SteelyardError
+from steelyard.wire.families import Answering, KeptWarm
+from steelyard_workbench.components.numbers import ago
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A model that takes a place.
+
+    Parameters
+    ----------
+    model : str
+        Its number.
+    names : tuple of str
+        What must be switched off to free the place: its number, families, or both.
+    used_at : float or None
+    """
+
+    model: str
+    names: tuple[str, ...]
+    used_at: float | None
+
+    @property
+    def label(self) -> str:
+        """What choosing it does."""
+        return f"{self.model}: switches off {', '.join(self.names)}; used {ago(self.used_at)}"
+
+
+def holders_of(error: SteelyardError) -> list[Holder]:
+    """Give what takes the places, from the details of ``live_limit`` or ``warm_limit``.
+
+    The least recently used comes first.
+    """
+    found: list[Holder] = []
+    for detail in error.details or ():
+        found += [
+            Holder(one.model, (*((one.model,) if one.on else ()), *one.serves), one.used_at)
+            for one in _read(detail, "answering", Answering)
+        ]
+        found += [
+            Holder(
+                one.model, (*((one.model,) if one.keep_warm else ()), *one.families), one.used_at
+            )
+            for one in _read(detail, "warm", KeptWarm)
+        ]
+    return found
+
+
+class PlaceChoice(Viewer):
+    """Check boxes of what takes the places.
+
+    Parameters
+    ----------
+    holders : sequence of Holder
+    """
+
+    def __init__(self, holders: Sequence[Holder]) -> None:
+        super().__init__()
+        self.boxes = pmui.CheckBoxGroup(
+            label="Switch off", options={one.label: one for one in holders}, value=[], inline=False
+        )
+
+    def __panel__(self) -> Viewable:
+        return self.boxes
+
+    @property
+    def names(self) -> list[str]:
+        """What to switch off, each name once."""
+        return list(dict.fromkeys(name for one in self.boxes.value for name in one.names))
+
+
+def _read(detail: Mapping[str, Any], name: str, type_: type[Any]) -> list[Any]:
+    return msgspec.convert(detail.get(name, []), list[type_])  # type: ignore[valid-type]

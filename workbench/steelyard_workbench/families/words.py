@@ -1,0 +1,244 @@
+"""Families, models and fine-tunes in words, as the pages say them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec import UNSET, structs
+
+from steelyard.client.family_answers import AnyModel, FamilyAnswer, ModelVersionAnswer, status_of
+from steelyard.wire.families import Continue, DeletedModelVersion, FamilyJob, Move
+from steelyard_workbench.components.numbers import ago, ahead
+from steelyard_workbench.families.verdicts import verdict_of
+from steelyard_workbench.theme import Status
+
+ACTIVE = frozenset({"queued", "running", "cancelling"})
+_OFF = {"owner": "switched off", "idle": "switched off because nobody used it", None: "off"}
+#: Why a family cannot be continued, by the state that the server gives.
+CANNOT_CONTINUE = {
+    "fine_tuning_off": "nothing can be trained here: the server has no trainer",
+    "dataset_deleted": "its dataset was deleted",
+    "dataset_archived": "its dataset is archived: restore it first",
+    "origin_gone": "the model that it started from is gone",
+    "queued": "a fine-tune of it is queued",
+    "training": "a fine-tune of it is running",
+    "no_new_data": "its dataset has no rows that it was not trained on: add a version",
+    "not_enough_evaluation_data": "too few new evaluation decisions for the gate to judge by",
+}
+_CONTINUE = {
+    "new_data": "has new rows to continue on",
+    "retry": "may try its last fine-tune again",
+    "no_new_data": "no new rows",
+    "not_enough_evaluation_data": "too few new evaluation rows",
+    "queued": "a fine-tune is queued",
+    "training": "a fine-tune is running",
+    "origin_gone": "its origin is gone",
+    "dataset_deleted": "its dataset is deleted",
+    "dataset_archived": "its dataset is archived",
+    "fine_tuning_off": "no training here",
+}
+_WAITS = {
+    "engines": "it is loading",
+    "place": "as many models answer as may; switch another off",
+    "warm_place": "as many models are kept warm as may; stop another's keep warm",
+    "warm_capacity": "there is no room to keep another model of its size loaded",
+}
+_OUTCOMES: dict[str | None, tuple[Status, str]] = {
+    "joined": ("good", "joined"),
+    "gate_failed": ("unsure", "gate not passed"),
+    "failed": ("bad", "failed"),
+    "cancelled": ("off", "cancelled"),
+    "rolled_back": ("off", "rolled back"),
+}
+_MARKS: dict[Status, str] = {"good": "✓", "bad": "✗", "unsure": "?", "running": "…", "off": "-"}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A fine-tune of a family, and the model that it made.
+
+    Parameters
+    ----------
+    job : FamilyJob
+    model : AnyModel or None
+        ``None`` while it made none.
+    """
+
+    job: FamilyJob
+    model: AnyModel | None
+
+    @property
+    def label(self) -> str:
+        """How it is called in a list."""
+        if self.model is not None:
+            return f"{self.model.ref}, {status_of(self.model)}"
+        return f"{self.job.id}, {outcome_of(self.job)[1]}"
+
+
+def choices_of(family: FamilyAnswer) -> list[Choice]:
+    """Give a family's fine-tunes with their models, newest first."""
+    jobs = family.jobs if isinstance(family.jobs, list) else []
+    made = {model.adapter: model for model in family.models}
+    return [Choice(job, made.get(job.output_model or "")) for job in jobs]
+
+
+def outcome_of(job: FamilyJob) -> tuple[Status, str]:
+    """Give how a fine-tune ended, as a status and in words."""
+    if job.outcome is None:
+        return ("running", job.status)
+    return _OUTCOMES[job.outcome]
+
+
+def mark(status: Status, word: str) -> str:
+    """Give a word with a sign, for tables, in which nothing is told by colour."""
+    return f"{_MARKS[status]} {word}"
+
+
+def switch_text(family: FamilyAnswer) -> str:
+    """Say whether a family is on, since when it is off and why."""
+    if family.switched_on:
+        return "on"
+    since = "" if family.off_at is None else f" {ago(family.off_at)}"
+    return f"{_OFF[family.off_reason]}{since}"
+
+
+def own_switch_text(model: ModelVersionAnswer) -> str:
+    """Say whether a model's own switch is on, or why it is off."""
+    if model.on_at is not None:
+        idle = "" if model.switches_off_at is None else f", {idle_text(model.switches_off_at)}"
+        return f"on since {ago(model.on_at)}{idle}"
+    since = "" if model.off_at is None else f" {ago(model.off_at)}"
+    return f"{_OFF[model.off_reason]}{since}"
+
+
+def idle_text(switches_off_at: float | None) -> str:
+    """Say when something that nobody uses switches off."""
+    if switches_off_at is None:
+        return "no idle clock"
+    return f"switches off {ahead(switches_off_at)} unless it is used"
+
+
+def warm_text(thing: FamilyAnswer | ModelVersionAnswer) -> str:
+    """Say whether something is kept warm, at what price, and how long the hour lasts."""
+    if thing.keep_warm:
+        window = thing.keep_warm_window
+        if window is None:
+            return "kept warm"
+        return (
+            f"kept warm: {window.reserved_usd} USD are held for the hour that ends "
+            f"{ahead(window.ends_at)}"
+        )
+    if thing.keep_warm_stopped_at is not None:
+        return (
+            f"not kept warm: it stopped {ago(thing.keep_warm_stopped_at)}, for the next hour could "
+            "not be held"
+        )
+    return "not kept warm"
+
+
+def continue_text(told: Continue | None) -> str:
+    """Say what continuing would do, in a few words."""
+    return "no dataset" if told is None else _CONTINUE[told.state]
+
+
+def continue_of(family: FamilyAnswer) -> Continue | None:
+    """Give what continuing would do; ``None`` where the family did not tell."""
+    return None if family.continue_ is UNSET else family.continue_
+
+
+def move_text(move: Move) -> str:
+    """Say what a family that wants to move to its latest model waits for."""
+    why = "" if move.reason is None else f" ({move.reason})"
+    return f"It moves to {move.to} by itself, and waits: {_WAITS[move.waiting_for]}{why}."
+
+
+def roles_of(family: FamilyAnswer, model: AnyModel) -> str:
+    """Say what a model is to its family: served, latest, or how it went."""
+    words = []
+    if family.served is not None and model.adapter == family.served.adapter:
+        words.append("served" if family.switched_on else "would be served")
+    if family.latest is not None and model.adapter == family.latest.adapter:
+        words.append("latest")
+    if status_of(model) != "ready":
+        words.append(status_of(model))
+    return ", ".join(words)
+
+
+def parent_of(family: FamilyAnswer, model: AnyModel) -> str:
+    """Give what a model was trained from, by its number."""
+    refs = {one.adapter: one.ref for one in family.models}
+    return family.origin if model.parent is None else refs.get(model.parent, model.parent)
+
+
+def line_rows(family: FamilyAnswer) -> list[tuple[str, ...]]:
+    """Give a table row a model of the line, newest first."""
+    rows: list[tuple[str, ...]] = []
+    for model in reversed(family.models):
+        gate, joined, state = "—", "—", "—"
+        if not isinstance(model, DeletedModelVersion):
+            joined = ago(model.created_at)
+            state = model.state if status_of(model) == "ready" else "—"
+            if model.gate is not None:
+                found = verdict_of(model.gate)
+                gate = mark(found.status, found.word)
+        rows.append(
+            (
+                model.ref,
+                roles_of(family, model) or "—",
+                status_of(model),
+                state,
+                gate,
+                joined,
+                parent_of(family, model),
+            )
+        )
+    return rows
+
+
+LINE_COLUMNS = ("model", "now", "status", "weights", "gate", "joined", "trained from")
+
+
+def differences(before: FamilyAnswer, after: FamilyAnswer) -> list[str]:
+    """Say what became of a family between two looks; empty when nothing that counts did."""
+    said = []
+    for what, was, now in (
+        ("it served", _ref(before.served), _ref(after.served)),
+        ("its latest model was", _ref(before.latest), _ref(after.latest)),
+        ("it was", switch_text(before), switch_text(after)),
+        ("its keep warm was", _on(before.keep_warm), _on(after.keep_warm)),
+        ("its dataset was", before.dataset_id, after.dataset_id),
+    ):
+        if was != now:
+            said.append(f"{what} {was}, and is now {now}")
+    was_status = {model.ref: status_of(model) for model in before.models}
+    for model in after.models:
+        was_one = was_status.get(model.ref)
+        if was_one is None:
+            said.append(f"{model.ref} joined")
+        elif was_one != status_of(model):
+            said.append(f"{model.ref} was {was_one} and is {status_of(model)}")
+    jobs = {choice.job.id: outcome_of(choice.job)[1] for choice in choices_of(before)}
+    for choice in choices_of(after):
+        now = outcome_of(choice.job)[1]
+        if jobs.get(choice.job.id, now) != now:
+            said.append(f"the fine-tune {choice.job.id} is {now}")
+        elif choice.job.id not in jobs:
+            said.append(f"the fine-tune {choice.job.id} was started")
+    return said
+
+
+def is_same(before: FamilyAnswer, after: FamilyAnswer) -> bool:
+    """Whether two looks at a family would be shown alike; its clock of use apart."""
+    return _without_clock(before) == _without_clock(after)
+
+
+def _without_clock(family: FamilyAnswer) -> FamilyAnswer:
+    return structs.replace(family, used_at=0.0, switches_off_at=None)
+
+
+def _ref(model: ModelVersionAnswer | None) -> str:
+    return "none" if model is None else model.ref
+
+
+def _on(is_on: bool) -> str:
+    return "on" if is_on else "off"

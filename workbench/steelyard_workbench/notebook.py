@@ -1,0 +1,195 @@
+"""The workbench in a notebook: shown in the cell, and what is chosen in it given back as frames."""
+
+from __future__ import annotations
+
+import json
+import webbrowser
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import polars as pl
+
+import steelyard
+from steelyard.client import Client, ClientOptions
+from steelyard_workbench.app import App, prepare
+from steelyard_workbench.serving import Served
+from steelyard_workbench.session import IN_ADDRESS, Session
+
+#: Rows of a selection that are asked for at once.
+_PIECE = 500
+
+
+class Workbench:
+    """The workbench, of a server of its own or of one that runs.
+
+    The last expression of a cell shows it: an IFrame on a server of this process, which needs
+    nothing from outside. Where the browser cannot reach this machine's loopback (a hosted notebook),
+    ``inline`` gives the same app drawn in the cell itself.
+
+    Parameters
+    ----------
+    server : str, steelyard.embedded.Embedded or None
+        Address of a server, or one that is embedded already; left out, one is started in this
+        process and ends with ``stop``.
+    page : str, default "home"
+        Which page to show.
+    api_key : str, optional
+        What to ask a server by address with, where accounts are on.
+    home : path, optional
+        Directory of a server that is started here; a temporary one when left out.
+    height : int, default 800
+        Of the cell, in pixels.
+    **chosen
+        What to show on the page, such as ``dataset="ds_…"``; names as in its address.
+
+    Attributes
+    ----------
+    url : str
+        The workbench's address.
+    server_url : str
+        The server's.
+    client : steelyard.client.Client
+        Asks that server; closed by ``stop``.
+
+    Raises
+    ------
+    TypeError
+        When something is chosen that no page has.
+
+    Examples
+    --------
+    >>> Workbench("http://127.0.0.1:8420", page="review")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        server: Any = None,
+        *,
+        page: str = "home",
+        api_key: str | None = None,
+        home: str | Path | None = None,
+        height: int = 800,
+        **chosen: str | int,
+    ) -> None:
+        unknown = sorted(chosen.keys() - set(IN_ADDRESS))
+        if unknown:
+            raise TypeError(f"No page has {unknown[0]!r}; choose among {', '.join(IN_ADDRESS)}.")
+        self._own = steelyard.embed(home) if server is None else None
+        known = self._own or server
+        if isinstance(known, str):
+            self.server_url, self._api_key = known, api_key
+        else:
+            self.server_url, self._api_key = known.url, known.api_key
+        self.client = Client(ClientOptions(self.server_url, self._api_key))
+        self._height = height
+        self._chosen = {"page": page, **chosen}
+        self._served = Served(self.server_url, api_key=self._api_key)
+        self.url = self._served.url
+
+    @property
+    def address(self) -> str:
+        """Address of the page that the cell shows."""
+        return f"{self.url}/?{urlencode(self._chosen)}"
+
+    @property
+    def session(self) -> Session | None:
+        """What the browser that opened it last looks at; ``None`` before any did."""
+        return self._served.apps[-1].session if self._served.apps else None
+
+    @property
+    def selection(self) -> pl.DataFrame:
+        """The rows that are selected on the page: ``row``, ``context``, ``decisions``, labels.
+
+        Returns
+        -------
+        polars.DataFrame
+            Contexts, decisions and labels as JSON; empty when nothing is selected.
+        """
+        session = self.session
+        if session is None or not session.dataset or not session.selected:
+            return pl.DataFrame(schema=_SCHEMA)
+        rows = sorted(set(session.selected))
+        version = session.version or None
+        read = self.client.datasets.rows
+        found = [
+            _row(number, read(session.dataset, offset=number, limit=1, version=version).data[0])
+            for number in rows
+        ]
+        return pl.DataFrame(found, schema=_SCHEMA)
+
+    @property
+    def filter(self) -> dict[str, Any]:
+        """What the page's rows are filtered, searched and ordered by, as ``search`` takes it."""
+        session = self.session
+        query = session.query if session is not None else ""
+        found: dict[str, Any] = json.loads(query) if query else {}
+        return found
+
+    def rows(self) -> pl.DataFrame:
+        """Give every row that the page's filter finds, as ``selection`` gives them."""
+        session = self.session
+        if session is None or not session.dataset:
+            return pl.DataFrame(schema=_SCHEMA)
+        given = {name: self.filter[name] for name in ("where", "text") if self.filter.get(name)}
+        rows: list[dict[str, Any]] = []
+        while True:
+            page = self.client.datasets.search(
+                session.dataset,
+                **given,
+                version=session.version or None,
+                offset=len(rows),
+                limit=_PIECE,
+            )
+            rows += [_row(*found) for found in zip(page.indexes, page.data, strict=True)]
+            if not page.data or len(rows) >= page.total:
+                break
+        return pl.DataFrame(rows, schema=_SCHEMA)
+
+    def show(self) -> None:
+        """Open it in a browser of its own."""
+        webbrowser.open(self.address)
+
+    def inline(self) -> Any:
+        """Give the app itself, to be drawn in the cell where an IFrame cannot reach this machine."""
+        prepare(inline=True)
+        app = App(self.client)
+        app.session.param.update(**self._chosen)
+        return app.view()
+
+    def stop(self) -> None:
+        """Stop it, and the server if it was started for it."""
+        self._served.stop()
+        self.client.close()
+        if self._own is not None:
+            self._own.stop()
+
+    def __enter__(self) -> Workbench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"Workbench(url={self.url!r}, server={self.server_url!r})"
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe src="{escape(self.address, quote=True)}" title="Steelyard workbench" '
+            f'style="width:100%;height:{self._height}px;border:1px solid #8888"></iframe>'
+        )
+
+
+_SCHEMA = {"row": pl.Int64, "context": pl.String, "decisions": pl.String, "labels": pl.String}
+
+
+def _row(number: int, row: Any) -> dict[str, Any]:
+    labels = row.targets if isinstance(row.targets, dict) else row.rewards
+    context = row.context if isinstance(row.context, str) else json.dumps(row.context)
+    return {
+        "row": number,
+        "context": context,
+        "decisions": json.dumps(row.decisions),
+        "labels": json.dumps(labels if isinstance(labels, dict) else {}),
+    }

@@ -1,0 +1,352 @@
+"""Compare: two evaluations, decision by decision: what changed, how surely, and which rows flipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.client.evaluation_answers import MEASURES, change_of
+from steelyard.wire.datasets import Dataset
+from steelyard.wire.evaluations import Change, Evaluation, EvaluationComparison
+from steelyard_workbench.background import later
+from steelyard_workbench.components import figures
+from steelyard_workbench.components.facts import heading, table
+from steelyard_workbench.components.numbers import change_text
+from steelyard_workbench.evaluations.charts import (
+    FALLING,
+    MOST_SLICES,
+    TITLES,
+    ForestRow,
+    change_rows,
+    forest_chart,
+    sliced_changes,
+)
+from steelyard_workbench.evaluations.flips import FlipBrowser
+from steelyard_workbench.evaluations.listing import name_of, succeeded
+from steelyard_workbench.evaluations.opened import CHANCE
+from steelyard_workbench.evaluations.record_filter import RecordFilter, query_of
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.page import Page
+from steelyard_workbench.pages.evaluations import MOST_CHOICES, dataset_select
+from steelyard_workbench.session import Session
+from steelyard_workbench.states import empty, verdict
+from steelyard_workbench.theme import Status
+
+#: A change that would take more decisions to settle is none for any purpose.
+_MOST_TO_SETTLE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What may be compared.
+
+    Parameters
+    ----------
+    datasets : list of Dataset
+    dataset_id : str
+        The chosen one; empty without any.
+    evaluations : list of Evaluation
+        Those of it that succeeded, the newest first.
+    """
+
+    datasets: list[Dataset]
+    dataset_id: str
+    evaluations: list[Evaluation]
+
+
+class ComparePage(Page):
+    """Two evaluations beside each other."""
+
+    slug = "compare"
+    title = "Compare"
+    summary = "Two models on the same rows, decision by decision. A change is after minus before."
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.flips: FlipBrowser | None = None
+        self.comparison: Loaded[EvaluationComparison] | None = None
+        self._measure = ""
+        self._watcher: Any = None
+        self._body = pn.Column(sizing_mode="stretch_width")
+
+    def open(self) -> None:
+        """Show the page."""
+        super().open()
+        self._watcher = self.session.param.watch(self._on_session, ["dataset", "before", "after"])
+
+    def close(self) -> None:
+        """Leave the page."""
+        if self._watcher is not None:
+            self.session.param.unwatch(self._watcher)
+            self._watcher = None
+
+    def build(self) -> list[Viewable]:
+        """Give the choice, and what it shows."""
+        self._body[:] = self._content()
+        return [self._body]
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Go through the flips."""
+        del number
+        return self.flips is not None and self.flips.on_key(action)
+
+    def _content(self) -> list[Viewable]:
+        self.flips, self.comparison = None, None
+        return [self.part(Loaded("The evaluations", self._fetch_choice, self._show_choice))]
+
+    def _on_session(self, _: Any) -> None:
+        self.parts = []
+        self._body[:] = self._content()
+        for part in list(self.parts):
+            part.start()
+
+    def _fetch_choice(self) -> Choice:
+        datasets = self.client.datasets.list(limit=MOST_CHOICES).data
+        chosen = self.session.dataset
+        if not chosen and self.session.after:
+            chosen = self.client.evaluations.get(self.session.after).dataset_id
+        if chosen not in {one.id for one in datasets} and not self.session.after:
+            chosen = datasets[0].id if datasets else ""
+        found = islice(self.client.evaluations.list(chosen), MOST_CHOICES) if chosen else []
+        return Choice(datasets, chosen, succeeded(list(found)))
+
+    def _show_choice(self, choice: Choice) -> Viewable:
+        if not choice.dataset_id:
+            go = pmui.Button(label="Import a dataset", variant="contained")
+            go.on_click(lambda _: self.session.open("datasets"))
+            return empty("No datasets yet, so there is nothing to compare.", go)
+        shown: list[Viewable] = []
+        if any(one.id == choice.dataset_id for one in choice.datasets):
+            select = dataset_select(choice.datasets, choice.dataset_id)
+            select.param.watch(
+                lambda event: self.session.param.update(dataset=event.new, before="", after=""),
+                "value",
+            )
+            shown.append(select)
+        known = {one.id: one for one in choice.evaluations}
+        wanted = [self.session.before, self.session.after]
+        if len(known) < 2 and not all(wanted):
+            go = pmui.Button(label="Evaluate models", variant="contained")
+            go.on_click(
+                lambda _: self.session.open("evaluations", dataset=choice.dataset_id, evaluation="")
+            )
+            text = "Comparing takes two evaluations of this dataset that succeeded; there "
+            text += "is one." if known else "are none."
+            return pn.Column(*shown, empty(text, go), sizing_mode="stretch_width")
+        newest = list(known)
+        after = wanted[1] or newest[0]
+        before = wanted[0] or next((one for one in newest if one != after), after)
+        shown.append(self._fields(choice, before, after))
+        self.comparison = Loaded(
+            "The comparison",
+            lambda: self.client.evaluations.compare(before, after),
+            lambda found: self._show(found, before, after),
+        )
+        self.parts.append(self.comparison)
+        later(self.comparison.refresh)
+        return pn.Column(*shown, self.comparison, sizing_mode="stretch_width")
+
+    def _fields(self, choice: Choice, before: str, after: str) -> Viewable:
+        options = {f"{name_of(one)} ({one.id[-6:]})": one.id for one in choice.evaluations}
+        for id_ in (before, after):  # of another dataset, from an address
+            if id_ not in options.values():
+                options[id_] = id_
+        fields = [
+            pmui.Select(label=label, options=options, value=value, width=380)
+            for label, value in (("Before", before), ("After", after))
+        ]
+        for field, name in zip(fields, ("before", "after"), strict=True):
+            other = {"before": "after", "after": "before"}[name]
+            value = after if name == "before" else before
+            field.param.watch(
+                lambda event, name=name, other=other, value=value: self.session.param.update(
+                    **{name: event.new, other: value}
+                ),
+                "value",
+            )
+        swap = pmui.Button(label="Swap", variant="outlined")
+        swap.on_click(lambda _: self.session.param.update(before=after, after=before))
+        return pmui.Row(*fields, swap)
+
+    def _show(self, found: EvaluationComparison, before: str, after: str) -> Viewable:
+        self.flips = FlipBrowser(self.client, found, after)
+        self.flips.start()
+        warnings = [] if before != after else [
+            empty("Both sides are the same evaluation, so nothing changes.")
+        ]  # fmt: skip
+        warnings += show_unpaired(found)
+        measures = [name for name in MEASURES if change_of(found.overall, name) is not None]
+        return pn.Column(
+            *warnings,
+            *self._overall(found, measures, after),
+            self.flips,
+            *self._slices(found, measures, after),
+            sizing_mode="stretch_width",
+        )
+
+    def _overall(
+        self, found: EvaluationComparison, measures: list[str], after: str
+    ) -> list[Viewable]:
+        flips, overall = found.overall.flips, found.overall
+        charts = []
+        # Rewards have a scale of their own, so their change has a chart of its own.
+        for group in (
+            [name for name in measures if name != "expected_reward"],
+            [name for name in measures if name == "expected_reward"],
+        ):
+            rows = change_rows(overall, group)
+            if rows:
+                charts.append(
+                    figures.show(
+                        forest_chart(
+                            rows, title="Change of each measure", x="after minus before",
+                            reference=0.0,
+                            open_=lambda _: self._open_rows(RecordFilter(), after),
+                        )
+                    )
+                )  # fmt: skip
+        values = []
+        for name in measures:
+            change = change_of(overall, name)
+            if change is not None:
+                values.append(
+                    (TITLES[name], f"{change.before:.3f}", f"{change.after:.3f}",
+                     change_text(change), judged(name, change)[1])
+                )  # fmt: skip
+        return [
+            heading("What changed"),
+            pmui.Typography(
+                f"{overall.n:,} paired decisions on {overall.contexts:,} contexts: "
+                f"{flips.fixed:,} fixed, {flips.broken:,} broken, {flips.same_right:,} right and "
+                f"{flips.same_wrong:,} wrong in both. McNemar's exact test: "
+                f"p = {overall.p_value:.3g}.",
+                variant="body1",
+            ),
+            show_verdict(found),
+            table(
+                ("measure", "before", "after", "change (95 % interval, n)", "verdict"),
+                values,
+                label="Changes",
+                numbers=(1, 2),
+            ),
+            *charts,
+        ]
+
+    def _slices(
+        self, found: EvaluationComparison, measures: list[str], after: str
+    ) -> list[Viewable]:
+        select = pmui.Select(
+            label="Measure of the slices",
+            options={TITLES[name]: name for name in measures},
+            value=self._measure if self._measure in measures else measures[0],
+            width=260,
+        )
+        place = pn.Column(sizing_mode="stretch_width")
+
+        def show(measure: str) -> None:
+            self._measure = measure
+            rows = sliced_changes(measure, found.groups)
+            drawn = rows[:MOST_SLICES]
+            if not drawn:
+                place[:] = [empty("Nothing cuts these decisions into slices.")]
+                return
+            chart = forest_chart(
+                drawn,
+                title=f"Change of {TITLES[measure]} by slice, the worst that may be first",
+                x="after minus before",
+                reference=0.0,
+                open_=lambda i: self._open_slice(drawn[i], after),
+            )
+            unlisted = sum(one.unlisted for one in found.groups)
+            note = (
+                f"{len(rows):,} slices by {len(found.groups)} properties, {len(drawn)} drawn"
+                f"{f', {unlisted:,} smaller ones not measured' if unlisted else ''}. {CHANCE} "
+                "Click a decision for its flips, another slice for its rows."
+            )
+            place[:] = [figures.show(chart), pmui.Typography(note, variant="body2")]
+
+        select.param.watch(lambda event: show(event.new), "value")
+        show(select.value)
+        return [heading("Slices by change"), select, place]
+
+    def _open_slice(self, row: ForestRow, after: str) -> None:
+        if row.by == "decision" and self.flips is not None:
+            self.flips.choose(row.of)
+        else:
+            self._open_rows(RecordFilter(slice_by=row.by, slice=row.of), after)
+
+    def _open_rows(self, chosen: RecordFilter, after: str) -> None:
+        self.session.open("evaluations", evaluation=after, query=query_of(chosen), view="")
+
+
+def judged(measure: str, change: Change) -> tuple[Status, str]:
+    """Say whether a change is better, worse, or too unsure to tell, by its interval."""
+    if change.low is None or change.high is None:
+        return "unsure", "cannot be told: no interval"
+    sign = -1 if measure in FALLING else 1
+    low, high = sorted((sign * change.low, sign * change.high))
+    if low > 0:
+        return "good", "better"
+    if high < 0:
+        return "bad", "worse"
+    if low == high == 0:
+        return "off", "no change"
+    return "unsure", "inconclusive: the interval holds 0"
+
+
+def show_verdict(found: EvaluationComparison) -> Viewable:
+    """Tell the outcome by the leading measure, and what would settle an inconclusive one."""
+    name = next(
+        one
+        for one in ("accuracy", "scaled_reward", "expected_reward")
+        if change_of(found.overall, one) is not None
+    )
+    change = change_of(found.overall, name)
+    if change is None:
+        raise ValueError("A comparison has a leading measure.")
+    status, word = judged(name, change)
+    text = f"{TITLES[name].capitalize()} changes by {change_text(change)}."
+    rows = rows_to_settle(change)
+    if status == "unsure" and rows is not None:
+        text += f" An interval clear of 0 would take about {rows:,} decisions of this kind."
+    return verdict(status, f"{word.split(':')[0].capitalize()}.", text)
+
+
+def rows_to_settle(change: Change) -> int | None:
+    """Give about how many decisions would make the interval of a change clear 0.
+
+    An interval is as wide as one over the square root of the decisions that it rests on.
+
+    Returns
+    -------
+    int or None
+        None where nothing changed, so that no number would, or where there is no interval.
+    """
+    if change.low is None or change.high is None or change.change == 0:
+        return None
+    half = (change.high - change.low) / 2
+    needed = change.n * (half / abs(change.change)) ** 2
+    if needed > _MOST_TO_SETTLE:
+        return None
+    return max(change.n, int(round(needed, -2 if needed > 1000 else -1)))
+
+
+def show_unpaired(found: EvaluationComparison) -> list[Viewable]:
+    """Warn when the two did not score the same decisions."""
+    left = found.unpaired
+    if not left.before and not left.after:
+        return []
+    return [
+        verdict(
+            "unsure",
+            "Not the same rows.",
+            f"{left.before:,} decisions are in the evaluation before alone and {left.after:,} in "
+            f"the one after alone; they are left out. The {found.overall.n:,} that both scored are "
+            "compared.",
+        )
+    ]

@@ -1,0 +1,276 @@
+"""Datasets: all of them, one of them with its rows, and files that become more of them."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import polars as pl
+from panel.viewable import Viewable
+
+from steelyard.client.answers import DatasetAnswer
+from steelyard_workbench.background import later
+from steelyard_workbench.components.filter_bar import FilterBar
+from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.datasets.actions import DatasetActions
+from steelyard_workbench.datasets.export_bar import ExportBar
+from steelyard_workbench.datasets.import_panel import ImportPanel
+from steelyard_workbench.datasets.overview import (
+    METHODS,
+    section,
+    show_doubts,
+    show_facts,
+    show_labels,
+    show_readiness,
+    when,
+)
+from steelyard_workbench.datasets.row_pages import search_page
+from steelyard_workbench.datasets.row_table import RowTable
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.page import Page
+from steelyard_workbench.review.row_filter import RowFilter, read_query
+from steelyard_workbench.session import Session
+from steelyard_workbench.states import empty
+
+#: Datasets that are listed.
+MOST_DATASETS = 1000
+_TITLES = {
+    "name": "Name",
+    "rows": "Rows",
+    "training": "Training",
+    "evaluation": "Evaluation",
+    "method": "Labelled with",
+    "version": "Version",
+    "made": "Made",
+    "used": "Last used",
+}
+_WIDTHS = {
+    "name": 260, "rows": 90, "training": 95, "evaluation": 105, "method": 125, "version": 90,
+    "made": 150, "used": 110,
+}  # fmt: skip
+_SCHEMA = {
+    "id": pl.String, "name": pl.String, "rows": pl.Int64, "training": pl.Int64,
+    "evaluation": pl.Int64, "method": pl.String, "version": pl.Int64, "made": pl.String,
+    "used": pl.String,
+}  # fmt: skip
+_NOTHING = (
+    "**No datasets yet.** A dataset is rows of a context, the decisions asked about it and what is "
+    "right; models are evaluated and fine-tuned on it. Import a file of JSON Lines; `steelyard up` "
+    "loads two samples."
+)
+
+
+class DatasetsPage(Page):
+    """Every dataset, or the one that is chosen."""
+
+    slug = "datasets"
+    title = "Datasets"
+    summary = "Rows to evaluate and fine-tune on, in versions that never change."
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.shown = ""
+        self.rows: RowTable | None = None
+        self.bar: FilterBar | None = None
+        self.list: FrameTable | None = None
+        self.importing: ImportPanel | None = None
+        self._all: list[DatasetAnswer] = []
+        session.param.watch(self._on_dataset, "dataset")
+
+    def open(self) -> None:
+        """Show the page."""
+        self.rows = self.bar = self.list = self.importing = None
+        self.shown = self.session.dataset
+        super().open()
+        if self.list is not None:
+            later(self.load_list)
+        if self.rows is not None:
+            self.rows.reload()
+
+    def reconnect(self) -> None:
+        """See the server again: what failed is fetched anew."""
+        super().reconnect()
+        if self.list is not None and self.list.has_failed:
+            later(self.load_list)
+        if self.rows is not None and self.rows.table.has_failed:
+            self.rows.reload()
+
+    def build(self) -> list[Viewable]:
+        """Give the list, or the parts of the dataset that is chosen."""
+        return self._build_one() if self.session.dataset else self._build_list()
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Search, or go from row to row."""
+        del number
+        if action == "search" and self.bar is not None:
+            self.bar.focus()
+            return True
+        return self.rows is not None and self.rows.on_key(action)
+
+    # The list
+
+    def _build_list(self) -> list[Viewable]:
+        self._archived = pmui.Switch(label="Archived ones", value=False)
+        self._archived.param.watch(lambda _: later(self.load_list), "value")
+        # A table cannot be used by keys alone; this field can.
+        self._choose = pmui.Select(
+            label="Open a dataset", options={"": ""}, value="", width=320, searchable=True
+        )
+        self._choose.param.watch(lambda event: self._choose_dataset(event.new), "value")
+        self.list = FrameTable(
+            self._list_page,
+            what="The datasets",
+            id_column="id",
+            titles=_TITLES,
+            widths=_WIDTHS,
+            sortable=("name", "rows", "training", "evaluation", "version"),
+            on_open=lambda row: self._choose_dataset(row["id"]),
+        )
+        self._list_state = pn.Column(sizing_mode="stretch_width")
+        self.importing = ImportPanel(self.client, None, self._on_imported)
+        self._import_section = section("Import a file", self.importing)
+        return [
+            pn.FlexBox(self._choose, self._archived, align_items="center"),
+            self._list_state,
+            self.list,
+            self._import_section,
+        ]
+
+    async def load_list(self) -> None:
+        """Fetch the datasets anew."""
+        if self.list is None:
+            return
+        await self.list.restart()
+        named = {one.id: f"{one.name} ({one.rows:,} rows)" for one in self._all}
+        self._choose.options = {"": "", **{f"{text} {id_}": id_ for id_, text in named.items()}}
+        is_empty = not self._all and not self.list.has_failed
+        self.list.__panel__().visible = not is_empty
+        if not is_empty:
+            self._list_state[:] = []
+        elif self._archived.value:
+            back = pmui.Button(label="Show the others", variant="outlined")
+            back.on_click(lambda _: self._archived.param.update(value=False))
+            self._list_state[:] = [empty("No dataset is archived.", back)]
+        else:
+            self._list_state[:] = [empty(_NOTHING)]
+
+    def _list_page(self, asked: PageAsked) -> TablePage:
+        if asked.offset == 0 and not asked.sort:
+            found = self.client.datasets.iterate(archived=self._archived.value)
+            self._all = list(islice(found, MOST_DATASETS))
+        frame = pl.DataFrame([_record(one) for one in self._all], schema=_SCHEMA)
+        if asked.sort:
+            names, falling = zip(*asked.sort, strict=True)
+            frame = frame.sort(names, descending=list(falling), maintain_order=True)
+        return TablePage(frame.slice(asked.offset, asked.limit), frame.height)
+
+    def _choose_dataset(self, dataset_id: str | None) -> None:
+        if dataset_id:
+            self.session.param.update(dataset=dataset_id, version=0, query="")
+
+    # One dataset
+
+    def _build_one(self) -> list[Viewable]:
+        self._chosen, _ = read_query(self.session.query)
+        back = pmui.Button(label="All datasets", variant="text")
+        back.on_click(lambda _: self.session.param.update(dataset="", version=0, query=""))
+        self.bar = FilterBar(self._chosen, self._on_filter)
+        self.rows = RowTable(self._row_page, what="The rows", nothing=self._no_rows)
+        head = Loaded("The dataset", self._fetch, self._show_head, n_lines=8)
+        labels = Loaded("The labels", self._facets, self._show_labels, n_lines=8)
+        doubts = Loaded("The labels to check", self._doubts, show_doubts, n_lines=1)
+        return [
+            back,
+            self.part(head),
+            section("What the labels expect", self.part(labels)),
+            section("Rows", self.bar, self.rows),
+            section("Labels to check", self.part(doubts)),
+        ]
+
+    def _fetch(self) -> DatasetAnswer:
+        return self.client.datasets.get(self.shown)
+
+    def _facets(self) -> dict[str, Any]:
+        return self.client.datasets.facets(self.shown)
+
+    def _doubts(self) -> Any:
+        return self.client.datasets.labels_to_check(self.shown)
+
+    def _show_head(self, dataset: DatasetAnswer) -> Viewable:
+        versions = pmui.Button(label="Versions", variant="contained")
+        versions.on_click(lambda _: self.session.open("versions", version=0))
+        review = pmui.Button(
+            label="Review", variant="outlined", disabled=dataset.archived_at is not None
+        )
+        review.on_click(
+            lambda _: self.session.open("review", version=dataset.version, draft="", query="")
+        )
+        self.importing = ImportPanel(self.client, dataset, self._on_imported)
+        return pn.Column(
+            section(dataset.name, show_facts(dataset)),
+            pn.FlexBox(versions, review),
+            DatasetActions(self.client, dataset, on_changed=self.open, on_deleted=self._on_deleted),
+            section("Export", ExportBar(self.client, dataset.id, dataset.name, dataset.version)),
+            section("Decisions", show_readiness(dataset)),
+            section("Import rows", self.importing),
+            sizing_mode="stretch_width",
+        )
+
+    def _show_labels(self, facets: dict[str, Any]) -> Viewable:
+        if self.bar is not None:
+            self.bar.offer({name: list(found) for name, found in facets["expected"].items()})
+        return show_labels(facets, self._on_outcome)
+
+    def _row_page(self, asked: PageAsked) -> TablePage:
+        chosen = self._chosen
+        return search_page(self.client, self.shown, asked, where=chosen.where, text=chosen.text)
+
+    def _no_rows(self) -> Viewable:
+        if not self._chosen.parts:
+            return empty("The dataset has no rows.")
+        told = ", ".join(f"*{text}*" for text, _ in self._chosen.parts)
+        clear = pmui.Button(label="Clear the filter", variant="outlined")
+        clear.on_click(lambda _: self.bar and self.bar.choose(RowFilter()))
+        return empty(f"No row matches {told}.", clear)
+
+    def _on_filter(self, chosen: RowFilter) -> None:
+        self._chosen = chosen
+        fields = chosen.to_json()
+        self.session.query = json.dumps(fields, ensure_ascii=False) if fields else ""
+        if self.rows is not None:
+            self.rows.reload()
+
+    def _on_outcome(self, decision: str, outcome: str) -> None:
+        if self.bar is not None:
+            self.bar.choose(RowFilter(expected=((decision, outcome),)))
+
+    def _on_imported(self, dataset: DatasetAnswer) -> None:
+        if dataset.id == self.shown:
+            self.open()
+        else:
+            self._choose_dataset(dataset.id)
+
+    def _on_deleted(self) -> None:
+        self.session.param.update(dataset="", version=0, query="")
+
+    def _on_dataset(self, event: Any) -> None:
+        if self.session.page == self.slug and event.new != self.shown:
+            self.open()
+
+
+def _record(one: DatasetAnswer) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "name": one.name,
+        "rows": one.rows,
+        "training": one.split.training,
+        "evaluation": one.split.evaluation,
+        "method": METHODS[one.method],
+        "version": one.version,
+        "made": when(one.created_at),
+        "used": ago(one.used_at),
+    }

@@ -1,0 +1,215 @@
+"""Evaluations: those of a dataset, starting more, and one of them with the rows behind its figures."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.errors import SteelyardError
+from steelyard.wire.datasets import Dataset
+from steelyard.wire.evaluations import ENDED, Evaluation
+from steelyard_workbench.background import Poller, later
+from steelyard_workbench.components.facts import heading
+from steelyard_workbench.evaluations.listing import (
+    EvaluationLine,
+    EvaluationList,
+    StartForm,
+    name_of,
+    succeeded,
+)
+from steelyard_workbench.evaluations.opened import OpenedEvaluation
+from steelyard_workbench.evaluations.record_filter import RecordFilter, filter_from, query_of
+from steelyard_workbench.evaluations.scored import Scored
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.page import Page
+from steelyard_workbench.session import Session
+from steelyard_workbench.states import empty
+
+#: Datasets, and evaluations to compare with, that are offered.
+MOST_CHOICES = 200
+_LOOK_MS = 2000
+
+
+class EvaluationsPage(Page):
+    """The evaluations of a dataset, or one of them."""
+
+    slug = "evaluations"
+    title = "Evaluations"
+    summary = "How well models answer the rows that were put aside, and where they go wrong."
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.list: EvaluationList | None = None
+        self.form: StartForm | None = None
+        self.opened: OpenedEvaluation | None = None
+        self.waiting: EvaluationLine | None = None
+        self._body = pn.Column(sizing_mode="stretch_width")
+        self._watcher: Any = None
+        self._poller = Poller(self.look, _LOOK_MS)
+
+    def open(self) -> None:
+        """Show the page, and look at what is running every two seconds while it is open."""
+        super().open()
+        self._watcher = self.session.param.watch(self._on_session, ["dataset", "evaluation"])
+        self._poller.start()
+
+    def close(self) -> None:
+        """Stop looking."""
+        self._poller.stop()
+        if self._watcher is not None:
+            self.session.param.unwatch(self._watcher)
+            self._watcher = None
+
+    def build(self) -> list[Viewable]:
+        """Give the list or the opened evaluation."""
+        self._body[:] = self._content()
+        return [self._body]
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Go through the rows of the opened evaluation."""
+        del number
+        return self.opened is not None and self.opened.browser.on_key(action)
+
+    async def look(self) -> None:
+        """Bring what is running up to date."""
+        if self.list is not None:
+            await self.list.look()
+        if self.waiting is not None:
+            await self._look_at(self.waiting)
+
+    async def _look_at(self, line: EvaluationLine) -> None:
+        try:
+            evaluation = await asyncio.to_thread(self.client.evaluations.get, line.evaluation.id)
+        except SteelyardError:
+            return  # the next look may see it; the frame tells of a lost connection
+        if line is not self.waiting:
+            return
+        line.update(evaluation, None)
+        if evaluation.status == "succeeded":
+            await self.parts[0].refresh()
+
+    def _on_session(self, _: Any) -> None:
+        self.parts = []
+        self._body[:] = self._content()
+        for part in list(self.parts):
+            part.start()
+
+    def _content(self) -> list[Viewable]:
+        self.list, self.form, self.opened, self.waiting = None, None, None, None
+        if self.session.evaluation:
+            back = pmui.Button(label="All evaluations", variant="text")
+            back.on_click(lambda _: self.session.param.update(evaluation="", query="", view=""))
+            return [
+                back,
+                self.part(Loaded("The evaluation", self._fetch_opened, self._show_opened)),
+            ]
+        return [self.part(Loaded("The datasets", self._fetch_datasets, self._show_datasets))]
+
+    def _fetch_datasets(self) -> list[Dataset]:
+        return self.client.datasets.list(limit=MOST_CHOICES).data
+
+    def _show_datasets(self, datasets: list[Dataset]) -> Viewable:
+        if not datasets:
+            go = pmui.Button(label="Import a dataset", variant="contained")
+            go.on_click(lambda _: self.session.open("datasets"))
+            return empty("No datasets yet. An evaluation scores a model on a dataset's rows.", go)
+        known = {one.id: one for one in datasets}
+        chosen = self.session.dataset if self.session.dataset in known else datasets[0].id
+        select = dataset_select(datasets, chosen)
+        select.param.watch(lambda event: self.session.param.update(dataset=event.new), "value")
+        if known[chosen].split.evaluation == 0:
+            return pn.Column(
+                select,
+                empty("This dataset has no evaluation rows, so nothing can be scored on it."),
+                sizing_mode="stretch_width",
+            )
+        self.list = EvaluationList(
+            self.client, chosen, lambda id_: self.session.param.update(evaluation=id_)
+        )
+        self.form = StartForm(self.client, chosen, self.list.part.refresh)
+        for part in (self.form.part, self.list.part):
+            self.parts.append(part)
+            later(part.refresh)
+        return pn.Column(
+            select,
+            self.form,
+            heading("Evaluations of this dataset"),
+            self.list,
+            sizing_mode="stretch_width",
+        )
+
+    def _fetch_opened(self) -> Scored | Evaluation:
+        evaluation = self.client.evaluations.get(self.session.evaluation)
+        if evaluation.status != "succeeded":
+            return evaluation
+        try:
+            name = self.client.datasets.get(evaluation.dataset_id).name
+        except SteelyardError:  # deleted: its evaluations stay
+            name = evaluation.dataset_id
+        found = islice(self.client.evaluations.list(evaluation.dataset_id), MOST_CHOICES)
+        others = [one for one in succeeded(list(found)) if one.id != evaluation.id]
+        detail = self.client.evaluations.detail(evaluation.id)
+        return Scored(evaluation, detail, name, others)
+
+    def _show_opened(self, found: Scored | Evaluation) -> Viewable:
+        if isinstance(found, Evaluation):
+            line = EvaluationLine(self.client, found, None, lambda _: None, self.parts[0].refresh)
+            self.waiting = line if found.status not in ENDED else None
+            text = (
+                "Figures are here once it has succeeded."
+                if self.waiting is not None
+                else "It has no figures. Press *Retry* to go on from what was scored."
+            )
+            return pn.Column(line, empty(text), sizing_mode="stretch_width")
+        self.waiting = None
+        self.opened = OpenedEvaluation(
+            self.client,
+            found,
+            section=self.session.view,
+            chosen=filter_from(self.session.query),
+            on_section=lambda name: self.session.param.update(view=name),
+            on_choose=self._keep,
+        )
+        self.opened.start()
+        return pn.Column(
+            heading(f"{name_of(found.evaluation)}: {found.dataset_name}"),
+            self._comparing(found),
+            self.opened,
+            sizing_mode="stretch_width",
+        )
+
+    def _comparing(self, found: Scored) -> Viewable:
+        if not found.others:
+            return pmui.Typography(
+                "Evaluate another model on this dataset to compare the two.", variant="body2"
+            )
+        others = {name_of(one): one.id for one in found.others}
+        select = pmui.Select(label="Compare with", options=others, width=380, size="small")
+        button = pmui.Button(label="Compare", variant="outlined", size="small")
+        button.on_click(
+            lambda _: self.session.open(
+                "compare", dataset=found.evaluation.dataset_id, before=select.value,
+                after=found.evaluation.id, query="", view="",
+            )
+        )  # fmt: skip
+        return pmui.Row(select, button)
+
+    def _keep(self, chosen: RecordFilter) -> None:
+        self.session.query = query_of(chosen)
+
+
+def dataset_select(datasets: list[Dataset], chosen: str) -> Any:
+    """Give the field that chooses a dataset, by name; equal names have their id beside them."""
+    names = [one.name for one in datasets]
+    options = {
+        one.name if names.count(one.name) == 1 else f"{one.name} ({one.id})": one.id
+        for one in datasets
+    }
+    return pmui.Select(
+        label="Dataset", options=options, value=chosen, width=380, searchable=len(options) > 10
+    )

@@ -1,0 +1,152 @@
+"""Families: the lines of models by name, the gate of every model, and what changes a family."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.client.family_answers import FamiliesAnswer, FamilyAnswer, JobAnswer
+from steelyard.wire.datasets import Dataset
+from steelyard_workbench.background import Poller
+from steelyard_workbench.components.facts import facts, heading
+from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.families.one_family import OneFamily
+from steelyard_workbench.families.start_form import StartForm
+from steelyard_workbench.families.words import (
+    continue_of,
+    continue_text,
+    idle_text,
+    move_text,
+    switch_text,
+    warm_text,
+)
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.page import Page
+from steelyard_workbench.session import Session
+from steelyard_workbench.states import empty, verdict
+
+#: Milliseconds between two looks whether the family that is shown changed.
+_LOOK_MS = 3000
+_MOST_DATASETS = 200
+
+
+class FamiliesPage(Page):
+    """The families, or one of them."""
+
+    slug = "families"
+    title = "Families"
+    summary = "A family is a line of models under one name; each newer one passed a gate."
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.one: OneFamily | None = None
+        self._poller = Poller(self._look, _LOOK_MS)
+        self._watcher: Any = None
+
+    def open(self) -> None:
+        """Show the families, or the one that the address names, and look after it."""
+        super().open()
+        if self._watcher is None:
+            self._watcher = self.session.param.watch(lambda _: self.open(), "family")
+        if self.one is not None:
+            self._poller.start()
+        else:
+            self._poller.stop()
+
+    def close(self) -> None:
+        """Stop looking after it."""
+        self._poller.stop()
+        if self._watcher is not None:
+            self.session.param.unwatch(self._watcher)
+            self._watcher = None
+
+    def build(self) -> list[Viewable]:
+        """Give the list and the form of a new family, or one family."""
+        if self.session.family:
+            self.one = OneFamily(self.session)
+            self.parts.append(self.one.loaded)
+            back = pmui.Button(label="All families", variant="text")
+            back.on_click(lambda _: self.session.param.update(family="", job=""))
+            return [pmui.Row(back), heading(self.session.family), self.one]
+        self.one = None
+        self.families = Loaded("The families", self.client.families.list, self.show_list)
+        self.datasets = Loaded("The datasets", self._growable, self.show_start, n_lines=2)
+        return [
+            self.part(self.families),
+            heading("Start a family"),
+            self.part(self.datasets),
+        ]
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Close the question that is open."""
+        del number
+        if action == "close" and self.one is not None:
+            self.one.close_dialog()
+            return True
+        return False
+
+    def show_list(self, found: FamiliesAnswer) -> Viewable:
+        """Show the families, those whose name has what the search says."""
+        if not found.data:
+            return empty(
+                "No families yet. A family is a line of models under one name, grown on a dataset: "
+                "requests name it, as in `model: router`. Start one below."
+            )
+        search = pmui.TextInput(label="Find by name", width=260)
+        place = pn.Column(sizing_mode="stretch_width")
+
+        def fill(text: str) -> None:
+            matching = [one for one in found.data if text.lower() in one.id]
+            place[:] = [self._card(one) for one in matching]
+            if not matching:
+                clear = pmui.Button(label="Clear the search", variant="contained")
+                clear.on_click(lambda _: search.param.update(value="", value_input=""))
+                said = f"0 of {len(found.data)} families have “{text}” in their name."
+                place[:] = [empty(said, clear)]
+
+        search.param.watch(lambda event: fill(event.new), "value_input")
+        fill("")
+        return pn.Column(search, place, sizing_mode="stretch_width")
+
+    def show_start(self, datasets: list[Dataset]) -> Viewable:
+        """Show the form of a new family."""
+        if not datasets:
+            go = pmui.Button(label="Go to Datasets", variant="contained")
+            go.on_click(lambda _: self.session.open("datasets"))
+            return empty("A family grows on a dataset with training rows, and there is none.", go)
+        self.form = StartForm(self.client, datasets, self.session.dataset, self._started)
+        return self.form.__panel__()
+
+    def _card(self, family: FamilyAnswer) -> Viewable:
+        name = pmui.Button(label=family.id, variant="text")
+        name.on_click(lambda _: self.session.param.update(family=family.id, job=""))
+        is_good = family.switched_on and family.served is not None
+        shown: list[Viewable] = [
+            pmui.Row(name, pmui.Typography(f"**{switch_text(family)}**", variant="body1"))
+        ]
+        if family.move is not None:
+            shown.append(verdict("unsure", "Waits to move.", move_text(family.move)))
+        served = "no model" if family.served is None else family.served.ref
+        latest = "no model" if family.latest is None else family.latest.ref
+        values = {
+            "Serves": served if is_good or family.served is None else f"{served}, when it is on",
+            "Latest": latest,
+            "Used": f"{ago(family.used_at)}; {idle_text(family.switches_off_at)}",
+            "Keep warm": warm_text(family),
+            "Next": continue_text(continue_of(family)),
+        }
+        return pmui.Paper(*shown, facts(values), sizing_mode="stretch_width", margin=(6, 0))
+
+    def _growable(self) -> list[Dataset]:
+        found = self.client.datasets.list(limit=_MOST_DATASETS).data
+        return [one for one in found if not one.evaluation_only]
+
+    def _started(self, job: JobAnswer) -> None:
+        self.session.param.update(family=job.family or "", job=job.id)
+
+    async def _look(self) -> None:
+        if self.one is not None and self.session.is_connected:
+            await self.one.look()

@@ -1,0 +1,586 @@
+"""Jobs: fine-tunes and evaluations that wait, run or have ended, of every dataset."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+import panel as pn
+import panel_material_ui as pmui
+from bokeh.models import ColumnDataSource
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client.family_answers import JobAnswer, job_facts, show_time
+from steelyard.errors import KeyScopeError, SteelyardError
+from steelyard.wire.evaluations import ENDED, Evaluation
+from steelyard.wire.fine_tuning import JobEvent
+from steelyard_workbench.background import Poller, later
+from steelyard_workbench.components import figures
+from steelyard_workbench.components.confirmation import Confirmation
+from steelyard_workbench.components.facts import facts, heading, table
+from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.families.words import ACTIVE
+from steelyard_workbench.job_progress import Track
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.page import Page
+from steelyard_workbench.problems import Problem, problem_of
+from steelyard_workbench.session import Session
+from steelyard_workbench.states import empty, failed, refused_button
+from steelyard_workbench.theme import BLUE
+
+_LOOK_MS = 2000
+#: Looks at what runs between two looks at everything: what began meanwhile is seen then.
+_LOOKS_A_LIST = 5
+_MOST_JOBS = 100
+_MOST_EVALUATIONS = 20
+#: Datasets whose evaluations are listed, the most recently used.
+_MOST_DATASETS = 10
+_SHOWN_ENDED = 20
+_SHOWN_EVENTS = 25
+_KINDS = {"fine-tunes and evaluations": "", "fine-tunes": "fine-tune", "evaluations": "evaluation"}
+
+Kind = Literal["fine-tune", "evaluation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A fine-tune or an evaluation, as the list shows it.
+
+    Parameters
+    ----------
+    kind : {"fine-tune", "evaluation"}
+    id, name, status, dataset_id : str
+    created_at : float
+    ended : str
+        How it ended, in words; empty while it has not.
+    phase : str
+        What it is at.
+    step, steps : int
+        Done, and in all, of that phase.
+    loss : float or None
+    """
+
+    kind: Kind
+    id: str
+    name: str
+    status: str
+    dataset_id: str
+    created_at: float
+    ended: str = ""
+    phase: str = ""
+    step: int = 0
+    steps: int = 0
+    loss: float | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has not ended."""
+        return self.status in ACTIVE
+
+    @property
+    def unit(self) -> str:
+        """What its steps are."""
+        return "steps" if self.kind == "fine-tune" else "rows"
+
+
+def work_of_job(job: JobAnswer) -> Work:
+    """Give a fine-tune as the list shows it."""
+    now = job.progress
+    ended = ""
+    if job.status not in ACTIVE:
+        ended = (job.outcome or job.status).replace("_", " ")
+        ended += f": {job.reason}" if job.reason else ""
+    return Work(
+        "fine-tune",
+        job.id,
+        job.family or "a deleted family",
+        job.status,
+        job.dataset_id,
+        job.created_at,
+        ended=ended,
+        **({} if now is None else _progress(now.phase, now.step, now.steps, now.loss)),
+    )
+
+
+def work_of_evaluation(one: Evaluation) -> Work:
+    """Give an evaluation as the list shows it."""
+    ended: str = one.status if one.status in ENDED else ""
+    if one.error is not None:
+        ended = f"{ended}: {one.error.message}"
+    return Work(
+        "evaluation",
+        one.id,
+        f"{one.model_label} on version {one.dataset_version}",
+        one.status,
+        one.dataset_id,
+        one.created_at,
+        ended=ended,
+        **_progress("scoring", one.completed_rows, one.evaluation_rows, None),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Everything that was found, newest first, and what could not be had."""
+
+    work: tuple[Work, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+class ActiveRow(Viewer):
+    """A piece of work that waits or runs, with how far it is.
+
+    Parameters
+    ----------
+    work : Work
+    open_, cancel : callable
+        Called with the work when the person opens it or wants it cancelled.
+    forbidden : str
+        Why nothing may be cancelled; empty when it may.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        open_: Callable[[Work], None],
+        cancel: Callable[[Work], None],
+        forbidden: str = "",
+    ) -> None:
+        super().__init__()
+        self._text = pmui.Typography("", variant="body2")
+        self._bar = pmui.LinearProgress(
+            label=f"Progress of {work.id}", value=0, max=100, sizing_mode="stretch_width"
+        )
+        name = pmui.Button(label=f"{work.kind} of {work.name}", variant="text")
+        name.on_click(lambda _: open_(work))
+        if forbidden:
+            stop: Viewable = refused_button("Cancel…", [forbidden])
+        else:
+            stop = pmui.Button(
+                label="Cancel…", variant="outlined", color="danger",
+                disabled=work.status == "cancelling",
+            )  # fmt: skip
+            stop.on_click(lambda _: cancel(work))
+        self._box = pmui.Paper(
+            pmui.Row(name, stop), self._bar, self._text, sizing_mode="stretch_width", margin=(6, 0)
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def said(self) -> str:
+        """What it says of how far the work is."""
+        return str(self._text.object)
+
+    def update(self, work: Work, track: Track) -> None:
+        """Show how far it is now."""
+        self._text.object = progress_text(work, track)
+        self._bar.value = round(100 * work.step / work.steps) if work.steps else 0
+
+
+class JobDetail(Viewer):
+    """A fine-tune: how far it is, its loss, what happened, and the way to what it made.
+
+    Parameters
+    ----------
+    job : JobAnswer
+    links : list of Viewable
+        Buttons.
+    """
+
+    def __init__(self, job: JobAnswer, links: list[Viewable]) -> None:
+        super().__init__()
+        self._text = pmui.Typography("", variant="body1")
+        self._facts = pn.Column(sizing_mode="stretch_width")
+        self._events = pn.Column(sizing_mode="stretch_width")
+        self._source = ColumnDataSource({"step": [], "loss": []})
+        self._curve = pn.Column(sizing_mode="stretch_width")
+        self._shown: JobAnswer | None = None
+        self._box = pn.Column(
+            heading(f"Fine-tune {job.id}"),
+            self._text,
+            self._facts,
+            pmui.FlexBox(*links),
+            self._curve,
+            heading("What happened", level=3),
+            self._events,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def losses(self) -> list[tuple[int, float]]:
+        """Steps and losses that are drawn."""
+        return list(zip(self._source.data["step"], self._source.data["loss"], strict=True))
+
+    def update(self, job: JobAnswer, events: list[JobEvent], track: Track) -> None:
+        """Show how it is now."""
+        work = work_of_job(job)
+        self._text.object = progress_text(work, track) if work.is_active else work.ended
+        if job != self._shown:
+            self._facts[:] = [facts(dict(job_facts(job)))]
+        self._shown = job
+        points = track.losses
+        if isinstance(job.curve, list) and job.curve:
+            points = [(point.step, point.loss) for point in job.curve]
+        if points != self.losses:
+            self._draw(points)
+        rows = [
+            (str(event.seq), show_time(event.created_at), event.type, event.message)
+            for event in reversed(events[-_SHOWN_EVENTS:])
+        ]
+        self._events[:] = [table(("", "at (UTC)", "what", ""), rows, label="Events, newest first")]
+
+    def _draw(self, points: list[tuple[int, float]]) -> None:
+        self._source.data = {
+            "step": [step for step, _ in points],
+            "loss": [loss for _, loss in points],
+        }
+        if self._curve.objects:
+            return
+        made = figures.plot("Training loss", "step", "loss (nats)", height=260)
+        made.line(x="step", y="loss", source=self._source, color=BLUE, line_width=2)
+        made.scatter(x="step", y="loss", source=self._source, color=BLUE, size=6)
+        made.hover.tooltips = [("step", "@step"), ("loss", "@loss{0.0000}")]
+        self._curve[:] = [figures.show(made)]
+
+
+class JobsPage(Page):
+    """What waits, runs and has ended."""
+
+    slug = "jobs"
+    title = "Jobs"
+    summary = "Jobs live on the server: closing this page changes nothing."
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.dialog: Confirmation | None = None
+        self.forbidden = ""
+        self._poller = Poller(self.look, _LOOK_MS)
+        self._watcher: Any = None
+        self._tracks: dict[str, Track] = {}
+        self._rows: dict[str, ActiveRow] = {}
+        self._n_looks = 0
+        self._n_ended = _SHOWN_ENDED
+        self._detail: JobDetail | None = None
+
+    @property
+    def is_polling(self) -> bool:
+        """Whether it looks again and again."""
+        return self._poller.is_running
+
+    def open(self) -> None:
+        """Show what there is, and look after it."""
+        super().open()
+        if self._watcher is None:
+            self._watcher = self.session.param.watch(lambda _: self._show_chosen(), "job")
+        self._poller.start()
+
+    def close(self) -> None:
+        """Stop looking after it."""
+        self._poller.stop()
+        if self._watcher is not None:
+            self.session.param.unwatch(self._watcher)
+            self._watcher = None
+
+    def build(self) -> list[Viewable]:
+        """Give the list, and the fine-tune that is looked at."""
+        self._kind = pmui.Select(label="Show", options=_KINDS, value="", width=260)
+        self._kind.param.watch(lambda _: self._refill(), "value")
+        self._dialog_place = pn.Column()
+        self._detail_place = pn.Column(sizing_mode="stretch_width")
+        self._notes = pn.Column(sizing_mode="stretch_width")
+        self._place = pn.Column(sizing_mode="stretch_width")
+        self.listed = Loaded("The jobs", self._fetch, self._show, n_lines=6)
+        self.chosen: Loaded[tuple[JobAnswer, list[JobEvent]]] = Loaded(
+            "The fine-tune", self._fetch_chosen, self._show_detail
+        )
+        shown: list[Viewable] = [
+            self._notes,
+            self._kind,
+            self.part(self.listed),
+            self._detail_place,
+            self._dialog_place,
+        ]
+        if self.session.job:
+            self.parts.append(self.chosen)
+            self._detail_place[:] = [self.chosen]
+        return shown
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Close the question that is open."""
+        del number
+        if action == "close" and self.dialog is not None:
+            self.dialog.close()
+            return True
+        return False
+
+    async def look(self) -> None:
+        """See how far what runs is; now and then, see whether there is anything new."""
+        if not self.session.is_connected or self.listed.state != "shown":
+            return
+        self._n_looks += 1
+        shown = () if self.listed.data is None else self.listed.data.work
+        if self._n_looks % _LOOKS_A_LIST == 0:
+            await self._look_at_all()
+        elif any(work.is_active for work in shown):
+            await self._look_at_active([work for work in shown if work.is_active])
+        await self._look_at_chosen()
+
+    async def ask_cancel(self, work: Work) -> None:
+        """Ask whether something is to be cancelled."""
+        lost = (
+            "What it trained is lost, its family stays as it is, and its fee is given back."
+            if work.kind == "fine-tune"
+            else "What it scored is lost; it can be tried again."
+        )
+        self.dialog = Confirmation(
+            f"Cancel the {work.kind} of {work.name}?",
+            pmui.Markdown(lost),
+            action=f"Cancel the {work.kind}",
+            act=lambda: self._cancel(work),
+            is_harmful=True,
+        )
+        self._dialog_place[:] = [self.dialog]
+
+    def _fetch(self) -> Listed:
+        work: list[Work] = []
+        problems: list[Problem] = []
+        try:
+            work += map(work_of_job, islice(self.client.jobs.list(), _MOST_JOBS))
+        except SteelyardError as error:
+            problems.append(_of_a_part(error, "Fine-tunes"))
+        try:
+            work += map(work_of_evaluation, self._evaluations())
+        except SteelyardError as error:
+            problems.append(_of_a_part(error, "Evaluations"))
+        return Listed(tuple(sorted(work, key=lambda one: -one.created_at)), tuple(problems))
+
+    def _evaluations(self) -> Iterable[Evaluation]:
+        for dataset in self.client.datasets.list(limit=_MOST_DATASETS).data:
+            yield from islice(self.client.evaluations.list(dataset.id), _MOST_EVALUATIONS)
+
+    def _show(self, listed: Listed) -> Viewable:
+        self._fill(listed)
+        return self._place
+
+    def _fill(self, listed: Listed) -> None:
+        self._track(listed.work)
+        shown: list[Viewable] = [failed(one, self.listed.refresh) for one in listed.problems]
+        kind = self._kind.value
+        matching = [work for work in listed.work if kind in ("", work.kind)]
+        if not matching:
+            self._rows = {}
+            self._place[:] = [*shown, *([] if listed.problems else [self._none(listed)])]
+            return
+        active = [work for work in matching if work.is_active]
+        ended = [work for work in matching if not work.is_active]
+        self._rows = {
+            work.id: ActiveRow(work, self._open, self._cancel_clicked, self.forbidden)
+            for work in active
+        }
+        for work in active:
+            self._rows[work.id].update(work, self._tracks[work.id])
+        shown.append(heading("Queued and running"))
+        shown += list(self._rows.values()) or [empty("Nothing waits or runs.", is_good=True)]
+        shown.append(heading("Ended"))
+        shown += [self._ended_row(work) for work in ended[: self._n_ended]]
+        if len(ended) > self._n_ended:
+            more = pmui.Button(label=f"Show more of {len(ended):,}", variant="outlined")
+            more.on_click(lambda _: self._more())
+            shown.append(more)
+        elif not ended:
+            shown.append(empty("None has ended yet."))
+        self._place[:] = shown
+
+    def _none(self, listed: Listed) -> Viewable:
+        if listed.work:
+            clear = pmui.Button(label="Show all", variant="contained")
+            clear.on_click(lambda _: self._kind.param.update(value=""))
+            return empty(f"None of {len(listed.work):,} jobs are {self._kind.value}s.", clear)
+        start = pmui.Button(label="Start a family", variant="contained")
+        start.on_click(lambda _: self.session.open("families", family=""))
+        return empty(
+            "No jobs yet. A job is a fine-tune of a family or an evaluation of models on a dataset.",
+            start,
+        )
+
+    def _ended_row(self, work: Work) -> Viewable:
+        name = pmui.Button(label=f"{work.kind} of {work.name}", variant="text", size="small")
+        name.on_click(lambda _: self._open(work))
+        said = pmui.Typography(f"{ago(work.created_at)}: {work.ended}", variant="body2")
+        return pmui.Row(name, said, sizing_mode="stretch_width")
+
+    def _track(self, listed: Iterable[Work]) -> None:
+        now = time.monotonic()
+        for work in listed:
+            if work.is_active:
+                track = self._tracks.setdefault(work.id, Track())
+                if work.steps:
+                    track.add(now, work.phase, work.step, work.steps, work.loss)
+
+    def _more(self) -> None:
+        self._n_ended += _SHOWN_ENDED
+        self._refill()
+
+    def _refill(self) -> None:
+        if self.listed.data is not None:
+            self._fill(self.listed.data)
+
+    def _open(self, work: Work) -> None:
+        if work.kind == "evaluation":
+            self.session.open("evaluations", evaluation=work.id, dataset=work.dataset_id)
+        else:
+            self.session.job = work.id
+
+    def _cancel_clicked(self, work: Work) -> None:
+        later(lambda: self.ask_cancel(work))
+
+    async def _cancel(self, work: Work) -> bool:
+        calls = self.client.jobs if work.kind == "fine-tune" else self.client.evaluations
+        try:
+            await asyncio.to_thread(calls.cancel, work.id)
+        except KeyScopeError as error:
+            self.forbidden = error.message
+            self._refill()
+            raise
+        await self.listed.refresh(quietly=True)
+        return True
+
+    async def _look_at_all(self) -> None:
+        try:
+            found = await asyncio.to_thread(self._fetch)
+        except SteelyardError:  # the connection's banner tells of it
+            return
+        if not self._is_like(found):
+            self.listed.data = found
+            self._fill(found)
+            return
+        self.listed.data = found
+        self._update(found.work)
+
+    async def _look_at_active(self, active: list[Work]) -> None:
+        try:
+            found = await asyncio.to_thread(self._again, active)
+        except SteelyardError:
+            return
+        if any(not work.is_active for work in found) or len(found) < len(active):
+            await self._look_at_all()
+            return
+        self._update(found)
+
+    def _again(self, active: list[Work]) -> list[Work]:
+        """Ask for what ran anew: fine-tunes in one call, an evaluation each."""
+        found: list[Work] = []
+        if any(work.kind == "fine-tune" for work in active):
+            jobs = self.client.jobs.list(status=sorted(ACTIVE))
+            found += [work_of_job(job) for job in islice(jobs, _MOST_JOBS)]
+        found += [
+            work_of_evaluation(self.client.evaluations.get(work.id))
+            for work in active
+            if work.kind == "evaluation"
+        ]
+        return found
+
+    def _update(self, found: Iterable[Work]) -> None:
+        """Show how far everything is, in the rows that are there."""
+        listed = list(found)
+        self._track(listed)
+        for work in listed:
+            if work.id in self._rows:
+                self._rows[work.id].update(work, self._tracks[work.id])
+
+    def _is_like(self, found: Listed) -> bool:
+        """Whether the rows that are there are those of what was found."""
+        shown = self.listed.data
+        return shown is not None and _outline(shown) == _outline(found)
+
+    def _show_chosen(self) -> None:
+        self._detail_place[:] = [self.chosen] if self.session.job else []
+        if self.session.job:
+            if self.chosen not in self.parts:
+                self.parts.append(self.chosen)
+            self.chosen.start()
+
+    async def _look_at_chosen(self) -> None:
+        shown = self.chosen.data
+        if not self.session.job or shown is None or shown[0].status not in ACTIVE:
+            return
+        try:
+            found = await asyncio.to_thread(self._fetch_chosen)
+        except SteelyardError:
+            return
+        job, events = found
+        if job.status not in ACTIVE or self._detail is None or job.id != shown[0].id:
+            await self.chosen.refresh(quietly=True)
+            return
+        self.chosen.data = found
+        self._detail.update(job, events, self._track_of(job))
+
+    def _fetch_chosen(self) -> tuple[JobAnswer, list[JobEvent]]:
+        job_id = self.session.job
+        return self.client.jobs.get(job_id), self.client.jobs.events(job_id).data
+
+    def _show_detail(self, found: tuple[JobAnswer, list[JobEvent]]) -> Viewable:
+        job, events = found
+        links: list[Viewable] = []
+        if job.status in ACTIVE:
+            if self.forbidden:
+                links.append(refused_button("Cancel…", [self.forbidden]))
+            else:
+                stop = pmui.Button(label="Cancel…", variant="outlined", color="danger")
+                stop.on_click(lambda _: self._cancel_clicked(work_of_job(job)))
+                links.append(stop)
+        if job.family is not None and not job.family_deleted:
+            label = "Open its gate" if job.gate is not None else "Open its family"
+            gate = pmui.Button(label=label, variant="outlined")
+            gate.on_click(lambda _: self.session.open("families", family=job.family, job=job.id))
+            links.append(gate)
+        held = job.dataset_evaluation
+        if isinstance(held, Evaluation):
+            opened = pmui.Button(label="Open its evaluation", variant="outlined")
+            opened.on_click(lambda _: self.session.open("evaluations", evaluation=held.id))
+            links.append(opened)
+        self._detail = JobDetail(job, links)
+        self._detail.update(job, events, self._track_of(job))
+        return self._detail.__panel__()
+
+    def _track_of(self, job: JobAnswer) -> Track:
+        self._track([work_of_job(job)])
+        return self._tracks.get(job.id, Track())
+
+
+def progress_text(work: Work, track: Track) -> str:
+    """Say how far work is, how fast it goes and when it is done."""
+    said = [work.status]
+    if work.steps:
+        said.append(f"{work.phase}: {work.step:,} of {work.steps:,} {work.unit}")
+    if work.loss is not None:
+        said.append(f"loss {work.loss:.4f}")
+    speed = track.text(work.unit) if work.status == "running" else ""
+    return ", ".join([*said, *([speed] if speed else [])])
+
+
+def _outline(listed: Listed) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """Give what decides which rows there are."""
+    rows = [(work.id, work.status, work.ended) for work in listed.work]
+    return rows, [problem.code for problem in listed.problems]
+
+
+def _of_a_part(error: SteelyardError, doing: str) -> Problem:
+    """Give what is wrong with a part of the list; a server that is gone fails the whole."""
+    problem = problem_of(error, doing)
+    if problem.is_lost:
+        raise error
+    return problem
+
+
+def _progress(phase: str, step: int, steps: int, loss: float | None) -> dict[str, Any]:
+    return {"phase": phase, "step": step, "steps": steps, "loss": loss}

@@ -1,0 +1,76 @@
+"""Review: the labels of a dataset gone through row by row, and sealed into data."""
+
+from __future__ import annotations
+
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.wire.drafts import Draft
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.page import Page
+from steelyard_workbench.review.desk import Desk
+from steelyard_workbench.review.picker import Picker
+from steelyard_workbench.session import Session
+
+
+class ReviewPage(Page):
+    """Decide on rows.
+
+    Attributes
+    ----------
+    desk : Desk or None
+        The review that is shown; ``None`` while a draft is chosen.
+    """
+
+    slug = "review"
+    title = "Review"
+    summary = "A draft keeps what you decide beside a version; sealing makes data of it."
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.desk: Desk | None = None
+        # Kept by draft: edits that wait for the server outlast a look at another page.
+        self._desks: dict[str, Desk] = {}
+
+    def build(self) -> list[Viewable]:
+        """Give the draft under review, or the choice of one."""
+        self.desk = None
+        if not self.session.draft:
+            picker = Picker(self.session, self.open)
+            self.parts.append(picker.part)
+            return [picker.__panel__()]
+        if self.session.draft in self._desks:
+            self.desk = self._desks[self.session.draft]
+            self.desk.start()
+            return [self.desk.__panel__()]
+        back = pmui.Button(label="Other drafts", variant="text", size="small")
+        back.on_click(lambda _: self._leave())
+        draft_id = self.session.draft
+        draft = Loaded("The draft", lambda: self.client.drafts.get(draft_id), self._show)
+        return [self.part(draft), back]
+
+    def close(self) -> None:
+        """Leave the page."""
+        if self.desk is not None:
+            self.desk.stop()
+
+    def reconnect(self) -> None:
+        """See the server again: what waits is sent, what failed is fetched."""
+        super().reconnect()
+        for desk in self._desks.values():
+            desk.reconnect()
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Decide by keys."""
+        return self.desk is not None and self.desk.on_key(action, number)
+
+    def _show(self, draft: Draft) -> Viewable:
+        self.desk = self._desks[draft.id] = Desk(self.session, draft, self._leave)
+        self.session.dataset = draft.dataset_id
+        self.desk.start()
+        return self.desk.__panel__()
+
+    def _leave(self) -> None:
+        self.close()
+        self.session.param.update(draft="", query="", view="")
+        self.open()

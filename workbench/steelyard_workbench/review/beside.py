@@ -1,0 +1,268 @@
+"""What stands beside rows: how they spread, the rows most like one, and who did what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from msgspec import UNSET
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.dataset_calls import SimilarRowsAnswer
+from steelyard.wire.datasets import Example
+from steelyard.wire.drafts import Draft, DraftRow, History, LogEntry
+from steelyard_workbench.components import figures
+from steelyard_workbench.components.facts import heading, table
+from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.review.questions import as_text, labels_text
+from steelyard_workbench.review.row_filter import OnFilter, RowFilter
+from steelyard_workbench.states import empty
+
+#: Similar rows that are shown, entries of a history, and outcomes of a chart.
+N_SIMILAR, N_ENTRIES, N_BARS = 8, 20, 15
+_SNIPPET = 220
+_FACETS, _SIMILAR, _HISTORY = "Facets", "Similar", "History"
+
+
+class Beside(Viewer):
+    """The panel beside the rows, of which one view is shown.
+
+    Parameters
+    ----------
+    client : steelyard.client.Client
+    draft : Draft
+    on_filter : callable
+        Called with the filter that a bar stands for.
+    on_row : callable
+        Called with the number of a row to show.
+    on_outcomes : callable
+        Called with the outcomes of each decision, once they are counted.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        draft: Draft,
+        *,
+        on_filter: OnFilter,
+        on_row: Callable[[int], None],
+        on_outcomes: Callable[[dict[str, list[str]]], None],
+    ) -> None:
+        super().__init__()
+        self._client, self._draft = client, draft
+        self._on_filter, self._on_row, self._on_outcomes = on_filter, on_row, on_outcomes
+        self._filter = RowFilter()
+        self._row: DraftRow | None = None
+        self._facets = Loaded("The counts", self._fetch_facets, self._show_facets)
+        self._similar = Loaded("Similar rows", self._fetch_similar, self._show_similar)
+        self._of_row = Loaded("The row's history", self._fetch_row, show_history, n_lines=2)
+        self._of_draft = Loaded("The draft's history", self._fetch_draft, show_history)
+        self._choice = pmui.RadioButtonGroup(
+            options=[_FACETS, _SIMILAR, _HISTORY], value=_FACETS, size="small",
+            label="Beside the rows",
+        )  # fmt: skip
+        self._choice.param.watch(lambda _: self._turn(), "value")
+        self._place = pn.Column(self._facets, sizing_mode="stretch_width")
+        self._box = pn.Column(self._choice, self._place, width=340)
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def parts(self) -> list[Loaded[Any]]:
+        """What is fetched for the view that is shown."""
+        shown: dict[str, list[Loaded[Any]]] = {
+            _FACETS: [self._facets],
+            _SIMILAR: [self._similar],
+            _HISTORY: [self._of_row, self._of_draft],
+        }
+        return shown[self._choice.value]
+
+    def show_similar(self) -> None:
+        """Show the rows most like the one in focus."""
+        if self._choice.value == _SIMILAR:
+            self._turn()
+        else:
+            self._choice.value = _SIMILAR
+
+    def filtered(self, chosen: RowFilter) -> None:
+        """Count the rows of another filter."""
+        self._filter = chosen
+        self._facets.start()
+
+    def row_changed(self, row: DraftRow | None) -> None:
+        """Take in which row is in focus."""
+        is_other = (self._row and self._row.row) != (row and row.row)
+        self._row = row
+        if is_other and self._choice.value == _SIMILAR:
+            self._similar.start()
+        if is_other and self._choice.value == _HISTORY:
+            self._of_row.start()
+
+    def edited(self) -> None:
+        """Take in that the log is longer."""
+        if self._choice.value == _HISTORY:
+            self._of_row.start()
+            self._of_draft.start()
+
+    def _turn(self) -> None:
+        if self._choice.value == _HISTORY:
+            self._place[:] = [
+                heading("This row"), self._of_row, heading("The whole draft"), self._of_draft,
+            ]  # fmt: skip
+        else:
+            self._place[:] = list(self.parts)
+        for part in self.parts:
+            part.start()
+
+    def _fetch_facets(self) -> dict[str, Any]:
+        found = self._client.datasets.search(
+            self._draft.dataset_id,
+            where=self._filter.where,
+            text=self._filter.text,
+            facets=True,
+            version=self._draft.dataset_version,
+            limit=1,
+        )
+        return dict(found.facets or {})
+
+    def _show_facets(self, facets: dict[str, Any]) -> Viewable:
+        expected: dict[str, dict[str, int]] = facets.get("expected", {})
+        if self._filter == RowFilter():
+            self._on_outcomes({name: list(counts) for name, counts in expected.items()})
+        if not facets.get("rows"):
+            return empty("No rows match, so there is nothing to count.")
+        shown: list[Viewable] = [
+            pmui.Typography(
+                "Labels of the version, by rows. A bar filters when it is clicked; so does "
+                "**Expected outcome** above.",
+                variant="body2",
+            )
+        ]
+        for decision, counts in expected.items():
+            names = sorted(counts, key=lambda name: -counts[name])[:N_BARS]
+            shown.append(
+                self._bars(
+                    decision,
+                    names,
+                    counts,
+                    partial(self._filter.with_expected, decision),
+                )
+            )
+        sides: dict[str, int] = facets.get("sides", {})
+        shown.append(
+            self._bars("side", list(sides), sides, lambda name: replace(self._filter, side=name))
+        )
+        return pn.Column(*shown, sizing_mode="stretch_width")
+
+    def _bars(
+        self,
+        title: str,
+        names: list[str],
+        counts: dict[str, int],
+        filter_of: Callable[[str], RowFilter],
+    ) -> Viewable:
+        return figures.show(
+            figures.bars(
+                [f"{name} ({counts[name]:,})" for name in names],
+                [counts[name] for name in names],
+                title=title,
+                x="rows",
+                open_=lambda place: self._on_filter(filter_of(names[place])),
+            )
+        )
+
+    def _fetch_similar(self) -> SimilarRowsAnswer | None:
+        if self._row is None:
+            return None
+        return self._client.datasets.similar(
+            self._draft.dataset_id,
+            row=self._row.row,
+            version=self._draft.dataset_version,
+            limit=N_SIMILAR,
+        )
+
+    def _show_similar(self, found: SimilarRowsAnswer | None) -> Viewable:
+        if found is None or not found.data:
+            return empty("There is no row to compare, or no other that is like it.")
+        shown: list[Viewable] = [
+            pmui.Typography(text, variant="body2") for text in agreement(found, self._row)
+        ]
+        for row in found.data:
+            text = as_text(row.row.context)
+            snippet = text if len(text) <= _SNIPPET else f"{text[:_SNIPPET]}…"
+            button = pmui.Button(label=f"Open row {row.index}", variant="text", size="small")
+            button.on_click(lambda _, index=row.index: self._on_row(index))
+            shown.append(
+                pn.Column(
+                    table(
+                        (f"similarity {row.similarity:.2f}",),
+                        [(labels_text(_labels(row.row)),), (snippet,)],
+                        label=f"Row {row.index}",
+                    ),
+                    button,
+                    sizing_mode="stretch_width",
+                )
+            )
+        return pn.Column(*shown, sizing_mode="stretch_width")
+
+    def _fetch_row(self) -> History | None:
+        if self._row is None or not self._row.now.edit:
+            return None
+        return self._client.drafts.history(self._draft.id, row=self._row.row, limit=N_ENTRIES)
+
+    def _fetch_draft(self) -> History:
+        return self._client.drafts.history(self._draft.id, limit=N_ENTRIES)
+
+
+def agreement(found: SimilarRowsAnswer, row: DraftRow | None) -> list[str]:
+    """Say for each decision what the similar rows are labelled, as ``4 of 5 neighbours say …``."""
+    votes: dict[str, Counter[str]] = {}
+    for near in found.data:
+        for decision, label in _labels(near.row).items():
+            if label:
+                top = max(label, key=lambda outcome: label[outcome])
+                votes.setdefault(decision, Counter())[top] += 1
+    asked = set(row.now.labels) if row is not None else set(votes)
+    lines = []
+    for decision, counted in votes.items():
+        if decision in asked:
+            outcome, n = counted.most_common(1)[0]
+            lines.append(f"{n} of {counted.total()} neighbours say **{decision}: {outcome}**")
+    return lines
+
+
+def show_history(history: History | None) -> Viewable:
+    """Show entries of a log, newest first."""
+    if history is None or not history.data:
+        return empty("No edits yet.")
+    return table(
+        ("what", "who", "when"),
+        [(entry_text(entry), entry.reviewer or "unnamed", ago(entry.at)) for entry in history.data],
+        label="Edits, newest first",
+    )
+
+
+def entry_text(entry: LogEntry) -> str:
+    """Give an entry of the log in words."""
+    if entry.action in ("undo", "redo"):
+        return f"{entry.action} of entry {entry.target}"
+    of = f"row {entry.row}" if entry.row is not None else f"{entry.rows:,} rows"
+    text = f"{entry.action} {of}"
+    if entry.decision is not None:
+        text += f": {entry.decision} is {entry.outcome}"
+    if entry.note:
+        text += f" (note: {entry.note})"
+    return f"{text} [undone]" if entry.is_undone else text
+
+
+def _labels(row: Example) -> dict[str, dict[str, float]]:
+    label = row.rewards if row.targets is UNSET else row.targets
+    return {} if label is UNSET else label

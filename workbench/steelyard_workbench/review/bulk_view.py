@@ -1,0 +1,332 @@
+"""Many rows at once: a table, a selection, and one change for it or for everything that matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import polars as pl
+from panel.viewable import Viewable, Viewer
+
+from steelyard.wire.drafts import MAX_EDITS, BulkAction, DraftRow, DraftRowPage
+from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.review.questions import Question, as_text, labels_text, questions_of
+
+#: Above this many rows their number must be typed to confirm.
+MAX_UNTYPED = 100
+_SNIPPET = 300
+_TITLES = {
+    "row": "row",
+    "context": "context",
+    "labels": "labels now",
+    "state": "state",
+    "note": "note",
+}
+_WIDTHS = {"row": 70, "context": 300, "labels": 190, "state": 100, "note": 110}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What rows are to get.
+
+    Parameters
+    ----------
+    action : str
+    decision, outcome : str or None
+        Of ``relabel``.
+    """
+
+    action: BulkAction
+    decision: str | None = None
+    outcome: str | None = None
+
+    @property
+    def label(self) -> str:
+        """What it is called, as ``team is deny``."""
+        if self.action == "relabel":
+            return f"{self.decision} is {self.outcome}"
+        return self.action
+
+    def sentence(self, n_rows: int) -> str:
+        """Say what it does to so many rows.
+
+        Examples
+        --------
+        >>> Change("relabel", "team", "deny").sentence(12403)
+        'Set deny on 12,403 rows'
+        """
+        rows = "1 row" if n_rows == 1 else f"{n_rows:,} rows"
+        if self.action == "relabel":
+            return f"Set {self.outcome} on {rows}"
+        return f"{self.action.capitalize()} {rows}"
+
+
+_PLAIN = (Change("accept"), Change("exclude"), Change("include"), Change("skip"))
+
+
+class BulkView(Viewer):
+    """Rows in a table.
+
+    Parameters
+    ----------
+    fetch : callable
+        Takes an offset, a limit and an order, and gives a page; runs in a thread.
+    on_selected : callable
+        Called with a change and the rows that are to get it.
+    on_matching : callable
+        Called with a change that every row of the queue under the filter is to get, and how many
+        these are.
+    on_open : callable
+        Called with a row that was clicked.
+    on_told : callable
+        Called with what is to be read out.
+
+    Attributes
+    ----------
+    table : FrameTable
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[int, int, dict[str, Any] | None], DraftRowPage],
+        *,
+        on_selected: Callable[[Change, list[DraftRow]], None],
+        on_matching: Callable[[Change, int], None],
+        on_open: Callable[[DraftRow], None],
+        on_told: Callable[[str], None],
+    ) -> None:
+        super().__init__()
+        self._fetch_rows = fetch
+        self._on_selected, self._on_matching = on_selected, on_matching
+        self._on_told = on_told
+        self._seen: dict[int, DraftRow] = {}
+        self._changes: dict[str, Change] = {change.label: change for change in _PLAIN}
+        self._cursor = 0
+        self._is_forbidden = False
+        self.table = FrameTable(
+            self._fetch,
+            what="The rows",
+            id_column="row",
+            titles=_TITLES,
+            widths=_WIDTHS,
+            sortable=("row", "context"),
+            selectable=True,
+            on_open=lambda row: on_open(self._seen[row["row"]]),
+        )
+        self._change = pmui.Select(
+            label="Change", options=list(self._changes), value="accept", width=260, size="small"
+        )
+        self._change.param.watch(lambda _: self._name(), "value")
+        self._one = pmui.Button(label="", variant="contained", size="small")
+        self._one.on_click(lambda _: self.apply())
+        self._all = pmui.Button(label="", variant="outlined", size="small")
+        self._all.on_click(lambda _: self.apply_to_all())
+        self.table.param.watch(lambda _: self._name(), ["selected", "total"])
+        self._confirm = Confirm()
+        self._box = pn.Column(
+            pn.FlexBox(self._change, self._one, self._all, align_items="center"),
+            self.table,
+            self._confirm,
+            sizing_mode="stretch_width",
+        )
+        self._name()
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def change(self) -> Change:
+        """What is chosen to be done."""
+        return self._changes[self._change.value]
+
+    @property
+    def confirm(self) -> Confirm:
+        """The question before a change of many rows."""
+        return self._confirm
+
+    def forbid(self) -> None:
+        """Let nothing be changed."""
+        self._is_forbidden = True
+        self._change.disabled = True
+        self._name()
+
+    def choose(self, question_place: int) -> None:
+        """Choose the outcome of a number, of the decision that the rows ask first."""
+        outcomes = [change for change in self._changes.values() if change.action == "relabel"]
+        decision = self.change.decision or (outcomes[0].decision if outcomes else None)
+        named = [change for change in outcomes if change.decision == decision]
+        if question_place <= len(named):
+            self._change.value = named[question_place - 1].label
+            self._on_told(f"{self.change.label}: for the {self._n_selected:,} selected rows")
+
+    def act(self, action: BulkAction) -> None:
+        """Do something to the selected rows."""
+        self._change.value = action
+        self.apply()
+
+    def apply(self) -> None:
+        """Do what is chosen to the selected rows."""
+        rows = [self._seen[number] for number in self.table.selected if number in self._seen]
+        change = self.change
+        if not rows:
+            self._on_told("No row is selected. Select rows first, or change all that match.")
+        elif len(rows) > MAX_EDITS:
+            self._on_told(
+                f"{len(rows):,} rows are selected and {MAX_EDITS} can be changed in one step. "
+                "Narrow the filter and change all that match."
+            )
+        elif len(rows) > MAX_UNTYPED:
+            self._confirm.ask(
+                change.sentence(len(rows)), len(rows), lambda: self._on_selected(change, rows)
+            )
+        else:
+            self._on_selected(change, rows)
+
+    def apply_to_all(self) -> None:
+        """Do what is chosen to everything that matches, once it is confirmed."""
+        change, total = self.change, self.table.total
+        if total:
+            self._confirm.ask(
+                change.sentence(total), total, lambda: self._on_matching(change, total)
+            )
+
+    def step(self, step: int, *, extends: bool = False) -> None:
+        """Go to the next row of the page or the one before, and select it on the way if asked."""
+        numbers = self.table.rows["row"].to_list() if self.table.rows.width else []
+        if not numbers:
+            return
+        if extends:
+            here = numbers[min(self._cursor, len(numbers) - 1)]
+            self.table.select([*self.table.selected, here])
+        self._cursor = min(max(self._cursor + step, 0), len(numbers) - 1)
+        row = self._seen[numbers[self._cursor]]
+        self._on_told(
+            f"row {row.row}, {labels_text(row.now.labels)}; {self._n_selected:,} selected"
+        )
+
+    def open_cursor(self) -> DraftRow | None:
+        """Give the row that the keys went to."""
+        numbers = self.table.rows["row"].to_list() if self.table.rows.width else []
+        return self._seen.get(numbers[self._cursor]) if self._cursor < len(numbers) else None
+
+    @property
+    def _n_selected(self) -> int:
+        return len(self.table.selected)
+
+    def _name(self) -> None:
+        self._offer()
+        self._one.label = f"{self.change.sentence(self._n_selected)} (selected)"
+        self._one.disabled = self._is_forbidden or self._n_selected == 0
+        self._all.label = f"{self.change.sentence(self.table.total)} (all that match)"
+        self._all.disabled = self._is_forbidden or self.table.total == 0
+
+    def _fetch(self, asked: PageAsked) -> TablePage:
+        order: dict[str, Any] | None = None
+        for column, falls in asked.sort[:1]:
+            by = "index" if column == "row" else "context_characters"
+            order = {"by": by, "descending": falls}
+        page = self._fetch_rows(asked.offset, asked.limit, order)
+        self._seen |= {row.row: row for row in page.data}
+        self._cursor = 0
+        return TablePage(frame_of(page.data), page.total)
+
+    def _offer(self) -> None:
+        """Offer the outcomes of every decision that was seen; pages come in a thread."""
+        asked: dict[Question, None] = {}
+        for row in list(self._seen.values()):
+            asked.update(dict.fromkeys(questions_of(row.decisions)))
+        for question in asked:
+            for name in question.outcomes:
+                change = Change("relabel", question.id, name)
+                self._changes.setdefault(change.label, change)
+        if len(self._changes) != len(self._change.options):
+            self._change.options = list(self._changes)
+
+
+class Confirm(Viewer):
+    """Asks before many rows are changed; above ``MAX_UNTYPED`` their number must be typed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._n_rows = 0
+        self._then: Callable[[], None] | None = None
+        self._text = pmui.Typography("", variant="body1")
+        self._number = pmui.TextInput(label="Type the number of rows", width=220)
+        self._number.param.watch(lambda _: self._allow(), "value_input")
+        self._yes = pmui.Button(label="", variant="contained")
+        self._yes.on_click(lambda _: self.confirm())
+        no = pmui.Button(label="Cancel", variant="outlined")
+        no.on_click(lambda _: self.close())
+        self._dialog = pmui.Dialog(
+            pn.Column(self._text, self._number, pn.Row(self._yes, no)),
+            title="Change many rows",
+            open=False,
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._dialog
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is being asked."""
+        return bool(self._dialog.open)
+
+    def ask(self, sentence: str, n_rows: int, then: Callable[[], None]) -> None:
+        """Ask whether to do it."""
+        self._n_rows, self._then = n_rows, then
+        self._text.object = (
+            f"**{sentence}?** It is one entry of the history, and one undo takes it back."
+        )
+        self._number.param.update(value="", value_input="", visible=n_rows > MAX_UNTYPED)
+        self._yes.label = sentence
+        self._allow()
+        self._dialog.open = True
+
+    def type(self, text: str) -> None:
+        """Take a number that was typed."""
+        self._number.value_input = text
+
+    def confirm(self) -> bool:
+        """Do it, if it may be done; give whether it was."""
+        if self._then is None or not self._may:
+            return False
+        then = self._then
+        self.close()
+        then()
+        return True
+
+    def close(self) -> None:
+        """Do nothing."""
+        self._then = None
+        self._dialog.open = False
+
+    @property
+    def _may(self) -> bool:
+        typed = "".join(sign for sign in str(self._number.value_input) if sign not in " ,._'")
+        return self._n_rows <= MAX_UNTYPED or typed == str(self._n_rows)
+
+    def _allow(self) -> None:
+        self._yes.disabled = not self._may
+
+
+def frame_of(rows: Sequence[DraftRow]) -> pl.DataFrame:
+    """Give rows as the table shows them."""
+    return pl.DataFrame(
+        {
+            "row": [row.row for row in rows],
+            "context": [as_text(row.context)[:_SNIPPET] for row in rows],
+            "labels": [labels_text(row.now.labels) for row in rows],
+            "state": [row.now.state for row in rows],
+            "note": [row.now.note or "" for row in rows],
+        },
+        schema={
+            "row": pl.Int64,
+            "context": pl.String,
+            "labels": pl.String,
+            "state": pl.String,
+            "note": pl.String,
+        },
+    )

@@ -1,0 +1,123 @@
+"""The bar above rows: words, an outcome, a side and a length, and what is chosen as chips."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard_workbench.review.row_filter import OnFilter, RowFilter
+
+_ANY = "any"
+
+
+class FilterBar(Viewer):
+    """Fields that choose rows.
+
+    Parameters
+    ----------
+    chosen : RowFilter
+        What they hold at first.
+    on_filter : callable
+        Called with the filter, once the person changed it.
+
+    Attributes
+    ----------
+    chosen : RowFilter
+    """
+
+    def __init__(self, chosen: RowFilter, on_filter: OnFilter) -> None:
+        super().__init__()
+        self.chosen = chosen
+        self._on_filter = on_filter
+        self._is_filling = False
+        self._pairs: dict[str, tuple[str, str]] = {}
+        self._words = pmui.TextInput(
+            label="Words (key /)", placeholder="Enter searches", width=230, size="small"
+        )
+        self._outcome = pmui.Select(
+            label="Expected outcome", options=[_ANY], value=_ANY, width=200, size="small"
+        )
+        self._side = pmui.Select(
+            label="Side", options=[_ANY, "training", "evaluation"], width=130, size="small"
+        )
+        self._at_least = pmui.IntInput(
+            label="Characters from", value=None, start=0, width=130, size="small"
+        )
+        self._at_most = pmui.IntInput(label="up to", value=None, start=0, width=100, size="small")
+        for field in (self._words, self._side, self._at_least, self._at_most):
+            field.param.watch(self._on_field, "value")
+        self._outcome.param.watch(self._on_outcome, "value")
+        self._chips = pn.FlexBox(sizing_mode="stretch_width")
+        self._box = pn.Column(
+            pn.FlexBox(self._words, self._outcome, self._side, self._at_least, self._at_most),
+            self._chips,
+            sizing_mode="stretch_width",
+        )
+        self._fill()
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def focus(self) -> None:
+        """Put the cursor into the words."""
+        self._words.focus()
+
+    def show(self, chosen: RowFilter) -> None:
+        """Show a filter that was chosen elsewhere."""
+        self.chosen = chosen
+        self._fill()
+
+    def offer(self, outcomes: Mapping[str, Sequence[str]]) -> None:
+        """Offer the outcomes of decisions."""
+        self._pairs = {
+            f"{decision} is {outcome}": (decision, outcome)
+            for decision, names in outcomes.items()
+            for outcome in names
+        }
+        self._is_filling = True
+        self._outcome.options = [_ANY, *self._pairs]
+        self._is_filling = False
+
+    def choose(self, chosen: RowFilter) -> None:
+        """Choose a filter, as the person does."""
+        if chosen != self.chosen:
+            self.show(chosen)
+            self._on_filter(chosen)
+
+    def _fill(self) -> None:
+        self._is_filling = True
+        try:
+            self._words.value = self._words.value_input = self.chosen.words
+            self._outcome.value = _ANY
+            self._side.value = self.chosen.side or _ANY
+            self._at_least.value, self._at_most.value = self.chosen.at_least, self.chosen.at_most
+        finally:
+            self._is_filling = False
+        chips: list[Viewable] = []
+        for text, rest in self.chosen.parts:
+            chip = pmui.Chip(label=f"{text}  ✕", size="small", margin=4)
+            chip.param.watch(lambda _, rest=rest: self.choose(rest), "clicks")
+            chips.append(chip)
+        self._chips[:] = chips
+
+    def _on_field(self, _: Any) -> None:
+        if not self._is_filling:
+            side = self._side.value
+            self.choose(
+                replace(
+                    self.chosen,
+                    words=(self._words.value or "").strip(),
+                    side="" if side == _ANY else side,
+                    at_least=self._at_least.value,
+                    at_most=self._at_most.value,
+                )
+            )
+
+    def _on_outcome(self, event: Any) -> None:
+        if not self._is_filling and event.new in self._pairs:
+            self.choose(self.chosen.with_expected(*self._pairs[event.new]))

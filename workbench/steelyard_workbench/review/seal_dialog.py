@@ -1,0 +1,138 @@
+"""Sealing: what a draft changes, and whether it becomes a next version or a dataset of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.wire.drafts import Draft, SealAs
+from steelyard_workbench.components.facts import table
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.problems import problem_of
+from steelyard_workbench.states import failed, verdict
+
+_VERSION, _DATASET = "The next version of its dataset", "A new dataset"
+_STATES = {
+    "relabelled": "rows get another label",
+    "excluded": "rows are left out",
+    "accepted": "rows were accepted as they are",
+    "skipped": "rows were skipped, and stay as they are",
+    "untouched": "rows were not looked at, and stay as they are",
+}
+
+
+class SealDialog(Viewer):
+    """Asks what a draft is to become, and makes it so.
+
+    Parameters
+    ----------
+    client : steelyard.client.Client
+    draft_id : str
+    n_waiting : callable
+        Gives how many edits are not sent yet.
+    on_sealed : callable
+        Called with the sealed draft.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        draft_id: str,
+        *,
+        n_waiting: Callable[[], int],
+        on_sealed: Callable[[Draft], None],
+    ) -> None:
+        super().__init__()
+        self._client, self._draft_id = client, draft_id
+        self._n_waiting, self._on_sealed = n_waiting, on_sealed
+        self._draft = Loaded("The draft", lambda: client.drafts.get(draft_id), self._show)
+        self._as = pmui.RadioBoxGroup(
+            label="Seal as", options=[_VERSION, _DATASET], value=_VERSION
+        )  # fmt: skip
+        self._as.param.watch(lambda _: self._fit(), "value")
+        self._name = pmui.TextInput(label="Name of the new dataset", sizing_mode="stretch_width")
+        self._name.visible = False
+        self._said = pn.Column(sizing_mode="stretch_width")
+        self._seal = pmui.Button(label="Seal", variant="contained")
+        self._seal.on_click(self.seal)
+        cancel = pmui.Button(label="Cancel", variant="outlined")
+        cancel.on_click(lambda _: self.close())
+        self._dialog = pmui.Dialog(
+            pn.Column(
+                self._draft, self._as, self._name, self._said, pn.Row(self._seal, cancel), width=520
+            ),
+            title="Seal the draft",
+            open=False,
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._dialog
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is shown."""
+        return bool(self._dialog.open)
+
+    def ask(self) -> None:
+        """Show what the draft changes, and ask."""
+        n_waiting = self._n_waiting()
+        self._said[:] = (
+            [verdict("unsure", f"{n_waiting} edits are not sent yet.", "Seal once they are.")]
+            if n_waiting
+            else []
+        )
+        self._seal.disabled = bool(n_waiting)
+        self._dialog.open = True
+        self._draft.start()
+
+    def close(self) -> None:
+        """Seal nothing."""
+        self._dialog.open = False
+
+    def choose(self, sealed_as: SealAs, name: str = "") -> None:
+        """Choose what it is to become."""
+        self._as.value = _VERSION if sealed_as == "version" else _DATASET
+        self._name.param.update(value=name, value_input=name)
+
+    async def seal(self, *_: Any) -> None:
+        """Seal it, or say why that is refused."""
+        as_: SealAs = "version" if self._as.value == _VERSION else "dataset"
+        draft = self._draft.data
+        self._said[:] = []
+        self._seal.param.update(disabled=True, loading=True)
+        try:
+            sealed = await asyncio.to_thread(
+                self._client.drafts.seal,
+                self._draft_id,
+                as_,
+                (str(self._name.value_input or "").strip() or None) if as_ == "dataset" else None,
+                revision=None if draft is None else draft.revision,
+            )
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            self._said[:] = [failed(problem_of(error, "The seal"))]
+            if as_ == "version":
+                self._said.append(pmui.Typography("A new dataset may do instead.", variant="body2"))
+        else:
+            self.close()
+            self._on_sealed(sealed)
+        finally:
+            self._seal.param.update(disabled=False, loading=False)
+
+    def _fit(self) -> None:
+        self._name.visible = self._as.value == _DATASET
+
+    def _show(self, draft: Draft) -> Viewable:
+        rows = [(f"{draft.states.get(state, 0):,}", meaning) for state, meaning in _STATES.items()]
+        rows.append((f"{draft.noted:,}", "rows have a note"))
+        return table(
+            ("rows", f"of the {draft.rows:,} of version {draft.dataset_version}"),
+            rows,
+            label="What the draft changes",
+            numbers=(0,),
+        )
