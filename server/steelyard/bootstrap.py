@@ -47,6 +47,10 @@ if TYPE_CHECKING:
 
     from steelyard.api.services import ApiServices
     from steelyard.jobs.workflows import JobRuntime
+    from steelyard.services.datasets import DatasetService
+    from steelyard.services.draft_rows import DraftRows
+    from steelyard.services.draft_seals import DraftSeals
+    from steelyard.services.drafts import DraftService
     from steelyard.services.evaluation_rows import FrozenDataset
     from steelyard.services.families import FamilyService
     from steelyard.services.fine_tune_jobs import FineTuneJobs
@@ -181,8 +185,7 @@ def open_service(
             load_further or load_further_model,
             closing,
         )
-        shared = home_of(settings) / "rates.sqlite" if settings.workers > 1 else None
-        windows = RateWindows(shared)
+        windows = RateWindows(home_of(settings) / "rates.sqlite" if settings.workers > 1 else None)
         closing.callback(windows.close)
         allowance = TokenAllowance(windows, settings.tokens_per_minute)
         operations = OperationLog(
@@ -234,6 +237,7 @@ def open_service(
             wake=worker.wake,
         )
         datasets.register_reader(evaluations.reader_of)
+        reviews = _open_reviews(settings, state, datasets, store, models, closing)
         yield ApiServices(
             settings=settings,
             decisions=decisions,
@@ -266,6 +270,9 @@ def open_service(
                 embed=models.default.embed,
                 scorer=models.default.evaluation_key,
             ),
+            drafts=reviews.drafts,
+            draft_rows=reviews.rows,
+            draft_seals=reviews.seals,
             allowance=allowance,
             limits=RequestLimits(
                 windows,
@@ -366,6 +373,45 @@ def open_worker(
                 url, executor=state.instance, are_alive=are_alive, work=[evaluations, fine_tunes]
             )
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _ServedReviews:
+    """What a server answers for drafts."""
+
+    drafts: DraftService
+    rows: DraftRows
+    seals: DraftSeals
+
+
+def _open_reviews(
+    settings: Settings,
+    state: State,
+    datasets: DatasetService,
+    store: FrameStore,
+    models: ModelRegistry,
+    closing: ExitStack,
+) -> _ServedReviews:
+    from steelyard.services.dataset_ingest import RowBounds
+    from steelyard.services.draft_reviews import Reviews
+    from steelyard.services.draft_rows import DraftRows
+    from steelyard.services.draft_seals import DraftSeals
+    from steelyard.services.drafts import DraftService
+    from steelyard.services.idempotency import KeyedWrites
+    from steelyard.services.suspects import SuspectSearch
+
+    reviews, writes = Reviews(state), KeyedWrites(state)
+    drafts = DraftService(state, datasets, store, writes, reviews)
+    datasets.register_reader(drafts.reader_of)
+    embedding = models.default
+    suspects = SuspectSearch(store, embed=embedding.embed, scorer=embedding.evaluation_key)
+    closing.callback(suspects.close)
+    bounds = RowBounds(settings.dataset_min_rows, settings.dataset_rows)
+    return _ServedReviews(
+        drafts,
+        DraftRows(drafts, store, reviews, suspects, writes),
+        DraftSeals(drafts, datasets, store, writes, reviews, bounds=bounds),
+    )
 
 
 @dataclass(frozen=True, slots=True)

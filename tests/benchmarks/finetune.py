@@ -270,23 +270,19 @@ def time_serving(trained: Trained, contexts: Sequence[str]) -> float:
 
 def table(results: Sequence[Result]) -> str:
     header = [
-        "task", "rows", "method", "n train", "n", "accuracy", "log loss", "less than ours by",
+        "task", "rows", "method", "n train", "n", "accuracy", "log loss", "more than ours by",
         "ECE", "AURC", "reading s", "learning s", "learning CPU s", "CPU ms", "note",
     ]  # fmt: skip
     lines = [
         [
             one.task, one.rows, one.method, f"{one.n_train:,}", f"{one.n:,}", one.accuracy.text(3),
-            one.log_loss.text(3), "" if one.gain is None else negated(one.gain).text(3),
+            one.log_loss.text(3), "" if one.gain is None else one.gain.text(3),
             one.ece.text(3), one.aurc.text(4), seconds(one, "reading"), seconds(one, "learning"),
             seconds(one, "learning cpu"), f"{one.served_ms:.2f}", one.note,
         ]
         for one in results
     ]  # fmt: skip
     return text_table(header, lines)
-
-
-def negated(figure: Figure) -> Figure:
-    return Figure(-figure.value, -figure.high, -figure.low)
 
 
 def seconds(result: Result, what: str) -> str:

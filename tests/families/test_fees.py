@@ -99,5 +99,6 @@ def test_a_price_is_held_against_what_the_caller_would_pay():
     check_price(2_000, "0.000002", "It")
     with pytest.raises(
         PriceChangedError, match=r"^It costs 0\.000002 USD now, more than the 0\.000001 USD"
-    ):
+    ) as refused:
         check_price(2_000, "0.000001", "It")
+    assert refused.value.details == [{"price_usd": "0.000002"}]

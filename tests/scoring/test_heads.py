@@ -5,7 +5,7 @@ import json
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.decisions.rendering import RenderedDecision
@@ -87,6 +87,7 @@ def ask(head, decision=TEAM, base=None):
     return head.log_probabilities(CONTEXT, decision, base, embedding)
 
 
+@settings(deadline=None)
 @given(st.permutations(range(3)))
 def test_the_order_of_outcomes_matters_to_ordinal_decisions_alone(order):
     for kind in ("single", "binary"):
@@ -113,6 +114,7 @@ def test_other_words_are_another_decision(other):
     assert Heads([linear_head()]).find(other) is None
 
 
+@settings(deadline=None)
 @given(st.permutations(range(3)))
 def test_answers_follow_the_order_that_was_asked(order):
     scored = ScoredDecision(draw(3), draw(3, WIDTH))
@@ -228,6 +230,7 @@ CURVES = [
 
 
 @pytest.mark.parametrize("step", CURVES, ids=lambda step: step.curve)
+@settings(deadline=None)
 @given(st.lists(st.floats(-30, 30), min_size=2, max_size=9))
 def test_calibration_gives_probabilities_and_keeps_their_order(step, logits):
     before = log_softmax(np.array([logits]))

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from steelyard.services.datasets import DatasetService
     from steelyard.services.decisions import DecisionService
     from steelyard.services.discovery import DiscoveryService
+    from steelyard.services.draft_rows import DraftRows
+    from steelyard.services.draft_seals import DraftSeals
+    from steelyard.services.drafts import DraftService
     from steelyard.services.evaluation_figures import EvaluationFigures
     from steelyard.services.evaluations import EvaluationService
     from steelyard.services.families import FamilyService
@@ -58,6 +61,12 @@ class ApiServices:
         Gives what evaluations measured.
     dataset_rows : steelyard.services.dataset_rows.DatasetRows
         Reads their rows.
+    drafts : steelyard.services.drafts.DraftService
+        Begins reviews of versions, takes their edits and gives their logs.
+    draft_rows : steelyard.services.draft_rows.DraftRows
+        Reads the queues of reviews, and edits whole ones.
+    draft_seals : steelyard.services.draft_seals.DraftSeals
+        Makes reviews datasets and versions.
     families : steelyard.services.families.FamilyService
         Starts, grows, switches, rolls back and deletes lines of tuned models.
     fine_tunes : steelyard.services.fine_tune_jobs.FineTuneJobs
@@ -81,6 +90,9 @@ class ApiServices:
     openai_decisions: OpenAIDecisionService
     datasets: DatasetService
     dataset_rows: DatasetRows
+    drafts: DraftService
+    draft_rows: DraftRows
+    draft_seals: DraftSeals
     evaluations: EvaluationService
     evaluation_figures: EvaluationFigures
     families: FamilyService

@@ -102,11 +102,15 @@ class Relabelled(Struct, frozen=True, kw_only=True):
 
 
 class VersionDiff(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """What one version has that an older one has not; versions only ever add rows."""
+    """What one version has that an older one has not, and how many rows it has no more.
+
+    A row whose labels were changed in a review is one removed and one added.
+    """
 
     from_: int
     to: int
     rows: Annotated[int, Meta(description="Rows added.")]
+    removed: Annotated[int, Meta(description="Rows of the older one that are gone.")]
     first: Annotated[
         int | None, Meta(description="Index of the first of them; the others follow it.")
     ]

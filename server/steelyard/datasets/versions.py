@@ -11,6 +11,7 @@ from steelyard.wire.datasets import AddedVia, DatasetVersion, Method, Partition,
 
 _FIRST = b"steelyard dataset 1\n"
 _LATER = b"steelyard dataset version\n"
+_WITHOUT = b"steelyard dataset without\n"
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -63,6 +64,10 @@ class Manifest(Struct, frozen=True, kw_only=True):
         In the order they were written.
     definitions : str
         SHA-256 of the file of its decisions.
+    places : int
+        How many indexes rows ever had; 0 where that is ``rows``, because none was ever removed.
+    retired : str or None
+        SHA-256 of the file of what is still known of removed rows; ``None`` when there are none.
     """
 
     dataset_id: str
@@ -78,6 +83,13 @@ class Manifest(Struct, frozen=True, kw_only=True):
     evaluation_only: bool
     parts: tuple[Part, ...]
     definitions: str
+    places: int = 0
+    retired: str | None = None
+
+    @property
+    def next_index(self) -> int:
+        """The index that a row added next gets: past that of every row so far."""
+        return self.places or self.rows
 
     def rows_of(self, partition: Partition) -> int:
         """Give the number of rows of a side, or of both.
@@ -114,7 +126,18 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
     def files(self) -> frozenset[str]:
         """Give the hash of every file that the version needs."""
-        return frozenset((self.definitions, *(part.sha256 for part in self.parts)))
+        kept = () if self.retired is None else (self.retired,)
+        return frozenset((self.definitions, *kept, *(part.sha256 for part in self.parts)))
+
+    def rows_before(self, side: Side, older: Manifest | None) -> int:
+        """Give how many rows of a side an older version of the dataset has too.
+
+        They are the first of the side: rows keep their indexes, and what a version adds, a row
+        with other labels too, follows all that was there before it.
+        """
+        if older is None:
+            return 0
+        return sum(part.rows for part in self.parts_of(side) if part.first < older.next_index)
 
     def tell(
         self, created_at: float, added_via: AddedVia, added_from: str | None = None
@@ -167,4 +190,25 @@ def hash_version(row_hashes: Iterable[bytes], previous: str | None = None) -> st
             raise ValueError("The hashes of rows are not sorted, or one is there twice.")
         hasher.update(row_hash)
         last = row_hash
+    return hasher.hexdigest()
+
+
+def hash_without(row_hashes: Iterable[bytes], previous: str) -> str:
+    """Give the hash that names a version without some of its rows.
+
+    Parameters
+    ----------
+    row_hashes : iterable of bytes
+        SHA-256 of every row left out, sorted and each once.
+    previous : str
+        Hash of the version that has them.
+
+    Returns
+    -------
+    str
+        Lower-case hex.
+    """
+    hasher = hashlib.sha256(_WITHOUT + previous.encode() + b"\n")
+    for row_hash in row_hashes:
+        hasher.update(row_hash)
     return hasher.hexdigest()

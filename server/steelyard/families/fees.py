@@ -124,12 +124,13 @@ def check_price(price_nano: int, max_price_usd: str | None, what: str) -> None:
     Raises
     ------
     PriceChangedError
-        When it is; nothing was held.
+        When it is; nothing was held. ``details`` have the price.
     steelyard.billing.money.InvalidAmountError
         When ``max_price_usd`` is no amount.
     """
     if max_price_usd is not None and price_nano > from_usd(max_price_usd):
         raise PriceChangedError(
             f"{what} costs {to_usd(price_nano)} USD now, more than the {max_price_usd} USD that "
-            "the request allows; nothing was held."
+            "the request allows; nothing was held.",
+            details=[{"price_usd": to_usd(price_nano)}],
         )

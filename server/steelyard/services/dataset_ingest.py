@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from sqlalchemy import Connection
 
 from steelyard.datasets.bodies import PARTS, RowsRequest, read_body, read_form
 from steelyard.datasets.csv_rows import CsvReader
@@ -67,11 +68,14 @@ class MadeRows:
         Gives the answer, of the dataset.
     previous : int, optional
         The version that the rows were made for; they are refused when there is a newer one.
+    also : callable, optional
+        Takes the connection and the dataset: what is written in the same transaction.
     """
 
     payload_sha256: str
     tell: Callable[[Dataset], msgspec.Struct]
     previous: int | None = None
+    also: Callable[[Connection, Dataset], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,7 @@ class DatasetService:
         def work(connection: Connection) -> bytes:
             insert_dataset(connection, row)
             insert_version(connection, _version_of(manifest, sent, now))
-            return _answer(row.tell(manifest), made)
+            return _answer(connection, row.tell(manifest), made)
 
         return await self._run(caller, route, key, sha256, work)
 
@@ -241,7 +241,7 @@ class DatasetService:
                     "was added. Send them again."
                 )
             insert_version(connection, _version_of(manifest, sent, now))
-            return _answer(row.tell(manifest), made)
+            return _answer(connection, row.tell(manifest), made)
 
         return await self._run(caller, route, key, sha256, work)
 
@@ -499,7 +499,9 @@ class DatasetService:
         return msgspec.json.encode(row.tell(found.manifest))
 
 
-def _answer(dataset: Dataset, made: MadeRows | None) -> bytes:
+def _answer(connection: Connection, dataset: Dataset, made: MadeRows | None) -> bytes:
+    if made is not None and made.also is not None:
+        made.also(connection, dataset)
     return msgspec.json.encode(dataset if made is None else made.tell(dataset))
 
 

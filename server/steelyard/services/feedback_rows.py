@@ -35,7 +35,7 @@ from steelyard.services.datasets import DatasetService
 from steelyard.services.idempotency import SECONDS_A_DAY, KeyedWrites, payload_sha256
 from steelyard.services.reply import Reply
 from steelyard.services.uploads import Upload
-from steelyard.storage.frames.scanning import load_definitions, scan
+from steelyard.storage.frames.scanning import load_definitions, load_retired, scan
 from steelyard.storage.frames.store import FrameStore, told_as_unavailable
 from steelyard.storage.state import State
 from steelyard.storage.state.decisions import (
@@ -261,6 +261,10 @@ class FeedbackRows:
         marked = pl.col("extra").str.contains(f'"{STORED_ID}"', literal=True)
         with told_as_unavailable():
             extras = scan(self._store, manifest).filter(marked).select("extra").collect()["extra"]
+        retired = load_retired(self._store, manifest)
+        if retired is not None:
+            # What a review excluded does not come back.
+            extras = pl.concat([extras, retired.filter(marked)["extra"]])
         metadata = (msgspec.json.decode(text).get("metadata") or {} for text in extras)
         return _Known(
             wordings=fingerprints_by_id(definitions),

@@ -52,11 +52,12 @@ def count_evaluation(
     steelyard.errors.StorageUnavailableError
         When a file cannot be read.
     """
-    n_before = 0 if trained is None else trained.rows
     frame = scan(store, manifest, "evaluation")
-    earlier = frame.filter(pl.col("index") < n_before).select("context_sha256").unique()
     # A context is judged as a whole: a new row of one that was judged on before is no new one.
-    new = frame.join(earlier, on="context_sha256", how="anti").select("index", "labels")
+    if trained is not None:
+        earlier = scan(store, trained, "evaluation").select("context_sha256").unique()
+        frame = frame.join(earlier, on="context_sha256", how="anti")
+    new = frame.select("index", "labels")
     decided = (
         new.explode("labels")
         .unnest("labels")

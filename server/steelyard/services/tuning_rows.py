@@ -324,7 +324,7 @@ class TuningRows:
         _check_kind(manifest, method)
         if origin_row is not None and origin_row.dataset_id != dataset_id:
             await asyncio.to_thread(self._check_asked, manifest, origin_row.manifest)
-        n_earlier = 0 if trained is None else trained.split.training
+        n_earlier = manifest.rows_before("training", trained)
         n_new = manifest.split.training - n_earlier
         self._check_rows(manifest, n_new, is_first=trained is None)
         seed = _seed_of(hyperparameters, manifest, family)
@@ -385,15 +385,20 @@ class TuningRows:
         steelyard.errors.StorageUnavailableError
             When a file cannot be read.
         """
-        n_earlier = 0 if trained is None else trained.split.training
+        before = None if trained is None else trained.manifest
+        n_earlier = at.manifest.rows_before("training", before)
         places = select_places(n_earlier, at.split.training - n_earlier, seed)
         taken = set(places.tolist())
         for place, row in enumerate(read_side(self._rows, at, "training")):
             if place in taken:
                 group: Group = "earlier" if place < n_earlier else "new"
                 yield _task_row(row, place, "training", group)
-        n_judged = 0 if trained is None else trained.split.evaluation
+        n_judged = at.manifest.rows_before("evaluation", before)
         earlier: set[str] = set()
+        if trained is not None and at.manifest.places:
+            # A row that was relabelled since is a new one, of a context that was judged on.
+            judged = read_side(self._rows, trained, "evaluation")
+            earlier.update(row.context_sha256 for row in judged)
         for place, row in enumerate(read_side(self._rows, at, "evaluation")):
             if place < n_judged:
                 earlier.add(row.context_sha256)
@@ -526,8 +531,8 @@ def _resolve(given: Hyperparameters | None, seed: int, n_rows: int) -> ResolvedH
 def _lineage(
     manifest: Manifest, trained: Manifest | None, evaluation: EvaluationCounts
 ) -> JobLineage:
-    n_earlier = 0 if trained is None else trained.split.training
-    n_new = max(manifest.split.training - n_earlier, 0)
+    n_earlier = manifest.rows_before("training", trained)
+    n_new = manifest.split.training - n_earlier
     return JobLineage(
         new_training=n_new,
         earlier_training=min(n_new, n_earlier, MAX_EARLIER),

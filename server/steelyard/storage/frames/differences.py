@@ -15,7 +15,7 @@ _KEY = ("context_sha256", "decision")
 
 
 def compare_versions(store: FrameStore, older: Manifest, newer: Manifest) -> VersionDiff:
-    """Say what rows a version adds to an older one, and which contexts they label otherwise.
+    """Say what rows a version adds to an older one and takes away, and what it labels otherwise.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ def compare_versions(store: FrameStore, older: Manifest, newer: Manifest) -> Ver
     steelyard.errors.StorageUnavailableError
         When a file cannot be read.
     """
-    facets = RowStore(store).facets(newer, where=IndexFilter(at_least=older.rows))
+    facets = RowStore(store).facets(newer, where=IndexFilter(at_least=older.next_index))
     frame = scan(store, newer)
-    is_added = pl.col("index") >= older.rows
+    is_added = pl.col("index") >= older.next_index
     asked = (
         frame.filter(is_added)
         .select(decision=pl.col("asked"))
@@ -41,16 +41,15 @@ def compare_versions(store: FrameStore, older: Manifest, newer: Manifest) -> Ver
         .sort("decision")
     )
     before, after = (
-        frame.filter(chosen)
-        .select("context_sha256", "labels")
+        chosen.select("context_sha256", "labels")
         .explode("labels")
         .unnest("labels")
         .filter("is_top")
         .select(*_KEY, outcome)
         .unique()
         for chosen, outcome in (
-            (~is_added, pl.col("outcome").alias("before")),
-            (is_added, pl.col("outcome").alias("after")),
+            (scan(store, older), pl.col("outcome").alias("before")),
+            (frame.filter(is_added), pl.col("outcome").alias("after")),
         )
     )
     relabelled = (
@@ -60,14 +59,24 @@ def compare_versions(store: FrameStore, older: Manifest, newer: Manifest) -> Ver
         .len()
         .sort("len", "decision", "before", "after", descending=[True, False, False, False])
     )
+    known = scan(store, older).select("context_sha256")
+    contexts = (
+        frame.filter(is_added)
+        .select("context_sha256")
+        .unique()
+        .join(known, on="context_sha256", how="anti")
+        .select(pl.len())
+    )
     with told_as_unavailable():
-        asked_rows, moved = pl.collect_all([asked, relabelled])
+        asked_rows, moved, added = pl.collect_all([asked, relabelled, contexts])
+    n_kept = newer.rows - facets.rows
     return VersionDiff(
         from_=older.version,
         to=newer.version,
-        rows=newer.rows - older.rows,
-        first=older.rows if newer.rows > older.rows else None,
-        contexts=newer.contexts - older.contexts,
+        rows=facets.rows,
+        removed=older.rows - n_kept,
+        first=older.next_index if facets.rows else None,
+        contexts=int(added.item()),
         sides=facets.sides,
         asked=dict(asked_rows.rows()),
         expected=facets.expected,

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from steelyard.datasets.filters import Facets, Filter, Sort
 from steelyard.datasets.versions import Manifest, Part
@@ -82,6 +84,9 @@ class RowStore:
         offset, limit : int
             Which of its rows, from 0, and how many at most.
         """
+        if partition == "all" and manifest.places:
+            # Rows were removed, so that a row's place among the others is not its index.
+            return self.rows_at(manifest, self.indexes(manifest)[offset : offset + limit].tolist())
         if partition == "all":
             found = [
                 row
@@ -152,6 +157,19 @@ class RowStore:
         rows : list of StoredRow
             The page.
         """
+        indexes = self.indexes(manifest, where=where, order=order, partition=partition)
+        page = indexes[offset : offset + limit].tolist()
+        return len(indexes), self.rows_at(manifest, page) if page else []
+
+    def indexes(
+        self,
+        manifest: Manifest,
+        *,
+        where: Filter | None = None,
+        order: Sort | None = None,
+        partition: Partition = "all",
+    ) -> NDArray[np.int64]:
+        """Give the places of the rows that a filter holds for, in an order; as ``find``."""
         frame = scan(self._store, manifest, partition)
         if where is not None:
             frame = frame.filter(filter_expression(where, manifest.method))
@@ -164,9 +182,8 @@ class RowStore:
             nulls_last=True,
         )
         with told_as_unavailable():
-            indexes = sorted_frame.select("index").collect()["index"]
-        page = indexes.slice(offset, limit).to_list()
-        return indexes.len(), self.rows_at(manifest, page) if page else []
+            indexes: NDArray[np.int64] = sorted_frame.select("index").collect()["index"].to_numpy()
+        return indexes
 
     def facets(
         self, manifest: Manifest, *, where: Filter | None = None, partition: Partition = "all"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import msgspec
 import polars as pl
 
@@ -54,3 +56,21 @@ def load_definitions(store: FrameStore, manifest: Manifest) -> list[Definition]:
     """
     data = store.read(f"{manifest.definitions}.json")
     return msgspec.json.decode(data, type=list[Definition])
+
+
+def load_retired(store: FrameStore, manifest: Manifest | None) -> pl.DataFrame | None:
+    """Give what is still known of rows that were removed; ``None`` when there are none.
+
+    Returns
+    -------
+    polars.DataFrame or None
+        ``context_sha256``, ``side`` and ``extra`` of every row.
+
+    Raises
+    ------
+    steelyard.errors.StorageUnavailableError
+        When they cannot be read.
+    """
+    if manifest is None or manifest.retired is None:
+        return None
+    return pl.read_parquet(io.BytesIO(store.read(f"{manifest.retired}.parquet")))

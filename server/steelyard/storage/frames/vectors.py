@@ -65,7 +65,7 @@ def nearest_rows(
     """
     found: list[tuple[float, int]] = []
     for part in manifest.parts_of(partition):
-        indexes, vectors = _vectors_of(store, part, embed, scorer)
+        indexes, vectors = vectors_of(store, part, embed, scorer)
         likeness = vectors @ wanted
         nearest = np.argsort(-likeness, kind="stable")[: limit + 1]
         found += [(float(likeness[place]), int(indexes[place])) for place in nearest]
@@ -74,10 +74,26 @@ def nearest_rows(
     return [(index, min(max(likeness, -1.0), 1.0)) for likeness, index in found[:limit]]
 
 
-def _vectors_of(
+def vectors_of(
     store: FrameStore, part: Part, embed: Embed, scorer: str
 ) -> tuple[NDArray[np.int64], Vectors]:
-    """Give the indexes of a part's rows and the vectors of their contexts."""
+    """Give the indexes of a part's rows and the vectors of their contexts, made where they are not.
+
+    Parameters
+    ----------
+    store, part, embed, scorer
+        As for ``nearest_rows``.
+
+    Returns
+    -------
+    indexes : int64 array, shape (n_rows,)
+    vectors : float32 array, shape (n_rows, width)
+
+    Raises
+    ------
+    steelyard.errors.StorageUnavailableError
+        When a file cannot be read or written.
+    """
     name = f"{part.sha256}.{scorer}.npy"
     with store.open(f"{part.sha256}.parquet") as file, told_as_unavailable():
         frame = pl.read_parquet(file, columns=["index", "context"])

@@ -29,7 +29,7 @@ from steelyard.datasets.sides import pick_evaluation
 from steelyard.datasets.tasks import Task
 from steelyard.datasets.versions import Manifest, Part, hash_version
 from steelyard.storage.frames.rows import STAGED_SCHEMA, STORED_SCHEMA, stage_rows, store_rows
-from steelyard.storage.frames.scanning import load_definitions, scan
+from steelyard.storage.frames.scanning import load_definitions, load_retired, scan
 from steelyard.storage.frames.store import FrameStore
 from steelyard.wire.datasets import DEFAULT_FRACTION, MAX_FRACTION, SIDES, Method, Side, Split
 
@@ -150,7 +150,9 @@ class VersionWriter:
         keys = self._staged("row_sha256", "context_sha256", _NAMED_NUMBER)
         if keys.is_empty():
             return Refusal("no_rows", "There are no rows; send at least one.")
-        contexts = _Contexts(keys, self._known("context_sha256", "side"))
+        contexts = _Contexts(
+            keys, self._known("context_sha256", "side"), load_retired(self._store, self._previous)
+        )
         refusal = self._check_sides(contexts)
         if refusal is not None:
             return refusal
@@ -237,10 +239,10 @@ class VersionWriter:
         previous, method = self._previous, self._method
         if method is None:
             raise RuntimeError("Rows were stored before any was staged.")
-        first_index = previous.rows if previous else 0
+        first_index = previous.next_index if previous else 0
         indexes = np.cumsum(is_new) - 1 + first_index
         is_evaluation = contexts.is_evaluation()
-        writers = {side: _PartWriter(self._store, side, self._exit) for side in SIDES}
+        writers = {side: PartWriter(self._store, side, self._exit) for side in SIDES}
         counts: Counter[tuple[Side, int]] = Counter()
         expected: Counter[tuple[int, str, str]] = Counter()
         for start, batch in self._batches():
@@ -262,7 +264,7 @@ class VersionWriter:
             version=previous.version + 1 if previous else 1,
             sha256=hash_version(iter(added), previous.sha256 if previous else None),
             method=method,
-            rows=first_index + len(added),
+            rows=(previous.rows if previous else 0) + len(added),
             added=len(added),
             contexts=split.training_contexts + split.evaluation_contexts,
             duplicates_removed=len(is_new)
@@ -273,6 +275,8 @@ class VersionWriter:
             evaluation_only=split.training == 0,
             parts=(*(previous.parts if previous else ()), *parts),
             definitions=self._store.put(msgspec.json.encode(definitions), JSON),
+            places=first_index + len(added) if previous and previous.places else 0,
+            retired=previous.retired if previous else None,
         )
 
     def _batches(self) -> Iterator[tuple[int, pa.Table]]:
@@ -326,17 +330,27 @@ class _Contexts:
     million rows take a few megabytes.
     """
 
-    def __init__(self, keys: pl.DataFrame, known: pl.DataFrame) -> None:
+    def __init__(
+        self, keys: pl.DataFrame, known: pl.DataFrame, retired: pl.DataFrame | None = None
+    ) -> None:
         self._number = keys["context_sha256"].rank("dense").to_numpy() - 1
         self._hashes = keys["context_sha256"].unique().sort()
         self._named = keys["named"].to_numpy()
         self._side: NDArray[np.int8] = np.zeros(len(self._hashes), dtype=np.int8)
         if not known.is_empty():
-            frame = self._hashes.to_frame().join(
-                known, on="context_sha256", how="left", maintain_order="left"
-            )
-            self._side = frame.select(_numbered("side")).to_series().to_numpy().copy()
+            self._side = self._sides_in(known)
         self._is_new = self._side == 0
+        if retired is not None:
+            # A context whose rows were all removed comes back to its side, as a new one.
+            once = retired.select("context_sha256", "side").unique("context_sha256")
+            self._side = np.where(self._is_new, self._sides_in(once), self._side)
+
+    def _sides_in(self, known: pl.DataFrame) -> NDArray[np.int8]:
+        frame = self._hashes.to_frame().join(
+            known, on="context_sha256", how="left", maintain_order="left"
+        )
+        sides: NDArray[np.int8] = frame.select(_numbered("side")).to_series().to_numpy().copy()
+        return sides
 
     def names(self, side: Side) -> bool:
         """Tell whether a row was sent for a side."""
@@ -373,10 +387,19 @@ class _Contexts:
         return int((self._is_new & (self._side == _SIDE_NUMBERS[side])).sum())
 
 
-class _PartWriter:
+class PartWriter:
     """Writes the rows of one side to files of ``PART_ROWS``, in groups of ``GROUP_ROWS``.
 
     The bytes depend on the rows alone, however they are handed in.
+
+    Parameters
+    ----------
+    store : FrameStore
+        Where the files go.
+    side : {"training", "evaluation"}
+        Of all the rows.
+    owner : contextlib.ExitStack
+        Removes what was not finished when it closes.
     """
 
     def __init__(self, store: FrameStore, side: Side, owner: contextlib.ExitStack) -> None:
@@ -393,6 +416,7 @@ class _PartWriter:
         self._first = self._last = 0
 
     def add(self, rows: pa.Table) -> None:
+        """Write stored rows, in the order of their indexes."""
         self._waiting.append(rows)
         self._n_waiting += len(rows)
         if self._n_waiting >= GROUP_ROWS:
@@ -404,6 +428,7 @@ class _PartWriter:
             self._n_waiting = len(waiting) - n_whole
 
     def finish(self) -> list[Part]:
+        """Give the parts that were written."""
         if self._n_waiting:
             self._write(pa.concat_tables(self._waiting))
         self._end_part()

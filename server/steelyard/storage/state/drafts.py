@@ -77,9 +77,7 @@ def has_open(connection: Connection, dataset_id: str) -> bool:
     """Tell whether a dataset has a draft with edits that was not sealed."""
     found = connection.execute(
         select(drafts.c.id)
-        .where(
-            drafts.c.dataset_id == dataset_id, drafts.c.status == "open", drafts.c.revision > 0
-        )
+        .where(drafts.c.dataset_id == dataset_id, drafts.c.status == "open", drafts.c.revision > 0)
         .limit(1)
     )
     return found.first() is not None

@@ -175,7 +175,7 @@ def choose_head(
     if len(best.rows) >= _STACKER_ROWS:
         stacked = judge.stacked(best, seed)
         options.append(stacked)
-        if is_better(stacked.losses, best.losses):
+        if stacked.booster is not None and is_better(stacked.losses, best.losses):
             best = stacked
     on_step()
     return Choice(best, options, folds)
@@ -290,7 +290,10 @@ class _Judge:
         return [self._option(name, kept, weights, rows, logs)]
 
     def stacked(self, option: Option, seed: int) -> Option:
-        """Give an option with a booster on top."""
+        """Give an option with a booster on top.
+
+        Where the first fold shows no gain, that fold is all that it is judged on.
+        """
         data, rows = self._data, option.rows
         # Features by the blend as it will serve: its few weights remember no row.
         blended = blend([one.logs[rows] for one in option.members], option.weights)
@@ -298,6 +301,7 @@ class _Judge:
         folds = self._folds[rows]
         targets, rewards = data.targets[rows], self._rewards(rows)
         logs = np.zeros_like(blended)
+        first = folds == folds.min()
         for fold in np.unique(folds):
             inside, outside = folds == fold, folds != fold
             booster = fit_booster(
@@ -308,6 +312,14 @@ class _Judge:
                 seed,
             )
             logs[inside] = correct(booster, features[inside], blended[inside])
+            if fold == folds.min():
+                mine = row_losses(logs[first], targets[first]).mean()
+                if mine >= row_losses(blended[first], targets[first]).mean():
+                    at = np.flatnonzero(first)
+                    losses = row_losses(logs[at], targets[at])
+                    return Option(
+                        STACKER, option.members, option.weights, rows[at], logs[at], losses
+                    )
         made = self._option(STACKER, option.members, option.weights, rows, logs)
         made.booster = fit_booster(features, blended, targets, rewards, seed)
         return made

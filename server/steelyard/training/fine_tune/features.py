@@ -5,7 +5,7 @@ was read from, written whole, and a part that is there is not read again.
 
 The base reads a bounded number of rows. On 10,000 rows of 77 outcomes it would read five million
 tokens, thirty times the contexts themselves, to teach heads of decisions with much data little that
-contexts alone do not; where there is little data the bound lets it read every row.
+contexts alone do not; where there is little data, or outcomes are few, the bound lets it read as many as it takes to know.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from steelyard.training.fine_tune.rows import TuningRow
 
 Floats = NDArray[np.float32]
 
-#: Characters that the base reads of a fine-tune's rows, at most: half a million tokens.
-BASE_CHARACTERS = 2_000_000
+#: Characters that the base reads of a fine-tune's rows, at most: 150,000 tokens.
+BASE_CHARACTERS = 600_000
 #: Characters that an outcome costs beside its own.
 _OUTCOME_CHARACTERS = 8
 #: Decisions of up to this many outcomes keep the vectors at their outcomes' markers.

@@ -31,6 +31,8 @@ LEAST_CONTEXTS = 8
 #: Where heads that are done are kept until all are.
 PARTS = "parts"
 _REPORT = "report.json"
+#: Rows up to which the text baseline is fitted beside a head.
+_BASELINE_ROWS = 5_000
 #: Steps of a decision's progress: its candidates, their blends, the last fit.
 _STEPS = 8
 
@@ -74,7 +76,7 @@ class DecisionReport(Struct, frozen=True, kw_only=True):
     calibrated : CandidateReport or None
         The chosen one after its calibration, which was cross-fitted.
     baseline : CandidateReport or None
-        TF-IDF and logistic regression, on the rows of one fold.
+        TF-IDF and logistic regression, on the rows of one fold; None where rows are many.
     baseline_rival : CandidateReport or None
         The chosen one on the same rows.
     """
@@ -301,12 +303,15 @@ def _joined(steps: Sequence[Calibration]) -> list[Calibration]:
 def _compare_with_text(
     data: DecisionData, choice: Choice, losses: NDArray[np.float64], seed: int
 ) -> tuple[CandidateReport | None, CandidateReport | None]:
-    """Measure the text baseline on one fold, fitted on the others, and the chosen option there."""
+    """Measure the text baseline on one fold, fitted on the others, and the chosen option there.
+
+    Not where rows are many: it would take as long as the head. The gate measures it all the same.
+    """
     judged = choice.option.rows
     fold = choice.folds[judged[0]]
     at = np.flatnonzero(choice.folds[judged] == fold)
     inside, outside = judged[at], np.flatnonzero(choice.folds != fold)
-    if not len(outside):
+    if not len(outside) or len(data.names) > _BASELINE_ROWS:
         return None, None
 
     def rows_of(places: NDArray[np.intp]) -> list[TuningRow]:

@@ -17,8 +17,10 @@ from steelyard.training.fine_tune.rows import TuningRow
 
 #: Rows of a step.
 TUNING_BATCH = 16
-#: Peak learning rate when a request names none; see ``adapting`` for how it was chosen.
-TUNING_LEARNING_RATE = 1e-3
+#: Peak learning rate when a request names none. Rank 8, two passes over 300 rows of TREC: the log
+#: loss of a logistic regression on the context's vector, on 500 other rows, falls from 0.54 to 0.34
+#: at 3e-4, to 0.21 at 1e-3 and to 0.18 at 3e-3 (six passes at 3e-3: 0.19).
+TUNING_LEARNING_RATE = 3e-3
 MAX_RANK = 16
 #: Packages that adapting needs, by the names they are imported under.
 NEEDED = ("torch", "peft", "onnx")

@@ -27,9 +27,7 @@ def upgrade() -> None:
         sa.Column("updated_at", sa.Double(), nullable=False),
         sa.Column("sealed", sa.LargeBinary()),
         sa.CheckConstraint("status IN ('open', 'sealed')", name=op.f("ck_drafts_status")),
-        sa.ForeignKeyConstraint(
-            ["account_id"], ["accounts.id"], name=op.f("fk_drafts_account_id")
-        ),
+        sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("fk_drafts_account_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_drafts")),
     )
     for columns in (["account_id", "created_at"], ["dataset_id"]):
