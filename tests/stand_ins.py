@@ -101,6 +101,7 @@ class StandInServer:
         self.services = ApiServices(
             settings=settings,
             decisions=self.decisions,
+            decision_log=None,
             feedback=None,
             feedback_rows=None,
             models=SimpleNamespace(default=model, hosted=(model,)),
@@ -110,6 +111,9 @@ class StandInServer:
             openai_decisions=None,
             datasets=None,
             dataset_rows=None,
+            drafts=None,
+            draft_rows=None,
+            draft_seals=None,
             evaluations=None,
             evaluation_figures=None,
             families=None,

@@ -241,6 +241,7 @@ def open_service(
         yield ApiServices(
             settings=settings,
             decisions=decisions,
+            decision_log=_open_log(settings, state),
             feedback=FeedbackService(KeyedWrites(state), retention_days=settings.retention_days),
             feedback_rows=FeedbackRows(
                 state, datasets, store, KeyedWrites(state), retention_days=settings.retention_days
@@ -382,6 +383,12 @@ class _ServedReviews:
     drafts: DraftService
     rows: DraftRows
     seals: DraftSeals
+
+
+def _open_log(settings: Settings, state: State) -> DecisionLog:
+    from steelyard.services.decision_log import DecisionLog
+
+    return DecisionLog(state, retention_days=settings.retention_days)
 
 
 def _open_reviews(

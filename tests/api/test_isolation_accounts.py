@@ -30,10 +30,12 @@ WRONG_KEY = KEY_START + "wrongwrongwrongwrongwrongwrongwrongwrongwro"
 #: their place is tried with the ids of everything else.
 PARAMETERS = {
     "model": "",
+    "decision": "dec_",
     "dataset": "ds_",
     "evaluation": "eval_",
     "family": "quillfeather",
     "job": "ftj_",
+    "draft": "draft_",
 }
 
 DECIDE = {
@@ -88,6 +90,12 @@ BODIES: dict[str, tuple[str, object]] = {
         {"to": "quillfeather@1", "discard": []},
     ),
     "POST /v1/models/{model}/switch": ("application/json", {"on": True}),
+    "POST /v1/drafts/{draft}/edits": (
+        "application/json",
+        {"edits": [{"row": 0, "action": "accept"}]},
+    ),
+    "POST /v1/drafts/{draft}/bulk": ("application/json", {"action": "accept", "expected": 10}),
+    "POST /v1/drafts/{draft}/seal": ("application/json", {"as": "dataset"}),
     "POST /v1/models/{model}/keep-warm": ("application/json", {"enabled": True}),
 }
 #: Calls that name a thing elsewhere than in their path: how its id begins, and the call.
@@ -114,6 +122,8 @@ REFERENCES.update(
     for start in ("/v1/families", "/v1/fine-tuning/jobs")
     for path in (start, f"{start}/estimate")
 )
+REFERENCES["POST /v1/drafts"] = ("ds_", lambda thing: {"json": {"dataset_id": thing}})
+REFERENCES["GET /v1/drafts"] = ("ds_", lambda thing: {"params": {"dataset_id": thing}})
 REFERENCES["GET /v1/fine-tuning/jobs"] = (
     "ds_",
     lambda thing: {"params": {"dataset_id": thing}},
@@ -137,12 +147,13 @@ class Account:
     evaluations: list[str] = field(default_factory=list)
     families: list[str] = field(default_factory=list)
     jobs: list[str] = field(default_factory=list)
+    drafts: list[str] = field(default_factory=list)
 
     @property
     def things(self) -> list[str]:
         """Ids of all that is the account's."""
         made = [*self.decisions, *self.operations, *self.datasets, *self.evaluations]
-        return [self.id, *self.key_ids, *made, *self.families, *self.jobs]
+        return [self.id, *self.key_ids, *made, *self.families, *self.jobs, *self.drafts]
 
     def post(self, path: str, body: object, key: str | None = None) -> httpx.Response:
         headers = {} if key is None else {"Idempotency-Key": key}
@@ -188,6 +199,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             assert queued.is_success, queued.text
             owner.families.append("quillfeather")
             owner.jobs.append(queued.json()["id"])
+            begun = owner.post("/v1/drafts", {"dataset_id": owner.datasets[-1]})
+            assert begun.is_success, begun.text
+            owner.drafts.append(begun.json()["id"])
             report = {"decision_id": owner.decisions[0], "outcomes": {"d": "yes"}}
             assert owner.post("/v1/feedback", report).status_code == 200
             kept = kept_by(owner)

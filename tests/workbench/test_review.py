@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 import panel as pn
-from drafts_in_memory import TEAM, URGENT, FakeClient, make_row
 
+from drafts_in_memory import TEAM, URGENT, FakeClient, make_row
 from steelyard.client.failures import ServerUnreachableError
 from steelyard.errors import DraftChangedError, KeyScopeError, ModelUnavailableError
 from steelyard.wire.drafts import DraftRow

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 import panel as pn
 from panel.viewable import Viewable, Viewer
 
+from steelyard_workbench.later import later
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.states import failed, loading
 
@@ -68,10 +69,7 @@ class Loaded(Viewer, Generic[T]):
 
     def start(self) -> None:
         """Fetch and show, without waiting for it."""
-        if pn.state.curdoc is not None:
-            pn.state.execute(self.refresh)
-        else:
-            asyncio.run(self.refresh())
+        later(self.refresh)
 
     async def refresh(self, *_: Any, quietly: bool = False) -> None:
         """Fetch and show.

@@ -38,7 +38,16 @@ SKY, PURPLE, GREY = "#56b4e9", "#cc79a7", "#888888"
 #: Series in the order in which they are given colours.
 SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW)
 
+#: The bar at the top is dark in both themes: its words are white.
+_BAR = {"MuiAppBar": {"styleOverrides": {"root": {"backgroundColor": "#004a73", "color": "#fff"}}}}
+
 THEME_CONFIG = {
-    "light": {"palette": {"primary": {"main": "#005a8c"}, "secondary": {"main": "#a63c00"}}},
-    "dark": {"palette": {"primary": {"main": "#6cc4f5"}, "secondary": {"main": "#ff9d66"}}},
+    "light": {
+        "palette": {"primary": {"main": "#005a8c"}, "secondary": {"main": "#a63c00"}},
+        "components": _BAR,
+    },
+    "dark": {
+        "palette": {"primary": {"main": "#6cc4f5"}, "secondary": {"main": "#ff9d66"}},
+        "components": _BAR,
+    },
 }

@@ -6,6 +6,9 @@ figure in a file there, and any process's answer adds up the files of all.
 
 from __future__ import annotations
 
+import time
+from collections import Counter as Counts
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -51,10 +54,16 @@ class Metrics:
     ----------
     models : steelyard.services.models.ModelRegistry
         Whose queues are told.
+
+    Attributes
+    ----------
+    started_at : float
+        Unix seconds from which on this process counts.
     """
 
     def __init__(self, models: ModelRegistry) -> None:
         self._models = models
+        self.started_at = time.time()
         registry = self._registry = CollectorRegistry()
         self._requests = Counter(
             "steelyard_requests",
@@ -113,11 +122,31 @@ class Metrics:
     def expose(self) -> bytes:
         """Give the figures as Prometheus reads them, of every process that shares them."""
         self.read_queues()
+        return generate_latest(self._of_every_process())
+
+    def count_statuses(self, routes: Collection[str]) -> dict[int, int]:
+        """Count the answers to some routes by status, of every process that shares the figures.
+
+        Parameters
+        ----------
+        routes : collection of str
+            Patterns of paths.
+        """
+        counts: Counts[int] = Counts()
+        for family in self._of_every_process().collect():
+            if family.name != "steelyard_requests":
+                continue
+            for sample in family.samples:
+                if sample.name.endswith("_total") and sample.labels["route"] in routes:
+                    counts[int(sample.labels["status"])] += int(sample.value)
+        return dict(counts)
+
+    def _of_every_process(self) -> CollectorRegistry:
         registry = self._registry
         if values.ValueClass._multiprocess:  # how the library itself tells
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        return generate_latest(registry)
+        return registry
 
     def _count_usage(self, body: bytes) -> None:
         try:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from steelyard.services.accounts import AccountService
     from steelyard.services.dataset_rows import DatasetRows
     from steelyard.services.datasets import DatasetService
+    from steelyard.services.decision_log import DecisionLog
     from steelyard.services.decisions import DecisionService
     from steelyard.services.discovery import DiscoveryService
     from steelyard.services.draft_rows import DraftRows
@@ -39,6 +40,8 @@ class ApiServices:
         Bounds of bodies and times, and whether accounts are on.
     decisions : steelyard.services.decisions.DecisionService
         Answers decide, estimate and playground requests.
+    decision_log : steelyard.services.decision_log.DecisionLog
+        Gives stored decisions, and figures of them.
     feedback : steelyard.services.feedback.FeedbackService
         Records observed outcomes.
     feedback_rows : steelyard.services.feedback_rows.FeedbackRows
@@ -81,6 +84,7 @@ class ApiServices:
 
     settings: Settings
     decisions: DecisionService
+    decision_log: DecisionLog
     feedback: FeedbackService
     feedback_rows: FeedbackRows
     models: ModelRegistry

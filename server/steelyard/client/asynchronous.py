@@ -10,7 +10,7 @@ from typing import TypeVar, Unpack
 import httpx
 from tenacity import AsyncRetrying
 
-from steelyard.client import dataset_calls, evaluation_calls, family_calls, routes
+from steelyard.client import dataset_calls, evaluation_calls, family_calls, log_calls, routes
 from steelyard.client.calls import Call
 from steelyard.client.drafts import AsyncDrafts
 from steelyard.client.evaluation_answers import EvaluationAnswer, RecordList
@@ -78,6 +78,9 @@ class AsyncClient:
     recipes = _method(routes.recipes)
     health = _method(routes.health)
     ready = _method(routes.ready)
+    decision_log = _method(log_calls.decision_log)
+    decision_summary = _method(log_calls.decision_summary)
+    stored_decision = _method(log_calls.stored_decision)
 
     @property
     def url(self) -> str:

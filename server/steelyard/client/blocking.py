@@ -9,7 +9,7 @@ from typing import TypeVar, Unpack
 import httpx
 from tenacity import Retrying
 
-from steelyard.client import dataset_calls, evaluation_calls, family_calls, routes
+from steelyard.client import dataset_calls, evaluation_calls, family_calls, log_calls, routes
 from steelyard.client.calls import Call
 from steelyard.client.datasets import DatasetMethods
 from steelyard.client.drafts import Drafts
@@ -82,6 +82,9 @@ class Client:
     recipes = _method(routes.recipes)
     health = _method(routes.health)
     ready = _method(routes.ready)
+    decision_log = _method(log_calls.decision_log)
+    decision_summary = _method(log_calls.decision_summary)
+    stored_decision = _method(log_calls.stored_decision)
 
     @property
     def url(self) -> str:

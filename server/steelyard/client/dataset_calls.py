@@ -109,6 +109,7 @@ def from_feedback(
     until: float | None = None,
     model: str | None = None,
     decisions: Sequence[str] | None = None,
+    decision_ids: Sequence[str] | None = None,
     evaluation_fraction: float | None = None,
     idempotency_key: str | None = None,
 ) -> Call[DatasetFromFeedbackAnswer]:
@@ -128,6 +129,8 @@ def from_feedback(
         Decisions that this model answered: a base model, a family or a number.
     decisions : sequence of str, optional
         Ids of the decisions to take; all that have feedback when left out.
+    decision_ids : sequence of str, optional
+        Ids of the stored decisions to take, at most 500; all when left out.
     evaluation_fraction : float, optional
         Share of the new contexts put aside: 0.1 to 1; 0.2 when left out.
     idempotency_key : str, optional
@@ -142,6 +145,7 @@ def from_feedback(
             "until": until,
             "model": model,
             "decisions": None if decisions is None else list(decisions),
+            "decision_ids": None if decision_ids is None else list(decision_ids),
             "evaluation_fraction": evaluation_fraction,
         }
     )

@@ -92,12 +92,10 @@ class BaseFiles:
     manifest: dict[str, Any]
     folder: Path
 
-    def scorer(
-        self, weights: Mapping[str, NDArray[np.generic]], *, threads: int, graph: bytes = b""
-    ) -> OnnxScorer:
-        """Make a scorer of this base model with these weights, and with another graph if given."""
+    def scorer(self, weights: Mapping[str, NDArray[np.generic]], *, threads: int) -> OnnxScorer:
+        """Make a scorer of this base model with these weights."""
         return OnnxScorer(
-            Engine(graph or self.graph, weights, precision=self.precision, threads=threads),
+            Engine(self.graph, weights, precision=self.precision, threads=threads),
             self.tokenizer,
             name=self.manifest["name"],
             engine_name=self.engine,

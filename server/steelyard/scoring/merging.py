@@ -6,8 +6,9 @@ base's does. A megabyte or two of adapter replaces the base's 13 MB of weights i
 NumPy alone merges it.
 
 In float32 the product is added to the dequantised weight, and nothing is rounded. In int8 the sum
-is rounded again, with a new scale for each output channel, and the graph carries activation scales
-that were measured on the merged weights.
+is rounded again, with a new scale for each output channel. The base's activation scales stay:
+scales measured anew on the merged weights came no closer to float32 (a mean difference in
+probability of 0.006 either way on TREC rows tuned on, and the base's own is 0.014).
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring.assets import AUTO, GRAPHS, WEIGHTS, BaseFiles, read_base_files
-from steelyard.scoring.engine import FLOAT32, INT8
+from steelyard.scoring.assets import AUTO, WEIGHTS, BaseFiles, read_base_files
+from steelyard.scoring.engine import FLOAT32
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.passes import HEAD, N_LAYERS, WIDTH
 
-#: Files of a merged folder: the matrices, what they were trained on, the int8 engine's graph.
-ADAPTER, ADAPTER_FACTS, ADAPTER_GRAPH = "adapter.safetensors", "adapter.json", GRAPHS[INT8]
-ADAPTER_FILES = (ADAPTER, ADAPTER_FACTS, ADAPTER_GRAPH)
+#: Files of a merged folder: the matrices, and what they are of.
+ADAPTER, ADAPTER_FACTS = "adapter.safetensors", "adapter.json"
+ADAPTER_FILES = (ADAPTER, ADAPTER_FACTS)
 #: Linear layers of an encoder layer that may be adapted, by their names in training. The first
 #: three are one matrix in the graph.
 QKV = ("query", "key", "value")
@@ -52,8 +53,8 @@ class AdapterFacts(msgspec.Struct, frozen=True, kw_only=True):
         SHA-256 of the base's weights that it was trained on.
     rank : int
         1 to 16.
-    files : dict of str to str
-        SHA-256 of the folder's other files.
+    sha256 : str
+        Of the file of the matrices.
     trained_on : str
         SHA-256 of everything that decided the training: rows, settings, versions.
     parity : float
@@ -68,7 +69,7 @@ class AdapterFacts(msgspec.Struct, frozen=True, kw_only=True):
     base: str
     base_files: dict[str, str]
     rank: int
-    files: dict[str, str]
+    sha256: str
     trained_on: str
     parity: float
     parity_decisions: int
@@ -85,13 +86,10 @@ class Adapter:
     pairs : dict of str to (float32 array, float32 array)
         By linear layer, such as ``layers.0.query``: A of shape (rank, n_in) and B of shape
         (n_out, rank), LoRA's scaling folded into B; the layer's weight changes by B A.
-    graph : bytes
-        The int8 engine's graph.
     """
 
     facts: AdapterFacts
     pairs: dict[str, Pair]
-    graph: bytes
 
 
 def merged_scorer(
@@ -124,9 +122,7 @@ def merged_scorer(
     files = read_base_files(engine, base_folder)
     adapter = read_adapter(merged_folder)
     check_base(adapter.facts, files)
-    graph = adapter.graph if files.precision == INT8 else files.graph
-    weights = merge(files.weights, adapter.pairs, files.precision)
-    return files.scorer(weights, threads=threads, graph=graph)
+    return files.scorer(merge(files.weights, adapter.pairs, files.precision), threads=threads)
 
 
 def read_adapter(folder: Path) -> Adapter:
@@ -139,24 +135,23 @@ def read_adapter(folder: Path) -> Adapter:
     """
     try:
         facts = msgspec.json.decode((folder / ADAPTER_FACTS).read_bytes(), type=AdapterFacts)
-        contents = {file: (folder / file).read_bytes() for file in (ADAPTER, ADAPTER_GRAPH)}
+        content = (folder / ADAPTER).read_bytes()
     except (OSError, msgspec.MsgspecError) as error:
         message = f"The LoRA adapter in {folder} cannot be read; train the model again."
         raise EngineUnavailableError(message) from error
-    for file, content in contents.items():
-        digest = hashlib.sha256(content).hexdigest()
-        if digest != facts.files.get(file):
-            message = (
-                f"The file {folder / file} has SHA-256 {digest}, not its adapter's "
-                f"{facts.files.get(file)}; it was altered or cut short: train the model again."
-            )
-            raise EngineUnavailableError(message)
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != facts.sha256:
+        message = (
+            f"The file {folder / ADAPTER} has SHA-256 {digest}, not its adapter's {facts.sha256}; "
+            "it was altered or cut short: train the model again."
+        )
+        raise EngineUnavailableError(message)
     try:
-        pairs = pairs_of(load(contents[ADAPTER]))
+        pairs = pairs_of(load(content))
     except (SafetensorError, KeyError) as error:
         message = f"The LoRA adapter in {folder} lacks a matrix; train the model again."
         raise EngineUnavailableError(message) from error
-    return Adapter(facts, pairs, contents[ADAPTER_GRAPH])
+    return Adapter(facts, pairs)
 
 
 def check_base(facts: AdapterFacts, files: BaseFiles) -> None:

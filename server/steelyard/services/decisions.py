@@ -528,6 +528,7 @@ def _stored_decision(
         outcome_names={
             decision.id: list(decision.outcomes.names) for decision in request.decisions
         },
+        total_ms=answer.timing_ms.get("total"),
     )
 
 

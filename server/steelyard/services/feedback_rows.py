@@ -71,12 +71,15 @@ class FeedbackFilter:
         Answered by this model or number.
     decisions : frozenset of str or None
         Ids of the decisions to take; all when left out.
+    decision_ids : frozenset of str or None
+        Ids of the stored decisions to take; all when left out.
     """
 
     since: float | None = None
     until: float | None = None
     model: str | None = None
     decisions: frozenset[str] | None = None
+    decision_ids: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +186,9 @@ class FeedbackRows:
             until=request.until,
             model=request.model,
             decisions=None if request.decisions is None else frozenset(request.decisions),
+            decision_ids=(
+                None if request.decision_ids is None else frozenset(request.decision_ids)
+            ),
         )
         manifest = await self._find(caller, request)
         fields = {} if request.name is None else {"name": request.name}
@@ -232,6 +238,7 @@ class FeedbackRows:
                 since=self._since(wanted),
                 until=wanted.until,
                 model=wanted.model,
+                ids=wanted.decision_ids,
             )
         )
         file = upload.add_file("examples")
@@ -286,6 +293,7 @@ class FeedbackRows:
                     since=since,
                     until=wanted.until,
                     model=wanted.model,
+                    ids=wanted.decision_ids,
                     after=after,
                     limit=_PAGE,
                 )

@@ -9,6 +9,9 @@ from msgspec import Meta, Struct
 from steelyard.wire.datasets import Dataset, DatasetName, Fraction
 from steelyard.wire.decide import MAX_DECISIONS, Name
 
+#: The most stored decisions that may be named one by one.
+MAX_NAMED = 500
+
 Time = Annotated[float, Meta(ge=0)]
 
 
@@ -37,6 +40,10 @@ class RowsFromFeedback(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     decisions: Annotated[
         Annotated[list[Name], Meta(min_length=1, max_length=MAX_DECISIONS)] | None,
         Meta(description="Ids of the decisions to take; all that have feedback when left out."),
+    ] = None
+    decision_ids: Annotated[
+        Annotated[list[Name], Meta(min_length=1, max_length=MAX_NAMED)] | None,
+        Meta(description="Ids of the stored decisions to take, `dec_…`; all when left out."),
     ] = None
     evaluation_fraction: Annotated[
         Fraction | None,

@@ -19,6 +19,7 @@ import param
 import polars as pl
 from panel.viewable import Viewable, Viewer
 
+from steelyard_workbench.later import later
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.states import failed
 
@@ -197,7 +198,7 @@ class FrameTable(Viewer):
             page = await asyncio.to_thread(self._fetch, wanted)
         except Exception as error:  # noqa: BLE001  whatever it is, the person is told
             if asked == self._asked:
-                again = failed(problem_of(error, self._what), lambda _: self._later(self.refresh))
+                again = failed(problem_of(error, self._what), lambda _: later(self.refresh))
                 self._problem[:] = [again]
             return
         if asked == self._asked:
@@ -231,11 +232,11 @@ class FrameTable(Viewer):
 
     def _on_sort(self, _: Any) -> None:
         if not self._is_filling:
-            self._later(self.refresh)
+            later(self.refresh)
 
     def _on_page(self, _: Any) -> None:
         if not self._is_filling:
-            self._later(self.refresh)
+            later(self.refresh)
 
     def _on_select(self, event: Any) -> None:
         if self._is_filling:
@@ -249,9 +250,3 @@ class FrameTable(Viewer):
     def _on_click(self, event: Any) -> None:
         if self._on_open is not None and event.row < self._rows.height:
             self._on_open(self._rows.row(event.row, named=True))
-
-    def _later(self, work: Callable[[], Any]) -> None:
-        if pn.state.curdoc is not None:
-            pn.state.execute(work)
-        else:
-            asyncio.run(work())

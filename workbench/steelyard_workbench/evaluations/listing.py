@@ -19,6 +19,7 @@ from steelyard.wire.evaluations import ENDED, Evaluation, Measure
 from steelyard.wire.models import ModelList
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.numbers import ago, measure_text
+from steelyard_workbench.icons import icon
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.states import empty, failed, refused_button, verdict
@@ -26,6 +27,7 @@ from steelyard_workbench.theme import Status
 
 #: Evaluations that are listed at first, and how many more at a time.
 _STEP = 20
+_ICON = "display:inline-block;width:1.1em;vertical-align:-0.45em;margin-right:0.3em"
 _STATUS: dict[str, tuple[Status, str]] = {
     "queued": ("running", "waits"),
     "running": ("running", "running"),
@@ -33,13 +35,6 @@ _STATUS: dict[str, tuple[Status, str]] = {
     "succeeded": ("good", "succeeded"),
     "failed": ("bad", "failed"),
     "cancelled": ("off", "cancelled"),
-}
-_COLOR: dict[Status, str] = {
-    "good": "success",
-    "bad": "error",
-    "unsure": "warning",
-    "running": "info",
-    "off": "default",
 }
 
 
@@ -178,10 +173,10 @@ class EvaluationLine(Viewer):
         self._name = pmui.Button(
             label=f"{evaluation.model_label}, version {evaluation.dataset_version}",
             variant="text",
-            width=280,
+            width=260,
+            sx={"justifyContent": "flex-start", "textAlign": "left"},
         )
         self._name.on_click(lambda _: open_(evaluation.id))
-        self._status = pmui.Chip(object="", size="small", variant="outlined", width=110)
         self._bar = pmui.LinearProgress(value=0, width=120, variant="determinate", margin=(18, 10))
         self._text = pn.pane.HTML("", sizing_mode="stretch_width", min_width=240)
         self._cancel = pmui.Button(label="Cancel", variant="outlined", size="small")
@@ -190,8 +185,8 @@ class EvaluationLine(Viewer):
         self._retry.on_click(self.retry)
         self._problem = pn.Column(sizing_mode="stretch_width")
         self._box = pmui.Paper(
-            pmui.Row(
-                self._name, self._status, self._bar, self._text, self._cancel, self._retry,
+            pn.Row(
+                self._name, self._bar, self._text, self._cancel, self._retry,
                 sizing_mode="stretch_width",
             ),
             self._problem,
@@ -209,8 +204,6 @@ class EvaluationLine(Viewer):
     ) -> None:
         """Show it as it is now."""
         self.evaluation = evaluation
-        status, word = _STATUS[evaluation.status]
-        self._status.param.update(object=word, color=_COLOR[status])
         is_at_work = evaluation.status not in ENDED
         total = max(1, evaluation.evaluation_rows)
         self._bar.param.update(
@@ -333,15 +326,19 @@ def succeeded(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 def _line_html(
     evaluation: Evaluation, measured: tuple[Measure | None, Measure | None] | None
 ) -> str:
-    when = f'<span style="opacity:0.8">{ago(evaluation.created_at)}</span>'
+    """Tell how an evaluation stands: an icon and a word, then figures, progress or what is wrong."""
+    status, word = _STATUS[evaluation.status]
+    parts = [f'<span style="{_ICON}">{icon(status)}</span><strong>{word}</strong>']
     if evaluation.error is not None:
-        return f"{escape(evaluation.error.message)} (<code>{escape(evaluation.error.code)}</code>)"
-    if evaluation.status != "succeeded":
-        rows = f"{evaluation.completed_rows:,} of {evaluation.evaluation_rows:,} rows"
-        return f"{rows} · {when}"
-    leading, ece = measured or (None, None)
-    word = "accuracy" if evaluation.method == "sft" else "scaled reward"
-    parts = [f"{word} {measure_text(leading)}"]
-    if ece is not None:
-        parts.append(f"ECE {measure_text(ece)}")
-    return f"{' · '.join(parts)} · {when}"
+        error = evaluation.error
+        parts.append(f"{escape(error.message)} (<code>{escape(error.code)}</code>)")
+    elif evaluation.status != "succeeded":
+        parts.append(f"{evaluation.completed_rows:,} of {evaluation.evaluation_rows:,} rows")
+    else:
+        leading, ece = measured or (None, None)
+        name = "accuracy" if evaluation.method == "sft" else "scaled reward"
+        parts.append(f"{name} {measure_text(leading)}")
+        if ece is not None:
+            parts.append(f"ECE {measure_text(ece)}")
+    parts.append(ago(evaluation.created_at))
+    return f'<div style="line-height:1.6;padding:0.35em 0">{" · ".join(parts)}</div>'

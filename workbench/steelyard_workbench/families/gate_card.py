@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 
 import panel as pn
 import panel_material_ui as pmui
-from msgspec import UNSET
+from msgspec import UNSET, structs
 from panel.viewable import Viewable
 
 from steelyard.client.gate_answers import GATE_COLUMNS, GateAnswer, group_rows, measure_of
-from steelyard.evaluation.gate import EARLIER_ALLOWANCE, NEEDED
+from steelyard.evaluation.gate import (
+    BELOW_BASELINE,
+    EARLIER_ALLOWANCE,
+    EARLIER_WORSE,
+    NEEDED,
+    NEW_WORSE,
+    NO_GAIN,
+)
 from steelyard.wire.gates import GateGroup, GateSlice
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading, table
@@ -23,6 +31,8 @@ from steelyard_workbench.states import verdict
 _SHOWN_SLICES = 15
 _AGAINST = {"parent": "the model it was trained from", "base": "the base model"}
 _GROUPS = {"new": "new rows", "earlier": "earlier rows"}
+#: Reasons that say that a group became worse.
+_WORSE = {"new": frozenset({NEW_WORSE, NO_GAIN}), "earlier": frozenset({EARLIER_WORSE})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,9 @@ def show_gate(
     needed : int
         New evaluation decisions that the gate needs.
     """
+    # New rows first: they decide whether it joins.
+    groups = {name: gate.groups[name] for name in sorted(gate.groups, key="new".__ne__)}
+    gate = structs.replace(gate, groups=groups)
     found = verdict_of(gate, needed=needed)
     told = f"against {_AGAINST[gate.against]}. {found.settles}".strip()
     parts: list[Viewable] = [verdict(found.status, found.word.capitalize(), told)]
@@ -85,21 +98,21 @@ def show_gate(
 
 
 def _list(sentences: list[str]) -> Viewable:
-    return pmui.Column(
-        *(pmui.Typography(f"• {sentence}", variant="body1") for sentence in sentences),
-        sizing_mode="stretch_width",
-    )
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return pn.pane.HTML(f"<ul>{items}</ul>", sizing_mode="stretch_width")
 
 
 def _lines_of_groups(gate: GateAnswer) -> tuple[list[Line], list[RowsAsked]]:
     shown, asked = [], []
     for name, group in gate.groups.items():
-        line = _line(_GROUPS.get(name, name), group, _limit(name, group))
+        is_worse = not _WORSE.get(name, frozenset()).isdisjoint(gate.reasons)
+        line = _line(_GROUPS.get(name, name), group, _limit(name, group), is_worse=is_worse)
         if line is not None:
             shown.append(line)
             asked.append(RowsAsked(group=name))
     if gate.baseline is not UNSET:
-        line = _line("against a text baseline", gate.baseline)
+        is_worse = BELOW_BASELINE in gate.reasons
+        line = _line("against a text baseline", gate.baseline, is_worse=is_worse)
         if line is not None:
             shown.append(line)
             asked.append(RowsAsked())
@@ -218,7 +231,7 @@ def _slices(
             line.label + (" (worse)" if line.is_worse else ""),
             f"{line.n:,}",
             f"{line.change:+.4f} ({line.low:+.4f} to {line.high:+.4f})",
-            "—" if one.p_value is None else f"{one.p_value:.3f}",
+            _chance(one.p_value),
             f"{one.flips.fixed:,}",
             f"{one.flips.broken:,}",
         )
@@ -227,6 +240,12 @@ def _slices(
     columns = ("of", "n", "change, 95 % interval", "p", "fixed", "broken")
     parts.append(table(columns, rows, label=title, numbers=(1, 3, 4, 5)))
     return parts
+
+
+def _chance(p_value: float | None) -> str:
+    if p_value is None:
+        return "—"
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
 def _badness(one: GateSlice) -> tuple[bool, float]:

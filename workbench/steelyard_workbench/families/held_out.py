@@ -98,8 +98,8 @@ class HeldOutRows(Viewer):
         }
         for field in self._filters.values():
             field.param.watch(self._on_filter, "value")
-        self._number = pmui.IntInput(label="Show row", value=None, start=0, width=110)
-        self._number.param.watch(lambda event: self.show_row(event.new), "value")
+        self._number = pmui.TextInput(label="Show row number", width=150)
+        self._number.param.watch(lambda event: self._on_number(event.new), "value")
         self._table = FrameTable(
             self._page,
             what="The held-out rows",
@@ -129,9 +129,9 @@ class HeldOutRows(Viewer):
         await self._table.restart()
         self._after()
 
-    def show_row(self, number: int | None) -> None:
+    def show_row(self, number: int) -> None:
         """Show a row in full."""
-        if self._frame is None or number is None:
+        if self._frame is None:
             return
         found = self._frame.filter(pl.col("row") == number)
         if not found.height:
@@ -202,6 +202,10 @@ class HeldOutRows(Viewer):
 
     def _context_of(self, name: str) -> str:
         return self._contexts.get(name, "(not to be had)")
+
+    def _on_number(self, text: str) -> None:
+        if text.strip().isdecimal():
+            self.show_row(int(text))
 
     def _on_filter(self, _: Any) -> None:
         later(self.start)

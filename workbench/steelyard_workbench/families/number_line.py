@@ -70,6 +70,7 @@ def number_line(
         f"change of {measure} with its 95 % interval; {side} of 0 is better",
         "",
         height=90 + _ROW * max(1, len(lines)),
+        x_range=_range(lines),
         y_range=(0.4, len(lines) + 0.6),
     )
     source = ColumnDataSource(
@@ -113,6 +114,13 @@ def number_line(
     ]
     figures.on_tap(made, source, open_)
     return made
+
+
+def _range(lines: Sequence[Line]) -> tuple[float, float]:
+    """Give a range with 0, every interval and every limit in it, and some room beside them."""
+    ends = [0.0, *(end for line in lines for end in (line.low, line.high, line.limit or 0.0))]
+    room = 0.06 * (max(ends) - min(ends)) or 0.01
+    return min(ends) - room, max(ends) + room
 
 
 def _tick(line: Line) -> str:

@@ -479,7 +479,7 @@ class OneFamily(Viewer):
             label="Look at",
             options={choice.label: choice.job.id for choice in choices},
             value=chosen.job.id,
-            width=380,
+            width=520,
         )
         by_id = {choice.job.id: choice for choice in choices}
         select.param.watch(lambda event: self.choose(by_id[event.new]), "value")
@@ -493,7 +493,7 @@ class OneFamily(Viewer):
         job = seen.job
         choice = next(one for one in choices_of(family) if one.job.id == job.id)
         model = choice.model
-        title = f"Fine-tune {job.id}" if model is None else model.ref
+        title = f"Fine-tune on version {job.dataset_version}" if model is None else model.ref
         shown: list[Viewable] = [heading(title), facts(self._facts(family, job, choice))]
         if isinstance(model, ModelVersionAnswer) and status_of(model) == "ready":
             shown.append(self._model_actions(family, model))
@@ -516,7 +516,7 @@ class OneFamily(Viewer):
             "Dataset version": str(job.dataset_version),
             "Fee": f"{job.price_usd} USD, {job.charge}",
         }
-        if job.reason:
+        if job.reason and job.gate is None:
             values["Reason"] = job.reason
         if job.error is not None:
             values["Error"] = f"{job.error.message} ({job.error.code})"

@@ -19,7 +19,7 @@ from steelyard_workbench.components.facts import facts
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.states import failed, loading, refused_button
 
-_RANKS = {"as the server chooses": None, **{str(n): n for n in (1, 2, 4, 8, MAX_LORA_RANK)}}
+_RANKS = {"as the server chooses": 0, **{str(n): n for n in (1, 2, 4, 8, MAX_LORA_RANK)}}
 
 
 def show_estimate(told: FineTuneEstimate) -> Viewable:
@@ -72,19 +72,19 @@ class StartForm(Viewer):
             value=chosen if chosen in ids.values() else next(iter(ids.values())),
             width=380,
         )
-        self.name = pmui.TextInput(
+        self.family = pmui.TextInput(
             label="Name: small letters, digits and hyphens", placeholder="router", width=300
         )
-        self.rank = pmui.Select(label="LoRA rank", options=_RANKS, value=None, width=200)
-        self.seed = pmui.IntInput(label="Seed (optional)", value=None, start=0, width=150)
-        for field in (self.dataset, self.name, self.rank, self.seed):
+        self.rank = pmui.Select(label="LoRA rank", options=_RANKS, value=0, width=220)
+        self.seed = pmui.TextInput(label="Seed (optional)", width=150)
+        for field in (self.dataset, self.family, self.rank, self.seed):
             field.param.watch(lambda _: self._forget(), "value")
         self.estimate_button = pmui.Button(label="Show the fee", variant="contained")
         self.estimate_button.on_click(self.estimate)
         self._told: FineTuneEstimate | None = None
         self.place = pn.Column(sizing_mode="stretch_width")
         self._box = pn.Column(
-            pmui.Row(self.dataset, self.name),
+            pmui.Row(self.dataset, self.family),
             pmui.Row(self.rank, self.seed),
             self.estimate_button,
             self.place,
@@ -137,14 +137,18 @@ class StartForm(Viewer):
 
     def _fields(self) -> dict[str, Any]:
         return {
-            "family": self.name.value.strip(),
+            "family": self.family.value.strip(),
             "dataset_id": self.dataset.value,
             "method": self._methods[self.dataset.value],
         }
 
     def _training(self) -> dict[str, Any]:
-        given = {"lora_rank": self.rank.value, "seed": self.seed.value}
-        return {name: value for name, value in given.items() if value is not None}
+        given: dict[str, Any] = {"lora_rank": self.rank.value} if self.rank.value else {}
+        seed = self.seed.value.strip()
+        if seed:
+            # What is no number is sent as it is: the server says what is wrong with it.
+            given["seed"] = int(seed) if seed.isdecimal() else seed
+        return given
 
     def _forget(self) -> None:
         """Take an estimate back that is of other fields."""

@@ -72,7 +72,8 @@ class Choice:
         """How it is called in a list."""
         if self.model is not None:
             return f"{self.model.ref}, {status_of(self.model)}"
-        return f"{self.job.id}, {outcome_of(self.job)[1]}"
+        version, ended = self.job.dataset_version, outcome_of(self.job)[1]
+        return f"fine-tune on version {version}, {ended} (…{self.job.id[-6:]})"
 
 
 def choices_of(family: FamilyAnswer) -> list[Choice]:
@@ -114,7 +115,7 @@ def own_switch_text(model: ModelVersionAnswer) -> str:
 def idle_text(switches_off_at: float | None) -> str:
     """Say when something that nobody uses switches off."""
     if switches_off_at is None:
-        return "no idle clock"
+        return "no idle clock runs"
     return f"switches off {ahead(switches_off_at)} unless it is used"
 
 

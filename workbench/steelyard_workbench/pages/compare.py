@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -47,14 +48,14 @@ class Choice:
 
     Parameters
     ----------
-    datasets : list of Dataset
+    datasets : sequence of Dataset
     dataset_id : str
         The chosen one; empty without any.
     evaluations : list of Evaluation
         Those of it that succeeded, the newest first.
     """
 
-    datasets: list[Dataset]
+    datasets: Sequence[Dataset]
     dataset_id: str
     evaluations: list[Evaluation]
 

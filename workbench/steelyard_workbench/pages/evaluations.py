@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -110,10 +111,10 @@ class EvaluationsPage(Page):
             ]
         return [self.part(Loaded("The datasets", self._fetch_datasets, self._show_datasets))]
 
-    def _fetch_datasets(self) -> list[Dataset]:
+    def _fetch_datasets(self) -> Sequence[Dataset]:
         return self.client.datasets.list(limit=MOST_CHOICES).data
 
-    def _show_datasets(self, datasets: list[Dataset]) -> Viewable:
+    def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
         if not datasets:
             go = pmui.Button(label="Import a dataset", variant="contained")
             go.on_click(lambda _: self.session.open("datasets"))
@@ -203,7 +204,7 @@ class EvaluationsPage(Page):
         self.session.query = query_of(chosen)
 
 
-def dataset_select(datasets: list[Dataset], chosen: str) -> Any:
+def dataset_select(datasets: Sequence[Dataset], chosen: str) -> Any:
     """Give the field that chooses a dataset, by name; equal names have their id beside them."""
     names = [one.name for one in datasets]
     options = {

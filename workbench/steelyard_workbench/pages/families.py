@@ -11,7 +11,7 @@ from panel.viewable import Viewable
 from steelyard.client.family_answers import FamiliesAnswer, FamilyAnswer, JobAnswer
 from steelyard.wire.datasets import Dataset
 from steelyard_workbench.background import Poller
-from steelyard_workbench.components.facts import facts, heading
+from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.families.one_family import OneFamily
 from steelyard_workbench.families.start_form import StartForm
@@ -121,24 +121,25 @@ class FamiliesPage(Page):
         return self.form.__panel__()
 
     def _card(self, family: FamilyAnswer) -> Viewable:
-        name = pmui.Button(label=family.id, variant="text")
+        name = pmui.Button(label=family.id, variant="outlined")
         name.on_click(lambda _: self.session.param.update(family=family.id, job=""))
-        is_good = family.switched_on and family.served is not None
+        served = "serves no model" if family.served is None else f"serves {family.served.ref}"
+        if family.served is not None and not family.switched_on:
+            served = f"would serve {family.served.ref}"
+        latest = "" if family.latest is None else f", latest {family.latest.ref}"
         shown: list[Viewable] = [
-            pmui.Row(name, pmui.Typography(f"**{switch_text(family)}**", variant="body1"))
+            pmui.Row(
+                name, pmui.Typography(f"{switch_text(family)}, {served}{latest}", variant="body1")
+            ),
+            pmui.Typography(
+                f"Used {ago(family.used_at)}; {idle_text(family.switches_off_at)}. "
+                f"{warm_text(family).capitalize()}. Next: {continue_text(continue_of(family))}.",
+                variant="body2",
+            ),
         ]
         if family.move is not None:
             shown.append(verdict("unsure", "Waits to move.", move_text(family.move)))
-        served = "no model" if family.served is None else family.served.ref
-        latest = "no model" if family.latest is None else family.latest.ref
-        values = {
-            "Serves": served if is_good or family.served is None else f"{served}, when it is on",
-            "Latest": latest,
-            "Used": f"{ago(family.used_at)}; {idle_text(family.switches_off_at)}",
-            "Keep warm": warm_text(family),
-            "Next": continue_text(continue_of(family)),
-        }
-        return pmui.Paper(*shown, facts(values), sizing_mode="stretch_width", margin=(6, 0))
+        return pmui.Paper(*shown, sizing_mode="stretch_width", margin=(6, 10))
 
     def _growable(self) -> list[Dataset]:
         found = self.client.datasets.list(limit=_MOST_DATASETS).data

@@ -40,6 +40,8 @@ _MOST_EVALUATIONS = 20
 #: Datasets whose evaluations are listed, the most recently used.
 _MOST_DATASETS = 10
 _SHOWN_ENDED = 20
+#: Characters of a reason in the list; the fine-tune's own part has all of it.
+_MOST_REASON = 140
 _SHOWN_EVENTS = 25
 _KINDS = {"fine-tunes and evaluations": "", "fine-tunes": "fine-tune", "evaluations": "evaluation"}
 
@@ -166,7 +168,7 @@ class ActiveRow(Viewer):
             )  # fmt: skip
             stop.on_click(lambda _: cancel(work))
         self._box = pmui.Paper(
-            pmui.Row(name, stop), self._bar, self._text, sizing_mode="stretch_width", margin=(6, 0)
+            pmui.Row(name, stop), self._bar, self._text, sizing_mode="stretch_width", margin=(6, 10)
         )
 
     def __panel__(self) -> Viewable:
@@ -415,7 +417,10 @@ class JobsPage(Page):
     def _ended_row(self, work: Work) -> Viewable:
         name = pmui.Button(label=f"{work.kind} of {work.name}", variant="text", size="small")
         name.on_click(lambda _: self._open(work))
-        said = pmui.Typography(f"{ago(work.created_at)}: {work.ended}", variant="body2")
+        ended = work.ended if len(work.ended) <= _MOST_REASON else f"{work.ended[:_MOST_REASON]}…"
+        said = pmui.Typography(
+            f"{ago(work.created_at)}: {ended}", variant="body2", sizing_mode="stretch_width"
+        )
         return pmui.Row(name, said, sizing_mode="stretch_width")
 
     def _track(self, listed: Iterable[Work]) -> None:

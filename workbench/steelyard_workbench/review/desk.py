@@ -92,6 +92,7 @@ class Desk(Viewer):
         self._done: list[Unsent] = []
         self._undone: list[Unsent] = []
         self._touched = False
+        self._open_conflicts: list[Conflict] = []
         self.rows = RowsAhead(self._name)
         self.queue = EditQueue(session.client, draft.id, self)
         self.queue.reviewer = session.reviewer or None
@@ -196,7 +197,7 @@ class Desk(Viewer):
     @property
     def conflicts(self) -> list[Conflict]:
         """Rows that somebody else edited too, and that wait for a choice."""
-        return list(self._conflicts)
+        return list(self._open_conflicts)
 
     @property
     def told(self) -> str:
@@ -401,20 +402,25 @@ class Desk(Viewer):
         if place is None:
             return
         question = questions[place]
+        entry: Unsent | None = None
         if expected_of(row, decision) != outcome:
             edit = {"action": "relabel", "decision": decision}
             edit |= relabel_fields(row, question, outcome)
-            self._edit(row, edit, with_label(row, question, outcome), f"{decision} is {outcome}")
+            after = with_label(row, question, outcome)
+            entry = self._show_edit(row, edit, after, f"{decision} is {outcome}")
             self._touched = True
         said = f"row {self._place_text()}, {outcome}"
         if place + 1 < len(questions):
             self._show(active=place + 1)
             self._tell(f"{said}; next: {questions[place + 1].id}")
-            return
-        if not self._touched and row.now.state in ("untouched", "skipped"):
-            self._edit(row, {"action": "accept"}, with_state(row, "accepted"), "accept")
-        self._tell(said)
-        self.step(1)
+        else:
+            if not self._touched and row.now.state in ("untouched", "skipped"):
+                accepted = with_state(row, "accepted")
+                entry = self._show_edit(row, {"action": "accept"}, accepted, "accept")
+            self._tell(said)
+            self.step(1)
+        if entry is not None:
+            self._push(entry)
 
     def decide(self, action: str) -> None:
         """Accept, exclude, include or skip the row, and go on."""
@@ -440,16 +446,18 @@ class Desk(Viewer):
             state = "relabelled"
         else:
             state = _STATE_OF[action]
-        self._edit(row, {"action": action}, with_state(row, state), action)
+        entry = self._show_edit(row, {"action": action}, with_state(row, state), action)
         self._tell(said)
         self.step(1)
+        self._push(entry)
 
     def note(self, row: DraftRow, text: str) -> None:
         """Note something on a row."""
         edit = {"action": "note", "note": text}
-        self._edit(row, edit, with_now(row, note=text or None), "note")
+        entry = self._show_edit(row, edit, with_now(row, note=text or None), "note")
         self._tell(f"row {row.row}, noted")
         self._show(active=self._view.active)
+        self._push(entry)
 
     def undo(self) -> None:
         """Take back what was done last; what waits still is not sent at all."""
@@ -485,19 +493,20 @@ class Desk(Viewer):
         self._tell(said)
         self.queue.push(Unsent(kind, said, before=before, after=rows))
 
-    def _edit(self, row: DraftRow, edit: dict[str, Any], after: DraftRow, label: str) -> None:
-        """Show an edit at once, and send it."""
-        entry = Unsent(
+    def _show_edit(
+        self, row: DraftRow, edit: dict[str, Any], after: DraftRow, label: str
+    ) -> Unsent:
+        """Show an edit at once; it is for the caller to send, once the next row is shown."""
+        self._trouble[:] = []
+        self._set_counts(after_edit(self._counts, row.now, after.now))
+        self.rows.put(after)
+        return Unsent(
             "edit",
             f"row {row.row}: {label}",
             edits=[{"row": row.row, **edit}],
             before=(row,),
             after=(after,),
         )
-        self._trouble[:] = []
-        self._set_counts(after_edit(self._counts, row.now, after.now))
-        self.rows.put(after)
-        self._push(entry)
 
     def _push(self, entry: Unsent) -> None:
         self._done.append(entry)
@@ -600,7 +609,8 @@ class Desk(Viewer):
         """Ask what is to hold."""
         if entry in self._done:
             self._done.remove(entry)
-        self._conflicts.append(Conflict(entry, now, self.keep_mine, self.keep_theirs))
+        self._open_conflicts.append(Conflict(entry, now, self.keep_mine, self.keep_theirs))
+        self._conflicts[:] = self._open_conflicts
         self._tell(f"Edited by somebody else meanwhile: {entry.label}. Choose what is to hold.")
 
     def on_waiting(self) -> None:
@@ -609,7 +619,7 @@ class Desk(Viewer):
 
     def keep_mine(self, conflict: Conflict) -> None:
         """Send an edit again, over the other's that was shown."""
-        self._conflicts.remove(conflict)
+        self._close_conflict(conflict)
         entry = conflict.entry
         again = Unsent(
             "edit", entry.label, edits=entry.edits, before=entry.before, after=entry.after
@@ -618,7 +628,7 @@ class Desk(Viewer):
 
     def keep_theirs(self, conflict: Conflict) -> None:
         """Keep the rows as another left them, and send what concerns the others."""
-        self._conflicts.remove(conflict)
+        self._close_conflict(conflict)
         entry, theirs = conflict.entry, {now.row: now for now in conflict.now}
         for row in entry.before:
             if row.row in theirs:
@@ -635,6 +645,10 @@ class Desk(Viewer):
             later(self._bulk.table.refresh)
         else:
             self._show(active=self._view.active)
+
+    def _close_conflict(self, conflict: Conflict) -> None:
+        self._open_conflicts.remove(conflict)
+        self._conflicts[:] = self._open_conflicts
 
     # Keys
 

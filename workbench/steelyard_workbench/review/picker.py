@@ -17,6 +17,7 @@ from steelyard.client.answers import DatasetAnswer
 from steelyard.wire.drafts import Draft
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.later import later
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.session import Session
@@ -112,7 +113,7 @@ class Picker(Viewer):
         )
         dataset.param.watch(self._on_dataset, "value")
         start = pmui.Button(label="Start a review", variant="contained", disabled=not known)
-        start.on_click(self.start)
+        start.on_click(lambda _: later(self.start))
         said = "" if known else "Choose the dataset to review."
         if known and self._session.version:
             said = f"Of version {self._session.version}."

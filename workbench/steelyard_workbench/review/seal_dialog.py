@@ -13,6 +13,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.wire.drafts import Draft, SealAs
 from steelyard_workbench.components.facts import table
+from steelyard_workbench.later import later
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.states import failed, verdict
@@ -60,7 +61,7 @@ class SealDialog(Viewer):
         self._name.visible = False
         self._said = pn.Column(sizing_mode="stretch_width")
         self._seal = pmui.Button(label="Seal", variant="contained")
-        self._seal.on_click(self.seal)
+        self._seal.on_click(lambda _: later(self.seal))
         cancel = pmui.Button(label="Cancel", variant="outlined")
         cancel.on_click(lambda _: self.close())
         self._dialog = pmui.Dialog(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,8 @@ class StoredDecision:
         The caller's metadata as JSON.
     outcome_names : mapping of str to sequence of str
         Decision id to its outcomes' names in order.
+    total_ms : float or None
+        Milliseconds that the answer took, where it is known.
     """
 
     id: str
@@ -49,6 +51,7 @@ class StoredDecision:
     results: bytes
     metadata: bytes | None = None
     outcome_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    total_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ def insert_decision(connection: Connection, decision: StoredDecision) -> None:
             "results": decision.results,
             "outcome_names": msgspec.json.encode(decision.outcome_names),
             "metadata": decision.metadata,
+            "total_ms": decision.total_ms,
         },
     )
 
@@ -161,6 +165,7 @@ def count_decisions(
     since: float,
     until: float | None = None,
     model: str | None = None,
+    ids: Collection[str] | None = None,
 ) -> int:
     """Count the kept answers of an account.
 
@@ -174,8 +179,10 @@ def count_decisions(
         Answered at or after the one and before the other, in Unix seconds.
     model : str, optional
         Answered under this name, or by the model that has this number.
+    ids : collection of str, optional
+        Only these; a few hundred at most.
     """
-    where = _chosen(account_id, since, until, model)
+    where = in_window(account_id, since, until, model, ids)
     return connection.execute(
         select(func.count()).select_from(decisions).where(*where)
     ).scalar_one()
@@ -188,6 +195,7 @@ def page_observed(
     since: float,
     until: float | None = None,
     model: str | None = None,
+    ids: Collection[str] | None = None,
     after: tuple[float, str] | None = None,
     limit: int,
 ) -> list[ObservedDecision]:
@@ -195,14 +203,14 @@ def page_observed(
 
     Parameters
     ----------
-    connection, account_id, since, until, model
+    connection, account_id, since, until, model, ids
         As for ``count_decisions``.
     after : (float, str), optional
         Time and id of the answer after which the page starts.
     limit : int
         The most answers to give.
     """
-    where = _chosen(account_id, since, until, model)
+    where = in_window(account_id, since, until, model, ids)
     where.append(select(feedback.c.name).where(feedback.c.decision_id == decisions.c.id).exists())
     if after is not None:
         at, id_ = after
@@ -247,14 +255,21 @@ def delete_decisions_before(connection: Connection, before: float, *, limit: int
     return connection.execute(delete(decisions).where(decisions.c.id.in_(old))).rowcount
 
 
-def _chosen(
-    account_id: str, since: float, until: float | None, model: str | None
+def in_window(
+    account_id: str,
+    since: float,
+    until: float | None,
+    model: str | None,
+    ids: Collection[str] | None = None,
 ) -> list[ColumnElement[bool]]:
+    """Give the conditions of an account's answers; the arguments are as for ``count_decisions``."""
     where = [decisions.c.account_id == account_id, decisions.c.created_at >= since]
     if until is not None:
         where.append(decisions.c.created_at < until)
     if model is not None:
         where.append(or_(decisions.c.model == model, decisions.c.version == model))
+    if ids is not None:
+        where.append(decisions.c.id.in_(ids))
     return where
 
 
@@ -269,4 +284,5 @@ def _stored(row: Row[Any]) -> StoredDecision:
         results=bytes(row.results),
         metadata=None if row.metadata is None else bytes(row.metadata),
         outcome_names=msgspec.json.decode(row.outcome_names, type=dict[str, list[str]]),
+        total_ms=row.total_ms,
     )

@@ -69,7 +69,7 @@ def newest_first(
         raise _refusal("limit", f"limit is not 1 to {MAX_PAGE}.", "out_of_range")
     wanted = [owned, *where]
     if cursor is not None:
-        wanted.append(_after(connection, table, owned, cursor, by))
+        wanted.append(after_cursor(connection, table, owned, cursor, by))
     rows = connection.execute(
         select(table)
         .where(*wanted)
@@ -80,9 +80,25 @@ def newest_first(
     return RowPage(page, page[-1].id if len(rows) > limit else None)
 
 
-def _after(
-    connection: Connection, table: Table, owned: ColumnElement[bool], cursor: str, by: str
+def after_cursor(
+    connection: Connection,
+    table: Table,
+    owned: ColumnElement[bool],
+    cursor: str,
+    by: str = "created_at",
 ) -> ColumnElement[bool]:
+    """Give the condition that a row comes after that of a cursor, the newest being first.
+
+    Parameters
+    ----------
+    connection, table, owned, cursor, by
+        As for ``newest_first``.
+
+    Raises
+    ------
+    steelyard.errors.InvalidRequestError
+        When the cursor is not known.
+    """
     row = None
     if 0 < len(cursor) <= MAX_CURSOR and cursor.isascii() and cursor.isprintable():
         row = connection.execute(

@@ -137,7 +137,8 @@ idempotency_keys = Table(
     Index(None, "forget_at"),
 )
 
-#: Answers kept for feedback; ``request``, ``results``, ``outcome_names`` and ``metadata`` are JSON.
+#: Answers kept for feedback; ``request``, ``results``, ``outcome_names`` and ``metadata`` are JSON,
+#: ``total_ms`` is what the answer took, where it is known.
 decisions = Table(
     "decisions",
     metadata,
@@ -150,6 +151,8 @@ decisions = Table(
     Column("results", LargeBinary, nullable=False),
     Column("outcome_names", LargeBinary, nullable=False),
     Column("metadata", LargeBinary),
+    Column("total_ms", Double),
+    Index(None, "account_id", "created_at"),
 )
 
 #: The outcome observed for one decision of an answer; ``outcome`` is JSON.

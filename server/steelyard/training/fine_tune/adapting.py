@@ -119,7 +119,6 @@ def adapt(
             merged,
             rank=plan.rank,
             trained_on=trained_on,
-            rows=rows,
             heldout=heldout,
         )
     return merged

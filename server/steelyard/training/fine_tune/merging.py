@@ -1,8 +1,7 @@
 """From a trained adapter to the files that serve it, checked against what was trained.
 
-Only the adapter's matrices and the int8 engine's graph are written: tokenizer, word embeddings,
-float32 graph and the base's weights stay with the base, and ``steelyard.scoring.merging`` puts
-them together at load, with NumPy.
+Only the adapter's matrices are written: tokenizer, graphs and weights stay with the base, and
+``steelyard.scoring.merging`` puts them together at load, with NumPy.
 """
 
 from __future__ import annotations
@@ -19,32 +18,25 @@ from safetensors.numpy import save
 
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring.assets import BaseFiles, write_atomically
-from steelyard.scoring.engine import FLOAT32, INT8, Engine
+from steelyard.scoring.assets import ENGINES, BaseFiles, read_base_files, write_atomically
 from steelyard.scoring.merging import (
     ADAPTER,
     ADAPTER_FACTS,
-    ADAPTER_GRAPH,
     AdapterFacts,
     Pair,
     base_hashes,
     merge,
     read_adapter,
 )
-from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.batches import ROW_LENGTHS, make_batches, make_item
 from steelyard.training.base.model import PackedScorer
-from steelyard.training.base.quantize import activation_scales
 from steelyard.training.fine_tune.rows import TuningRow
 from steelyard.training.fine_tune.units import plain_example
-from steelyard.training.graph import Shape, build
 
 #: The largest difference in a probability between the trained model and the merged engine.
 PARITY = 1e-3
 PARITY_ROWS = 64
-#: Rows whose activations choose the int8 scales.
-SCALE_ROWS = 256
 
 
 class ParityError(RuntimeError):
@@ -59,7 +51,6 @@ def write_merged(
     *,
     rank: int,
     trained_on: str,
-    rows: Sequence[TuningRow],
     heldout: Sequence[TuningRow],
 ) -> None:
     """Write an adapter's files, the one that makes them whole last.
@@ -75,8 +66,6 @@ def write_merged(
     folder : pathlib.Path
     rank : int
     trained_on : str
-    rows : sequence of TuningRow
-        Their activations choose the int8 scales.
     heldout : sequence of TuningRow
         Where the engines are compared with the model.
 
@@ -85,17 +74,12 @@ def write_merged(
     ParityError
         When the float32 engine's probabilities are further than ``PARITY`` from the model's.
     """
-    exact = merge(files.weights, pairs, FLOAT32)
-    rounded = merge(files.weights, pairs, INT8)
-    sample = [_request(row) for row in _spread(rows, SCALE_ROWS)]
-    scales = activation_scales(exact, Shape(), files.tokenizer, sample)
-    graph = build(Shape(), scales).SerializeToString(deterministic=True)
     chosen = [row for row in heldout if _is_whole(row, files.tokenizer)]
     chosen = _spread(chosen, PARITY_ROWS)
-    float32 = _engine_probabilities(
-        build(Shape()).SerializeToString(), exact, FLOAT32, chosen, files.tokenizer
+    float32, int8 = (
+        _engine_probabilities(read_base_files(engine, files.folder), pairs, chosen)
+        for engine in ENGINES
     )
-    int8 = _engine_probabilities(graph, rounded, INT8, chosen, files.tokenizer)
     parity = _largest(_model_probabilities(model, chosen, files.tokenizer), float32)
     if parity > PARITY:
         raise ParityError(
@@ -107,23 +91,19 @@ def write_merged(
         for name, pair in pairs.items()
         for part, value in zip("ab", pair, strict=True)
     }
-    contents = {
-        ADAPTER: save({name: np.ascontiguousarray(matrices[name]) for name in sorted(matrices)}),
-        ADAPTER_GRAPH: graph,
-    }
+    content = save({name: np.ascontiguousarray(matrices[name]) for name in sorted(matrices)})
     facts = AdapterFacts(
         base=files.manifest["name"],
         base_files=base_hashes(files),
         rank=rank,
-        files={name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
+        sha256=hashlib.sha256(content).hexdigest(),
         trained_on=trained_on,
         parity=parity,
         parity_decisions=len(chosen),
         int8_difference=_mean(float32, int8),
     )
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in contents.items():
-        write_atomically(folder / name, content)
+    write_atomically(folder / ADAPTER, content)
     encoded = msgspec.json.format(msgspec.json.encode(facts), indent=2) + b"\n"
     write_atomically(folder / ADAPTER_FACTS, encoded)
 
@@ -139,14 +119,9 @@ def is_written(folder: Path, trained_on: str) -> bool:
 
 
 def _engine_probabilities(
-    graph: bytes,
-    weights: Mapping[str, NDArray[np.generic]],
-    precision: str,
-    rows: Sequence[TuningRow],
-    tokenizer: Tokenizer,
+    files: BaseFiles, pairs: Mapping[str, Pair], rows: Sequence[TuningRow]
 ) -> list[NDArray[np.float64]]:
-    engine = Engine(graph, weights, precision=precision)
-    scorer = OnnxScorer(engine, tokenizer, name="merged", engine_name=precision)
+    scorer = files.scorer(merge(files.weights, pairs, files.precision), threads=0)
     scored = scorer.score([_request(row) for row in rows])
     scorer.close()
     return [_softmax(decisions[0].logits) for decisions in scored]

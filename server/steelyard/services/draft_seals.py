@@ -1,0 +1,353 @@
+"""Sealing drafts: what a review made of a version becomes a new dataset, or the next version.
+
+As a dataset, every row is sent again, and is held to every rule of rows. As a version, parts of the
+version that no decision touched are shared, excluded rows are gone, and a row with other labels is
+a new row in place of the old: what counts new rows counts it. A context keeps its side in both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from sqlalchemy import Connection
+
+from steelyard.datasets.findings import Refusal
+from steelyard.datasets.review import EXCLUDED, Places
+from steelyard.datasets.rows import Row, read_row
+from steelyard.datasets.versions import Manifest
+from steelyard.errors import (
+    DatasetChangedError,
+    DraftChangedError,
+    NoNewRowsError,
+    NoRowsError,
+    Violation,
+)
+from steelyard.services.bodies import read_body
+from steelyard.services.caller import Caller
+from steelyard.services.dataset_access import require_dataset
+from steelyard.services.dataset_ingest import MadeRows, RowBounds, as_error
+from steelyard.services.datasets import DatasetService
+from steelyard.services.draft_reviews import Reviews
+from steelyard.services.drafts import DraftService, OpenDraft, lock_draft, require_open, tell
+from steelyard.services.idempotency import SECONDS_A_DAY, KeyedWrites, payload_sha256
+from steelyard.services.reply import Reply
+from steelyard.services.uploads import Upload
+from steelyard.storage.frames.reviewing import iterate_sides, rows_for_review
+from steelyard.storage.frames.revising import write_revision
+from steelyard.storage.frames.store import FrameStore
+from steelyard.storage.state.datasets import VersionRow, advance_dataset, insert_version
+from steelyard.storage.state.drafts import seal_draft
+from steelyard.wire.datasets import SIDES, Dataset, Side
+from steelyard.wire.drafts import Draft, SealAs, SealDraft, SealedDraft
+from steelyard.wire.payloads import open_payload
+from steelyard.wire.violations import BODY, Violations
+
+ROUTE = "POST /v1/drafts/{draft}/seal"
+#: Rows with new labels that are read together.
+_AT_ONCE = 2000
+
+Labels = Mapping[str, Mapping[str, float]]
+
+
+class _Outcome:
+    """What a review decided: places of excluded rows, and the new labels of others by place."""
+
+    def __init__(self, excluded: Places, relabelled: dict[int, Labels], draft: Draft) -> None:
+        self.excluded = excluded
+        self.relabelled = relabelled
+        self.draft = draft
+
+
+class DraftSeals:
+    """Makes drafts datasets and versions.
+
+    Parameters
+    ----------
+    drafts : DraftService
+        Knows whose drafts there are.
+    datasets : DatasetService
+        Takes new datasets.
+    store : FrameStore
+        Holds rows.
+    writes : KeyedWrites
+        Writes once per idempotency key.
+    reviews : Reviews
+        Logs applied.
+    bounds : RowBounds
+        How many rows a dataset may have.
+    now : callable, optional
+        Unix seconds.
+    """
+
+    def __init__(
+        self,
+        drafts: DraftService,
+        datasets: DatasetService,
+        store: FrameStore,
+        writes: KeyedWrites,
+        reviews: Reviews,
+        *,
+        bounds: RowBounds,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._drafts = drafts
+        self._datasets = datasets
+        self._store = store
+        self._writes = writes
+        self._reviews = reviews
+        self._bounds = bounds
+        self._now = now
+
+    async def seal(self, caller: Caller, draft_id: str, payload: bytes, key: str | None) -> Reply:
+        """Seal a draft; a ``Draft`` that says what it became.
+
+        Raises
+        ------
+        steelyard.errors.InvalidRequestError
+            With everything wrong in the fields.
+        steelyard.errors.NotFoundError, DatasetDeletedError, DatasetArchivedError
+            When there is no such draft, or no dataset to make a version of.
+        steelyard.errors.DraftSealedError
+            When it was sealed before.
+        steelyard.errors.DraftChangedError
+            When it was edited meanwhile, or since the caller saw it; nothing was made.
+        steelyard.errors.DatasetChangedError
+            As a version: when the draft's version is not the latest.
+        steelyard.errors.NoNewRowsError
+            As a version: when the draft changes no row.
+        steelyard.errors.TooFewRowsError
+            When too few rows would be left.
+        steelyard.errors.SteelyardError
+            As a dataset: as ``DatasetService.create``.
+        """
+        request = await read_body(_read, payload)
+        digest = payload_sha256({"id": draft_id, **msgspec.to_builtins(request)})
+        known = await self._writes.find(caller, route=ROUTE, key=key, payload_sha256=digest)
+        if known is not None:
+            return known
+        draft = await self._drafts.find(caller, draft_id)
+        require_open(draft.row)
+        outcome = await asyncio.to_thread(self._decide, draft)
+        seen = outcome.draft.revision
+        if request.revision is not None and request.revision != seen:
+            raise DraftChangedError(
+                f"The draft has {seen} entries by now, and {request.revision} were seen; look at "
+                "what came since, and seal it again."
+            )
+        if request.as_ == "version":
+            return await self._seal_version(caller, draft, outcome, key, digest)
+        name = request.name or draft.row.name
+        return await self._seal_dataset(caller, draft, outcome, name, key, digest)
+
+    def _decide(self, draft: OpenDraft) -> _Outcome:
+        with self._reviews.current(draft.row.id, draft.n_places) as review:
+            excluded = np.flatnonzero(review.state == EXCLUDED)
+            gone = set(excluded.tolist())
+            relabelled: dict[int, Labels] = {
+                place: review.fold(place).labels
+                for place in review.relabelled()
+                if place not in gone
+            }
+            told = msgspec.structs.replace(tell(draft.row, review), revision=review.revision)
+        return _Outcome(excluded, relabelled, told)
+
+    async def _seal_dataset(
+        self,
+        caller: Caller,
+        draft: OpenDraft,
+        outcome: _Outcome,
+        name: str,
+        key: str | None,
+        digest: str,
+    ) -> Reply:
+        if len(outcome.excluded) >= draft.at.manifest.rows:
+            raise NoRowsError("Every row is excluded, so there is no row for a dataset.")
+        sealed: list[Draft] = []
+
+        def also(connection: Connection, dataset: Dataset) -> None:
+            done = self._mark(
+                connection, caller, draft, outcome, "dataset", dataset.id, dataset.version
+            )
+            sealed[:] = [done]  # the work may run again
+
+        made = MadeRows(digest, lambda _: sealed[0], also=also)
+        with Upload("multipart", {"name": name}) as upload:
+            await asyncio.to_thread(self._write_rows, upload, draft.at.manifest, outcome)
+            return await self._datasets.create(caller, upload, key, route=ROUTE, made=made)
+
+    def _write_rows(self, upload: Upload, manifest: Manifest, outcome: _Outcome) -> None:
+        """Write the rows that are left to files of the upload, by side."""
+        gone = set(outcome.excluded.tolist())
+        for side in SIDES:
+            file = None
+            for places, lines in iterate_sides(self._store, manifest, side):
+                for place, line in zip(places.tolist(), lines, strict=True):
+                    if place in gone:
+                        continue
+                    labels = outcome.relabelled.get(place)
+                    file = file or upload.add_file(side)
+                    file.write((line if labels is None else relabel(line, labels)) + b"\n")
+
+    async def _seal_version(
+        self,
+        caller: Caller,
+        draft: OpenDraft,
+        outcome: _Outcome,
+        key: str | None,
+        digest: str,
+    ) -> Reply:
+        previous = draft.at.manifest
+        await self._datasets.dataset_at(caller, draft.at.dataset_id)  # refused when archived
+        latest = await self._datasets.dataset_at(caller, draft.at.dataset_id, is_new_work=False)
+        if latest.version != previous.version:
+            raise _not_latest(latest.version, previous.version)
+        if len(outcome.excluded) == 0 and not outcome.relabelled:
+            raise NoNewRowsError(
+                "The draft excludes and relabels no row, so the next version would be this one; "
+                "edit rows first, or seal it as a dataset."
+            )
+        manifest = await asyncio.to_thread(self._write_version, previous, outcome)
+
+        def work(connection: Connection) -> bytes:
+            row = require_dataset(
+                connection, caller.account_id, previous.dataset_id, is_new_work=True
+            )
+            if not advance_dataset(connection, previous.dataset_id, previous=previous.version):
+                raise _not_latest(row.version, previous.version)
+            now = self._now()
+            insert_version(
+                connection,
+                VersionRow(
+                    dataset_id=previous.dataset_id,
+                    version=manifest.version,
+                    created_at=now,
+                    added_via="api",
+                    added_from=None,
+                    manifest=manifest,
+                ),
+            )
+            done = self._mark(
+                connection,
+                caller,
+                draft,
+                outcome,
+                "version",
+                previous.dataset_id,
+                manifest.version,
+            )
+            return msgspec.json.encode(done)
+
+        return await self._writes.run(
+            caller,
+            route=ROUTE,
+            key=key,
+            payload_sha256=digest,
+            window_s=SECONDS_A_DAY,
+            work=work,
+        )
+
+    def _write_version(self, previous: Manifest, outcome: _Outcome) -> Manifest:
+        made = write_revision(
+            self._store,
+            previous,
+            excluded=outcome.excluded,
+            replaced=np.array(sorted(outcome.relabelled), dtype=np.int64),
+            rows={side: self._new_rows(previous, side, outcome.relabelled) for side in SIDES},
+            min_rows=self._bounds.min_rows,
+        )
+        if isinstance(made, Refusal):
+            raise as_error(
+                Refusal(
+                    made.code, f"{made.message} A draft can be sealed as a dataset.", made.details
+                )
+            )
+        return made
+
+    def _new_rows(
+        self, manifest: Manifest, side: Side, relabelled: Mapping[int, Labels]
+    ) -> Iterator[Sequence[Row]]:
+        """Give the rows of a side that have other labels now, in the order of the dataset."""
+        places = sorted(relabelled)
+        for start in range(0, len(places), _AT_ONCE):
+            found = rows_for_review(self._store, manifest, places[start : start + _AT_ONCE])
+            batch = []
+            for stored in found:
+                if stored.side != side:
+                    continue
+                line = relabel(stored.json, relabelled[stored.index])
+                batch.append(_require_row(read_row(line, stored.index + 1)))
+            yield batch
+
+    def _mark(
+        self,
+        connection: Connection,
+        caller: Caller,
+        draft: OpenDraft,
+        outcome: _Outcome,
+        sealed_as: SealAs,
+        dataset_id: str,
+        version: int,
+    ) -> Draft:
+        """Note what a draft became, if it is still what that was made of."""
+        row = require_open(lock_draft(connection, caller.account_id, draft.row.id))
+        if row.revision != outcome.draft.revision:
+            raise DraftChangedError(
+                "The draft was edited while it was sealed, and nothing was made; look at what "
+                "came since, and seal it again."
+            )
+        now = self._now()
+        sealed = SealedDraft(
+            dataset_id=dataset_id, version=version, sealed_as=sealed_as, sealed_at=now
+        )
+        seal_draft(connection, draft.row.id, at=now, sealed=msgspec.json.encode(sealed))
+        return msgspec.structs.replace(
+            outcome.draft, status="sealed", updated_at=now, sealed=sealed
+        )
+
+
+def relabel(line: bytes, labels: Labels) -> bytes:
+    """Give a stored row with some of its labels others.
+
+    Examples
+    --------
+    >>> relabel(b'{"context":"Hi","targets":{"d":{"yes":1.0}}}', {"d": {"no": 1.0}})
+    b'{"context":"Hi","targets":{"d":{"no":1.0}}}'
+    """
+    row: dict[str, Any] = msgspec.json.decode(line)
+    supervision = "targets" if "targets" in row else "rewards"
+    row[supervision] = {**row[supervision], **labels}
+    return msgspec.json.encode(row)
+
+
+def _require_row(row: Row | list[Violation]) -> Row:
+    """Give a row that was stored before, its labels read when it was relabelled."""
+    match row:
+        case Row():
+            return row
+        case _:
+            told = "; ".join(violation.message for violation in row)
+            raise RuntimeError(f"A row cannot be stored any more: {told}")
+
+
+def _not_latest(latest: int, version: int) -> DatasetChangedError:
+    return DatasetChangedError(
+        f"The dataset has version {latest} by now, and the draft is of version {version}: a version "
+        "follows the latest alone. Seal the draft as a dataset, or begin one of the latest version."
+    )
+
+
+def _read(payload: bytes) -> SealDraft:
+    found = Violations()
+    fields = open_payload(payload, SealDraft, found)
+    name = fields.get("name")
+    if fields.get("as") == "version" and name is not None:
+        found.add((*BODY, "name"), "is of a new dataset; leave it out for a version.", "refused")
+    elif isinstance(name, str) and name and not name.strip():
+        found.add((*BODY, "name"), "is blank; name the dataset, or leave it out.", "blank")
+    found.raise_if_any()
+    return msgspec.convert(fields, SealDraft)

@@ -1,0 +1,677 @@
+"""The drafts use cases: begin a review, edit its rows, undo, redo, and look at its log.
+
+Every edit is an entry of the draft's log, written in a transaction that has the draft to itself: two
+reviewers in any processes write one log, and a reviewer who says what they saw overwrites nobody.
+Not here: pages of rows (``steelyard.services.draft_rows``), what a draft becomes
+(``steelyard.services.draft_seals``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from sqlalchemy import Connection, Row
+
+from steelyard.datasets.draft_requests import read_edits
+from steelyard.datasets.review import STATES, Entry, EntryBody, Places, Review
+from steelyard.errors import (
+    DraftChangedError,
+    DraftConflictError,
+    DraftSealedError,
+    NotFoundError,
+    NothingToUndoError,
+)
+from steelyard.ids import new_id
+from steelyard.services.bodies import read_body
+from steelyard.services.caller import Caller
+from steelyard.services.dataset_access import require_dataset, require_version
+from steelyard.services.dataset_versions import DatasetAt
+from steelyard.services.datasets import DatasetService
+from steelyard.services.draft_labels import Originals, read_relabels
+from steelyard.services.draft_reviews import Reviews
+from steelyard.services.idempotency import SECONDS_A_DAY, KeyedWrites, payload_sha256
+from steelyard.services.reply import Reply
+from steelyard.storage.frames.reviewing import rows_for_review
+from steelyard.storage.frames.store import FrameStore
+from steelyard.storage.state import State
+from steelyard.storage.state import drafts as rows
+from steelyard.wire.drafts import (
+    MAX_TOLD,
+    CreateDraft,
+    DeletedDraft,
+    Draft,
+    DraftConflict,
+    DraftPage,
+    DraftSummary,
+    Edit,
+    EditReceipt,
+    EntryAction,
+    History,
+    HistoryQuery,
+    LogEntry,
+    RowNow,
+    SealedDraft,
+    UndoEdit,
+)
+from steelyard.wire.payloads import open_payload, read_payload
+from steelyard.wire.violations import BODY, Violations, show
+
+#: Times that an undo is tried again when its reviewer's log moved under it.
+_TRIES = 5
+
+_decode_sealed = msgspec.json.Decoder(SealedDraft).decode
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDraft:
+    """A draft with the version that it reviews.
+
+    Parameters
+    ----------
+    row : sqlalchemy.Row
+        Of the state.
+    at : DatasetAt
+        The version.
+    """
+
+    row: Row[Any]
+    at: DatasetAt
+
+    @property
+    def n_places(self) -> int:
+        """Places of the version: every row's index is below it."""
+        return self.at.manifest.next_index
+
+
+class DraftService:
+    """The drafts of every account.
+
+    Parameters
+    ----------
+    state : steelyard.storage.state.State
+        Keeps the logs.
+    datasets : DatasetService
+        Knows whose datasets there are.
+    store : FrameStore
+        Holds their rows.
+    writes : KeyedWrites
+        Writes once per idempotency key.
+    reviews : Reviews
+        Logs applied.
+    now : callable, optional
+        Unix seconds.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        datasets: DatasetService,
+        store: FrameStore,
+        writes: KeyedWrites,
+        reviews: Reviews,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._datasets = datasets
+        self._store = store
+        self._writes = writes
+        self._reviews = reviews
+        self._now = now
+
+    async def create(self, caller: Caller, payload: bytes, key: str | None) -> Reply:
+        """Begin a review of a version; a ``Draft``.
+
+        Raises
+        ------
+        steelyard.errors.InvalidRequestError
+            With everything wrong in the fields.
+        steelyard.errors.NotFoundError, DatasetDeletedError, DatasetArchivedError
+            When there is no such dataset or version, or none to work on.
+        """
+        request = await read_body(_read_create, payload)
+
+        def work(connection: Connection) -> bytes:
+            dataset = require_dataset(
+                connection, caller.account_id, request.dataset_id, is_new_work=True
+            )
+            version = require_version(connection, dataset, request.version)
+            draft_id, now = new_id("draft"), self._now()
+            rows.insert_draft(
+                connection,
+                {
+                    "id": draft_id,
+                    "account_id": caller.account_id,
+                    "dataset_id": dataset.id,
+                    "dataset_version": version.version,
+                    "name": request.name or dataset.name,
+                    "rows": version.manifest.rows,
+                    "created_at": now,
+                    "updated_at": now,
+                },
+            )
+            draft = require_draft(connection, caller.account_id, draft_id)
+            return msgspec.json.encode(tell(draft, None))
+
+        return await self._writes.run(
+            caller,
+            route="POST /v1/drafts",
+            key=key,
+            payload_sha256=payload_sha256(msgspec.to_builtins(request)),
+            window_s=SECONDS_A_DAY,
+            work=work,
+        )
+
+    async def page(
+        self,
+        caller: Caller,
+        *,
+        dataset_id: str | None,
+        status: str | None,
+        limit: int,
+        cursor: str | None,
+    ) -> DraftPage:
+        """Give a page of the account's drafts, newest first.
+
+        Raises
+        ------
+        steelyard.errors.InvalidRequestError
+            When the cursor is not known.
+        """
+        page = await self._state.read(
+            functools.partial(
+                rows.page_drafts,
+                account_id=caller.account_id,
+                dataset_id=dataset_id,
+                status=status,
+                limit=limit,
+                cursor=cursor,
+            )
+        )
+        return DraftPage(
+            data=[_summarise(row) for row in page.rows],
+            has_more=page.next_cursor is not None,
+            next_cursor=page.next_cursor,
+        )
+
+    async def get(self, caller: Caller, draft_id: str) -> Draft:
+        """Give a draft, the states of its rows counted.
+
+        Raises
+        ------
+        steelyard.errors.NotFoundError
+            When the account has no such draft.
+        steelyard.errors.DatasetDeletedError
+            When its dataset was deleted.
+        """
+        draft = await self.find(caller, draft_id)
+        return await asyncio.to_thread(self._tell, draft)
+
+    async def find(self, caller: Caller, draft_id: str) -> OpenDraft:
+        """Give a draft with its version; raises as ``get``."""
+
+        def work(connection: Connection) -> Row[Any]:
+            return require_draft(connection, caller.account_id, draft_id)
+
+        row = await self._state.read(work)
+        at = await self._datasets.dataset_at(
+            caller, row.dataset_id, row.dataset_version, is_new_work=False
+        )
+        return OpenDraft(row, at)
+
+    async def delete(self, caller: Caller, draft_id: str, key: str | None) -> Reply:
+        """Delete a draft and its log; a ``DeletedDraft``. What it became stays.
+
+        Raises
+        ------
+        steelyard.errors.NotFoundError
+            When the account has no such draft.
+        """
+
+        def work(connection: Connection) -> bytes:
+            require_draft(connection, caller.account_id, draft_id)
+            rows.delete_draft(connection, draft_id)
+            return msgspec.json.encode(DeletedDraft(id=draft_id))
+
+        reply = await self._run(caller, "DELETE /v1/drafts/{draft}", key, {"id": draft_id}, work)
+        self._reviews.forget(draft_id)
+        return reply
+
+    async def edit(self, caller: Caller, draft_id: str, payload: bytes, key: str | None) -> Reply:
+        """Edit rows, all of the edits or none; an ``EditReceipt``.
+
+        Raises
+        ------
+        steelyard.errors.InvalidRequestError
+            With everything wrong in the edits.
+        steelyard.errors.NotFoundError, steelyard.errors.DatasetDeletedError
+            When there is no such draft, or its dataset is gone.
+        steelyard.errors.DraftSealedError
+            When it takes no more edits.
+        steelyard.errors.DraftConflictError
+            When another edited a row since it was seen.
+        """
+        request = await read_body(read_edits, payload)
+        route = "POST /v1/drafts/{draft}/edits"
+        sent = {"id": draft_id, **msgspec.to_builtins(request)}
+        known = await self._find_answer(caller, route, key, sent)
+        if known is not None:
+            return known
+        draft = await self.find(caller, draft_id)
+        require_open(draft.row)
+        bodies, originals = await asyncio.to_thread(self._prepare, draft, request.edits)
+        await asyncio.to_thread(self.catch_up, draft)
+
+        def work(connection: Connection) -> bytes:
+            row = require_open(lock_draft(connection, caller.account_id, draft_id))
+            with self._reviews.held(draft_id, draft.n_places) as review:
+                later = rows.entries_after(connection, draft_id, review.revision)
+                _check_seen(review, later, request.edits, request.reviewer, originals)
+                made = [
+                    new_entry(
+                        row.revision + place,
+                        request.reviewer,
+                        edit.action,
+                        row=edit.row,
+                        body=body,
+                    )
+                    for place, (edit, body) in enumerate(
+                        zip(request.edits, bodies, strict=True), start=1
+                    )
+                ]
+                self.append(connection, draft_id, made)
+                told = list(dict.fromkeys(edit.row for edit in request.edits))
+                return receipt_of(draft_id, review, [*later, *made], told, len(told), originals)
+
+        return await self._run(caller, route, key, sent, work)
+
+    async def undo(self, caller: Caller, draft_id: str, payload: bytes, key: str | None) -> Reply:
+        """Undo the reviewer's own last entry; an ``EditReceipt``.
+
+        What others did to its rows stays.
+
+        Raises
+        ------
+        steelyard.errors.NothingToUndoError
+            When the reviewer has no entry that holds.
+        steelyard.errors.SteelyardError
+            As ``edit``.
+        """
+        return await self._step(caller, draft_id, payload, key, action="undo")
+
+    async def redo(self, caller: Caller, draft_id: str, payload: bytes, key: str | None) -> Reply:
+        """Redo what the reviewer undid last; an ``EditReceipt``; raises as ``undo``."""
+        return await self._step(caller, draft_id, payload, key, action="redo")
+
+    async def history(self, caller: Caller, draft_id: str, query: HistoryQuery) -> History:
+        """Give a page of a draft's log, newest first.
+
+        Raises
+        ------
+        steelyard.errors.NotFoundError
+            When the account has no such draft.
+        """
+
+        def work(connection: Connection) -> History:
+            draft = require_draft(connection, caller.account_id, draft_id)
+            found, has_more = rows.page_entries(
+                connection, draft_id, row=query.row, after=query.after, limit=query.limit
+            )
+            return History(
+                data=[_log_entry(row) for row in found],
+                has_more=has_more,
+                next_after=found[-1].number if has_more else None,
+                revision=draft.revision,
+            )
+
+        return await self._state.read(work)
+
+    def catch_up(self, draft: OpenDraft) -> None:
+        """Apply what was committed of a draft's log; it blocks."""
+        with self._reviews.current(draft.row.id, draft.n_places):
+            pass
+
+    def originals(self, draft: OpenDraft, places: Sequence[int]) -> Originals:
+        """Give rows as the version has them, by their places; it blocks."""
+        found = rows_for_review(self._store, draft.at.manifest, list(dict.fromkeys(places)))
+        return Originals.read(found, draft.at.manifest.method)
+
+    def append(self, connection: Connection, draft_id: str, made: Sequence[Entry]) -> None:
+        """Write new entries; what their reviewer undid before cannot be redone after."""
+        rows.append_entries(connection, draft_id, made, at=self._now())
+        rows.drop_redoable(connection, draft_id, made[0].reviewer)
+
+    @staticmethod
+    def reader_of(connection: Connection, dataset_id: str) -> str | None:
+        """Say what still reads a dataset, as ``DatasetService.register_reader`` asks."""
+        return "an open draft with edits" if rows.has_open(connection, dataset_id) else None
+
+    def _tell(self, draft: OpenDraft) -> Draft:
+        with self._reviews.current(draft.row.id, draft.n_places) as review:
+            return tell(draft.row, review)
+
+    def _prepare(
+        self, draft: OpenDraft, edits: Sequence[Edit]
+    ) -> tuple[list[EntryBody], Originals]:
+        """Hold edits against the rows that they are about."""
+        originals = self.originals(draft, [edit.row for edit in edits])
+        found = Violations()
+        bodies = [
+            read_relabels(edit, originals, (*BODY, "edits", place), found)
+            for place, edit in enumerate(edits)
+        ]
+        found.raise_if_any()
+        return [body for body in bodies if body is not None], originals
+
+    async def _step(
+        self,
+        caller: Caller,
+        draft_id: str,
+        payload: bytes,
+        key: str | None,
+        *,
+        action: EntryAction,
+    ) -> Reply:
+        request = (
+            await read_body(functools.partial(read_payload, shape=UndoEdit), payload)
+            if payload.strip()
+            else UndoEdit()
+        )
+        route = f"POST /v1/drafts/{{draft}}/{action}"
+        sent = {"id": draft_id, **msgspec.to_builtins(request)}
+        known = await self._find_answer(caller, route, key, sent)
+        if known is not None:
+            return known
+        draft = await self.find(caller, draft_id)
+        find = rows.find_undoable if action == "undo" else rows.find_redoable
+        for _ in range(_TRIES):
+            target = await self._state.read(
+                functools.partial(find, draft_id=draft_id, reviewer=request.reviewer)
+            )
+            if target is None:
+                require_open(draft.row)
+                whose = "without a name" if request.reviewer is None else show(request.reviewer)
+                raise NothingToUndoError(
+                    f"The reviewer {whose} has nothing to {action} in this draft."
+                )
+            places = target.rows()[:MAX_TOLD].tolist()
+            originals = await asyncio.to_thread(self.originals, draft, places)
+            await asyncio.to_thread(self.catch_up, draft)
+            try:
+                return await self._run(
+                    caller,
+                    route,
+                    key,
+                    sent,
+                    functools.partial(
+                        self._write_step,
+                        caller=caller,
+                        draft=draft,
+                        target=target,
+                        action=action,
+                        originals=originals,
+                    ),
+                )
+            except _MovedError:
+                continue
+        raise DraftChangedError(
+            f"The log moved at each of {_TRIES} tries, and nothing was changed; send it again."
+        )
+
+    def _write_step(
+        self,
+        connection: Connection,
+        *,
+        caller: Caller,
+        draft: OpenDraft,
+        target: Entry,
+        action: EntryAction,
+        originals: Originals,
+    ) -> bytes:
+        draft_id = str(draft.row.id)
+        row = require_open(lock_draft(connection, caller.account_id, draft_id))
+        find = rows.find_undoable if action == "undo" else rows.find_redoable
+        found = find(connection, draft_id, target.reviewer)
+        if found is None or found.number != target.number:
+            raise _MovedError
+        with self._reviews.held(draft_id, draft.n_places) as review:
+            later = rows.entries_after(connection, draft_id, review.revision)
+            made = new_entry(
+                row.revision + 1,
+                target.reviewer,
+                action,
+                row=target.row,
+                places=target.places,
+                target=target.number,
+            )
+            rows.append_entries(connection, draft_id, [made], at=self._now())
+            undone = rows.UNDONE if action == "undo" else rows.HOLDS
+            rows.set_undone(connection, draft_id, target.number, undone)
+            places = target.rows()
+            told = places[:MAX_TOLD].tolist()
+            return receipt_of(draft_id, review, [*later, made], told, len(places), originals)
+
+    async def _find_answer(
+        self, caller: Caller, route: str, key: str | None, sent: object
+    ) -> Reply | None:
+        return await self._writes.find(
+            caller, route=route, key=key, payload_sha256=payload_sha256(sent)
+        )
+
+    async def _run(
+        self,
+        caller: Caller,
+        route: str,
+        key: str | None,
+        sent: object,
+        work: Callable[[Connection], bytes],
+    ) -> Reply:
+        return await self._writes.run(
+            caller,
+            route=route,
+            key=key,
+            payload_sha256=payload_sha256(sent),
+            window_s=SECONDS_A_DAY,
+            work=work,
+        )
+
+
+class _MovedError(Exception):
+    """The entry that was to be undone is no longer the last."""
+
+
+def require_draft(connection: Connection, account_id: str, draft_id: str) -> Row[Any]:
+    """Give a draft of an account.
+
+    Raises
+    ------
+    steelyard.errors.NotFoundError
+        When the account has no such draft.
+    """
+    row = rows.find_draft(connection, account_id, draft_id)
+    if row is None:
+        raise NotFoundError(f"There is no draft {show(draft_id)}; look at GET /v1/drafts.")
+    return row
+
+
+def lock_draft(connection: Connection, account_id: str, draft_id: str) -> Row[Any]:
+    """Give a draft that nobody else changes before the transaction ends; as ``require_draft``."""
+    rows.find_draft(connection, account_id, draft_id, is_locked=True)
+    return require_draft(connection, account_id, draft_id)
+
+
+def tell(row: Row[Any], review: Review | None) -> Draft:
+    """Give a draft as the wire has it; without a review, of one that has no edits."""
+    counts: dict[str, int] = dict.fromkeys(STATES, 0)
+    if review is not None:
+        for code, count in enumerate(np.bincount(review.state, minlength=len(STATES)).tolist()):
+            counts[STATES[code]] = count
+    touched = sum(counts.values()) - counts["untouched"]
+    # A version may have fewer rows than places, and what is not there is not touched.
+    counts["untouched"] = row.rows - touched
+    return Draft(
+        id=row.id,
+        dataset_id=row.dataset_id,
+        dataset_version=row.dataset_version,
+        name=row.name,
+        status=row.status,
+        revision=row.revision,
+        rows=row.rows,
+        states=counts,
+        noted=0 if review is None else len(review.notes),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        sealed=None if row.sealed is None else _decode_sealed(row.sealed),
+    )
+
+
+def row_now(review: Review, row: int, originals: Originals, later: Sequence[Entry] = ()) -> RowNow:
+    """Give a row as it stands, with the labels that it has by now."""
+    fold = review.fold(row, later)
+    number, reviewer = review.last_edit(row, later)
+    return RowNow(
+        row=row,
+        state=fold.state,
+        labels=originals.labels_now(row, fold.labels),
+        relabelled=sorted(fold.labels),
+        note=fold.note,
+        edit=number,
+        reviewer=reviewer,
+    )
+
+
+def receipt_of(
+    draft_id: str,
+    review: Review,
+    later: Sequence[Entry],
+    told: Sequence[int],
+    n_rows: int,
+    originals: Originals,
+) -> bytes:
+    """Give what an entry, the last of ``later``, changed: an ``EditReceipt``, encoded."""
+    last = later[-1]
+    receipt = EditReceipt(
+        draft_id=draft_id,
+        edits=n_rows,
+        revision=last.number,
+        undone=last.target,
+        rows=[row_now(review, row, originals, later) for row in told],
+    )
+    return msgspec.json.encode(receipt)
+
+
+def new_entry(
+    number: int,
+    reviewer: str | None,
+    action: EntryAction,
+    *,
+    row: int | None = None,
+    places: Places | None = None,
+    target: int | None = None,
+    body: EntryBody | None = None,
+    same: Places | None = None,
+) -> Entry:
+    """Make the next entry of a log; the fields are those of ``Entry``."""
+    return Entry(
+        number=number,
+        reviewer=reviewer,
+        action=action,
+        row=row,
+        places=places,
+        target=target,
+        body=body or EntryBody(),
+        same=same,
+    )
+
+
+def require_open(row: Row[Any]) -> Row[Any]:
+    """Give a draft that takes edits.
+
+    Raises
+    ------
+    steelyard.errors.DraftSealedError
+        When it became a dataset or a version.
+    """
+    if row.status != "open":
+        sealed = _decode_sealed(row.sealed)
+        raise DraftSealedError(
+            f"The draft became version {sealed.version} of the dataset {sealed.dataset_id} and "
+            "takes no more edits; begin another draft."
+        )
+    return row
+
+
+def _check_seen(
+    review: Review,
+    later: Sequence[Entry],
+    edits: Sequence[Edit],
+    reviewer: str | None,
+    originals: Originals,
+) -> None:
+    """Refuse edits of rows that another edited since they were seen."""
+    moved = []
+    for edit in edits:
+        number, editor = review.last_edit(edit.row, later)
+        is_own = reviewer is not None and editor == reviewer
+        if edit.seen is not None and number > edit.seen and not is_own:
+            moved.append(edit.row)
+    if not moved:
+        return
+    details = [
+        msgspec.to_builtins(DraftConflict(row=row, now=row_now(review, row, originals, later)))
+        for row in dict.fromkeys(moved)
+    ]
+    raise DraftConflictError(
+        f"{len(details)} of the rows were edited by another since they were seen, and nothing was "
+        "applied; look at details and decide again.",
+        details=details,
+    )
+
+
+def _summarise(row: Row[Any]) -> DraftSummary:
+    return DraftSummary(
+        id=row.id,
+        dataset_id=row.dataset_id,
+        dataset_version=row.dataset_version,
+        name=row.name,
+        status=row.status,
+        revision=row.revision,
+        rows=row.rows,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        sealed=None if row.sealed is None else _decode_sealed(row.sealed),
+    )
+
+
+def _log_entry(row: Row[Any]) -> LogEntry:
+    entry = rows.read_entry(row)
+    return LogEntry(
+        number=entry.number,
+        at=row.at,
+        reviewer=entry.reviewer,
+        action=entry.action,
+        rows=row.rows,
+        row=entry.row,
+        decision=entry.body.decision,
+        outcome=entry.body.outcome,
+        note=entry.body.note,
+        target=entry.target,
+        is_undone=row.undone != rows.HOLDS,
+    )
+
+
+def _read_create(payload: bytes) -> CreateDraft:
+    found = Violations()
+    fields = open_payload(payload, CreateDraft, found)
+    name = fields.get("name")
+    if isinstance(name, str) and name and not name.strip():
+        found.add((*BODY, "name"), "is blank; name the draft, or leave it out.", "blank")
+    found.raise_if_any()
+    return msgspec.convert(fields, CreateDraft)

@@ -1,0 +1,91 @@
+"""Rows as a review reads them: with their side, and their labels apart from the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from steelyard.datasets.versions import Manifest
+from steelyard.storage.frames.rows import SENT_COLUMNS, encode_rows
+from steelyard.storage.frames.scanning import scan
+from steelyard.storage.frames.store import FrameStore, told_as_unavailable
+from steelyard.wire.datasets import Side
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedRow:
+    """One row of a version.
+
+    Parameters
+    ----------
+    index : int
+        Its place in the dataset, from 0.
+    side : {"training", "evaluation"}
+    json : bytes
+        The row as it is sent back.
+    """
+
+    index: int
+    side: Side
+    json: bytes
+
+
+def rows_for_review(
+    store: FrameStore, manifest: Manifest, indexes: Sequence[int]
+) -> list[ReviewedRow]:
+    """Give rows by their places, in the order asked; unknown places are skipped.
+
+    Raises
+    ------
+    steelyard.errors.StorageUnavailableError
+        When a file cannot be read.
+    """
+    if not indexes:
+        return []
+    # A range goes to the statistics of the files, so that groups far off are not read.
+    near = (pl.col("index") >= min(indexes)) & (pl.col("index") <= max(indexes))
+    wanted = scan(store, manifest).filter(near & pl.col("index").is_in(list(indexes)))
+    with told_as_unavailable():
+        table = wanted.select("index", "side", *SENT_COLUMNS).collect().to_arrow()
+    found = zip(
+        table["index"].to_pylist(),
+        table["side"].to_pylist(),
+        encode_rows(table, manifest.method),
+        strict=True,
+    )
+    by_index = {index: ReviewedRow(index, side, json) for index, side, json in found}
+    return [by_index[index] for index in indexes if index in by_index]
+
+
+def tasks_of(store: FrameStore, manifest: Manifest, places: NDArray[np.int64]) -> list[str]:
+    """Give every list of decisions that some rows ask, as JSON, each once.
+
+    Raises
+    ------
+    steelyard.errors.StorageUnavailableError
+        When a file cannot be read.
+    """
+    wanted = pl.Series("index", places, dtype=pl.Int64).to_frame().lazy()
+    with told_as_unavailable():
+        frame = scan(store, manifest).select("index", "decisions").join(wanted, on="index")
+        return frame.select("decisions").unique().collect()["decisions"].to_list()
+
+
+def iterate_sides(
+    store: FrameStore, manifest: Manifest, side: Side
+) -> Iterator[tuple[NDArray[np.int64], list[bytes]]]:
+    """Give every row of a side as JSON, with its place, a part of the version at a time.
+
+    Raises
+    ------
+    steelyard.errors.StorageUnavailableError
+        When a file cannot be read.
+    """
+    for part in manifest.parts_of(side):
+        with store.open(f"{part.sha256}.parquet") as file, told_as_unavailable():
+            table = pl.read_parquet(file, columns=["index", *SENT_COLUMNS]).to_arrow()
+        yield table["index"].to_numpy(), list(encode_rows(table, manifest.method))

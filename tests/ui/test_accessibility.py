@@ -1,0 +1,70 @@
+"""axe-core on every page in both themes: what it finds may only become less.
+
+What is listed is Panel's or panel-material-ui's own; a new kind or a higher count fails.
+"""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
+
+from steelyard_workbench.navigation import ENTRIES
+
+#: Rule to the most elements of a page that may break it, with whose they are.
+KNOWN = {
+    "aria-progressbar-name": 1,  # the page's own bar
+    "aria-prohibited-attr": 1,  # the sidebar's resizer
+    "empty-heading": 2,  # titles of the page that are not set
+    "heading-order": 1,  # the same
+    "landmark-unique": 1,  # two unnamed landmarks of the page
+    "aria-required-children": 2,  # Tabulator's grid
+    "empty-table-header": 1,  # Tabulator's column of boxes
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def data(server):
+    """Something to show on every page."""
+    asked = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
+    rows = [
+        {
+            "context": f"ticket {n} about {'money' if n % 2 else 'a parcel'}",
+            "decisions": [asked],
+            "targets": {"team": {"billing" if n % 2 else "shipping": 1.0}},
+        }
+        for n in range(30)
+    ]
+    server.client.datasets.create("tickets", rows)
+    server.client.decide("a ticket", [asked], store=True)
+
+
+def open_page(page, slug):
+    page.goto(f"{page.home}/?page={slug}")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.locator(".MuiSkeleton-root")).to_have_count(0)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("slug", [entry.slug for entry in ENTRIES])
+def test_nothing_new_is_found(quiet_page, slug, theme):
+    open_page(quiet_page, slug)
+    if theme == "dark":
+        quiet_page.get_by_label("Toggle theme").first.click()
+        # The theme is kept, and nothing fades from one to the other.
+        open_page(quiet_page, slug)
+        heading = quiet_page.get_by_role("heading", level=1)
+        expect(heading).to_have_css("color", "rgb(255, 255, 255)")
+    found = axe_sync.Axe().run(quiet_page).response["violations"]
+    counts = {violation["id"]: len(violation["nodes"]) for violation in found}
+    worse = {
+        violation["id"]: [
+            f"{node['html'][:160]} {node.get('failureSummary', '')[-200:]}"
+            for node in violation["nodes"]
+        ]
+        for violation in found
+        if counts[violation["id"]] > KNOWN.get(violation["id"], 0)
+    }
+    assert worse == {}
