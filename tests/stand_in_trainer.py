@@ -2,7 +2,7 @@
 
 ``python -m stand_in_trainer FOLDER`` does what ``steelyard.training.fine_tune`` promises of itself.
 ``stand_in.json`` in the home says how: ``pause_s`` of a step, ``passed``, ``fails`` (a code, for the
-first ``n_fails`` starts) and ``dies_in`` (a phase). Every start is a line of ``starts.txt`` there.
+first ``n_fails`` starts), ``dies_in`` (a phase) and ``gate`` (all of it). Every start is a line of ``starts.txt`` there.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def main(folder: Path) -> int:
     ]
     for phase in PHASES:
         _do(folder, phase, asked)
-    _finish(folder, task, rows, passed=asked.get("passed", True))
+    _finish(folder, task, rows, passed=asked.get("passed", True), gate=asked.get("gate"))
     return 0
 
 
@@ -94,7 +94,14 @@ def _do(folder: Path, phase: str, asked: dict[str, Any]) -> None:
     done.touch()
 
 
-def _finish(folder: Path, task: FineTuneTask, rows: list[TaskRow], *, passed: bool) -> None:
+def _finish(
+    folder: Path,
+    task: FineTuneTask,
+    rows: list[TaskRow],
+    *,
+    passed: bool,
+    gate: dict[str, Any] | None = None,
+) -> None:
     model = folder / MODEL
     model.mkdir(exist_ok=True)
     card = f"{task.job_id} {task.seed}".encode()
@@ -109,7 +116,9 @@ def _finish(folder: Path, task: FineTuneTask, rows: list[TaskRow], *, passed: bo
     reasons = [] if passed else ["no_gain_on_new_rows"]
     result = FineTuneResult(
         artifact_sha256=hashlib.sha256(manifest).hexdigest(),
-        gate=Gate(
+        gate=msgspec.convert(gate, Gate)
+        if gate is not None
+        else Gate(
             passed=passed,
             against=task.against,
             reasons=reasons,

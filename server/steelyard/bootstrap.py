@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from steelyard.api.services import ApiServices
     from steelyard.jobs.workflows import JobRuntime
     from steelyard.services.datasets import DatasetService
+    from steelyard.services.decision_log import DecisionLog
     from steelyard.services.draft_rows import DraftRows
     from steelyard.services.draft_seals import DraftSeals
     from steelyard.services.drafts import DraftService

@@ -206,7 +206,7 @@ def _regression(seed: int) -> Any:
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
     return GridSearchCV(
-        LogisticRegression(max_iter=200, tol=1e-3, random_state=seed),
+        LogisticRegression(max_iter=300, tol=1e-5, random_state=seed),
         {"C": STRENGTHS},
         scoring="neg_log_loss",
         cv=StratifiedKFold(3, shuffle=True, random_state=seed),

@@ -27,9 +27,9 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(needs)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """One Chromium for all tests."""
+    """A Chromium for the tests of a module: Playwright's loop must not outlive them."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
     with playwright.sync_playwright() as running:
         chromium = running.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)

@@ -8,10 +8,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-pytest.importorskip("panel", reason="needs the workbench extra")
-axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
-
 from steelyard_workbench.navigation import ENTRIES
+
+axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 
 #: Rule to the most elements of a page that may break it, with whose they are.
 KNOWN = {

@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 def test_it_opens_at_home_and_a_key_shows_the_keys(quiet_page):
     quiet_page.goto(quiet_page.home)
     expect(quiet_page.get_by_role("heading", name="Home")).to_be_visible()
+    expect(quiet_page.locator("[data-keys=ready]")).to_be_attached(timeout=20_000)
     quiet_page.keyboard.press("?")
     expect(quiet_page.get_by_text("Choose the outcome of that number")).to_be_visible()
     quiet_page.keyboard.press("Escape")

@@ -388,8 +388,11 @@ def test_nothing_is_sealed_while_edits_wait() -> None:
     client.drafts.failing = [ServerUnreachableError("No connection.")]
     press(desk, "accept")
     desk.seal.ask()
-    assert "1 edits are not sent yet." in texts(desk.seal) or "not sent yet" in texts(desk.seal)
+    assert "1 edit is not sent yet." in texts(desk.seal)
     assert desk.seal._seal.disabled
+    desk.reconnect()
+    assert not desk.seal._seal.disabled
+    assert "rows were accepted as they are" in texts(desk.seal)
 
 
 def test_facets_filter_and_offer_outcomes() -> None:

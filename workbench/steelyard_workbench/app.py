@@ -82,9 +82,11 @@ class App:
         )
         if pn.state.location is not None:
             pn.state.location.sync(self.session, {name: name for name in IN_ADDRESS})
-        self._go(self.session.page)
+        if self.page is None:  # the address may have named a page, which is open then
+            self._go(self.session.page)
         if pn.state.curdoc is not None:
             pn.state.add_periodic_callback(self.look, period=_LOOK_MS)
+            pn.state.onload(lambda: self._keys.param.update(is_ready=True))
         return shell
 
     async def look(self) -> None:

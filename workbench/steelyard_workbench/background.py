@@ -18,24 +18,25 @@ def later(work: Callable[[], Awaitable[Any]]) -> None:
     Parameters
     ----------
     work : callable
-        A coroutine function without arguments.
+        Takes nothing and gives what is to be awaited.
     """
+
+    async def begin() -> None:
+        # Panel awaits what it can see is a coroutine function, and nothing else.
+        await work()
+
     if pn.state.curdoc is not None:
-        pn.state.execute(work)
+        pn.state.execute(begin)
         return
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
-        asyncio.run(_await(work))
+        asyncio.run(begin())
         return
     # Asked for from within other work: it follows on the same loop.
-    task = loop.create_task(_await(work))
+    task = loop.create_task(begin())
     _following.add(task)
     task.add_done_callback(_following.discard)
-
-
-async def _await(work: Callable[[], Awaitable[Any]]) -> None:
-    await work()
 
 
 class Poller:

@@ -7,7 +7,7 @@ thread, and an answer that a newer question has overtaken is dropped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
 import panel as pn
@@ -30,7 +30,9 @@ class Loaded(Viewer, Generic[T]):
     fetch : callable
         Gives the data; blocks, and raises what went wrong.
     show : callable
-        Takes the data and gives what to show; it runs on the page's own loop.
+        Takes the data and gives what to show; it runs on the page's own loop. A coroutine function
+        may wait for what is within, so that all of it comes at once: the browser may get a change
+        of what it was sent a moment ago before that itself.
     n_lines : int, default 4
         How many lines its skeleton has.
 
@@ -47,7 +49,7 @@ class Loaded(Viewer, Generic[T]):
         self,
         what: str,
         fetch: Callable[[], T],
-        show: Callable[[T], Viewable],
+        show: Callable[[T], Viewable | Awaitable[Viewable]],
         *,
         n_lines: int = 4,
     ) -> None:
@@ -71,6 +73,10 @@ class Loaded(Viewer, Generic[T]):
         """Fetch and show, without waiting for it."""
         later(self.refresh)
 
+    def drop(self) -> None:
+        """Take no answer that is still under way: it is shown no more."""
+        self._asked += 1
+
     async def refresh(self, *_: Any, quietly: bool = False) -> None:
         """Fetch and show.
 
@@ -87,13 +93,15 @@ class Loaded(Viewer, Generic[T]):
         try:
             data = await asyncio.to_thread(self._fetch)
             shown = self._show(data) if asked == self._asked else None
+            if isinstance(shown, Awaitable):
+                shown = await shown
         except Exception as error:  # noqa: BLE001  whatever it is, the person is told
             if asked != self._asked:
                 return
             self.state, self.problem = "failed", problem_of(error, self._what)
             self._box[:] = [failed(self.problem, self.refresh)]
             return
-        if shown is None:
+        if shown is None or asked != self._asked:
             return
         self.state, self.problem, self.data = "shown", None, data
         self._box[:] = [shown]

@@ -22,11 +22,13 @@ class Entry:
 ENTRIES: tuple[Entry, ...] = (
     Entry("home", "Home", "home", "home:HomePage"),
     Entry("datasets", "Datasets", "storage", "datasets:DatasetsPage"),
+    Entry("versions", "Versions", "call_split", "versions:VersionsPage"),
     Entry("review", "Review", "fact_check", "review:ReviewPage"),
     Entry("families", "Families", "timeline", "families:FamiliesPage"),
     Entry("jobs", "Jobs", "schedule", "jobs:JobsPage"),
     Entry("evaluations", "Evaluations", "query_stats", "evaluations:EvaluationsPage"),
     Entry("compare", "Compare", "compare_arrows", "compare:ComparePage"),
+    Entry("live", "Live", "monitor_heart", "live:LivePage"),
     Entry("playground", "Playground", "play_arrow", "playground:PlaygroundPage"),
     Entry("settings", "Settings", "settings", "settings:SettingsPage"),
 )

@@ -44,6 +44,8 @@ class Page(Viewer):
 
     def open(self) -> None:
         """Show the page; called each time that somebody goes to it."""
+        for part in self.parts:
+            part.drop()
         self.parts = []
         heading: list[Viewable] = [pmui.Typography(self.title, variant="h1", sx=_HEADING)]
         if self.summary:

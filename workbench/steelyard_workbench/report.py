@@ -11,10 +11,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import polars as pl
-from bokeh.embed import components
+from bokeh.embed import json_item
 from bokeh.resources import Resources
 from bokeh.themes import Theme
 from jinja2 import Environment, PackageLoader
@@ -84,12 +85,13 @@ def report_html(
     """
     sections = _sections(scored.detail)
     charts = {name: chart for section in sections for name, chart in section.charts.items()}
-    # A theme of its own, so that a page made from a dark browser is as legible on paper.
-    script, divs = components(charts, theme=Theme(json={})) if charts else ("", {})
+    items = [_item(name, chart) for name, chart in charts.items()]
     templates = Environment(
         loader=PackageLoader("steelyard_workbench"), autoescape=True, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
+    # Bokeh reads models in the order in which they were written.
+    templates.policies["json.dumps_kwargs"] = {"sort_keys": False}
     evaluation = scored.evaluation
     return templates.get_template("evaluation.html").render(
         title=f"{evaluation.model_label} on {scored.dataset_name}",
@@ -104,9 +106,9 @@ def report_html(
         },
         headline=_headline(scored.detail),
         sections=sections,
-        divs=divs,
-        script=script,
-        bokeh=Resources(mode="inline", components=["bokeh"]).render(),
+        items=items,
+        # Not render(): Panel adds to it, and what it adds is elsewhere.
+        bokeh=Resources(mode="inline", components=["bokeh"]).js_raw,
         worst=[
             (
                 f"{record.row:,}",
@@ -151,6 +153,14 @@ def records_csv(records: pl.DataFrame) -> bytes:
         for name in lists
     )
     return flat.write_csv().encode()
+
+
+def _item(name: str, chart: Any) -> dict[str, Any]:
+    """Give a chart as Bokeh embeds it, without the models that Panel adds to every document."""
+    # A theme of its own, so that a page made from a dark browser is as legible on paper.
+    item: dict[str, Any] = dict(json_item(chart, name, theme=Theme(json={})))
+    item["doc"] = {**item["doc"], "defs": []}
+    return item
 
 
 def _sections(detail: EvaluationDetail) -> list[_Section]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import param
@@ -25,6 +27,35 @@ IN_ADDRESS = (
 )
 
 
+#: Texts that Panel would read from an address as a number, a truth value or JSON.
+_READ_OTHERWISE = re.compile(r"[\[{~]|[-+.]?[0-9]|(true|false|nan|inf|infinity)$", re.IGNORECASE)
+
+
+class AddressText(param.String):
+    """A text that stays one on its way through the address.
+
+    Panel reads ``2024`` from an address as a number and ``{"a": 1}`` as a dict; a tilde is put
+    before such a text.
+    """
+
+    @classmethod
+    def serialize(cls, value: Any) -> Any:
+        """Give the text as it stands in the address."""
+        return f"~{value}" if _READ_OTHERWISE.match(value) else value
+
+    @classmethod
+    def deserialize(cls, value: Any) -> Any:
+        """Give the text that an address has."""
+        if isinstance(value, str):
+            return value.removeprefix("~")
+        return json.dumps(value, ensure_ascii=False)
+
+
+def _text(doc: str, default: str = "") -> Any:
+    """Declare a text of the address; to type checkers it is one."""
+    return AddressText(default=default, doc=doc)
+
+
 class Session(param.Parameterized):
     """The state of one browser.
 
@@ -34,18 +65,18 @@ class Session(param.Parameterized):
         Asks the server; the only way to it.
     """
 
-    page = param.String(default="home", doc="Slug of the page.")
-    dataset = param.String(default="", doc="Id of the dataset; empty for none.")
+    page = _text("Slug of the page.", "home")
+    dataset = _text("Id of the dataset; empty for none.")
     version = param.Integer(default=0, doc="Version of it; 0 for the newest.")
-    draft = param.String(default="", doc="Id of the draft under review.")
-    evaluation = param.String(default="", doc="Id of the evaluation.")
-    before = param.String(default="", doc="Id of the evaluation compared with.")
-    after = param.String(default="", doc="Id of the evaluation compared.")
-    family = param.String(default="", doc="Name of the family.")
-    job = param.String(default="", doc="Id of the fine-tune.")
-    decision = param.String(default="", doc="Id of the decision looked at.")
-    query = param.String(default="", doc="JSON of the rows' filter, sort and search.")
-    view = param.String(default="", doc="How the page shows it, such as `bulk`.")
+    draft = _text("Id of the draft under review.")
+    evaluation = _text("Id of the evaluation.")
+    before = _text("Id of the evaluation compared with.")
+    after = _text("Id of the evaluation compared.")
+    family = _text("Name of the family.")
+    job = _text("Id of the fine-tune.")
+    decision = _text("Id of the decision looked at.")
+    query = _text("JSON of the rows' filter, sort and search.")
+    view = _text("How the page shows it, such as `bulk`.")
     selected = param.List(default=[], item_type=int, doc="Numbers of the rows that are selected.")
     is_connected = param.Boolean(default=True, doc="Whether the server answers.")
     reviewer = param.String(default="", doc="Name of whoever reviews; not in the address.")

@@ -43,7 +43,9 @@ COMMANDS = {
     "workbench": CommandEntry(
         "steelyard.cli.workbench", "Show a server's workbench in the browser."
     ),
-    "worker": CommandEntry("steelyard.cli.job_worker", "Run the evaluations and fine-tunes of a server."),
+    "worker": CommandEntry(
+        "steelyard.cli.job_worker", "Run the evaluations and fine-tunes of a server."
+    ),
     "up": CommandEntry("steelyard.cli.up", "Start everything, with sample datasets."),
 }
 

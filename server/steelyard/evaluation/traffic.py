@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from steelyard.calibration.bins import N_BINS, bin_totals
+from steelyard.calibration.bins import N_BINS, FloatArray, bin_totals
 from steelyard.calibration.intervals import wilson_interval
 from steelyard.wire.decision_log import DecisionBucket, DecisionGroup
 from steelyard.wire.evaluations import Measure, ReliabilityRow
@@ -24,16 +25,24 @@ from steelyard.wire.evaluations import Measure, ReliabilityRow
 MAX_GROUPS = 100
 _LEVEL = 0.95
 
+IntArray: TypeAlias = NDArray[np.intp]
 
-@dataclass(slots=True)
-class _Sums:
-    """What is counted of a bucket, a group or everything."""
 
-    answers: int = 0
-    decisions: int = 0
-    abstained: int = 0
-    observed: int = 0
-    right: int = 0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficFigures:
+    """The figures of a window; each is as ``steelyard.wire.decision_log.DecisionSummary`` says."""
+
+    answers: int
+    decisions: int
+    abstain_rate: Measure | None
+    feedback_share: Measure | None
+    accuracy: Measure | None
+    reliability: list[ReliabilityRow]
+    latency_p50_ms: Measure | None
+    latency_p95_ms: Measure | None
+    buckets: list[DecisionBucket]
+    groups: list[DecisionGroup]
+    groups_left_out: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,18 @@ class GroupKey:
     decision: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What was added, a decision a place; ``seen`` is 1 with feedback, ``right`` 1 if right."""
+
+    bucket: IntArray
+    group: IntArray
+    p_top: FloatArray
+    abstained: FloatArray
+    seen: FloatArray
+    right: FloatArray
+
+
 class Traffic:
     """Adds up answers as they are read.
 
@@ -57,15 +77,15 @@ class Traffic:
         Seconds of a bucket.
     """
 
-    since: float
-    until: float
-    bucket_s: int
-    total: _Sums = field(default_factory=_Sums)
-    _buckets: dict[int, _Sums] = field(default_factory=dict)
-    _groups: dict[GroupKey, _Sums] = field(default_factory=dict)
-    _latencies: list[float] = field(default_factory=list)
-    _p_tops: list[float] = field(default_factory=list)
-    _hits: list[bool] = field(default_factory=list)
+    def __init__(self, since: float, until: float, bucket_s: int) -> None:
+        self.since, self.until, self.bucket_s = since, until, bucket_s
+        self._answers: list[tuple[float, float]] = []
+        self._decisions: list[tuple[float, int, float, bool, bool, bool]] = []
+        self._groups: dict[GroupKey, int] = {}
+
+    def group_of(self, key: GroupKey) -> int:
+        """Give the number under which decisions are added that are told together."""
+        return self._groups.setdefault(key, len(self._groups))
 
     def add_answer(self, at: float, total_ms: float | None) -> None:
         """Count an answer.
@@ -77,20 +97,17 @@ class Traffic:
         total_ms : float or None
             Milliseconds that it took, where they are known.
         """
-        self.total.answers += 1
-        self._bucket(at).answers += 1
-        if total_ms is not None and math.isfinite(total_ms):
-            self._latencies.append(total_ms)
+        self._answers.append((at, math.nan if total_ms is None else total_ms))
 
     def add(
-        self, key: GroupKey, at: float, p_top: float, *, abstained: bool, is_right: bool | None
+        self, group: int, at: float, p_top: float, *, abstained: bool, is_right: bool | None
     ) -> None:
         """Count a decision of an answer.
 
         Parameters
         ----------
-        key : GroupKey
-            Whom it is told with.
+        group : int
+            From ``group_of``.
         at : float
             Unix seconds.
         p_top : float
@@ -99,93 +116,93 @@ class Traffic:
         is_right : bool or None
             Whether the top outcome came true; None while nobody has told.
         """
-        group = self._groups.get(key)
-        if group is None:
-            group = self._groups[key] = _Sums()
-        for sums in (self.total, self._bucket(at), group):
-            sums.decisions += 1
-            sums.abstained += abstained
-            if is_right is not None:
-                sums.observed += 1
-                sums.right += is_right
-        if is_right is not None:
-            self._p_tops.append(p_top)
-            self._hits.append(is_right)
+        seen = is_right is not None
+        self._decisions.append((at, group, p_top, abstained, seen, bool(is_right)))
 
-    def buckets(self) -> list[DecisionBucket]:
-        """Give every bucket of the window in order of time, empty ones included."""
+    def told(self) -> TrafficFigures:
+        """Give the figures of what was added."""
+        columns = np.array(self._decisions, dtype=np.float64).reshape(-1, 6).T
+        answers = np.array(self._answers, dtype=np.float64).reshape(-1, 2)
         first = math.floor(self.since / self.bucket_s)
-        last = max(first, math.ceil(self.until / self.bucket_s) - 1)
-        none = _Sums()
-        told = []
-        for place in range(first, last + 1):
-            sums = self._buckets.get(place, none)
-            told.append(
-                DecisionBucket(
-                    start=float(place * self.bucket_s),
-                    answers=sums.answers,
-                    decisions=sums.decisions,
-                    abstained=sums.abstained,
-                    with_feedback=sums.observed,
-                )
-            )
-        return told
+        n_buckets = max(1, math.ceil(self.until / self.bucket_s) - first)
 
-    def groups(self) -> list[DecisionGroup]:
-        """Give the groups with the most decisions, ``MAX_GROUPS`` at most."""
-        ordered = sorted(
-            self._groups.items(),
-            key=lambda item: (-item[1].decisions, item[0].model, item[0].decision),
+        def bucket_of(at: FloatArray) -> IntArray:
+            places = np.floor(at / self.bucket_s).astype(np.intp) - first
+            return np.clip(places, 0, n_buckets - 1)
+
+        held = _Columns(bucket_of(columns[0]), columns[1].astype(np.intp), *columns[2:])
+        seen = held.seen > 0
+        return TrafficFigures(
+            answers=len(answers),
+            decisions=len(held.seen),
+            abstain_rate=share(int(held.abstained.sum()), len(held.seen)),
+            feedback_share=share(int(held.seen.sum()), len(held.seen)),
+            accuracy=share(int(held.right.sum()), int(held.seen.sum())),
+            reliability=_reliability(held.p_top[seen], held.right[seen]),
+            latency_p50_ms=quantile(answers[:, 1], 0.5),
+            latency_p95_ms=quantile(answers[:, 1], 0.95),
+            buckets=_buckets(
+                held, bucket_of(answers[:, 0]), first * self.bucket_s, self.bucket_s, n_buckets
+            ),
+            groups=_groups(held, list(self._groups)),
+            groups_left_out=max(0, len(self._groups) - MAX_GROUPS),
         )
-        return [
-            DecisionGroup(
-                model=key.model,
-                version=key.version,
-                decision=key.decision,
-                decisions=sums.decisions,
-                abstain_rate=_of(sums.abstained, sums.decisions),
-                feedback_share=_of(sums.observed, sums.decisions),
-                accuracy=share(sums.right, sums.observed),
-            )
-            for key, sums in ordered[:MAX_GROUPS]
-        ]
 
-    @property
-    def n_groups_left_out(self) -> int:
-        """Groups that ``groups`` does not give."""
-        return max(0, len(self._groups) - MAX_GROUPS)
 
-    def reliability(self) -> list[ReliabilityRow]:
-        """Give accuracy on feedback in ten bins of top probability, empty ones included."""
-        hits = np.asarray(self._hits, dtype=np.float64)
-        totals = bin_totals(np.asarray(self._p_tops, np.float64), hits, np.ones(len(hits)))
-        return [
-            ReliabilityRow(
-                low=place / N_BINS,
-                high=(place + 1) / N_BINS,
-                n=int(n),
-                mean_top_probability=float(promised / n) if n else None,
-                accuracy=share(int(right), int(n)),
-            )
-            for place, (n, promised, right) in enumerate(totals)
-        ]
+def _buckets(
+    held: _Columns, answers: IntArray, first: int, bucket_s: int, n: int
+) -> list[DecisionBucket]:
+    """Give every bucket in order of time, empty ones included."""
+    sums = [np.bincount(held.bucket, of, n) for of in (None, held.abstained, held.seen)]
+    columns = [np.bincount(answers, None, n), *sums]
+    return [
+        DecisionBucket(
+            start=float(first + place * bucket_s),
+            answers=n_answers,
+            decisions=n_decisions,
+            abstained=n_abstained,
+            with_feedback=n_seen,
+        )
+        for place, (n_answers, n_decisions, n_abstained, n_seen) in enumerate(
+            np.stack(columns, axis=1).astype(int).tolist()
+        )
+    ]
 
-    def latency(self, q: float) -> Measure | None:
-        """Give a quantile of the answers' milliseconds; None without any.
 
-        Parameters
-        ----------
-        q : float
-            Above 0 and below 1.
-        """
-        return quantile(np.asarray(self._latencies, np.float64), q)
+def _groups(held: _Columns, keys: list[GroupKey]) -> list[DecisionGroup]:
+    """Give the groups with the most decisions, ``MAX_GROUPS`` at most."""
+    weights = (None, held.abstained, held.seen, held.right)
+    columns = [np.bincount(held.group, of, len(keys)) for of in weights]
+    counts = np.stack(columns, axis=1).astype(int).tolist()
+    told = sorted(zip(keys, counts, strict=True), key=lambda item: -item[1][0])
+    return [
+        DecisionGroup(
+            model=key.model,
+            version=key.version,
+            decision=key.decision,
+            decisions=n,
+            abstain_rate=_of(n_abstained, n),
+            feedback_share=_of(n_seen, n),
+            accuracy=share(n_right, n_seen),
+        )
+        for key, (n, n_abstained, n_seen, n_right) in told[:MAX_GROUPS]
+    ]
 
-    def _bucket(self, at: float) -> _Sums:
-        place = int(at // self.bucket_s)
-        sums = self._buckets.get(place)
-        if sums is None:
-            sums = self._buckets[place] = _Sums()
-        return sums
+
+def _reliability(p_top: FloatArray, hits: FloatArray) -> list[ReliabilityRow]:
+    """Give accuracy in ten bins of top probability, empty ones included."""
+    return [
+        ReliabilityRow(
+            low=place / N_BINS,
+            high=(place + 1) / N_BINS,
+            n=int(n),
+            mean_top_probability=float(promised / n) if n else None,
+            accuracy=share(int(right), int(n)),
+        )
+        for place, (n, promised, right) in enumerate(
+            bin_totals(p_top, hits, np.ones(len(hits))).tolist()
+        )
+    ]
 
 
 def is_right(top: str, outcome: str | Mapping[str, Any]) -> bool:
@@ -215,12 +232,13 @@ def share(n_successes: int, n: int) -> Measure | None:
     return _of(n_successes, n) if n else None
 
 
-def quantile(values: np.ndarray[Any, np.dtype[np.float64]], q: float) -> Measure | None:
+def quantile(values: FloatArray, q: float) -> Measure | None:
     """Give a quantile with a 95 % interval that no form of the distribution is assumed for.
 
     Parameters
     ----------
     values : float64 array of shape (n,)
+        Those that are not a number are left out.
     q : float
         Above 0 and below 1.
 
@@ -233,10 +251,10 @@ def quantile(values: np.ndarray[Any, np.dtype[np.float64]], q: float) -> Measure
     ----------
     Conover, "Practical Nonparametric Statistics", 1999, section 3.2.
     """
-    n = len(values)
+    ordered = np.sort(values[np.isfinite(values)])
+    n = len(ordered)
     if n == 0:
         return None
-    ordered = np.sort(values)
     reach = NormalDist().inv_cdf(0.5 + _LEVEL / 2) * math.sqrt(n * q * (1 - q))
     low, high = math.ceil(n * q - reach), math.ceil(n * q + reach)  # ranks from 1
     has_interval = low >= 1 and high <= n

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from steelyard.decisions.kinds import ABSTAIN
 from steelyard.errors import InvalidRequestError, NotFoundError, Violation
-from steelyard.evaluation.traffic import GroupKey, Traffic, is_right, share
+from steelyard.evaluation.traffic import GroupKey, Traffic, is_right
 from steelyard.services.caller import Caller
 from steelyard.services.idempotency import SECONDS_A_DAY
 from steelyard.storage.state import State
 from steelyard.storage.state.decision_log import (
+    ShortRow,
     answers_between,
     feedback_between,
     feedback_of_answers,
@@ -161,24 +163,10 @@ class DecisionLog:
         await self._state.read(
             lambda connection: _add_up(connection, caller.account_id, query, traffic)
         )
-        reliability = traffic.reliability()
-        total = traffic.total
+        told = traffic.told()
+        figures = {field.name: getattr(told, field.name) for field in fields(told)}
         return DecisionSummary(
-            since=since,
-            until=until,
-            bucket_s=query.bucket_s,
-            answers=total.answers,
-            decisions=total.decisions,
-            abstain_rate=share(total.abstained, total.decisions),
-            feedback_share=share(total.observed, total.decisions),
-            accuracy=share(total.right, total.observed),
-            reliability=reliability,
-            latency_p50_ms=traffic.latency(0.5),
-            latency_p95_ms=traffic.latency(0.95),
-            buckets=traffic.buckets(),
-            groups=traffic.groups(),
-            groups_left_out=traffic.n_groups_left_out,
-            server=server,
+            since=since, until=until, bucket_s=query.bucket_s, server=server, **figures
         )
 
     def _oldest(self) -> float:
@@ -188,17 +176,10 @@ class DecisionLog:
 def _page(
     connection: Connection, caller: Caller, query: DecisionLogQuery, since: float
 ) -> DecisionLogPage:
-    looks_into = any(
-        wanted is not None
-        for wanted in (
-            query.decision,
-            query.has_feedback,
-            query.abstained,
-            query.wrong,
-            query.p_from,
-            query.p_to,
-        )
-    )
+    sought = (query.abstained, query.wrong, query.p_from, query.p_to)
+    # The database itself finds those that have feedback.
+    is_found = query.has_feedback or (query.has_feedback is None and query.decision is None)
+    looks_into = not is_found or any(wanted is not None for wanted in sought)
     size = _AT_A_TIME if looks_into else query.limit + 1
     found: list[LoggedDecision] = []
     after, n_looked = query.cursor, 0
@@ -230,7 +211,7 @@ def _page(
             return DecisionLogPage(data=found, has_more=True, next_cursor=after)
 
 
-def _tell(row: Row[Any], observed: dict[str, Any]) -> LoggedDecision:
+def _tell(row: ShortRow, observed: dict[str, Any]) -> LoggedDecision:
     return LoggedDecision(
         id=row.id,
         created_at=row.created_at,
@@ -283,7 +264,7 @@ def _add_up(
     since, until, model = traffic.since, traffic.until, query.model
     observed = feedback_between(connection, account_id, since=since, until=until, model=model)
     answers = answers_between(connection, account_id, since=since, until=until, model=model)
-    keys: dict[tuple[str, str | None, str], GroupKey] = {}
+    groups: dict[tuple[str, str | None, str], int] = {}
     for id_, at, named, version, total_ms, results in answers:
         outcomes = observed.get(id_)
         is_counted = False
@@ -292,12 +273,12 @@ def _add_up(
                 continue
             is_counted = True
             place = (named, version, name)
-            key = keys.get(place)
-            if key is None:
-                key = keys[place] = GroupKey(*place)
+            group = groups.get(place)
+            if group is None:
+                group = groups[place] = traffic.group_of(GroupKey(*place))
             outcome = None if outcomes is None else outcomes.get(name)
             traffic.add(
-                key,
+                group,
                 at,
                 told.p_top,
                 abstained=_abstained(told),

@@ -49,15 +49,14 @@ from steelyard.services.bodies import read_body
 from steelyard.services.caller import Caller
 from steelyard.services.draft_labels import Originals, outcomes_of, read_label
 from steelyard.services.draft_reviews import Reviews
-from steelyard.services.drafts import (
-    DraftService,
-    OpenDraft,
+from steelyard.services.draft_views import (
     lock_draft,
     new_entry,
     receipt_of,
     require_open,
     row_now,
 )
+from steelyard.services.drafts import DraftService, OpenDraft
 from steelyard.services.idempotency import SECONDS_A_DAY, KeyedWrites, payload_sha256
 from steelyard.services.reply import Reply
 from steelyard.services.suspects import SuspectSearch

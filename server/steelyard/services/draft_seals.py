@@ -17,15 +17,16 @@ import numpy as np
 from sqlalchemy import Connection
 
 from steelyard.datasets.findings import Refusal
+from steelyard.datasets.ingest import RowReader
+from steelyard.datasets.labels import SUPERVISION_OF
 from steelyard.datasets.review import EXCLUDED, Places
-from steelyard.datasets.rows import Row, read_row
+from steelyard.datasets.rows import Row
 from steelyard.datasets.versions import Manifest
 from steelyard.errors import (
     DatasetChangedError,
     DraftChangedError,
     NoNewRowsError,
     NoRowsError,
-    Violation,
 )
 from steelyard.services.bodies import read_body
 from steelyard.services.caller import Caller
@@ -33,11 +34,12 @@ from steelyard.services.dataset_access import require_dataset
 from steelyard.services.dataset_ingest import MadeRows, RowBounds, as_error
 from steelyard.services.datasets import DatasetService
 from steelyard.services.draft_reviews import Reviews
-from steelyard.services.drafts import DraftService, OpenDraft, lock_draft, require_open, tell
+from steelyard.services.draft_views import lock_draft, require_open, tell
+from steelyard.services.drafts import DraftService, OpenDraft
 from steelyard.services.idempotency import SECONDS_A_DAY, KeyedWrites, payload_sha256
 from steelyard.services.reply import Reply
 from steelyard.services.uploads import Upload
-from steelyard.storage.frames.reviewing import iterate_sides, rows_for_review
+from steelyard.storage.frames.reviewing import iterate_side
 from steelyard.storage.frames.revising import write_revision
 from steelyard.storage.frames.store import FrameStore
 from steelyard.storage.state.datasets import VersionRow, advance_dataset, insert_version
@@ -48,8 +50,6 @@ from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Violations
 
 ROUTE = "POST /v1/drafts/{draft}/seal"
-#: Rows with new labels that are read together.
-_AT_ONCE = 2000
 
 Labels = Mapping[str, Mapping[str, float]]
 
@@ -185,7 +185,7 @@ class DraftSeals:
         gone = set(outcome.excluded.tolist())
         for side in SIDES:
             file = None
-            for places, lines in iterate_sides(self._store, manifest, side):
+            for places, lines in iterate_side(self._store, manifest, side):
                 for place, line in zip(places.tolist(), lines, strict=True):
                     if place in gone:
                         continue
@@ -272,16 +272,18 @@ class DraftSeals:
         self, manifest: Manifest, side: Side, relabelled: Mapping[int, Labels]
     ) -> Iterator[Sequence[Row]]:
         """Give the rows of a side that have other labels now, in the order of the dataset."""
-        places = sorted(relabelled)
-        for start in range(0, len(places), _AT_ONCE):
-            found = rows_for_review(self._store, manifest, places[start : start + _AT_ONCE])
-            batch = []
-            for stored in found:
-                if stored.side != side:
-                    continue
-                line = relabel(stored.json, relabelled[stored.index])
-                batch.append(_require_row(read_row(line, stored.index + 1)))
-            yield batch
+        wanted = np.array(sorted(relabelled), dtype=np.int64)
+        for places, lines in iterate_side(self._store, manifest, side, wanted):
+            reader = RowReader(supervision=SUPERVISION_OF[manifest.method])
+            changed = (
+                relabel(line, relabelled[place]) + b"\n"
+                for place, line in zip(places.tolist(), lines, strict=True)
+            )
+            yield from reader.read_ndjson(changed)
+            if reader.findings.n_found:
+                # They were stored before, and their labels were read when they were relabelled.
+                told = "; ".join(finding.message for finding in reader.findings.listed)
+                raise RuntimeError(f"Rows cannot be stored any more: {told}")
 
     def _mark(
         self,
@@ -322,16 +324,6 @@ def relabel(line: bytes, labels: Labels) -> bytes:
     supervision = "targets" if "targets" in row else "rewards"
     row[supervision] = {**row[supervision], **labels}
     return msgspec.json.encode(row)
-
-
-def _require_row(row: Row | list[Violation]) -> Row:
-    """Give a row that was stored before, its labels read when it was relabelled."""
-    match row:
-        case Row():
-            return row
-        case _:
-            told = "; ".join(violation.message for violation in row)
-            raise RuntimeError(f"A row cannot be stored any more: {told}")
 
 
 def _not_latest(latest: int, version: int) -> DatasetChangedError:

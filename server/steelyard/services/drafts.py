@@ -16,16 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import numpy as np
 from sqlalchemy import Connection, Row
 
 from steelyard.datasets.draft_requests import read_edits
-from steelyard.datasets.review import STATES, Entry, EntryBody, Places, Review
+from steelyard.datasets.review import Entry, EntryBody
 from steelyard.errors import (
     DraftChangedError,
-    DraftConflictError,
-    DraftSealedError,
-    NotFoundError,
     NothingToUndoError,
 )
 from steelyard.ids import new_id
@@ -36,6 +32,17 @@ from steelyard.services.dataset_versions import DatasetAt
 from steelyard.services.datasets import DatasetService
 from steelyard.services.draft_labels import Originals, read_relabels
 from steelyard.services.draft_reviews import Reviews
+from steelyard.services.draft_views import (
+    check_seen,
+    lock_draft,
+    log_entry,
+    new_entry,
+    receipt_of,
+    require_draft,
+    require_open,
+    summarise,
+    tell,
+)
 from steelyard.services.idempotency import SECONDS_A_DAY, KeyedWrites, payload_sha256
 from steelyard.services.reply import Reply
 from steelyard.storage.frames.reviewing import rows_for_review
@@ -47,17 +54,11 @@ from steelyard.wire.drafts import (
     CreateDraft,
     DeletedDraft,
     Draft,
-    DraftConflict,
     DraftPage,
-    DraftSummary,
     Edit,
-    EditReceipt,
     EntryAction,
     History,
     HistoryQuery,
-    LogEntry,
-    RowNow,
-    SealedDraft,
     UndoEdit,
 )
 from steelyard.wire.payloads import open_payload, read_payload
@@ -65,8 +66,6 @@ from steelyard.wire.violations import BODY, Violations, show
 
 #: Times that an undo is tried again when its reviewer's log moved under it.
 _TRIES = 5
-
-_decode_sealed = msgspec.json.Decoder(SealedDraft).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +195,7 @@ class DraftService:
             )
         )
         return DraftPage(
-            data=[_summarise(row) for row in page.rows],
+            data=[summarise(row) for row in page.rows],
             has_more=page.next_cursor is not None,
             next_cursor=page.next_cursor,
         )
@@ -273,7 +272,7 @@ class DraftService:
             row = require_open(lock_draft(connection, caller.account_id, draft_id))
             with self._reviews.held(draft_id, draft.n_places) as review:
                 later = rows.entries_after(connection, draft_id, review.revision)
-                _check_seen(review, later, request.edits, request.reviewer, originals)
+                check_seen(review, later, request.edits, request.reviewer, originals)
                 made = [
                     new_entry(
                         row.revision + place,
@@ -325,7 +324,7 @@ class DraftService:
                 connection, draft_id, row=query.row, after=query.after, limit=query.limit
             )
             return History(
-                data=[_log_entry(row) for row in found],
+                data=[log_entry(row) for row in found],
                 has_more=has_more,
                 next_after=found[-1].number if has_more else None,
                 revision=draft.revision,
@@ -485,186 +484,6 @@ class DraftService:
 
 class _MovedError(Exception):
     """The entry that was to be undone is no longer the last."""
-
-
-def require_draft(connection: Connection, account_id: str, draft_id: str) -> Row[Any]:
-    """Give a draft of an account.
-
-    Raises
-    ------
-    steelyard.errors.NotFoundError
-        When the account has no such draft.
-    """
-    row = rows.find_draft(connection, account_id, draft_id)
-    if row is None:
-        raise NotFoundError(f"There is no draft {show(draft_id)}; look at GET /v1/drafts.")
-    return row
-
-
-def lock_draft(connection: Connection, account_id: str, draft_id: str) -> Row[Any]:
-    """Give a draft that nobody else changes before the transaction ends; as ``require_draft``."""
-    rows.find_draft(connection, account_id, draft_id, is_locked=True)
-    return require_draft(connection, account_id, draft_id)
-
-
-def tell(row: Row[Any], review: Review | None) -> Draft:
-    """Give a draft as the wire has it; without a review, of one that has no edits."""
-    counts: dict[str, int] = dict.fromkeys(STATES, 0)
-    if review is not None:
-        for code, count in enumerate(np.bincount(review.state, minlength=len(STATES)).tolist()):
-            counts[STATES[code]] = count
-    touched = sum(counts.values()) - counts["untouched"]
-    # A version may have fewer rows than places, and what is not there is not touched.
-    counts["untouched"] = row.rows - touched
-    return Draft(
-        id=row.id,
-        dataset_id=row.dataset_id,
-        dataset_version=row.dataset_version,
-        name=row.name,
-        status=row.status,
-        revision=row.revision,
-        rows=row.rows,
-        states=counts,
-        noted=0 if review is None else len(review.notes),
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        sealed=None if row.sealed is None else _decode_sealed(row.sealed),
-    )
-
-
-def row_now(review: Review, row: int, originals: Originals, later: Sequence[Entry] = ()) -> RowNow:
-    """Give a row as it stands, with the labels that it has by now."""
-    fold = review.fold(row, later)
-    number, reviewer = review.last_edit(row, later)
-    return RowNow(
-        row=row,
-        state=fold.state,
-        labels=originals.labels_now(row, fold.labels),
-        relabelled=sorted(fold.labels),
-        note=fold.note,
-        edit=number,
-        reviewer=reviewer,
-    )
-
-
-def receipt_of(
-    draft_id: str,
-    review: Review,
-    later: Sequence[Entry],
-    told: Sequence[int],
-    n_rows: int,
-    originals: Originals,
-) -> bytes:
-    """Give what an entry, the last of ``later``, changed: an ``EditReceipt``, encoded."""
-    last = later[-1]
-    receipt = EditReceipt(
-        draft_id=draft_id,
-        edits=n_rows,
-        revision=last.number,
-        undone=last.target,
-        rows=[row_now(review, row, originals, later) for row in told],
-    )
-    return msgspec.json.encode(receipt)
-
-
-def new_entry(
-    number: int,
-    reviewer: str | None,
-    action: EntryAction,
-    *,
-    row: int | None = None,
-    places: Places | None = None,
-    target: int | None = None,
-    body: EntryBody | None = None,
-    same: Places | None = None,
-) -> Entry:
-    """Make the next entry of a log; the fields are those of ``Entry``."""
-    return Entry(
-        number=number,
-        reviewer=reviewer,
-        action=action,
-        row=row,
-        places=places,
-        target=target,
-        body=body or EntryBody(),
-        same=same,
-    )
-
-
-def require_open(row: Row[Any]) -> Row[Any]:
-    """Give a draft that takes edits.
-
-    Raises
-    ------
-    steelyard.errors.DraftSealedError
-        When it became a dataset or a version.
-    """
-    if row.status != "open":
-        sealed = _decode_sealed(row.sealed)
-        raise DraftSealedError(
-            f"The draft became version {sealed.version} of the dataset {sealed.dataset_id} and "
-            "takes no more edits; begin another draft."
-        )
-    return row
-
-
-def _check_seen(
-    review: Review,
-    later: Sequence[Entry],
-    edits: Sequence[Edit],
-    reviewer: str | None,
-    originals: Originals,
-) -> None:
-    """Refuse edits of rows that another edited since they were seen."""
-    moved = []
-    for edit in edits:
-        number, editor = review.last_edit(edit.row, later)
-        is_own = reviewer is not None and editor == reviewer
-        if edit.seen is not None and number > edit.seen and not is_own:
-            moved.append(edit.row)
-    if not moved:
-        return
-    details = [
-        msgspec.to_builtins(DraftConflict(row=row, now=row_now(review, row, originals, later)))
-        for row in dict.fromkeys(moved)
-    ]
-    raise DraftConflictError(
-        f"{len(details)} of the rows were edited by another since they were seen, and nothing was "
-        "applied; look at details and decide again.",
-        details=details,
-    )
-
-
-def _summarise(row: Row[Any]) -> DraftSummary:
-    return DraftSummary(
-        id=row.id,
-        dataset_id=row.dataset_id,
-        dataset_version=row.dataset_version,
-        name=row.name,
-        status=row.status,
-        revision=row.revision,
-        rows=row.rows,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        sealed=None if row.sealed is None else _decode_sealed(row.sealed),
-    )
-
-
-def _log_entry(row: Row[Any]) -> LogEntry:
-    entry = rows.read_entry(row)
-    return LogEntry(
-        number=entry.number,
-        at=row.at,
-        reviewer=entry.reviewer,
-        action=entry.action,
-        rows=row.rows,
-        row=entry.row,
-        decision=entry.body.decision,
-        outcome=entry.body.outcome,
-        note=entry.body.note,
-        target=entry.target,
-        is_undone=row.undone != rows.HOLDS,
-    )
 
 
 def _read_create(payload: bytes) -> CreateDraft:

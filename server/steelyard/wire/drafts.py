@@ -313,7 +313,7 @@ class Suspects(Struct, frozen=True, kw_only=True):
     status: Annotated[
         SuspectStatus | None, Meta(description="Null while nobody has asked for the queue.")
     ]
-    done: Annotated[int, Meta(description="Rows compared so far.")]
+    done: Annotated[int, Meta(description="Rows embedded so far, which is most of the work.")]
     rows: int
     method: Annotated[str, Meta(description="How rows are compared.")]
     message: Annotated[str | None, Meta(description="Why it is unavailable; else null.")]

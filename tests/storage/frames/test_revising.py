@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dataset_rows import make_rows, make_version
+from dataset_rows import made, make_rows, write_version
 from steelyard.datasets.findings import Refusal
 from steelyard.datasets.rows import read_row
 from steelyard.services.dataset_versions import DatasetAt
@@ -16,8 +16,8 @@ from steelyard.services.tuning_counts import count_evaluation
 from steelyard.storage.frames import writing
 from steelyard.storage.frames.differences import compare_versions
 from steelyard.storage.frames.pages import RowStore
-from steelyard.storage.frames.revising import write_revision
 from steelyard.storage.frames.reviewing import rows_for_review
+from steelyard.storage.frames.revising import write_revision
 from steelyard.storage.frames.scanning import load_definitions, load_retired, scan
 
 LABEL = {"route": {"other": 1.0}, "refund": {"yes": 1.0}}
@@ -39,11 +39,14 @@ def revise(store, version, excluded=(), relabelled=(), min_rows=1):
     )
 
 
-@pytest.fixture
-def store(frame_store, monkeypatch):
+def make_version(store, rows, previous=None):
+    return made(write_version(store, rows, previous=previous))
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch):
     monkeypatch.setattr(writing, "GROUP_ROWS", 8)
     monkeypatch.setattr(writing, "PART_ROWS", 16)
-    return frame_store
 
 
 def indexes(store, version):
@@ -72,7 +75,9 @@ def test_pages_and_downloads_pass_over_the_gaps(store):
     rows = RowStore(store)
     version = revise(store, make_version(store, make_rows(60)), excluded=[0, 20, 59])
     paged = [
-        row.index for offset in range(0, 57, 10) for row in rows.page(version, offset=offset, limit=10)
+        row.index
+        for offset in range(0, 57, 10)
+        for row in rows.page(version, offset=offset, limit=10)
     ]
     assert paged == [row.index for row in rows.iterate(version)] == indexes(store, version)
     for side in ("training", "evaluation"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import Callable
-from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
@@ -13,14 +12,6 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.states import failed
-
-
-class _FileButton(pmui.FileDownload):  # type: ignore[misc]  # Panel is untyped
-    """Panel's button, which must be given a file; this one may be given none."""
-
-    def _sync_data(self, fileobj: Any) -> None:
-        if fileobj is not None:
-            super()._sync_data(fileobj)
 
 
 class Download(Viewer):
@@ -40,9 +31,14 @@ class Download(Viewer):
         super().__init__()
         self._label, self._fetch, self._filename = label, fetch, filename
         self.problem = pn.Column()
-        self.button = _FileButton(
-            label=label, callback=self.get, filename=filename(), auto=True, variant="outlined"
+        # No subclass of it: panel-material-ui's bundle knows its own classes alone.
+        self.button = pmui.FileDownload(
+            label=label, callback=self.get, filename=filename(), auto=True
         )
+        # Given to the constructor it warns of a parameter that Panel sets itself.
+        self.button.variant = "outlined"
+        hand_over = self.button._sync_data
+        self.button._sync_data = lambda file: None if file is None else hand_over(file)
         self._box = pn.Column(self.button, self.problem)
 
     def __panel__(self) -> Viewable:

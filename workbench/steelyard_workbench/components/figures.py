@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import panel as pn
-from bokeh.models import ColumnDataSource, TapTool, Whisker
+from bokeh.models import ColumnDataSource, TapTool, TeeHead, Whisker
 from bokeh.plotting import figure
 
 from steelyard_workbench.theme import BLUE, GREY
@@ -63,6 +63,8 @@ def intervals(
             dimension=dimension,
             line_color=GREY,
             line_width=1.5,
+            upper_head=TeeHead(line_color=GREY, size=8),
+            lower_head=TeeHead(line_color=GREY, size=8),
         )
     )
 

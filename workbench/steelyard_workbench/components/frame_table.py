@@ -130,9 +130,8 @@ class FrameTable(Viewer):
             selectable="checkbox" if selectable else False,
             layout="fit_columns",
             sizing_mode="stretch_width",
-            configuration={
-                "columnDefaults": {"headerSort": bool(sortable), "tooltip": True},
-            },
+            sortable={name: name in self._sortable for name in self._titles},
+            configuration={"columnDefaults": {"tooltip": True}},
         )
         self._table.param.watch(self._on_sort, "sorters")
         self._table.param.watch(self._on_select, "selection")

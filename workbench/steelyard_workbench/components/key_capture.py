@@ -17,6 +17,7 @@ export function render({ model }) {
     return name === "input" || name === "textarea" || name === "select" || element.isContentEditable;
   };
   const onKey = (event) => {
+    if (!model.is_ready) return;
     const target = event.composedPath()[0];
     const typing = isField(target);
     if (typing && event.key !== "Escape") return;
@@ -33,12 +34,16 @@ export function render({ model }) {
     beforeAt = now;
     if (!model.watched.includes(key)) return;
     event.preventDefault();
-    model.pressed = { key, n: (model.pressed.n || 0) + 1 };
+    // A message each: changes of one property that follow closely are sent as one.
+    model.send_msg({ key });
   };
   document.addEventListener("keydown", onKey, true);
   model.on("remove", () => document.removeEventListener("keydown", onKey, true));
   const mark = document.createElement("span");
   mark.hidden = true;
+  const tell = () => { mark.dataset.keys = model.is_ready ? "ready" : "waiting"; };
+  model.on("is_ready", tell);
+  tell();
   return mark;
 }
 """
@@ -51,14 +56,20 @@ class KeyCapture(JSComponent):
     ----------
     watched : list of str
         Keys to tell of; all others are left to the browser.
+    is_ready : bool
+        Whether keys are told of. Panel loses what a key changes on a page that is still being drawn.
     pressed : dict
         ``key``, and ``n`` that counts up so that the same key twice is two events.
     """
 
     watched = param.List(default=[], item_type=str)
+    is_ready = param.Boolean(default=False)
     pressed = param.Dict(default={})
 
     _esm = _LISTEN
+
+    def _handle_msg(self, msg: Any) -> None:
+        self.pressed = {"key": str(msg["key"]), "n": self.pressed.get("n", 0) + 1}
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{"width": 0, "height": 0, "margin": 0, **given})

@@ -57,7 +57,7 @@ class DatasetActions(Viewer):
         if dataset.archived_at is None:
             archive = refused_button(
                 "Archive",
-                [f"whoever runs the server archives: `steelyard dataset archive {dataset.id}`"],
+                ["whoever runs the server archives it, with steelyard dataset archive and its id"],
             )
         else:
             self.restore_button = pmui.Button(label="Restore", variant="contained")

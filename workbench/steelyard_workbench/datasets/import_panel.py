@@ -13,7 +13,6 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.client.answers import DatasetAnswer
 from steelyard.wire.datasets import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION
-from steelyard_workbench.background import later
 from steelyard_workbench.datasets.importing import (
     MOST_CSV_BYTES,
     FileCheck,
@@ -23,18 +22,19 @@ from steelyard_workbench.datasets.importing import (
     name_of,
     problem_text,
 )
+from steelyard_workbench.later import later
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.states import empty, failed, loading, verdict
 
 _NEW, _NEXT = "A new dataset", "The next version of this one"
 _LABELLED = {"sft": "targets", "reward": "rewards"}
 _ABOUT = (
-    "JSON Lines: one row a line, with `context`, `decisions` and `targets` or `rewards`. A file is "
-    "looked at whole before any of it is stored."
+    "JSON Lines: one row a line, with context, decisions and targets or rewards. A file is looked "
+    "at whole before any of it is stored."
 )
 _ABOUT_CSV = (
-    " CSV adds rows to an open dataset: the first line is `context` and ids of its decisions, the "
-    "cells are the right outcomes."
+    " CSV adds rows to this dataset: the first line is context and ids of its decisions, the cells "
+    "are the right outcomes."
 )
 
 

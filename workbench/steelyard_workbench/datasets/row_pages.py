@@ -22,7 +22,7 @@ TITLES = {
     "side": "Side",
     "characters": "Characters",
 }
-WIDTHS = {"row": 70, "context": 470, "labels": 260, "side": 100, "characters": 105}
+WIDTHS = {"row": 75, "context": 450, "labels": 250, "side": 100, "characters": 130}
 #: Columns by which the server sorts, and what it calls them.
 _ORDERS = {"row": "index", "characters": "context_characters"}
 SORTABLE = tuple(_ORDERS)
@@ -95,7 +95,7 @@ def listed_page(
     client : Client
     dataset_id : str
     asked : PageAsked
-        At most 60 rows.
+        At most 60 rows; they come in the order of their places, whatever it is sorted by.
     version : int
         Whose rows they are.
     indexes : sequence of int
@@ -107,7 +107,7 @@ def listed_page(
     page = search_page(
         client,
         dataset_id,
-        PageAsked(0, asked.limit, asked.sort),
+        PageAsked(0, asked.limit),
         version=version,
         where=at_places(wanted),
     )

@@ -9,10 +9,11 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
-from steelyard_workbench.background import later
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.datasets.row_detail import show_row
 from steelyard_workbench.datasets.row_pages import SORTABLE, TITLES, WIDTHS, read_row
+from steelyard_workbench.later import later
+from steelyard_workbench.states import loading
 
 #: Pixels of what is beside the table.
 _DETAIL_WIDTH = 400
@@ -59,7 +60,6 @@ class RowTable(Viewer):
             page_size=page_size,
             on_open=self.show,
         )
-        self._empty = pn.Column(sizing_mode="stretch_width")
         previous = pmui.Button(label="Previous row (k)", variant="text", size="small")
         previous.on_click(lambda _: self.step(-1))
         following = pmui.Button(label="Next row (j)", variant="text", size="small")
@@ -74,7 +74,9 @@ class RowTable(Viewer):
             self._detail,
             sizing_mode="stretch_width",
         )
-        self._box = pn.Column(self._empty, self._rows, sizing_mode="stretch_width")
+        # The table comes in with its first rows: one that is changed before the browser has built
+        # it raises there.
+        self._box = pn.Column(loading(6, what), sizing_mode="stretch_width")
 
     def __panel__(self) -> Viewable:
         return self._box
@@ -92,8 +94,9 @@ class RowTable(Viewer):
         shown = None
         if is_empty and self._nothing is not None and not self.table.has_failed:
             shown = self._nothing()
-        self._empty[:] = [] if shown is None else [shown]
-        self._rows.visible = shown is None
+        wanted = self._rows if shown is None else shown
+        if list(self._box) != [wanted]:
+            self._box[:] = [wanted]
 
     def reload(self) -> None:
         """Fetch the first page anew, without waiting for it."""

@@ -390,7 +390,12 @@ def forest_chart(
         }
     )
     made = figures.plot(
-        title, x, "", height=90 + 26 * max(1, len(rows)), y_range=(-0.7, len(rows) - 0.3)
+        title,
+        x,
+        "",
+        height=90 + 26 * max(1, len(rows)),
+        x_range=_span([*source.data["low"], *source.data["high"]], reference),
+        y_range=(-0.7, len(rows) - 0.3),
     )
     if reference is not None:
         made.add_layout(
@@ -505,6 +510,14 @@ def _interval_columns(measures: Sequence[Measure]) -> dict[str, list[Any]]:
             for one in measures
         ],
     }  # fmt: skip
+
+
+def _span(ends: Sequence[float], reference: float | None) -> tuple[float, float]:
+    """Give a range that holds every interval and the reference, with some room beside them."""
+    held = [*ends, *([] if reference is None else [reference])] or [0.0, 1.0]
+    low, high = min(held), max(held)
+    room = 0.05 * (high - low) or 0.05
+    return low - room, high + room
 
 
 def _blend(share: float) -> str:

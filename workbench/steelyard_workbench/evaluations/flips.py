@@ -14,11 +14,11 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.errors import DatasetDeletedError
 from steelyard.wire.evaluations import EvaluationComparison, FlipKind, FlippedRecord
-from steelyard_workbench.background import later
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.evaluations.record_browser import show_text
 from steelyard_workbench.evaluations.records import context_text
+from steelyard_workbench.later import later
 from steelyard_workbench.states import empty
 
 #: What each kind of flip is called, and what it says.

@@ -253,8 +253,8 @@ class StartForm(Viewer):
         self._client = client
         self._dataset_id = dataset_id
         self._on_start = on_start
-        self.models = pmui.MultiChoice(
-            label="Models to evaluate", options=[], sizing_mode="stretch_width", max_width=640
+        self.models = pmui.CheckBoxGroup(
+            label="Models to evaluate", options=[], inline=True, sizing_mode="stretch_width"
         )
         self.button = pmui.Button(label="Evaluate", variant="contained", disabled=True)
         self.models.param.watch(self._on_models, "value")
@@ -298,7 +298,8 @@ class StartForm(Viewer):
         self.models.options = model_names(models)
         return pn.Column(
             heading("Start an evaluation"),
-            pmui.Row(self.models, self.button, sizing_mode="stretch_width"),
+            self.models,
+            self.button,
             self.said,
             sizing_mode="stretch_width",
         )

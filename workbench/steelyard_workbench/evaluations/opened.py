@@ -38,8 +38,9 @@ from steelyard_workbench.evaluations.record_browser import RecordBrowser
 from steelyard_workbench.evaluations.record_filter import RecordFilter
 from steelyard_workbench.evaluations.scored import Scored
 from steelyard_workbench.evaluations.what_if import WhatIf
+from steelyard_workbench.later import later
 from steelyard_workbench.report import records_csv, records_parquet, report_html, report_json
-from steelyard_workbench.states import empty
+from steelyard_workbench.states import empty, loading
 
 #: What is said wherever many slices are shown.
 CHANCE = (
@@ -50,7 +51,7 @@ CHANCE = (
 SECTIONS = {
     "reliability": "Reliability",
     "confusion": "Confusion",
-    "thresholds": "Thresholds and costs",
+    "thresholds": "Thresholds",
     "outcomes": "Outcomes",
     "slices": "Slices",
 }
@@ -112,10 +113,10 @@ class OpenedEvaluation(Viewer):
     def __panel__(self) -> Viewable:
         return self._box
 
-    def start(self) -> None:
-        """Show the figure and the rows, without waiting for them."""
-        self._switch()
-        self.browser.start()
+    async def refresh(self) -> None:
+        """Make the figure and the rows; to be waited for before it is put on a page."""
+        await self._switch()
+        await self.browser.refresh()
 
     def choose(self, chosen: RecordFilter) -> None:
         """Show the rows behind a mark."""
@@ -128,19 +129,23 @@ class OpenedEvaluation(Viewer):
 
     def _on_switch(self, event: Any) -> None:
         self._on_section(event.new)
-        self._switch()
+        later(self._switch)
 
-    def _switch(self) -> None:
-        show = {
-            "reliability": self._reliability,
-            "confusion": self._confusion,
-            "thresholds": self._thresholds,
-            "outcomes": self._outcomes,
-            "slices": self._slices,
-        }[self.section.value]
-        self._figure[:] = show()
-        if self.what_if is not None and self.section.value == "thresholds":
-            self.what_if.start()
+    async def _switch(self) -> None:
+        section = self.section.value
+        if section == "thresholds":
+            self._figure[:] = [loading(6, "Thresholds")]
+            shown = await self._thresholds()
+            if self.section.value != section:  # the person has gone on
+                return
+        else:
+            shown = {
+                "reliability": self._reliability,
+                "confusion": self._confusion,
+                "outcomes": self._outcomes,
+                "slices": self._slices,
+            }[section]()
+        self._figure[:] = shown
 
     def _reliability(self) -> list[Viewable]:
         rows = self._scored.detail.reliability
@@ -207,11 +212,12 @@ class OpenedEvaluation(Viewer):
         show(chosen)
         return [heading("Confusion"), select, place]
 
-    def _thresholds(self) -> list[Viewable]:
+    async def _thresholds(self) -> list[Viewable]:
         if self.what_if is None:
             self.what_if = WhatIf(
                 self._client, self._scored.evaluation, self._scored.detail, self.choose
             )
+        await self.what_if.refresh()
         return [self.what_if.__panel__()]
 
     def _outcomes(self) -> list[Viewable]:
@@ -425,4 +431,6 @@ def _note(text: str) -> Viewable:
 
 def _data(shown: Viewable) -> Viewable:
     """Put a table beside a chart: what it says for those who do not see it."""
-    return pmui.Accordion(("Show data", shown), sizing_mode="stretch_width", margin=(5, 10))
+    return pmui.Accordion(
+        ("Show data", shown), sizing_mode="stretch_width", margin=(5, 10), title_variant="body2"
+    )

@@ -22,13 +22,13 @@ from steelyard.wire.evaluations import (
     EvaluationRecord,
     RecordOrder,
 )
-from steelyard_workbench.background import later
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.evaluations.charts import TITLES, bin_name
 from steelyard_workbench.evaluations.record_filter import RecordFilter
 from steelyard_workbench.evaluations.records import context_text, right_outcomes
+from steelyard_workbench.later import later
 from steelyard_workbench.states import empty
 
 ORDERS: dict[str, RecordOrder] = {
@@ -110,11 +110,19 @@ class RecordBrowser(Viewer):
                 "decision": "decision",
                 "right": "right",
                 "answered": "answered",
-                "p_top": "its probability",
+                "p_top": "probability",
                 "measure": self._measure_title,
                 "context": "context",
             },
-            widths={"row": 70, "decision": 120, "p_top": 120, "measure": 110, "context": 420},
+            widths={
+                "row": 60,
+                "decision": 110,
+                "right": 110,
+                "answered": 110,
+                "p_top": 100,
+                "measure": 90,
+                "context": 440,
+            },
             page_size=_PAGE_ROWS,
             on_open=lambda row: self.read(str(row["place"])),
         )

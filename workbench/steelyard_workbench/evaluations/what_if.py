@@ -22,12 +22,12 @@ from steelyard.wire.evaluations import (
     PolicyReport,
     YesPoint,
 )
-from steelyard_workbench.background import later
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.evaluations.charts import cost_chart, coverage_chart
 from steelyard_workbench.evaluations.record_filter import RecordFilter
+from steelyard_workbench.later import later
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.states import empty, failed, verdict
 
@@ -96,7 +96,9 @@ class WhatIf(Viewer):
         self._matrix_fields = pmui.Column(
             pmui.Row(self.wrong, self.abstaining),
             pmui.Accordion(
-                ("Costs by action and outcome", self.matrix), sizing_mode="stretch_width"
+                ("Costs by action and outcome", self.matrix),
+                sizing_mode="stretch_width",
+                title_variant="body2",
             ),
             sizing_mode="stretch_width",
         )

@@ -60,6 +60,7 @@ def show_gate(
     open_rows: Callable[[RowsAsked], None],
     *,
     needed: int = NEEDED,
+    place: Viewable | None = None,
 ) -> Viewable:
     """Show a gate.
 
@@ -70,6 +71,8 @@ def show_gate(
         Opens the rows behind a mark.
     needed : int
         New evaluation decisions that the gate needs.
+    place : Viewable, optional
+        Where those rows are shown, put under the groups.
     """
     # New rows first: they decide whether it joins.
     groups = {name: gate.groups[name] for name in sorted(gate.groups, key="new".__ne__)}
@@ -88,6 +91,7 @@ def show_gate(
         parts.append(table(("rows", *GATE_COLUMNS), rows, label="Before and after", numbers=(1,)))
         parts.append(_explain(gate))
     parts += _flips(gate, open_rows)
+    parts += [] if place is None else [place]
     for title, slices in (("By decision", gate.by_decision), ("By outcome", gate.by_outcome)):
         parts += _slices(title, slices, gate, open_rows)
     if gate.unlisted:

@@ -54,8 +54,16 @@ _TITLES = {
     "change": "change",
     "flip": "flip",
 }
-_WIDTHS = {"row": 70, "context": 420, "decision": 120, "right": 110, "before": 150, "after": 150,
-           "change": 110, "flip": 110}  # fmt: skip
+_WIDTHS = {
+    "row": 60,
+    "context": 300,
+    "decision": 100,
+    "right": 100,
+    "before": 130,
+    "after": 130,
+    "change": 85,
+    "flip": 90,
+}
 
 
 class HeldOutRows(Viewer):

@@ -69,7 +69,7 @@ from steelyard_workbench.families.words import (
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.session import Session
-from steelyard_workbench.states import empty, failed, refused_button, verdict
+from steelyard_workbench.states import empty, failed, loading, refused_button, verdict
 
 #: What a server refuses with when the family is no longer as it was shown.
 _CHANGED = (
@@ -150,7 +150,6 @@ class OneFamily(Viewer):
         self._box = pn.Column(
             self._notes,
             self.loaded,
-            self._rows_place,
             self._dialog_place,
             sizing_mode="stretch_width",
         )
@@ -375,9 +374,12 @@ class OneFamily(Viewer):
             self._rows_place[:] = [empty("Its rows went with its dataset, which was deleted.")]
             return
         earlier = _job_before(self.family, seen.job.id)
-        self.rows = HeldOutRows(self._client, seen.job, seen.job.gate.against, earlier, asked)
-        self._rows_place[:] = [self.rows]
-        await self.rows.start()
+        self._rows_place[:] = [loading(4, "The held-out rows")]
+        rows = HeldOutRows(self._client, seen.job, seen.job.gate.against, earlier, asked)
+        # A table that is filled before the browser has drawn it fails there: it is filled first.
+        await rows.start()
+        self.rows = rows
+        self._rows_place[:] = [rows]
 
     def _fetch(self) -> Seen:
         family = self._client.families.get(self._name)
@@ -504,9 +506,14 @@ class OneFamily(Viewer):
             shown.append(empty(reason))
         else:
             told = continue_of(family)
-            needed = {} if told is None else {"needed": told.needed}
+            needed: dict[str, int] = {} if told is None else {"needed": told.needed}
             shown.append(
-                show_gate(job.gate, lambda asked: later(lambda: self.show_rows(asked)), **needed)
+                show_gate(
+                    job.gate,
+                    lambda asked: later(lambda: self.show_rows(asked)),
+                    place=self._rows_place,
+                    **needed,
+                )
             )
         return shown
 

@@ -14,7 +14,6 @@ from panel.viewable import Viewable
 from steelyard.client.evaluation_answers import MEASURES, change_of
 from steelyard.wire.datasets import Dataset
 from steelyard.wire.evaluations import Change, Evaluation, EvaluationComparison
-from steelyard_workbench.background import later
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.numbers import change_text
@@ -98,9 +97,12 @@ class ComparePage(Page):
 
     def _content(self) -> list[Viewable]:
         self.flips, self.comparison = None, None
-        return [self.part(Loaded("The evaluations", self._fetch_choice, self._show_choice))]
+        choice = Loaded("The evaluations", self._fetch_choice, self._show_choice)
+        return [self.part(choice)]
 
-    def _on_session(self, _: Any) -> None:
+    def _on_session(self, *_: Any) -> None:
+        for part in self.parts:
+            part.drop()
         self.parts = []
         self._body[:] = self._content()
         for part in list(self.parts):
@@ -116,7 +118,7 @@ class ComparePage(Page):
         found = islice(self.client.evaluations.list(chosen), MOST_CHOICES) if chosen else []
         return Choice(datasets, chosen, succeeded(list(found)))
 
-    def _show_choice(self, choice: Choice) -> Viewable:
+    async def _show_choice(self, choice: Choice) -> Viewable:
         if not choice.dataset_id:
             go = pmui.Button(label="Import a dataset", variant="contained")
             go.on_click(lambda _: self.session.open("datasets"))
@@ -149,7 +151,7 @@ class ComparePage(Page):
             lambda found: self._show(found, before, after),
         )
         self.parts.append(self.comparison)
-        later(self.comparison.refresh)
+        await self.comparison.refresh()
         return pn.Column(*shown, self.comparison, sizing_mode="stretch_width")
 
     def _fields(self, choice: Choice, before: str, after: str) -> Viewable:
@@ -174,9 +176,9 @@ class ComparePage(Page):
         swap.on_click(lambda _: self.session.param.update(before=after, after=before))
         return pmui.Row(*fields, swap)
 
-    def _show(self, found: EvaluationComparison, before: str, after: str) -> Viewable:
+    async def _show(self, found: EvaluationComparison, before: str, after: str) -> Viewable:
         self.flips = FlipBrowser(self.client, found, after)
-        self.flips.start()
+        await self.flips.refresh()
         warnings = [] if before != after else [
             empty("Both sides are the same evaluation, so nothing changes.")
         ]  # fmt: skip

@@ -12,8 +12,6 @@ import polars as pl
 from panel.viewable import Viewable
 
 from steelyard.client.answers import DatasetAnswer
-from steelyard_workbench.background import later
-from steelyard_workbench.components.filter_bar import FilterBar
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.datasets.actions import DatasetActions
@@ -30,11 +28,14 @@ from steelyard_workbench.datasets.overview import (
 )
 from steelyard_workbench.datasets.row_pages import search_page
 from steelyard_workbench.datasets.row_table import RowTable
+from steelyard_workbench.later import later
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
+from steelyard_workbench.review.filter_bar import FilterBar
 from steelyard_workbench.review.row_filter import RowFilter, read_query
 from steelyard_workbench.session import Session
-from steelyard_workbench.states import empty
+from steelyard_workbench.shared_fetch import SharedFetch
+from steelyard_workbench.states import empty, loading
 
 #: Datasets that are listed.
 MOST_DATASETS = 1000
@@ -49,8 +50,8 @@ _TITLES = {
     "used": "Last used",
 }
 _WIDTHS = {
-    "name": 260, "rows": 90, "training": 95, "evaluation": 105, "method": 125, "version": 90,
-    "made": 150, "used": 110,
+    "name": 230, "rows": 80, "training": 110, "evaluation": 120, "method": 125, "version": 100,
+    "made": 145, "used": 110,
 }  # fmt: skip
 _SCHEMA = {
     "id": pl.String, "name": pl.String, "rows": pl.Int64, "training": pl.Int64,
@@ -78,6 +79,7 @@ class DatasetsPage(Page):
         self.bar: FilterBar | None = None
         self.list: FrameTable | None = None
         self.importing: ImportPanel | None = None
+        self.actions: DatasetActions | None = None
         self._all: list[DatasetAnswer] = []
         session.param.watch(self._on_dataset, "dataset")
 
@@ -130,14 +132,13 @@ class DatasetsPage(Page):
             sortable=("name", "rows", "training", "evaluation", "version"),
             on_open=lambda row: self._choose_dataset(row["id"]),
         )
-        self._list_state = pn.Column(sizing_mode="stretch_width")
+        # The table comes in once it has rows: one that is built and hidden raises in the browser.
+        self._list_state = pn.Column(loading(4, "The datasets"), sizing_mode="stretch_width")
         self.importing = ImportPanel(self.client, None, self._on_imported)
-        self._import_section = section("Import a file", self.importing)
         return [
             pn.FlexBox(self._choose, self._archived, align_items="center"),
             self._list_state,
-            self.list,
-            self._import_section,
+            section("Import a file", self.importing),
         ]
 
     async def load_list(self) -> None:
@@ -147,10 +148,8 @@ class DatasetsPage(Page):
         await self.list.restart()
         named = {one.id: f"{one.name} ({one.rows:,} rows)" for one in self._all}
         self._choose.options = {"": "", **{f"{text} {id_}": id_ for id_, text in named.items()}}
-        is_empty = not self._all and not self.list.has_failed
-        self.list.__panel__().visible = not is_empty
-        if not is_empty:
-            self._list_state[:] = []
+        if self._all or self.list.has_failed:
+            self._list_state[:] = [self.list]
         elif self._archived.value:
             back = pmui.Button(label="Show the others", variant="outlined")
             back.on_click(lambda _: self._archived.param.update(value=False))
@@ -180,7 +179,9 @@ class DatasetsPage(Page):
         back.on_click(lambda _: self.session.param.update(dataset="", version=0, query=""))
         self.bar = FilterBar(self._chosen, self._on_filter)
         self.rows = RowTable(self._row_page, what="The rows", nothing=self._no_rows)
-        head = Loaded("The dataset", self._fetch, self._show_head, n_lines=8)
+        fetched = SharedFetch(lambda: self.client.datasets.get(self.shown))
+        head = Loaded("The dataset", fetched, self._show_head, n_lines=8)
+        foot = Loaded("What can be done", fetched, self._show_foot)
         labels = Loaded("The labels", self._facets, self._show_labels, n_lines=8)
         doubts = Loaded("The labels to check", self._doubts, show_doubts, n_lines=1)
         return [
@@ -189,10 +190,8 @@ class DatasetsPage(Page):
             section("What the labels expect", self.part(labels)),
             section("Rows", self.bar, self.rows),
             section("Labels to check", self.part(doubts)),
+            self.part(foot),
         ]
-
-    def _fetch(self) -> DatasetAnswer:
-        return self.client.datasets.get(self.shown)
 
     def _facets(self) -> dict[str, Any]:
         return self.client.datasets.facets(self.shown)
@@ -201,21 +200,29 @@ class DatasetsPage(Page):
         return self.client.datasets.labels_to_check(self.shown)
 
     def _show_head(self, dataset: DatasetAnswer) -> Viewable:
-        versions = pmui.Button(label="Versions", variant="contained")
+        versions = pmui.Button(label="Show its versions", variant="contained")
         versions.on_click(lambda _: self.session.open("versions", version=0))
         review = pmui.Button(
-            label="Review", variant="outlined", disabled=dataset.archived_at is not None
+            label="Review it", variant="outlined", disabled=dataset.archived_at is not None
         )
         review.on_click(
             lambda _: self.session.open("review", version=dataset.version, draft="", query="")
         )
-        self.importing = ImportPanel(self.client, dataset, self._on_imported)
+        self.actions = DatasetActions(
+            self.client, dataset, on_changed=self.open, on_deleted=self._on_deleted
+        )
         return pn.Column(
             section(dataset.name, show_facts(dataset)),
             pn.FlexBox(versions, review),
-            DatasetActions(self.client, dataset, on_changed=self.open, on_deleted=self._on_deleted),
+            self.actions,
+            sizing_mode="stretch_width",
+        )
+
+    def _show_foot(self, dataset: DatasetAnswer) -> Viewable:
+        self.importing = ImportPanel(self.client, dataset, self._on_imported)
+        return pn.Column(
+            section("What prompt tuning could tune", show_readiness(dataset)),
             section("Export", ExportBar(self.client, dataset.id, dataset.name, dataset.version)),
-            section("Decisions", show_readiness(dataset)),
             section("Import rows", self.importing),
             sizing_mode="stretch_width",
         )
@@ -234,8 +241,12 @@ class DatasetsPage(Page):
             return empty("The dataset has no rows.")
         told = ", ".join(f"*{text}*" for text, _ in self._chosen.parts)
         clear = pmui.Button(label="Clear the filter", variant="outlined")
-        clear.on_click(lambda _: self.bar and self.bar.choose(RowFilter()))
+        clear.on_click(lambda _: self._clear())
         return empty(f"No row matches {told}.", clear)
+
+    def _clear(self) -> None:
+        if self.bar is not None:
+            self.bar.choose(RowFilter())
 
     def _on_filter(self, chosen: RowFilter) -> None:
         self._chosen = chosen
@@ -249,6 +260,9 @@ class DatasetsPage(Page):
             self.bar.choose(RowFilter(expected=((decision, outcome),)))
 
     def _on_imported(self, dataset: DatasetAnswer) -> None:
+        if pn.state.notifications is not None:
+            told = f"{dataset.name}, version {dataset.version}, has {dataset.rows:,} rows."
+            pn.state.notifications.success(f"Imported: {told}", 6000)
         if dataset.id == self.shown:
             self.open()
         else:

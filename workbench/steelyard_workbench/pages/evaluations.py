@@ -14,7 +14,7 @@ from panel.viewable import Viewable
 from steelyard.errors import SteelyardError
 from steelyard.wire.datasets import Dataset
 from steelyard.wire.evaluations import ENDED, Evaluation
-from steelyard_workbench.background import Poller, later
+from steelyard_workbench.background import Poller
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.evaluations.listing import (
     EvaluationLine,
@@ -94,7 +94,9 @@ class EvaluationsPage(Page):
         if evaluation.status == "succeeded":
             await self.parts[0].refresh()
 
-    def _on_session(self, _: Any) -> None:
+    def _on_session(self, *_: Any) -> None:
+        for part in self.parts:
+            part.drop()
         self.parts = []
         self._body[:] = self._content()
         for part in list(self.parts):
@@ -109,12 +111,13 @@ class EvaluationsPage(Page):
                 back,
                 self.part(Loaded("The evaluation", self._fetch_opened, self._show_opened)),
             ]
-        return [self.part(Loaded("The datasets", self._fetch_datasets, self._show_datasets))]
+        datasets = Loaded("The datasets", self._fetch_datasets, self._show_datasets)
+        return [self.part(datasets)]
 
     def _fetch_datasets(self) -> Sequence[Dataset]:
         return self.client.datasets.list(limit=MOST_CHOICES).data
 
-    def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
+    async def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
         if not datasets:
             go = pmui.Button(label="Import a dataset", variant="contained")
             go.on_click(lambda _: self.session.open("datasets"))
@@ -133,9 +136,8 @@ class EvaluationsPage(Page):
             self.client, chosen, lambda id_: self.session.param.update(evaluation=id_)
         )
         self.form = StartForm(self.client, chosen, self.list.part.refresh)
-        for part in (self.form.part, self.list.part):
-            self.parts.append(part)
-            later(part.refresh)
+        self.parts += [self.form.part, self.list.part]
+        await asyncio.gather(self.form.part.refresh(), self.list.part.refresh())
         return pn.Column(
             select,
             self.form,
@@ -157,7 +159,7 @@ class EvaluationsPage(Page):
         detail = self.client.evaluations.detail(evaluation.id)
         return Scored(evaluation, detail, name, others)
 
-    def _show_opened(self, found: Scored | Evaluation) -> Viewable:
+    async def _show_opened(self, found: Scored | Evaluation) -> Viewable:
         if isinstance(found, Evaluation):
             line = EvaluationLine(self.client, found, None, lambda _: None, self.parts[0].refresh)
             self.waiting = line if found.status not in ENDED else None
@@ -176,7 +178,7 @@ class EvaluationsPage(Page):
             on_section=lambda name: self.session.param.update(view=name),
             on_choose=self._keep,
         )
-        self.opened.start()
+        await self.opened.refresh()
         return pn.Column(
             heading(f"{name_of(found.evaluation)}: {found.dataset_name}"),
             self._comparing(found),

@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard.client.answers import DatasetAnswer
+from steelyard.client.family_answers import FamilyAnswer
+from steelyard.wire.evaluations import Evaluation
+from steelyard_workbench.components.facts import heading
+from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.home_needs import (
+    Need,
+    draft_needs,
+    evaluation_needs,
+    family_needs,
+    job_needs,
+    open_drafts,
+    recent_evaluations,
+    recent_jobs,
+    server_needs,
+)
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
+from steelyard_workbench.session import Session
+from steelyard_workbench.shared_fetch import SharedFetch
+from steelyard_workbench.states import empty, verdict
+
+T = TypeVar("T")
+#: Things of each kind that are listed as recent.
+MOST_RECENT = 5
+_WELCOME = (
+    "**Nothing here yet.** Import rows with what is right about them: they are what models are "
+    "evaluated and fine-tuned on. Or ask a model something in the playground."
+)
 
 
 class HomePage(Page):
@@ -15,6 +46,135 @@ class HomePage(Page):
     slug = "home"
     title = "Home"
 
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.needs: dict[str, list[Need] | None] = {}
+        self.summary_box = pn.Column(sizing_mode="stretch_width")
+
     def build(self) -> list[Viewable]:
-        """Give the parts."""
-        return [self.part(Loaded("The server", self.client.ready, lambda r: pmui.Markdown(f"{r}")))]
+        """Give the parts; each loads by itself, and none waits for another."""
+        client = self.client
+        datasets = SharedFetch(lambda: client.datasets.list(limit=MOST_RECENT).data)
+        families = SharedFetch(lambda: client.families.list().data)
+        evaluations = SharedFetch(lambda: recent_evaluations(client, datasets()))
+        self.needs = {}
+        self.summary_box[:] = []
+        needing = [
+            self._needs("Drafts", lambda: open_drafts(client), draft_needs),
+            self._needs("Fine-tunes", lambda: recent_jobs(client), job_needs),
+            self._needs("Families", families, family_needs),
+            self._needs("Evaluations", evaluations, evaluation_needs),
+            self._needs("Warnings of the server", client.capabilities, server_needs),
+        ]
+        recent = (
+            ("Datasets", Loaded("Recent datasets", datasets, self._show_datasets)),
+            ("Evaluations", Loaded("Recent evaluations", evaluations, self._show_evaluations)),
+            ("Models", Loaded("Recent models", families, self._show_models)),
+        )
+        return [
+            heading("What needs you"),
+            self.summary_box,
+            *needing,
+            heading("Recent"),
+            pn.FlexBox(
+                *(
+                    pn.Column(heading(title, 3), self.part(part), width=340)
+                    for title, part in recent
+                ),
+                sizing_mode="stretch_width",
+            ),
+        ]
+
+    def _needs(
+        self, name: str, fetch: Callable[[], T], find: Callable[[T], list[Need]]
+    ) -> Viewable:
+        """Add a part that tells what of one kind needs somebody, and nothing where nothing does."""
+        self.needs[name] = None
+
+        def show(data: T) -> Viewable:
+            found = self.needs[name] = find(data)
+            self._sum_up()
+            shown = [self._row(need) for need in found]
+            return pn.Column(*shown, visible=bool(shown), sizing_mode="stretch_width")
+
+        return self.part(Loaded(name, fetch, show, n_lines=1))
+
+    def _sum_up(self) -> None:
+        """Say that all is well once every part has said that nothing needs anybody."""
+        told = list(self.needs.values())
+        if any(found is None for found in told):
+            self.summary_box[:] = []
+        elif not any(told):
+            self.summary_box[:] = [empty("**Nothing needs you now.** No draft is open, no work "
+                                         "runs or failed this week, and no family waits.",
+                                         is_good=True)]  # fmt: skip
+
+    def _row(self, need: Need) -> Viewable:
+        told = verdict(need.status, need.title, need.text)
+        if not need.action:
+            return told
+        button = pmui.Button(label=need.action, variant="outlined", align="center")
+        button.on_click(lambda _: self.session.open(need.page, **need.chosen))
+        return pmui.Row(told, button, sizing_mode="stretch_width")
+
+    def _show_datasets(self, datasets: Sequence[DatasetAnswer]) -> Viewable:
+        if not datasets:
+            go = pmui.Button(label="Import a file", variant="contained")
+            go.on_click(lambda _: self.session.open("datasets", dataset=""))
+            return empty(_WELCOME, go)
+        return self._links(
+            [
+                (
+                    one.name,
+                    f"{one.rows:,} rows, version {one.version}, made {ago(one.created_at)}",
+                    "datasets",
+                    {"dataset": one.id, "version": 0, "query": ""},
+                )
+                for one in datasets
+            ]
+        )
+
+    def _show_evaluations(self, evaluations: Sequence[Evaluation]) -> Viewable:
+        if not evaluations:
+            go = pmui.Button(label="Go to Evaluations", variant="outlined")
+            go.on_click(lambda _: self.session.open("evaluations", evaluation=""))
+            return empty("No evaluations yet.", go)
+        return self._links(
+            [
+                (
+                    str(one.named or one.model_label),
+                    f"{one.status}, {one.evaluation_rows:,} rows, {ago(one.created_at)}",
+                    "evaluations",
+                    {"evaluation": one.id, "dataset": one.dataset_id},
+                )
+                for one in evaluations[:MOST_RECENT]
+            ]
+        )
+
+    def _show_models(self, families: Sequence[FamilyAnswer]) -> Viewable:
+        made = [one for one in families if one.latest is not None]
+        if not made:
+            go = pmui.Button(label="Go to Families", variant="outlined")
+            go.on_click(lambda _: self.session.open("families", family=""))
+            return empty("No models of your own yet. A family grows on a dataset.", go)
+        made.sort(key=lambda one: -(one.latest.created_at or 0) if one.latest else 0)
+        return self._links(
+            [
+                (
+                    one.latest.ref if one.latest else one.id,
+                    f"made {ago(one.latest.created_at if one.latest else None)}; "
+                    + (f"{one.id} serves {one.served.ref}" if one.served else "not served"),
+                    "families",
+                    {"family": one.id},
+                )
+                for one in made[:MOST_RECENT]
+            ]
+        )
+
+    def _links(self, entries: Sequence[tuple[str, str, str, dict[str, Any]]]) -> Viewable:
+        shown: list[Viewable] = []
+        for label, text, page, chosen in entries:
+            button = pmui.Button(label=label, variant="text", size="small")
+            button.on_click(lambda _, page=page, chosen=chosen: self.session.open(page, **chosen))
+            shown += [button, pmui.Typography(text, variant="body2", margin=(0, 18, 6, 18))]
+        return pn.Column(*shown, sizing_mode="stretch_width")

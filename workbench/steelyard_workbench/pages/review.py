@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
@@ -45,8 +46,14 @@ class ReviewPage(Page):
             return [self.desk.__panel__()]
         back = pmui.Button(label="Other drafts", variant="text", size="small")
         back.on_click(lambda _: self._leave())
+
+        def show(found: Draft) -> Viewable:
+            back.visible = False
+            # The page may have been opened again before the draft is here.
+            return self._show(found) if draft in self.parts else pn.Column()
+
         draft_id = self.session.draft
-        draft = Loaded("The draft", lambda: self.client.drafts.get(draft_id), self._show)
+        draft = Loaded("The draft", lambda: self.client.drafts.get(draft_id), show)
         return [self.part(draft), back]
 
     def close(self) -> None:

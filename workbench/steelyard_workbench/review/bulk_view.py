@@ -12,6 +12,7 @@ import polars as pl
 from panel.viewable import Viewable, Viewer
 
 from steelyard.wire.drafts import MAX_EDITS, BulkAction, DraftRow, DraftRowPage
+from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.review.questions import Question, as_text, labels_text, questions_of
 
@@ -21,11 +22,12 @@ _SNIPPET = 300
 _TITLES = {
     "row": "row",
     "context": "context",
+    "characters": "length",
     "labels": "labels now",
     "state": "state",
     "note": "note",
 }
-_WIDTHS = {"row": 70, "context": 300, "labels": 190, "state": 100, "note": 110}
+_WIDTHS = {"row": 65, "context": 205, "characters": 95, "labels": 180, "state": 100, "note": 90}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class BulkView(Viewer):
             id_column="row",
             titles=_TITLES,
             widths=_WIDTHS,
-            sortable=("row", "context"),
+            sortable=("row", "characters"),
             selectable=True,
             on_open=lambda row: on_open(self._seen[row["row"]]),
         )
@@ -129,7 +131,6 @@ class BulkView(Viewer):
         self._box = pn.Column(
             pn.FlexBox(self._change, self._one, self._all, align_items="center"),
             self.table,
-            self._confirm,
             sizing_mode="stretch_width",
         )
         self._name()
@@ -144,7 +145,7 @@ class BulkView(Viewer):
 
     @property
     def confirm(self) -> Confirm:
-        """The question before a change of many rows."""
+        """The question before a change of many rows; it is for the page to hold."""
         return self._confirm
 
     def forbid(self) -> None:
@@ -260,19 +261,17 @@ class Confirm(Viewer):
         self._yes.on_click(lambda _: self.confirm())
         no = pmui.Button(label="Cancel", variant="outlined")
         no.on_click(lambda _: self.close())
-        self._dialog = pmui.Dialog(
-            pn.Column(self._text, self._number, pn.Row(self._yes, no)),
-            title="Change many rows",
-            open=False,
+        self._dialog = DrawnDialog(
+            "Change many rows", self._text, self._number, pn.Row(self._yes, no)
         )
 
     def __panel__(self) -> Viewable:
-        return self._dialog
+        return self._dialog.__panel__()
 
     @property
     def is_open(self) -> bool:
         """Whether it is being asked."""
-        return bool(self._dialog.open)
+        return self._dialog.is_open
 
     def ask(self, sentence: str, n_rows: int, then: Callable[[], None]) -> None:
         """Ask whether to do it."""
@@ -283,7 +282,7 @@ class Confirm(Viewer):
         self._number.param.update(value="", value_input="", visible=n_rows > MAX_UNTYPED)
         self._yes.label = sentence
         self._allow()
-        self._dialog.open = True
+        self._dialog.open()
 
     def type(self, text: str) -> None:
         """Take a number that was typed."""
@@ -301,7 +300,7 @@ class Confirm(Viewer):
     def close(self) -> None:
         """Do nothing."""
         self._then = None
-        self._dialog.open = False
+        self._dialog.close()
 
     @property
     def _may(self) -> bool:
@@ -314,10 +313,12 @@ class Confirm(Viewer):
 
 def frame_of(rows: Sequence[DraftRow]) -> pl.DataFrame:
     """Give rows as the table shows them."""
+    contexts = [as_text(row.context) for row in rows]
     return pl.DataFrame(
         {
             "row": [row.row for row in rows],
-            "context": [as_text(row.context)[:_SNIPPET] for row in rows],
+            "context": [text[:_SNIPPET] for text in contexts],
+            "characters": [len(text) for text in contexts],
             "labels": [labels_text(row.now.labels) for row in rows],
             "state": [row.now.state for row in rows],
             "note": [row.now.note or "" for row in rows],
@@ -325,6 +326,7 @@ def frame_of(rows: Sequence[DraftRow]) -> pl.DataFrame:
         schema={
             "row": pl.Int64,
             "context": pl.String,
+            "characters": pl.Int64,
             "labels": pl.String,
             "state": pl.String,
             "note": pl.String,

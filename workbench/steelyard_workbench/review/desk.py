@@ -165,6 +165,7 @@ class Desk(Viewer):
             pn.Row(self._middle, self._beside, sizing_mode="stretch_width"),
             self._note,
             self._seal,
+            self._bulk.confirm,
             sizing_mode="stretch_width",
         )  # fmt: skip
         self._show_forbidden()
@@ -237,9 +238,7 @@ class Desk(Viewer):
         self.rows = RowsAhead(self._name)
         self._touched = False
         if self.is_bulk:
-            self._middle[:] = [self._bulk]
-            later(self._bulk.table.restart)
-            later(self.count)
+            later(self._fill_table)
         else:
             self._middle[:] = [loading(6, "The rows")]
             later(self.fill)
@@ -272,6 +271,16 @@ class Desk(Viewer):
                 self._is_filling = False
         self._failure = None
         self._show()
+
+    async def _fill_table(self) -> None:
+        """Fill the table, and show it then: Tabulator takes no data while it is being drawn."""
+        asked = self._round
+        if list(self._middle) != [self._bulk]:
+            self._middle[:] = [loading(6, "The rows")]
+        await self._bulk.table.restart()
+        if asked == self._round and self.is_bulk:
+            self._middle[:] = [self._bulk]
+            await self.count()
 
     async def count(self) -> None:
         """Count the queues anew."""
@@ -615,7 +624,10 @@ class Desk(Viewer):
 
     def on_waiting(self) -> None:
         """Show what waits."""
-        self._waiting[:] = show_waiting(self.queue)
+        shown = show_waiting(self.queue)
+        if shown or len(self._waiting):
+            self._waiting[:] = shown
+        self._seal.fit_waiting()
 
     def keep_mine(self, conflict: Conflict) -> None:
         """Send an edit again, over the other's that was shown."""

@@ -45,10 +45,8 @@ class FilterBar(Viewer):
         self._side = pmui.Select(
             label="Side", options=[_ANY, "training", "evaluation"], width=130, size="small"
         )
-        self._at_least = pmui.IntInput(
-            label="Characters from", value=None, start=0, width=130, size="small"
-        )
-        self._at_most = pmui.IntInput(label="up to", value=None, start=0, width=100, size="small")
+        self._at_least = pmui.TextInput(label="Characters from", width=155, size="small")
+        self._at_most = pmui.TextInput(label="Characters up to", width=165, size="small")
         for field in (self._words, self._side, self._at_least, self._at_most):
             field.param.watch(self._on_field, "value")
         self._outcome.param.watch(self._on_outcome, "value")
@@ -95,7 +93,12 @@ class FilterBar(Viewer):
             self._words.value = self._words.value_input = self.chosen.words
             self._outcome.value = _ANY
             self._side.value = self.chosen.side or _ANY
-            self._at_least.value, self._at_most.value = self.chosen.at_least, self.chosen.at_most
+            for field, count in (
+                (self._at_least, self.chosen.at_least),
+                (self._at_most, self.chosen.at_most),
+            ):
+                text = "" if count is None else str(count)
+                field.param.update(value=text, value_input=text, error_state=False)
         finally:
             self._is_filling = False
         chips: list[Viewable] = []
@@ -113,11 +116,20 @@ class FilterBar(Viewer):
                     self.chosen,
                     words=(self._words.value or "").strip(),
                     side="" if side == _ANY else side,
-                    at_least=self._at_least.value,
-                    at_most=self._at_most.value,
+                    at_least=_count(self._at_least, self.chosen.at_least),
+                    at_most=_count(self._at_most, self.chosen.at_most),
                 )
             )
 
     def _on_outcome(self, event: Any) -> None:
         if not self._is_filling and event.new in self._pairs:
             self.choose(self.chosen.with_expected(*self._pairs[event.new]))
+
+
+def _count(field: Any, before: int | None) -> int | None:
+    """Read a number of characters; what is none is marked, and changes nothing."""
+    text = (field.value or "").strip()
+    field.error_state = bool(text) and not text.isdecimal()
+    if field.error_state:
+        return before
+    return int(text) if text else None

@@ -9,6 +9,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.wire.drafts import MAX_NOTE, DraftRow
+from steelyard_workbench.components.drawn_dialog import DrawnDialog
 
 
 class NoteDialog(Viewer):
@@ -31,24 +32,22 @@ class NoteDialog(Viewer):
         save.on_click(lambda _: self.save())
         cancel = pmui.Button(label="Cancel", variant="outlined")
         cancel.on_click(lambda _: self.close())
-        self._dialog = pmui.Dialog(
-            pn.Column(self._text, pn.Row(save, cancel), width=480), title="Note", open=False
-        )
+        self._dialog = DrawnDialog("Note", self._text, pn.Row(save, cancel), width=480)
 
     def __panel__(self) -> Viewable:
-        return self._dialog
+        return self._dialog.__panel__()
 
     @property
     def is_open(self) -> bool:
         """Whether it is shown."""
-        return bool(self._dialog.open)
+        return self._dialog.is_open
 
     def ask(self, row: DraftRow) -> None:
         """Ask for the note of a row."""
         self._row = row
         note = row.now.note or ""
         self._text.param.update(value=note, value_input=note)
-        self._dialog.param.update(title=f"Note on row {row.row}", open=True)
+        self._dialog.open(f"Note on row {row.row}")
         self._text.focus()
 
     def write(self, text: str) -> None:
@@ -64,4 +63,4 @@ class NoteDialog(Viewer):
 
     def close(self) -> None:
         """Keep the note as it was."""
-        self._dialog.open = False
+        self._dialog.close()

@@ -204,7 +204,6 @@ class RowView(Viewer):
         button = pmui.Button(
             label=f"{label} ({shown})",
             variant="contained" if action == "accept" else "outlined",
-            color="primary" if action in ("accept",) else "default",
             size="small",
             margin=4,
         )
@@ -214,14 +213,13 @@ class RowView(Viewer):
 
 def said_of(row: DraftRow) -> str:
     """Give what neighbours and people said about a row, as Markdown."""
-    parts = []
-    for decision, outcome in (row.neighbours_label or {}).items():
-        parts.append(f"neighbours of {decision}: {outcome}")
-    if row.suspect is not None:
-        parts.append(f"{row.suspect:.0%} of the nearest rows are labelled otherwise")
+    lines = []
+    near = ", ".join(f"**{name}: {top}**" for name, top in (row.neighbours_label or {}).items())
+    if near:
+        share = "" if row.suspect is None else f" {row.suspect:.0%} of them are labelled otherwise."
+        lines.append(f"The nearest rows say {near}.{share}")
     if row.now.reviewer:
-        parts.append(f"last edit by {_plain(row.now.reviewer)}")
-    lines = ["; ".join(parts).capitalize() + "."] if parts else []
+        lines.append(f"Last edit by {_plain(row.now.reviewer)}.")
     if row.now.note:
         lines.append(f"**Note:** {_plain(row.now.note)}")
     if row.rewards is not msgspec.UNSET:

@@ -12,6 +12,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.wire.drafts import Draft, SealAs
+from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.facts import table
 from steelyard_workbench.later import later
 from steelyard_workbench.loaded import Loaded
@@ -64,37 +65,48 @@ class SealDialog(Viewer):
         self._seal.on_click(lambda _: later(self.seal))
         cancel = pmui.Button(label="Cancel", variant="outlined")
         cancel.on_click(lambda _: self.close())
-        self._dialog = pmui.Dialog(
-            pn.Column(
-                self._draft, self._as, self._name, self._said, pn.Row(self._seal, cancel), width=520
-            ),
-            title="Seal the draft",
-            open=False,
+        self._dialog = DrawnDialog(
+            "Seal the draft",
+            self._draft.__panel__(),
+            self._as,
+            self._name,
+            self._said,
+            pn.Row(self._seal, cancel),
+            width=520,
         )
 
     def __panel__(self) -> Viewable:
-        return self._dialog
+        return self._dialog.__panel__()
 
     @property
     def is_open(self) -> bool:
         """Whether it is shown."""
-        return bool(self._dialog.open)
+        return self._dialog.is_open
 
     def ask(self) -> None:
         """Show what the draft changes, and ask."""
-        n_waiting = self._n_waiting()
-        self._said[:] = (
-            [verdict("unsure", f"{n_waiting} edits are not sent yet.", "Seal once they are.")]
-            if n_waiting
-            else []
-        )
+        self._dialog.open()
+        self._said[:] = []
+        self.fit_waiting()
+        if not self._seal.disabled:
+            self._draft.start()
+
+    def fit_waiting(self) -> None:
+        """Take in how many edits are not sent yet: a draft is sealed with all of them."""
+        if not self.is_open or self._seal.loading:
+            return
+        n_waiting, was_waiting = self._n_waiting(), self._seal.disabled
         self._seal.disabled = bool(n_waiting)
-        self._dialog.open = True
-        self._draft.start()
+        if n_waiting:
+            edits = "1 edit is" if n_waiting == 1 else f"{n_waiting} edits are"
+            self._said[:] = [verdict("unsure", f"{edits} not sent yet.", "Seal once that is done.")]
+        elif was_waiting:
+            self._said[:] = []
+            self._draft.start()
 
     def close(self) -> None:
         """Seal nothing."""
-        self._dialog.open = False
+        self._dialog.close()
 
     def choose(self, sealed_as: SealAs, name: str = "") -> None:
         """Choose what it is to become."""

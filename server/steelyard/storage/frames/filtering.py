@@ -102,14 +102,20 @@ def _leaf(where: Filter, method: Method) -> pl.Expr:
             holds = pl.col("row_sha256").is_in([bytes.fromhex(text) for text in where.sha256])
         case filters.SideFilter():
             holds = pl.col("side") == where.side
+        case _:
+            holds = _text_leaf(where)
+    return holds
+
+
+def _text_leaf(where: Filter) -> pl.Expr:
+    match where:
         case filters.ContainsFilter():
             lowered = pl.col("context").str.to_lowercase()
-            holds = lowered.str.contains(where.text.lower(), literal=True)
+            return lowered.str.contains(where.text.lower(), literal=True)
         case filters.WordsFilter():
-            holds = _has_words(where.text)
+            return _has_words(where.text)
         case _:
             raise TypeError(f"{type(where).__name__} is no filter of rows.")
-    return holds
 
 
 def _has_words(text: str) -> pl.Expr:

@@ -75,10 +75,24 @@ def tasks_of(store: FrameStore, manifest: Manifest, places: NDArray[np.int64]) -
         return frame.select("decisions").unique().collect()["decisions"].to_list()
 
 
-def iterate_sides(
-    store: FrameStore, manifest: Manifest, side: Side
+def iterate_side(
+    store: FrameStore,
+    manifest: Manifest,
+    side: Side,
+    places: NDArray[np.int64] | None = None,
 ) -> Iterator[tuple[NDArray[np.int64], list[bytes]]]:
-    """Give every row of a side as JSON, with its place, a part of the version at a time.
+    """Give the rows of a side as JSON, with their places, a part of the version at a time.
+
+    Parameters
+    ----------
+    store : FrameStore
+        Where the files are.
+    manifest : Manifest
+        The version.
+    side : {"training", "evaluation"}
+        Which side.
+    places : int64 array, optional
+        Those at these places alone.
 
     Raises
     ------
@@ -87,5 +101,8 @@ def iterate_sides(
     """
     for part in manifest.parts_of(side):
         with store.open(f"{part.sha256}.parquet") as file, told_as_unavailable():
-            table = pl.read_parquet(file, columns=["index", *SENT_COLUMNS]).to_arrow()
-        yield table["index"].to_numpy(), list(encode_rows(table, manifest.method))
+            frame = pl.read_parquet(file, columns=["index", *SENT_COLUMNS])
+        if places is not None:
+            frame = frame.filter(pl.Series(np.isin(frame["index"].to_numpy(), places)))
+        table = frame.to_arrow()
+        yield frame["index"].to_numpy(), list(encode_rows(table, manifest.method))

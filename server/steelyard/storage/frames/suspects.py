@@ -8,7 +8,7 @@ vote, which is where Wilson's rule of edited nearest neighbours (1972) would dro
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -92,28 +92,31 @@ def find_suspects(
     scorer : str
         Names what embeds; letters, digits and dashes.
     progress : callable, optional
-        Called with the rows done so far; what it raises ends the search.
+        Called with the rows embedded so far, which is nearly all of the work; what it raises ends
+        the search.
 
     Raises
     ------
     steelyard.errors.StorageUnavailableError
         When a file cannot be read or written.
     """
+    n_done = 0
 
-    def watched(texts: object) -> Vectors:
-        progress(0)
-        return embed(texts)  # type: ignore[arg-type]  # passed on as it came
+    def watched(texts: Sequence[str]) -> Vectors:
+        nonlocal n_done
+        progress(n_done)
+        n_done += len(texts)
+        return embed(texts)
 
     vectors = [vectors_of(store, part, watched, scorer) for part in manifest.parts]
     votes = _Votes(store, manifest, vectors)
     frames = [pl.DataFrame(schema=_SCHEMA)]
-    n_done = 0
     for indexes, of_part in vectors:
         for start in range(0, len(indexes), _BATCH):
             stop = start + _BATCH
             frames.append(votes.count(indexes[start:stop], of_part[start:stop]))
-            n_done += len(indexes[start:stop])
             progress(n_done)
+    progress(manifest.rows)
     found = pl.concat(frames)
     file_bytes = io.BytesIO()
     found.write_parquet(file_bytes, compression="zstd")

@@ -6,7 +6,7 @@ What was asked is not read here: contexts are long, and lists and figures do wit
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from sqlalchemy import Connection, Row, select
@@ -17,6 +17,8 @@ from steelyard.storage.state.tables import decisions, feedback
 
 #: Rows that a database driver hands over at a time.
 _AT_A_TIME = 2_000
+#: An answer's ``id``, ``created_at``, ``model``, ``version``, ``total_ms`` and ``results``.
+ShortRow: TypeAlias = Row[str, float, str, str | None, float | None, bytes]
 _SHORT = (
     decisions.c.id,
     decisions.c.created_at,
@@ -38,7 +40,7 @@ def newest_answers(
     is_observed: bool = False,
     after: str | None = None,
     limit: int,
-) -> Sequence[Row[Any]]:
+) -> Sequence[ShortRow]:
     """Give stored answers without what was asked, the newest first.
 
     Parameters
@@ -62,8 +64,7 @@ def newest_answers(
 
     Returns
     -------
-    sequence of sqlalchemy.Row
-        ``id``, ``created_at``, ``model``, ``version``, ``total_ms`` and ``results``.
+    sequence of ShortRow
 
     Raises
     ------
@@ -94,7 +95,7 @@ def answers_between(
     since: float,
     until: float,
     model: str | None = None,
-) -> Iterator[Row[Any]]:
+) -> Iterator[ShortRow]:
     """Give every stored answer of a window, in no order, as ``newest_answers`` gives them.
 
     Parameters

@@ -25,7 +25,7 @@ Doubles = NDArray[np.float64]
 
 #: Inverse of the penalty: little of it, since a temperature follows.
 _STRENGTH = 30.0
-_STEPS = 200
+_STEPS = 300
 _WORD = r"(?u)\w+"
 #: Lengths of runs of characters.
 _RUNS = (2, 4)
@@ -147,7 +147,7 @@ def _fit(contexts: Sequence[str], targets: Doubles, seed: int) -> _Fitted:
             ),
             TfidfVectorizer(sublinear_tf=True, ngram_range=_RUNS, analyzer="char_wb", min_df=least),
         ),
-        LogisticRegression(C=_STRENGTH, max_iter=_STEPS, tol=1e-3, random_state=seed),
+        LogisticRegression(C=_STRENGTH, max_iter=_STEPS, tol=1e-5, random_state=seed),
     )
     model.fit(texts, labels, logisticregression__sample_weight=targets[rows, labels])
     return _Fitted(model, classes, prior)

@@ -316,6 +316,8 @@ class _Program:
             seed=task.seed,
             folder=folder,
             parent=None if parent is None else parent.scorer.heads,
+            # Heads of the parent read the vectors of its own encoder.
+            same_features=adapter is None or task.lora_rank == 0,
             on_progress=on_heads,
         )
         flush_tree(folder)

@@ -1,0 +1,88 @@
+"""Suspect labels: what the nearest rows say, kept beside the version."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from dataset_rows import made, make_row_dict, write_version
+from steelyard.storage.frames import suspects
+from steelyard.storage.frames.suspects import SUSPECT_OVER, find_suspects, load_suspects
+
+
+class Words:
+    """Vectors by the first word of a text, so that likeness is what a test says it is."""
+
+    def __init__(self):
+        self.n_texts = 0
+
+    def __call__(self, texts):
+        self.n_texts += len(texts)
+        vectors = np.zeros((len(texts), 4), dtype=np.float32)
+        for row, text in enumerate(texts):
+            vectors[row, ["money", "crash"].index(text.split()[0])] = 1
+            vectors[row, 2:] = [0.01, 0.02 * (row % 3)]
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def rows_of_two_kinds(n_rows, wrong=()):
+    right = {"money": "billing", "crash": "support"}
+    kinds = ["money", "crash"] * (n_rows // 2)
+    return [
+        make_row_dict(
+            f"{kind} {number}",
+            targets={
+                "route": right[kinds[number + 1 if number in wrong else number]],
+                "refund": "yes",
+            },
+        )
+        for number, kind in enumerate(kinds)
+    ]
+
+
+def test_a_label_against_that_of_the_nearest_rows_is_suspect(store):
+    version = made(write_version(store, rows_of_two_kinds(40, wrong=[6, 21])))
+    found = find_suspects(store, version, Words(), scorer="words")
+    assert np.flatnonzero(found.score > SUSPECT_OVER).tolist() == [6, 21]
+    assert msgspec.json.decode(found.neighbours[6]) == {"route": "billing", "refund": "yes"}
+    assert msgspec.json.decode(found.neighbours[21]) == {"route": "support", "refund": "yes"}
+    assert float(found.score.min()) >= 0
+
+
+def test_what_was_found_is_kept_and_goes_with_the_version(store):
+    version = made(write_version(store, rows_of_two_kinds(20, wrong=[3])))
+    embed, steps = Words(), []
+    assert load_suspects(store, version, "words") is None
+    found = find_suspects(store, version, embed, scorer="words", progress=steps.append)
+    kept = load_suspects(store, version, "words")
+    assert (kept.score == found.score).all()
+    assert kept.neighbours == found.neighbours
+    assert steps[-1] == version.rows
+    assert load_suspects(store, version, "another") is None
+    assert store.sweep(version.files(), older_than_s=0) == []
+    assert any("suspects" in name for name in store.sweep(set(), older_than_s=0))
+
+
+def test_many_rows_are_held_against_a_sample(store, monkeypatch):
+    monkeypatch.setattr(suspects, "MAX_REFERENCES", 30)
+    version = made(write_version(store, rows_of_two_kinds(80, wrong=[10])))
+    found = find_suspects(store, version, Words(), scorer="words")
+    assert np.flatnonzero(found.score > SUSPECT_OVER).tolist() == [10]
+
+
+def test_too_few_rows_say_nothing(store):
+    version = made(write_version(store, rows_of_two_kinds(2)))
+    found = find_suspects(store, version, Words(), scorer="words")
+    assert np.isnan(found.score).all() or (found.score[~np.isnan(found.score)] >= 0).all()
+
+
+def test_a_search_that_is_stopped_keeps_nothing(store):
+    version = made(write_version(store, rows_of_two_kinds(20)))
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        find_suspects(store, version, Words(), scorer="words", progress=stop)
+    assert load_suspects(store, version, "words") is None

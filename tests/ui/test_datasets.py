@@ -1,0 +1,53 @@
+"""Datasets: a file with mistakes is refused whole, a good one becomes rows and a version."""
+
+from __future__ import annotations
+
+import json
+
+from playwright.sync_api import expect
+
+
+def lines(outcomes):
+    rows = [
+        {
+            "context": f"Ticket {number} of the import",
+            "decisions": [{"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}],
+            "targets": {"team": outcome},
+        }
+        for number, outcome in enumerate(outcomes)
+    ]
+    return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+
+def choose(page, name, data):
+    page.locator("input[type=file]").set_input_files(
+        {"name": name, "mimeType": "application/x-ndjson", "buffer": data}
+    )
+
+
+def test_a_file_is_refused_with_every_mistake_then_imported_and_its_version_opened(
+    quiet_page, server
+):
+    quiet_page.goto(f"{quiet_page.home}/?page=datasets")
+    expect(quiet_page.get_by_text("No datasets yet.")).to_be_visible()
+
+    choose(quiet_page, "tickets.jsonl", lines(["billing", "nobody", "billing", "no one"]))
+    expect(quiet_page.get_by_text("2 problems in 4 lines")).to_be_visible()
+    expect(quiet_page.get_by_text("Line 2:")).to_be_visible()
+    expect(quiet_page.get_by_text("Line 4:")).to_be_visible()
+    assert server.client.datasets.list().data == []
+
+    choose(quiet_page, "tickets.jsonl", lines(["billing", "shipping"] * 8))
+    expect(quiet_page.get_by_label("Name of the dataset")).to_have_value("tickets")
+    quiet_page.get_by_role("button", name="Import", exact=True).click()
+    expect(quiet_page.get_by_role("heading", name="tickets")).to_be_visible()
+    expect(quiet_page.get_by_text("Ticket 3 of the import")).to_be_visible()
+    quiet_page.keyboard.press("j")
+    expect(quiet_page.get_by_role("heading", name="Row 0")).to_be_visible()
+
+    quiet_page.get_by_role("button", name="Show its versions").click()
+    expect(quiet_page.get_by_text("Version 1 is the first")).to_be_visible()
+    with quiet_page.expect_download() as download:
+        quiet_page.get_by_role("button", name="Download JSON Lines").click()
+    assert download.value.suggested_filename == "tickets-v1.jsonl"
+    assert len(download.value.path().read_text().splitlines()) == 16

@@ -1,0 +1,85 @@
+"""Evaluations: a model is evaluated, a bin opens its rows, two are compared, a report opens alone."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+import steelyard
+from dataset_rows import make_rows
+
+#: Where a mark of a chart is on the screen, once it has come to rest: the chart by its title, the
+#: mark by its data.
+_PLACE = """([title, x, y]) => {
+  const [view] = [...Bokeh.index.query((one) => one.model.title?.text === title)];
+  if (!view) return null;
+  view.el.scrollIntoView({block: "center"});
+  const box = view.el.getBoundingClientRect();
+  const {x_scale, y_scale} = view.frame;
+  const place = [box.x + x_scale.compute(x), box.y + y_scale.compute(y)];
+  const isAtRest = String(place) === String(window.placeBefore);
+  window.placeBefore = place;
+  return isAtRest ? place : null;
+}"""
+
+
+@pytest.fixture(scope="module")
+def server():
+    with steelyard.embed(
+        engine="hashing", base_models="second=hashing", dataset_min_rows=1
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def dataset(server):
+    return server.client.datasets.create("tickets", evaluation=make_rows(40))
+
+
+def test_a_model_is_evaluated_and_a_bin_opens_its_rows(quiet_page, server, dataset, tmp_path):
+    quiet_page.goto(f"{quiet_page.home}/?page=evaluations&dataset={dataset.id}")
+    quiet_page.get_by_role("checkbox", name="hashing", exact=True).check()
+    quiet_page.get_by_role("button", name="Evaluate", exact=True).click()
+    expect(quiet_page.get_by_text("1 started.")).to_be_visible()
+    expect(quiet_page.get_by_text("succeeded")).to_be_visible(timeout=60_000)
+
+    quiet_page.get_by_role("button", name="hashing, version 1").click()
+    expect(quiet_page.get_by_text("All 80 scored decisions.")).to_be_visible(timeout=20_000)
+    [one] = server.client.evaluations.list(dataset.id)
+    row = next(row for row in server.client.evaluations.detail(one.id).reliability if row.n)
+    mark = [
+        "Reliability: accuracy against the probability promised",
+        row.mean_top_probability,
+        row.accuracy.value,
+    ]
+    place = quiet_page.wait_for_function(_PLACE, arg=mark, polling=250).json_value()
+    quiet_page.mouse.click(*place)
+    expect(quiet_page.get_by_text(f"{row.n} of 80 scored decisions: top pro")).to_be_visible(
+        timeout=20_000
+    )
+    quiet_page.keyboard.press("j")
+    expect(quiet_page.get_by_role("region", name="Context of row")).to_contain_text("Invoice")
+
+    with quiet_page.expect_download() as download:
+        quiet_page.get_by_role("button", name="Report (HTML)").click()
+    download.value.save_as(tmp_path / "report.html")
+    quiet_page.context.set_offline(True)
+    quiet_page.goto((tmp_path / "report.html").as_uri())
+    expect(quiet_page.get_by_role("heading", name="hashing on tickets")).to_be_visible()
+    quiet_page.wait_for_function("[...Bokeh.index.query((one) => one.model.title)].length >= 6")
+    quiet_page.get_by_text("Numbers").first.click()
+    expect(quiet_page.get_by_role("table", name="Reliability")).to_be_visible()
+
+
+def test_two_are_compared_and_their_flips_are_read(quiet_page, server, dataset):
+    for one in server.client.evaluations.create(dataset.id, ["hashing", "second"]).data:
+        server.client.evaluations.wait(one, timeout_s=60, progress=False)
+    quiet_page.goto(f"{quiet_page.home}/?page=compare&dataset={dataset.id}")
+    expect(quiet_page.get_by_text("80 paired decisions on 40 contexts")).to_be_visible(
+        timeout=20_000
+    )
+    second, first = [one.id for one in server.client.evaluations.list(dataset.id)]
+    flips = server.client.evaluations.compare(first, second).overall.flips
+    quiet_page.get_by_role("button", name=f"fixed ({flips.fixed})").click()
+    expect(quiet_page.get_by_text(f"{flips.fixed} fixed: wrong before")).to_be_visible()
+    expect(quiet_page.get_by_role("heading", name="Slices by change")).to_be_visible()

@@ -1,0 +1,98 @@
+"""Review: five rows by keys, one undone, sealed; and another browser sees what it became."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+#: Milliseconds; a shared machine draws a page in seconds.
+SLOWLY = 20_000
+TEAM = {
+    "id": "team",
+    "kind": "single",
+    "question": "Which team should own this ticket?",
+    "outcomes": {"billing": "money", "shipping": "parcels", "technical": "faults"},
+}
+
+
+def wait_until_drawn(page):
+    """Wait until the whole page is there: what is changed before that, Panel does not show."""
+    expect(page.locator("[data-keys=ready]")).to_be_attached(timeout=SLOWLY)
+
+
+@pytest.fixture
+def dataset(server):
+    """A dataset of eight tickets, all of them labelled billing."""
+    rows = [
+        {
+            "context": f"Ticket {number}: my card was charged twice for order {number}.",
+            "decisions": [TEAM],
+            "targets": {"team": {"billing": 1.0}},
+        }
+        for number in range(8)
+    ]
+    return server.client.datasets.create("tickets", rows, evaluation_fraction=0.25)
+
+
+def test_five_rows_are_reviewed_by_keys_one_is_undone_and_the_draft_is_sealed(
+    quiet_page, dataset, server, browser
+):
+    page = quiet_page
+    page.goto(f"{page.home}/?page=review&dataset={dataset.id}")
+    wait_until_drawn(page)
+    page.get_by_role("button", name="Start a review").click()
+    told = page.get_by_role("status")
+    expect(page.get_by_text("Row 1 of 8").first).to_be_visible(timeout=SLOWLY)
+    expect(page.get_by_role("tab", name="To review (8)")).to_be_visible()
+
+    page.keyboard.press("2")
+    expect(told).to_have_text("row 1 of 8, shipping")
+    expect(page.get_by_text("Row 2 of 8").first).to_be_visible()
+    page.keyboard.press("a")
+    page.keyboard.press("x")
+    page.keyboard.press("3")
+    page.keyboard.press("x")
+    expect(told).to_have_text("row 5 of 8, excluded")
+    expect(page.get_by_role("tab", name="Excluded (2)")).to_be_visible()
+
+    page.keyboard.press("u")
+    expect(page.get_by_text("Row 5 of 8").first).to_be_visible()
+    expect(page.get_by_role("tab", name="Excluded (1)")).to_be_visible()
+    expect(page.get_by_role("tab", name="To review (4)")).to_be_visible()
+
+    page.get_by_role("button", name="Seal…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("rows get another label")).to_be_visible()
+    dialog.get_by_role("button", name="Seal", exact=True).click()
+    expect(page.get_by_text("it became version 2").first).to_be_visible(timeout=SLOWLY)
+
+    sealed = server.client.datasets.get(dataset.id)
+    assert (sealed.version, sealed.rows) == (2, 7)
+    other = browser.new_context().new_page()
+    other.goto(f"{page.home}/?page=review&dataset={dataset.id}")
+    expect(other.get_by_text("tickets (7 rows)")).to_be_visible(timeout=SLOWLY)
+    expect(other.get_by_text("No review is open.")).to_be_visible()
+    other.context.close()
+
+
+def test_rows_are_changed_many_at_once_and_a_row_opens_in_focus(quiet_page, dataset, server):
+    draft = server.client.drafts.create(dataset.id)
+    page = quiet_page
+    page.goto(f"{page.home}/?page=review&draft={draft.id}&view=bulk")
+    expect(page.get_by_role("button", name="Accept 8 rows (all that match)")).to_be_visible(
+        timeout=SLOWLY
+    )
+    expect(page.get_by_text("Ticket 3: my card")).to_be_visible()
+    wait_until_drawn(page)
+    page.keyboard.press("Shift+J")
+    expect(page.get_by_role("status")).to_contain_text("1 selected")
+    page.keyboard.press("*")
+    page.get_by_role("dialog").get_by_role("button", name="Accept 8 rows", exact=True).click()
+    expect(page.get_by_role("tab", name="To review (0)")).to_be_visible(timeout=SLOWLY)
+    assert server.client.drafts.get(draft.id).states["accepted"] == 8
+
+    page.get_by_role("tab", name="All (8)").click()
+    page.get_by_text("Ticket 3: my card").click()
+    expect(page.get_by_role("region", name="Context")).to_have_text(
+        "Ticket 3: my card was charged twice for order 3."
+    )

@@ -1,0 +1,191 @@
+"""The Compare page: what changed with intervals, flips and their contexts, and what is refused."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+import steelyard
+from dataset_rows import make_rows
+from evaluated import settings_of
+from steelyard.bootstrap import open_worker
+from steelyard.wire.evaluations import Change, Unpaired
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+from steelyard_workbench.evaluations.charts import ForestRow, sliced_changes
+from steelyard_workbench.evaluations.record_filter import filter_from
+from steelyard_workbench.pages.compare import (
+    ComparePage,
+    judged,
+    rows_to_settle,
+    show_unpaired,
+)
+from steelyard_workbench.session import Session
+
+GIVEN = {"base_models": "second=hashing", "dataset_min_rows": 1}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    with steelyard.embed(home, engine="hashing", jobs="off", **GIVEN) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def pair(server):
+    """A dataset and two evaluations of it; and one that has a single evaluation."""
+    client = server.client
+    both = client.datasets.create("tickets", evaluation=make_rows(40))
+    single = client.datasets.create("single", evaluation=make_rows(5, start=60))
+    with open_worker(settings_of(server.home, **GIVEN)):
+        first, second = client.evaluations.create(both.id, ["hashing", "second"]).data
+        [other] = client.evaluations.create(single.id, "hashing").data
+        for one in (first, second, other):
+            client.evaluations.wait(one, timeout_s=60, progress=False)
+    return SimpleNamespace(
+        dataset=both.id, before=first.id, after=second.id, single=single.id, other=other.id
+    )
+
+
+def opened(server, **chosen):
+    page = ComparePage(Session(server.client, **chosen))
+    page.open()
+    return page
+
+
+def texts(shown):
+    parts = shown.select(lambda part: isinstance(getattr(part, "object", None), str))
+    return "\n".join(part.object for part in parts)
+
+
+def named(shown, label):
+    return shown.select(lambda part: getattr(part, "label", None) == label)
+
+
+def test_changes_have_intervals_and_n(server, pair):
+    page = opened(server, dataset=pair.dataset, before=pair.before, after=pair.after)
+    told = texts(page.__panel__())
+    found = server.client.evaluations.compare(pair.before, pair.after)
+    flips = found.overall.flips
+    assert "80 paired decisions on 40 contexts" in told
+    assert f"{flips.fixed} fixed, {flips.broken} broken" in told
+    assert told.count("n = 80)") >= 5
+    assert "McNemar" in told
+
+
+def test_the_newest_two_are_compared_when_none_is_named(server, pair):
+    page = opened(server, dataset=pair.dataset)
+    assert page.comparison.state == "shown"
+    assert "Not the same rows" not in texts(page.__panel__())
+
+
+def test_flips_of_each_kind_come_with_their_contexts(server, pair):
+    page = opened(server, dataset=pair.dataset, before=pair.before, after=pair.after)
+    found = server.client.evaluations.compare(pair.before, pair.after)
+    assert page.flips.counts["changed"] == found.changed_total
+    for kind, count in page.flips.counts.items():
+        page.flips.kind.value = kind
+        assert page.flips.table.total == count
+        if count:
+            assert all("Invoice" in text for text in page.flips.table.rows["context"])
+            assert page.on_key("next", 1)
+            assert "Invoice" in texts(page.flips._read)
+        else:
+            assert f"No decision is {kind}" in texts(page.flips.__panel__())
+
+
+def test_a_decision_in_the_forest_shows_its_flips_and_another_slice_its_rows(server, pair):
+    page = opened(server, dataset=pair.dataset, before=pair.before, after=pair.after)
+    row = ForestRow("decision = refund", 0.0, None, None, 1, by="decision", of="refund")
+    page._open_slice(row, pair.after)
+    assert {one.decision_id for one in page.flips.shown} <= {"refund"}
+    assert "decision refund" in texts(page.flips.__panel__())
+    page._open_slice(
+        ForestRow("kind = single", 0.0, None, None, 1, by="kind", of="single"), pair.after
+    )
+    assert (page.session.page, page.session.evaluation) == ("evaluations", pair.after)
+    assert filter_from(page.session.query).slice == "single"
+
+
+def test_slices_are_sorted_by_the_worst_that_may_be(server, pair):
+    found = server.client.evaluations.compare(pair.before, pair.after)
+    rows = [row for row in sliced_changes("accuracy", found.groups) if not row.is_small]
+    assert [row.low for row in rows] == sorted(row.low for row in rows)
+
+
+def test_swapping_turns_the_changes_round(server, pair):
+    page = opened(server, dataset=pair.dataset, before=pair.before, after=pair.after)
+    change = page.comparison.data.overall.accuracy.change
+    [swap] = named(page.__panel__(), "Swap")
+    swap.clicks += 1
+    assert (page.session.before, page.session.after) == (pair.after, pair.before)
+    assert page.comparison.data.overall.accuracy.change == -change
+
+
+def test_the_same_evaluation_twice_changes_nothing(server, pair):
+    page = opened(server, dataset=pair.dataset, before=pair.after, after=pair.after)
+    told = texts(page.__panel__())
+    assert "Both sides are the same evaluation" in told
+    assert "No change." in told
+    assert page.flips.table.total == 0
+
+
+def test_evaluations_without_a_row_in_common_are_a_failure_of_that_part(server, pair):
+    page = opened(server, dataset=pair.dataset, before=pair.before, after=pair.other)
+    assert page.parts[0].state == "shown"
+    assert page.comparison.state == "failed"
+    assert "not_measurable" in texts(page.__panel__())
+
+
+def test_one_evaluation_is_too_few_and_leads_to_evaluating(server, pair):
+    page = opened(server, dataset=pair.single)
+    assert "there is one." in texts(page.__panel__())
+    [go] = named(page.__panel__(), "Evaluate models")
+    go.clicks += 1
+    assert page.session.page == "evaluations"
+
+
+def test_no_dataset_leads_to_the_datasets_page():
+    none = SimpleNamespace(list=lambda **_: SimpleNamespace(data=[]))
+    page = ComparePage(Session(SimpleNamespace(datasets=none)))
+    page.open()
+    assert "No datasets yet" in texts(page.__panel__())
+
+
+def test_rows_that_only_one_has_are_warned_of(server, pair):
+    found = server.client.evaluations.compare(pair.before, pair.after)
+    assert show_unpaired(found) == []
+    uneven = msgspec.structs.replace(found, unpaired=Unpaired(before=3, after=0))
+    [warning] = show_unpaired(uneven)
+    assert "3 decisions are in the evaluation before alone and 0 in the one after" in (
+        texts(warning)
+    )
+
+
+@pytest.mark.parametrize(
+    ("measure", "low", "high", "word"),
+    [
+        ("accuracy", 0.01, 0.03, "better"),
+        ("accuracy", -0.03, -0.01, "worse"),
+        ("loss", -0.03, -0.01, "better"),
+        ("loss", 0.01, 0.03, "worse"),
+        ("accuracy", -0.01, 0.03, "inconclusive: the interval holds 0"),
+        ("ece", 0.0, 0.0, "no change"),
+        ("accuracy", None, None, "cannot be told: no interval"),
+    ],
+)
+def test_a_change_is_judged_by_its_interval(measure, low, high, word):
+    change = Change(before=0.5, after=0.5, change=0.0, low=low, high=high, n=10)
+    assert judged(measure, change)[1] == word
+
+
+def test_an_inconclusive_change_says_how_many_decisions_would_settle_it():
+    change = Change(before=0.5, after=0.51, change=0.01, low=-0.01, high=0.03, n=100)
+    assert rows_to_settle(change) == 400
+    assert rows_to_settle(msgspec.structs.replace(change, change=0.0)) is None
+    assert rows_to_settle(msgspec.structs.replace(change, low=None)) is None
+    assert rows_to_settle(msgspec.structs.replace(change, change=1e-6)) is None

@@ -1,0 +1,276 @@
+"""The page of datasets: lists and rows, imports that are looked at first, and every state."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+import polars as pl
+
+import steelyard
+from steelyard.errors import SteelyardError
+from steelyard_workbench.components.frame_table import PageAsked
+from steelyard_workbench.datasets.importing import FileCheck, check_file, name_of, problem_text
+from steelyard_workbench.datasets.row_pages import at_places, search_page
+from steelyard_workbench.later import later
+from steelyard_workbench.pages.datasets import DatasetsPage
+from steelyard_workbench.review.row_filter import RowFilter
+from steelyard_workbench.session import Session
+
+OUTCOMES = ["billing", "shipping"]
+
+
+class ForbiddenError(SteelyardError):
+    code = "key_scope"
+    status = 403
+
+
+def row(text, outcome="billing"):
+    decision = {"id": "team", "question": "Who?", "outcomes": OUTCOMES}
+    return {"context": text, "decisions": [decision], "targets": {"team": outcome}}
+
+
+def lines(*rows):
+    return b"".join(json.dumps(one).encode() + b"\n" for one in rows)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with steelyard.embed(engine="hashing") as server:
+        yield server.client
+
+
+@pytest.fixture(scope="module")
+def dataset(client):
+    rows = [row(f"case {n} of the desk", OUTCOMES[n % 3 == 0]) for n in range(40)]
+    return client.datasets.create("desk", rows)
+
+
+def texts_of(shown):
+    """Everything that is written on a part of a page."""
+    found = [shown] if hasattr(shown, "object") else []
+    if hasattr(shown, "select"):
+        found = shown.select(lambda one: hasattr(one, "object"))
+    return " ".join(str(one.object) for one in found)
+
+
+def opened(client, **chosen):
+    page = DatasetsPage(Session(client, page="datasets", **chosen))
+    page.open()
+    return page
+
+
+def test_every_dataset_is_listed_and_one_is_opened_from_the_list(client, dataset):
+    page = opened(client)
+    assert page.list.rows["name"].to_list() == ["desk"]
+    page.list._on_open(page.list.rows.row(0, named=True))
+    assert page.session.dataset == dataset.id
+    assert [part.state for part in page.parts] == ["shown"] * 4
+    assert page.rows.table.total == 40
+
+
+def test_a_bar_of_the_labels_filters_the_rows_and_the_address_keeps_it(client, dataset):
+    page = opened(client, dataset=dataset.id)
+    page._on_outcome("team", "shipping")
+    assert page.rows.table.total == 14
+    again = opened(client, dataset=dataset.id, query=page.session.query)
+    assert again.rows.table.total == 14
+
+
+def test_a_filter_that_leaves_nothing_says_so_and_can_be_cleared(client, dataset):
+    page = opened(client, dataset=dataset.id)
+    page.bar.choose(RowFilter(words="nowhere", side="training"))
+    assert "words: nowhere" in texts_of(page.rows.__panel__())
+    page.bar.choose(RowFilter())
+    assert page.rows.table.total == 40
+
+
+def test_keys_open_one_row_after_the_other_with_its_labels(client, dataset):
+    page = opened(client, dataset=dataset.id)
+    assert page.on_key("next", 1)
+    assert page.on_key("next", 1)
+    assert page.rows.opened == 1
+    assert "case 1 of the desk" in texts_of(page.rows._detail)
+    assert page.on_key("previous", 1)
+    assert page.rows.opened == 0
+    assert page.on_key("close", 1)
+    assert page.rows.opened is None
+    assert not page.on_key("undo", 1)
+
+
+def test_rows_come_with_their_sides_and_in_the_order_asked(client, dataset):
+    page = search_page(client, dataset.id, PageAsked(0, 40, (("row", True),)))
+    assert page.rows["row"].to_list() == list(range(39, -1, -1))
+    counts = page.rows["side"].value_counts()
+    assert dict(counts.rows()) == {
+        "training": dataset.split.training,
+        "evaluation": dataset.split.evaluation,
+    }
+
+
+def test_places_are_told_as_runs():
+    ranges = at_places([9, 4, 5, 5])["filters"]
+    assert [(one["at_least"], one["below"]) for one in ranges] == [(4, 6), (9, 10)]
+
+
+def test_a_file_with_mistakes_is_told_whole_and_nothing_is_stored(client):
+    page = opened(client)
+    before = len(client.datasets.list().data)
+    wrong = lines(row("fine"), {"context": 3}, row("so-so", "nobody")) + b"not json\n"
+    asyncio.run(page.importing.take("bad.jsonl", wrong))
+    told = texts_of(page.importing.found)
+    for line in ("Line 2", "Line 3", "Line 4"):
+        assert line in told
+    assert "Nothing was stored" in told
+    assert not page.importing._form.visible
+    assert len(client.datasets.list().data) == before
+
+
+def test_a_good_file_becomes_a_dataset_and_is_opened(client):
+    page = opened(client)
+    data = lines(*[row(f"import {n}") for n in range(12)])
+    asyncio.run(page.importing.take("calls.2026.jsonl", data))
+    assert page.importing.check.good == 12
+    assert page.importing.name_field.value == "calls.2026"
+    page.importing.fraction.value = 0.5
+    later(page.importing.send)
+    made = client.datasets.get(page.session.dataset)
+    assert (made.name, made.rows, made.evaluation_fraction) == ("calls.2026", 12, 0.5)
+    client.datasets.delete(made.id)
+
+
+def test_rows_and_tables_become_the_next_version_of_an_open_dataset(client):
+    made = client.datasets.create("growing", [row(f"first {n}") for n in range(12)])
+    page = opened(client, dataset=made.id)
+    asyncio.run(page.importing.take("more.jsonl", lines(row("second"))))
+    assert page.importing.is_next_version
+    later(page.importing.send)
+    assert client.datasets.get(made.id).version == 2
+    asyncio.run(page.importing.take("more.csv", b"context,team\nthird,shipping\n"))
+    later(page.importing.send)
+    assert client.datasets.get(made.id).version == 3
+    asyncio.run(page.importing.take("wrong.csv", b"context,team\nfourth,nobody\n"))
+    panel = page.importing
+    later(panel.send)
+    assert "invalid_csv" in texts_of(panel.said)
+    assert client.datasets.get(made.id).version == 3
+    client.datasets.delete(made.id)
+
+
+def test_a_table_alone_cannot_become_a_dataset(client):
+    page = opened(client)
+    asyncio.run(page.importing.take("more.csv", b"context,team\nthird,shipping\n"))
+    assert "cannot become a dataset" in texts_of(page.importing.found)
+    assert not page.importing._form.visible
+
+
+def test_a_long_file_is_looked_at_in_pieces_and_its_lines_are_those_of_the_file(monkeypatch):
+    sent = []
+
+    def send(call):
+        sent.append(call)
+        detail = {"path": ["body", "examples", 0, "context"], "message": "Line 1: wrong."}
+        return SimpleNamespace(
+            lines=1, rows=0, problems=1, method=None, code="invalid_example", message="",
+            details=[detail],
+        )  # fmt: skip
+
+    monkeypatch.setattr("steelyard.client.row_sources.PIECE_BYTES", 20)
+    monkeypatch.setattr(
+        "steelyard_workbench.datasets.importing.pieces_of",
+        lambda data: iter([SimpleNamespace(data=b"{}\n", start=n) for n in range(150)]),
+    )
+    check = check_file(SimpleNamespace(send=send), b"")
+    assert (len(sent), check.n_problems, len(check.problems)) == (150, 150, 100)
+    assert check.problems[99] == "Line 100: wrong."
+    assert "… and 50 more." in problem_text(check)
+
+
+def test_what_a_file_holds_is_not_read_as_markup():
+    told = problem_text(FileCheck(1, 0, 1, ("Line 1: <b> *is* wrong",), None))
+    assert "&lt;b> \\*is\\* wrong" in told
+    assert name_of("plain") == "plain"
+
+
+def test_a_dataset_is_renamed_restored_and_deleted_once_its_name_is_typed(client):
+    made = client.datasets.create("short", [row(f"old {n}") for n in range(12)])
+    page = opened(client, dataset=made.id)
+    page.actions.ask_name()
+    [field] = page.actions.asked.dialog.select(lambda one: getattr(one, "label", "") == "Name")
+    field.value_input = "longer"
+    asyncio.run(page.actions.asked.confirm())
+    assert client.datasets.get(made.id).name == "longer"
+    page.open()
+    page.actions.ask_delete()
+    assert page.actions.asked.button.disabled
+    page.actions.asked.entry.value_input = "longer"
+    assert not page.actions.asked.button.disabled
+    asyncio.run(page.actions.asked.confirm())
+    assert page.session.dataset == ""
+    assert page.list is not None
+
+
+def fake_client(**datasets):
+    def refuse(*_, **__):
+        raise ForbiddenError("This key may not do that; ask for one with another scope.")
+
+    return SimpleNamespace(datasets=SimpleNamespace(**{"iterate": lambda **_: [], **datasets}),
+                           send=refuse)  # fmt: skip
+
+
+def test_without_datasets_it_says_how_to_get_some_and_offers_the_import():
+    page = opened(fake_client())
+    assert "No datasets yet" in texts_of(page._list_state)
+    page._archived.value = True
+    assert "No dataset is archived" in texts_of(page._list_state)
+
+
+def test_a_missing_permission_is_told_and_not_offered_again(client, dataset):
+    page = opened(fake_client())
+    asyncio.run(page.importing.take("rows.jsonl", lines(row("one"))))
+    assert "Not allowed" in texts_of(page.importing.found)
+
+    def refuse(*_, **__):
+        raise ForbiddenError("This key may not do that; ask for one with another scope.")
+
+    given = client.datasets.get(dataset.id)
+    page = opened(client, dataset=dataset.id)
+    page.actions._client = SimpleNamespace(datasets=SimpleNamespace(rename=refuse))
+    page.actions.ask_name()
+    asyncio.run(page.actions.asked.confirm())
+    assert "another scope" in texts_of(page.actions.problem)
+    assert all(button.disabled for button in page.actions.buttons)
+    assert client.datasets.get(dataset.id) == given
+
+
+def test_one_part_that_fails_leaves_the_others(client, dataset):
+    def fail(*_, **__):
+        raise SteelyardError("The rows cannot be counted now; try again.")
+
+    whole = client.datasets
+    parts = {name: getattr(whole, name) for name in ("get", "labels_to_check", "search")}
+    page = opened(SimpleNamespace(datasets=SimpleNamespace(facets=fail, **parts)),
+                  dataset=dataset.id)  # fmt: skip
+    assert [part.state for part in page.parts] == ["shown", "failed", "shown", "shown"]
+    assert page.rows.table.total == 40
+    assert isinstance(page.rows.table.rows, pl.DataFrame)
+
+
+def test_exports_are_named_for_version_and_side(client, dataset):
+    from steelyard_workbench.datasets.export_bar import ExportBar
+
+    bar = ExportBar(client, dataset.id, "a name/with marks", 1)
+    bar.side.value = "evaluation"
+    data = asyncio.run(bar.json_lines.get()).read()
+    assert len(data.splitlines()) == dataset.split.evaluation
+    assert bar.json_lines.button.filename == "a_name_with_marks-v1-evaluation.jsonl"
+    frame = pl.read_parquet(asyncio.run(bar.parquet.get()))
+    assert frame.height == dataset.split.evaluation
+    bar._version = 9
+    assert asyncio.run(bar.parquet.get()) is None
+    assert "not_found" in texts_of(bar.parquet.problem)

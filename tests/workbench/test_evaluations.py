@@ -1,0 +1,358 @@
+"""The Evaluations page: the list, one opened with the rows behind its figures, what-ifs and files."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from types import SimpleNamespace
+
+import msgspec
+import polars as pl
+import pytest
+
+import steelyard
+from dataset_rows import make_rows
+from evaluated import settings_of
+from steelyard.bootstrap import open_worker
+from steelyard.errors import KeyScopeError
+from steelyard.wire.evaluations import Evaluation, EvaluationError
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+from steelyard_workbench.evaluations.charts import slice_rows
+from steelyard_workbench.evaluations.listing import EvaluationLine
+from steelyard_workbench.evaluations.record_filter import RecordFilter, filter_from, query_of
+from steelyard_workbench.pages.evaluations import EvaluationsPage
+from steelyard_workbench.session import Session
+
+GIVEN = {"base_models": "second=hashing", "dataset_min_rows": 1}
+REWARDS = [
+    {
+        "context": {"text": f"Case {number}"},
+        "decisions": [make_rows(1)[0]["decisions"][1]],
+        "rewards": {"refund": {"yes": number, "no": 1}},
+    }
+    for number in range(12)
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    with steelyard.embed(home, engine="hashing", jobs="off", **GIVEN) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def scored(server):
+    """Ids of an evaluation with targets, one with rewards, and of a dataset that has none."""
+    client = server.client
+    rows = make_rows(40)
+    for number, row in enumerate(rows):
+        row["metadata"] = {"tier": ["gold", "silver"][number % 2]}
+    targets = client.datasets.create("tickets", evaluation=rows)
+    rewards = client.datasets.create("replies", evaluation=REWARDS)
+    empty = client.datasets.create("fresh", evaluation=make_rows(3, start=90))
+    ids = {"dataset": targets.id, "rewards_dataset": rewards.id, "fresh": empty.id}
+    with open_worker(settings_of(server.home, **GIVEN)):
+        for name, dataset in (("targets", targets), ("rewards", rewards)):
+            models = ["hashing", "second"] if name == "targets" else ["hashing"]
+            found = client.evaluations.create(dataset.id, models)
+            for one in found.data:
+                client.evaluations.wait(one, timeout_s=60, progress=False)
+            ids[name] = found.data[0].id
+    return ids
+
+
+def opened(server, **chosen):
+    """The page as somebody who follows a link sees it."""
+    page = EvaluationsPage(Session(server.client, **chosen))
+    page.open()
+    return page
+
+
+def texts(shown):
+    parts = shown.select(lambda part: isinstance(getattr(part, "object", None), str))
+    return "\n".join(part.object for part in parts)
+
+
+def named(shown, label):
+    """The buttons and fields of a label."""
+    return shown.select(lambda part: getattr(part, "label", None) == label)
+
+
+class TestList:
+    def test_it_tells_of_each_its_figures_with_intervals_and_n(self, server, scored):
+        page = opened(server, dataset=scored["dataset"])
+        told = texts(page.__panel__())
+        assert told.count("succeeded") == 2
+        assert told.count("n = 80)") == 4
+        assert "accuracy 0." in told
+        assert "ECE 0." in told
+
+    def test_without_evaluations_it_says_what_to_do(self, server, scored):
+        told = texts(opened(server, dataset=scored["fresh"]).__panel__())
+        assert "This dataset has no evaluations yet" in told
+
+    def test_one_is_started_followed_cancelled_and_retried(self, server, scored):
+        rows = server.client.datasets.create("more", evaluation=make_rows(2, start=50))
+        page = opened(server, dataset=rows.id)
+        assert page.form.button.disabled
+        page.form.models.value = ["hashing"]
+        assert not page.form.button.disabled
+        asyncio.run(page.form.start())
+        assert "1 started." in texts(page.form.said)
+        asyncio.run(page.list.part.refresh())
+        [one] = page.list.part.data.evaluations
+        line = page.list._lines[one.id]
+        assert "waits" in texts(line.__panel__())
+        asyncio.run(line.cancel())
+        assert page.list.part.data.evaluations[0].status == "cancelled"
+        line = page.list._lines[one.id]
+        assert [held.visible for held in named(line.__panel__(), "Retry")] == [True]
+        asyncio.run(line.retry())
+        with open_worker(settings_of(server.home, **GIVEN)):
+            server.client.evaluations.wait(one.id, timeout_s=60, progress=False)
+        asyncio.run(page.look())
+        assert "succeeded" in texts(page.list.__panel__())
+
+    def test_opening_one_changes_the_address_and_the_way_back_is_there(self, server, scored):
+        page = opened(server, dataset=scored["dataset"])
+        page.session.evaluation = scored["targets"]
+        assert page.opened is not None
+        [back] = named(page.__panel__(), "All evaluations")
+        back.clicks += 1
+        assert page.session.evaluation == ""
+        assert page.opened is None
+
+    def test_a_key_that_may_not_disables_the_form_and_says_why(self, server, scored):
+        page = opened(server, dataset=scored["fresh"])
+
+        def refuse(*_, **__):
+            raise KeyScopeError("This key may decide and nothing else.")
+
+        page.form._client = SimpleNamespace(evaluations=SimpleNamespace(create=refuse))
+        page.form.models.value = ["hashing"]
+        asyncio.run(page.form.start())
+        assert "This key may decide and nothing else." in texts(page.form.said)
+        assert page.form.models.disabled
+        assert not page.form.button.visible
+
+    def test_no_dataset_leads_to_the_datasets_page(self):
+        none = SimpleNamespace(list=lambda **_: SimpleNamespace(data=[]))
+        page = EvaluationsPage(Session(SimpleNamespace(datasets=none)))
+        page.open()
+        assert "No datasets yet." in texts(page.__panel__())
+        [go] = named(page.__panel__(), "Import a dataset")
+        go.clicks += 1
+        assert page.session.page == "datasets"
+
+    def test_a_failed_one_says_why_and_a_running_one_how_far_it_is(self, server, scored):
+        one = server.client.evaluations.get(scored["targets"])
+        fields = msgspec.structs.asdict(one)
+        running = Evaluation(**{**fields, "status": "running", "completed_rows": 10})
+        line = EvaluationLine(server.client, running, None, lambda _: None, lambda: None)
+        assert "10 of 40 rows" in texts(line.__panel__())
+        error = EvaluationError(code="context_too_long", message="Row 3 is <long>.")
+        line.update(Evaluation(**{**fields, "status": "failed", "error": error}), None)
+        assert "Row 3 is &lt;long&gt;. (<code>context_too_long</code>)" in texts(line.__panel__())
+
+
+class TestOpened:
+    def test_the_headline_has_intervals_and_n(self, server, scored):
+        page = opened(server, evaluation=scored["targets"])
+        told = texts(page.__panel__())
+        assert "accuracy" in told
+        assert told.count("n = 80") >= 4
+        assert "80 decisions on 40 contexts" in told
+
+    def test_each_bin_opens_its_rows(self, server, scored):
+        page = opened(server, evaluation=scored["targets"])
+        rows = page.opened._scored.detail.reliability
+        place = next(i for i, row in enumerate(rows) if row.n)
+        page.opened.choose(RecordFilter(p_from=rows[place].low, p_to=rows[place].high))
+        assert page.opened.browser.table.total == rows[place].n
+        assert filter_from(page.session.query).p_to == rows[place].high
+        told = texts(page.opened.browser.__panel__())
+        assert f"{rows[place].n} of 80 scored decisions: top probability above" in told
+
+    def test_a_mark_that_is_clicked_opens_its_rows(self, server, scored):
+        page = opened(server, evaluation=scored["targets"], view="confusion")
+        [pane] = page.opened._figure.select(lambda part: type(part).__name__ == "Bokeh")
+        source = pane.object.renderers[0].data_source
+        cell = next(i for i, count in enumerate(source.data["count"]) if count)
+        source.selected.indices = [cell]
+        assert page.opened.browser.table.total == source.data["count"][cell]
+        chosen = page.opened.browser.chosen
+        assert (chosen.target, chosen.top) == (
+            source.data["target"][cell], source.data["top"][cell],
+        )  # fmt: skip
+
+    def test_rows_are_read_with_the_keys(self, server, scored):
+        page = opened(server, evaluation=scored["targets"])
+        assert page.on_key("next", 1)
+        first = page.opened.browser.opened
+        assert first.loss == max(one.loss for one in page.opened.browser._records)
+        assert "Invoice" in texts(page.opened.browser._read)
+        page.on_key("next", 1)
+        assert page.opened.browser.opened != first
+        page.on_key("previous", 1)
+        assert page.opened.browser.opened == first
+        page.on_key("close", 1)
+        assert page.opened.browser.opened is None
+        page.on_key("forward", 1)
+        assert page.opened.browser.table.page == 1
+        assert not page.on_key("undo", 1)
+
+    def test_a_filter_that_leaves_nothing_says_so_and_can_be_cleared(self, server, scored):
+        query = query_of(RecordFilter(slice_by="metadata.tier", slice="gold", p_to=0.01))
+        page = opened(server, evaluation=scored["targets"], query=query)
+        browser = page.opened.browser
+        assert browser.table.total == 0
+        assert "No scored decision matches" in texts(browser.__panel__())
+        [clear] = named(browser.__panel__(), "Clear the filter")
+        clear.clicks += 1
+        assert browser.table.total == 80
+        assert page.session.query == ""
+
+    def test_the_fields_choose_too(self, server, scored):
+        browser = opened(server, evaluation=scored["targets"]).opened.browser
+        browser._wrong.value = True
+        browser._decision.value = "refund"
+        wrong = server.client.evaluations.records(scored["targets"], wrong=True, decision="refund")
+        assert browser.table.total == len(wrong)
+        assert browser.chosen.words() == "decision refund, answered wrong"
+
+    @pytest.mark.parametrize("view", ["reliability", "confusion", "outcomes", "slices"])
+    def test_every_section_is_drawn(self, server, scored, view):
+        page = opened(server, evaluation=scored["targets"], view=view)
+        assert page.opened.section.value == view
+        assert len(page.opened._figure) > 1
+        assert page.parts[0].state == "shown"
+
+    def test_switching_is_kept_in_the_address(self, server, scored):
+        page = opened(server, evaluation=scored["targets"])
+        page.opened.section.value = "slices"
+        assert page.session.view == "slices"
+        told = texts(page.opened._figure)
+        assert "slices by" in told
+        assert "stands out by chance" in told
+
+    def test_one_that_has_not_succeeded_has_no_figures_yet(self, server, scored):
+        rows = server.client.datasets.create("waiting", evaluation=make_rows(1, start=70))
+        [one] = server.client.evaluations.create(rows.id, "hashing").data
+        page = opened(server, evaluation=one.id)
+        assert "Figures are here once it has succeeded." in texts(page.__panel__())
+        with open_worker(settings_of(server.home, **GIVEN)):
+            server.client.evaluations.wait(one.id, timeout_s=60, progress=False)
+        asyncio.run(page.look())
+        assert page.opened is not None
+
+    def test_one_that_there_is_not_is_a_failure_of_its_part(self, server, scored):
+        page = opened(server, evaluation="eval_none")
+        assert page.parts[0].state == "failed"
+        assert "not_found" in texts(page.__panel__())
+
+    def test_rewards_have_no_reliability_and_no_costs(self, server, scored):
+        page = opened(server, evaluation=scored["rewards"], view="thresholds")
+        assert set(page.opened.section.options.values()) == {"slices", "thresholds"}
+        assert "Costs need targets" in texts(page.opened._figure)
+        assert page.parts[0].state == "shown"
+
+    def test_a_deleted_dataset_leaves_the_figures_and_says_that_contexts_are_gone(self, server):
+        client = server.client
+        rows = client.datasets.create("gone", evaluation=make_rows(2, start=80))
+        with open_worker(settings_of(server.home, **GIVEN)):
+            [one] = client.evaluations.create(rows.id, "hashing").data
+            client.evaluations.wait(one, timeout_s=60, progress=False)
+        client.datasets.delete(rows.id)
+        page = opened(server, evaluation=one.id)
+        assert page.opened.browser.table.total == 4
+        assert "The dataset was deleted" in texts(page.opened.browser.__panel__())
+
+
+class TestWhatIf:
+    @pytest.fixture
+    def what_if(self, server, scored):
+        return opened(server, evaluation=scored["targets"], view="thresholds").opened.what_if
+
+    def test_a_threshold_is_tried_on_the_scored_decisions(self, server, scored, what_if):
+        what_if.threshold.value = 0.9
+        asyncio.run(what_if.refresh())
+        report = server.client.evaluations.try_policy(
+            scored["targets"], what_if.decision.value, abstain_below=0.9
+        )
+        told = texts(what_if.report)
+        assert "Acted on" in told
+        assert f"{report.coverage.value:.3f}" in told
+
+    def test_costs_of_a_binary_decision(self, what_if):
+        what_if.decision.value = "refund"
+        what_if.false_no.value = 4.0
+        assert what_if._curve.calibrated_threshold == pytest.approx(0.2)
+        what_if.yes_from.value = 0.3
+        what_if._show_costs()
+        told = texts(what_if.yes)
+        assert "from 0.30 on" in told
+        assert "Precision" in told
+
+    def test_a_table_of_costs_that_cannot_be_read_says_how_it_should_be(self, what_if):
+        what_if.decision.value = "route"
+        what_if.matrix.value = "{"
+        assert "The costs are not JSON" in texts(what_if.costs)
+        what_if.matrix.value = json.dumps({"pay": {"billing": 1}})
+        asyncio.run(what_if.refresh())
+        assert "invalid_request" in texts(what_if.report)
+
+
+class TestFiles:
+    def test_records_are_a_table(self, server, scored):
+        page = opened(server, evaluation=scored["targets"])
+        made = asyncio.run(page.opened.downloads["Records (Parquet)"].get())
+        frame = pl.read_parquet(made)
+        assert frame.height == 80
+        assert {"row", "decision_id", "top", "p_top", "right"} <= set(frame.columns)
+        csv = asyncio.run(page.opened.downloads["Records (CSV)"].get())
+        same = pl.read_csv(io.BytesIO(csv.getvalue()))
+        assert same["row"].to_list() == frame["row"].to_list()
+        assert json.loads(same["outcomes"][0]) == frame["outcomes"][0].to_list()
+
+    def test_the_json_report_is_the_detail(self, server, scored):
+        page = opened(server, evaluation=scored["targets"])
+        made = asyncio.run(page.opened.downloads["Report (JSON)"].get())
+        held = json.loads(made.getvalue())
+        assert held["evaluation"]["id"] == scored["targets"]
+        assert held["detail"]["overall"]["n"] == 80
+
+    @pytest.mark.parametrize("which", ["targets", "rewards"])
+    def test_the_html_report_names_no_other_place(self, server, scored, which):
+        page = opened(server, evaluation=scored[which])
+        made = asyncio.run(page.opened.downloads["Report (HTML)"].get()).getvalue().decode()
+        assert "<script src" not in made
+        assert "<link" not in made
+        assert "n = 80" in made or which == "rewards"
+        assert "Invoice" not in made
+
+
+class TestSlices:
+    def test_the_worst_that_may_be_is_first_and_few_are_last(self, server, scored):
+        detail = server.client.evaluations.detail(scored["targets"])
+        rows = slice_rows("accuracy", detail.slices, detail.decisions)
+        large = [row for row in rows if not row.is_small]
+        assert [row.is_small for row in rows] == sorted(row.is_small for row in rows)
+        assert [row.low for row in large] == sorted(row.low for row in large)
+        worst = slice_rows("loss", detail.slices, detail.decisions)
+        large = [row.high for row in worst if not row.is_small]
+        assert large == sorted(large, reverse=True)
+
+
+@pytest.mark.parametrize("query", ["", "{", "[]", '{"other": 1}', '{"records": {"p_to": "x"}}'])
+def test_an_address_that_cannot_be_read_chooses_everything(query):
+    assert filter_from(query) == RecordFilter()
+
+
+def test_a_choice_survives_the_address():
+    chosen = RecordFilter(decision="d", wrong=True, p_from=0.1, slice_by="kind", slice="single")
+    assert filter_from(query_of(chosen)) == chosen
+    assert query_of(RecordFilter()) == ""

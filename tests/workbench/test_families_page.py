@@ -1,0 +1,409 @@
+"""The families page without a browser: its states, what it sends, and what it says when refused."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+from client.family_data import deleted, gate, model
+from steelyard.client.failures import ServerUnreachableError
+from steelyard.client.family_answers import FamiliesAnswer
+from steelyard.errors import InvalidNameError, KeyScopeError, PriceChangedError
+from steelyard.errors.families import (
+    FamilyChangedError,
+    LiveLimitError,
+    RollbackChangedError,
+    ServedChangedError,
+    WarmLimitError,
+)
+from steelyard.wire.evaluations import EvaluationRecord
+from steelyard_workbench.families.gate_card import RowsAsked
+from steelyard_workbench.pages.families import FamiliesPage
+from steelyard_workbench.session import Session
+from told_families import (
+    family_job,
+    growth,
+    in_turn,
+    make_client,
+    record,
+    told_dataset,
+    told_evaluation,
+    told_family,
+    told_job,
+)
+
+SCOPE = KeyScopeError("The key may only read; use one of full scope.")
+
+
+def open_page(client: Any, **session: Any) -> FamiliesPage:
+    page = FamiliesPage(Session(client, **session))
+    page.open()
+    return page
+
+
+def open_router(client: Any = None, **fields: Any) -> tuple[FamiliesPage, Any]:
+    """The page of a family, told as fields say."""
+    given = {"continue": growth(), "jobs": [family_job(3), family_job(2), family_job(1)], **fields}
+    client = client or make_client(families_get=lambda name: told_family(**given))
+    return open_page(client, family="router"), client
+
+
+def texts(shown: Any) -> str:
+    """Everything that a part of a page says."""
+    parts = shown.select(lambda one: isinstance(getattr(one, "object", None), str))
+    return " ".join(one.object for one in parts)
+
+
+def buttons(shown: Any) -> dict[str, Any]:
+    return {one.label: one for one in shown.select(lambda one: hasattr(one, "clicks"))}
+
+
+def run(work: Any) -> None:
+    asyncio.run(work)
+
+
+def test_no_families_says_what_one_is():
+    page = open_page(make_client(families_list=lambda: FamiliesAnswer(data=[])))
+    assert "No families yet" in texts(page._box)
+
+
+def test_the_list_tells_what_each_serves_and_waits_for():
+    page = open_page(make_client())
+    said = texts(page._box)
+    assert "on, serves router@2, latest router@3" in said
+    assert "It moves to router@3 by itself, and waits: as many models answer as may" in said
+    assert "(live_limit)" in said
+
+
+def test_a_search_that_finds_nothing_offers_to_clear_it():
+    page = open_page(make_client())
+    (search,) = page._box.select(lambda w: getattr(w, "label", "") == "Find by name")
+    search.value_input = "zebra"
+    assert "0 of 1 families have “zebra” in their name." in texts(page._box)
+    buttons(page._box)["Clear the search"].clicks += 1
+    assert "router" in buttons(page._box)
+
+
+def test_a_part_that_fails_leaves_the_other():
+    client = make_client(families_list=in_turn(ServerUnreachableError("Nobody answers.")))
+    page = open_page(client)
+    assert page.families.state == "failed"
+    assert page.datasets.state == "shown"
+
+
+def test_no_dataset_leads_to_the_datasets():
+    alone = told_dataset(evaluation_only=True)
+    page = open_page(make_client(datasets_list=lambda **k: SimpleNamespace(data=[alone])))
+    buttons(page._box)["Go to Datasets"].clicks += 1
+    assert page.session.page == "datasets"
+
+
+def test_a_family_starts_as_it_was_estimated_and_no_dearer():
+    client = make_client()
+    page = open_page(client)
+    page.form.family.value = "ant"
+    page.form.rank.value = 4
+    run(page.form.estimate())
+    assert "0.25 USD, the minimum" in texts(page.form._box)
+    run(page.form.start())
+    ((_, sent),) = client.families.of("create")
+    assert sent["max_price_usd"] == "0.25"
+    assert sent["hyperparameters"] == {"lora_rank": 4, "seed": 7}
+    assert (sent["family"], sent["dataset_version"], sent["method"]) == ("ant", 3, "sft")
+    assert page.session.job == "ftj_9"
+
+
+def test_an_estimate_of_other_fields_is_taken_back():
+    page = open_page(make_client())
+    run(page.form.estimate())
+    page.form.family.value = "bee"
+    assert not page.form.place.objects
+    run(page.form.start())
+    assert not page.client.families.of("create")
+
+
+def test_a_name_that_cannot_be_is_refused_in_place():
+    page = open_page(make_client(families_estimate=in_turn(InvalidNameError("No such name."))))
+    run(page.form.estimate())
+    assert "invalid_name" in texts(page.form._box)
+
+
+def test_one_family_shows_its_line_and_the_gate_of_the_newest():
+    page, _ = open_router()
+    said = texts(page._box)
+    assert "router@3" in said
+    assert "deleted" in said
+    assert "✓ passed" in said
+    assert "**Passed** against the model it was trained from." in said
+    assert "too few new evaluation rows" not in said
+
+
+def test_a_family_without_models_says_that_the_first_has_yet_to_join():
+    waiting = [family_job(1, status="queued", outcome=None, output_model=None)]
+    page = open_page(
+        make_client(
+            families_get=lambda name: told_family(
+                models=[], served=None, latest=None, move=None, jobs=waiting
+            ),
+            jobs_get=lambda job_id: told_job(id=job_id, status="queued", metrics=None),
+        ),
+        family="router",
+    )
+    said = texts(page._box)
+    assert "No model has joined yet" in said
+    assert "It has not been judged yet." in said
+
+
+def test_a_fine_tune_that_cannot_be_had_leaves_the_line():
+    client = make_client(
+        families_get=lambda name: told_family(jobs=[family_job(3)]),
+        jobs_get=in_turn(ServerUnreachableError("Nobody answers.")),
+    )
+    page = open_page(client, family="router")
+    said = texts(page._box)
+    assert "server_unreachable" in said
+    assert "router@3" in said
+
+
+def test_another_fine_tune_is_chosen_and_is_in_the_address():
+    page, client = open_router()
+    (select,) = page._box.select(lambda w: getattr(w, "label", "") == "Look at")
+    select.value = "ftj_2"
+    assert page.session.job == "ftj_2"
+    assert client.jobs.of("get")[-1] == (("ftj_2",), {})
+    assert "Keep router@2 warm…" in buttons(page._box)
+
+
+def test_what_cannot_be_done_says_why_beside_its_button():
+    page, _ = open_router()
+    said = texts(page._box)
+    assert "its dataset has no rows that it was not trained on: add a version" in said
+    assert "it is on: switch it off first" in said
+    assert "it is the latest model already" in said
+    assert buttons(page._box)["Continue…"].disabled
+
+
+def test_too_few_evaluation_decisions_tell_how_many_there_are():
+    page, _ = open_router(**{"continue": growth("not_enough_evaluation_data")})
+    assert "12 new evaluation decisions of 20 needed" in "".join(
+        str(p.object) for p in page._box.select(lambda p: hasattr(p, "object"))
+    )
+
+
+def test_continuing_asks_with_its_fee_and_sends_what_was_shown():
+    page, client = open_router(**{"continue": growth("new_data")})
+    run(page.one.ask_continue())
+    assert "0.25 USD" in texts(page.one.dialog.dialog)
+    run(page.one.dialog.confirm())
+    ((_, sent),) = client.families.of("continue_")
+    assert sent == {
+        "hyperparameters": {"seed": 7},
+        "latest": "ft-ftj_3",
+        "dataset_version": 3,
+        "max_price_usd": "0.25",
+    }
+
+
+def test_switching_off_asks_and_sends_what_was_served():
+    page, client = open_router()
+    run(page.one.ask_switch_off())
+    run(page.one.dialog.confirm())
+    (((name, on), sent),) = client.families.of("switch")
+    assert (name, on, sent["served"]) == ("router", False, "ft-ftj_2")
+    assert "router is off." in texts(page.one._notes)
+
+
+def test_past_the_live_limit_the_person_chooses_what_gives_way():
+    held = [
+        {"model": "ant@1", "on": True, "serves": ["ant"], "used_at": None},
+        {"model": "bee@2", "on": False, "serves": ["bee"], "used_at": 1.0},
+    ]
+    refused = LiveLimitError("2 models answer.", details=[{"answering": held}])
+    client = make_client(
+        families_get=lambda name: told_family(switched_on=False, jobs=[family_job(3)]),
+        families_switch=in_turn(refused, told_family()),
+    )
+    page, _ = open_router(client)
+    run(page.one.switch(True))
+    (boxes,) = page.one.dialog.dialog.select(lambda w: getattr(w, "label", "") == "Switch off")
+    boxes.value = [next(iter(boxes.options.values()))]
+    run(page.one.dialog.confirm())
+    assert client.families.of("switch")[-1][1]["switch_off"] == ["ant@1", "ant"]
+    assert not page.one.dialog.dialog.open
+
+
+def test_keeping_warm_asks_at_the_price_and_holds_no_more():
+    dearer = PriceChangedError("An hour costs 0.5 USD.", details=[{"price_usd": "0.5"}])
+    full = WarmLimitError(
+        "1 model is kept warm.",
+        details=[
+            {"warm": [{"model": "ant@1", "keep_warm": True, "families": [], "used_at": None}]}
+        ],
+    )
+    client = make_client(families_keep_warm=in_turn(dearer, full, told_family()))
+    page, _ = open_router(client)
+    run(page.one.keep_warm())
+    assert "0.5 USD" in texts(page.one.dialog.dialog)
+    run(page.one.dialog.confirm())
+    (boxes,) = page.one.dialog.dialog.select(lambda w: getattr(w, "label", "") == "Switch off")
+    boxes.value = list(boxes.options.values())
+    run(page.one.dialog.confirm())
+    first, second, third = (sent for _, sent in client.families.of("keep_warm"))
+    assert first["max_price_usd"] == "0"
+    assert second["max_price_usd"] == third["max_price_usd"] == "0.5"
+    assert third["switch_off"] == ["ant@1"]
+
+
+def test_rolling_back_lists_exactly_what_goes_and_waits_for_the_name():
+    plan = RollbackChangedError(
+        "Confirm.", details=[{"discard": ["router@3"], "cancel": ["ftj_4"]}]
+    )
+    client = make_client(families_roll_back=in_turn(plan, told_family()))
+    page, _ = open_router(client)
+    run(page.one.ask_roll_back("router@2"))
+    dialog = page.one.dialog
+    said = texts(dialog.dialog)
+    assert "discarded for good:** router@3" in said
+    assert "cancelled:** ftj_4" in said
+    assert dialog.button.disabled
+    run(dialog.confirm())
+    assert len(client.families.of("roll_back")) == 1
+    dialog.entry.value_input = "router@2"
+    assert not dialog.button.disabled
+    run(dialog.confirm())
+    args, sent = client.families.of("roll_back")[-1]
+    assert args == ("router", "router@2", ["router@3"])
+    assert sent["served"] == "ft-ftj_2"
+    assert not dialog.dialog.open
+
+
+@pytest.mark.parametrize("error", [ServedChangedError, FamilyChangedError, RollbackChangedError])
+def test_a_family_that_changed_meanwhile_is_shown_anew_with_what_changed(error):
+    third = model(3)
+    before = told_family(jobs=[family_job(3)])
+    after = told_family(jobs=[family_job(3)], served=third, move=None)
+    client = make_client(
+        families_get=in_turn(before, after), families_switch=in_turn(error("It changed."))
+    )
+    page = open_page(client, family="router")
+    run(page.one.ask_switch_off())
+    run(page.one.dialog.confirm())
+    said = texts(page.one._notes)
+    assert "changed meanwhile; nothing was done" in said
+    assert "it served router@2, and is now router@3" in said
+
+
+def test_a_key_that_may_only_read_disables_what_changes_anything():
+    client = make_client(
+        families_get=lambda name: told_family(jobs=[family_job(3)]),
+        families_keep_warm=in_turn(SCOPE),
+    )
+    page = open_page(client, family="router")
+    run(page.one.keep_warm())
+    assert "Not allowed." in texts(page.one._notes)
+    assert "The key may only read" in texts(page.one.loaded.__panel__())
+    assert buttons(page._box)["Switch off"].disabled
+
+
+def test_a_model_has_a_switch_and_a_guard_of_its_own():
+    page, client = open_router()
+    second = told_family().models[1]
+    run(page.one.switch_model(second, on=True))
+    ((args, sent),) = client.models.of("switch")
+    assert args == ("router@2", True)
+    assert sent["adapter"] == "ft-ftj_2"
+    run(page.one.ask_delete_model(second))
+    page.one.dialog.entry.value_input = "router@2"
+    run(page.one.dialog.confirm())
+    assert client.models.of("delete") == [(("router@2",), {"adapter": "ft-ftj_2"})]
+
+
+def test_deleting_a_family_sends_its_guards_and_leads_back_to_the_list():
+    off = told_family(switched_on=False, jobs=[family_job(3)])
+    client = make_client(families_get=lambda name: off)
+    page = open_page(client, family="router")
+    run(page.one.ask_delete())
+    page.one.dialog.entry.value_input = "router"
+    run(page.one.dialog.confirm())
+    ((args, sent),) = client.families.of("delete")
+    assert (args, sent) == (("router",), {"dataset_id": "ds_1", "latest": "ft-ftj_3"})
+    assert page.session.family == ""
+    assert page.one is None
+
+
+def test_an_inconclusive_gate_is_not_red_and_says_what_would_settle_it():
+    few = gate(passed=False, reasons=["too_few_evaluation_decisions"], groups={})
+    page = open_page(
+        make_client(
+            families_get=lambda name: told_family(
+                jobs=[family_job(4, outcome="gate_failed", output_model=None)]
+            ),
+            jobs_get=lambda job_id: told_job(
+                id=job_id, metrics={"gate": few}, outcome="gate_failed"
+            ),
+        ),
+        family="router",
+    )
+    said = texts(page._box)
+    assert "**Inconclusive**" in said
+    assert "needs 20 new evaluation decisions and had 0" in said
+    alerts = page._box.select(lambda one: getattr(one, "severity", "") == "error")
+    assert not alerts
+
+
+def test_the_rows_behind_a_gate_come_with_their_contexts_and_filters():
+    before = [record("a", "billing", 0.9), record("b", "shipping", 0.3)]
+    after = [record("a", "billing", 0.2), record("b", "shipping", 0.8)]
+    groups = {"adapted": after, "parent": before}
+    client = make_client(
+        families_get=lambda name: told_family(jobs=[family_job(3), family_job(2)]),
+        jobs_get=lambda job_id: told_job(
+            id=job_id, dataset_evaluation=msgspec.to_builtins(told_evaluation(status="succeeded"))
+        ),
+        jobs_records=lambda job_id, group="adapted": (
+            [record("b", "shipping", 0.5)] if job_id == "ftj_2" else groups[group]
+        ),
+        evaluations_records=lambda *a, contexts, context: [
+            msgspec.convert(
+                {**msgspec.to_builtins(one), "row": 0, "context": f"Text {one.context_sha256}"},
+                EvaluationRecord,
+            )
+            for one in after
+            if one.context_sha256 in contexts
+        ],
+    )
+    page = open_page(client, family="router")
+    run(page.one.show_rows(RowsAsked(flip="broken")))
+    rows = page.one.rows
+    assert rows._table.rows["context"].to_list() == ["Text a"]
+    rows._filters["group"].value = "earlier"
+    assert "0 of 2 rows" in texts(rows._none)
+    buttons(rows._none)["Clear the filter"].clicks += 1
+    assert rows._table.total == 2
+    rows._number.value = "1"
+    assert "Text b" in texts(rows._row)
+
+
+def test_looking_again_shows_what_changed_and_nothing_else():
+    same = told_family(jobs=[family_job(3)])
+    later_on = told_family(jobs=[family_job(3)], models=[deleted(1), deleted(2), model(3)])
+    page = open_page(make_client(families_get=in_turn(same, same, later_on)), family="router")
+    shown = page.one.loaded._box[0]
+    run(page.one.look())
+    assert page.one.loaded._box[0] is shown
+    run(page.one.look())
+    assert page.one.loaded._box[0] is not shown
+
+
+def test_leaving_the_page_stops_what_looks_after_it():
+    page, _ = open_router()
+    page.close()
+    page.session.family = ""
+    assert page.one is not None
+    assert not page._poller.is_running

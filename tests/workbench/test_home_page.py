@@ -1,0 +1,179 @@
+"""Home: what needs somebody, each by itself, and that nothing does."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+import steelyard
+from steelyard.errors import SteelyardError
+from steelyard.wire.drafts import Draft
+from steelyard.wire.families import Move
+from steelyard_workbench import home_needs
+from steelyard_workbench.home_needs import (
+    draft_needs,
+    evaluation_needs,
+    family_needs,
+    job_needs,
+    server_needs,
+)
+from steelyard_workbench.pages.home import HomePage
+from steelyard_workbench.session import Session
+from steelyard_workbench.shared_fetch import SharedFetch
+
+NOW = 1_000_000.0
+
+
+def texts_of(shown):
+    found = shown.select(lambda one: hasattr(one, "object"))
+    return " ".join(str(one.object) for one in found)
+
+
+def draft(**states):
+    return Draft(
+        id="dft_1", dataset_id="ds_1", dataset_version=2, name="desk", status="open", revision=3,
+        rows=10, states=states, noted=0, created_at=NOW, updated_at=NOW, sealed=None,
+    )  # fmt: skip
+
+
+def job(**given):
+    fields = {
+        "id": "ftj_1", "family": "router", "model": "base", "status": "succeeded",
+        "outcome": "joined", "gate": None, "progress": None, "error": None, "reason": None,
+        "updated_at": NOW - 60,
+    }  # fmt: skip
+    return SimpleNamespace(**{**fields, **given})
+
+
+def gate(*reasons):
+    return SimpleNamespace(passed=False, reasons=list(reasons), groups={})
+
+
+def evaluation(**given):
+    fields = {
+        "id": "ev_1", "dataset_id": "ds_1", "named": "router", "model_label": "router@1",
+        "status": "running", "completed_rows": 40, "evaluation_rows": 100, "updated_at": NOW,
+        "error": None,
+    }  # fmt: skip
+    return SimpleNamespace(**{**fields, **given})
+
+
+def test_a_draft_tells_how_many_rows_are_left():
+    [need] = draft_needs([draft(untouched=4, skipped=1, accepted=5)])
+    assert "5 of 10 rows to review" in need.text
+    assert need.page == "review"
+    assert need.chosen == {"dataset": "ds_1", "version": 2, "draft": "dft_1"}
+    [need] = draft_needs([draft(accepted=10)])
+    assert need.action == "Seal"
+
+
+def test_a_running_fine_tune_and_those_of_the_last_week_that_ended_badly_are_told(monkeypatch):
+    told = SimpleNamespace(status="unsure", word="inconclusive", settles="Needs 40 more rows.")
+    monkeypatch.setattr(home_needs, "verdict_of", lambda _: told)
+    running = job(status="running", outcome=None, progress=SimpleNamespace(step=3, steps=9))
+    failed = job(status="failed", outcome="failed", error=SimpleNamespace(message="No memory."))
+    old = job(outcome="gate_failed", gate=gate("x"), updated_at=NOW - home_needs.WEEK_S - 1)
+    needs = job_needs(
+        [running, job(outcome="gate_failed", gate=gate("x")), failed, old, job()], NOW
+    )
+    assert [need.status for need in needs] == ["running", "unsure", "bad"]
+    assert "step 3 of 9" in needs[0].text
+    assert "Needs 40 more rows." in needs[1].text
+    assert "No memory." in needs[2].text
+    assert needs[0].chosen == {"job": "ftj_1", "family": "router"}
+
+
+def test_a_family_that_waits_says_for_what():
+    waiting = SimpleNamespace(
+        id="router", move=Move(to="router@5", waiting_for="place", reason="live_limit")
+    )
+    [need] = family_needs([waiting, SimpleNamespace(id="other", move=None)])
+    assert "router@5" in need.text
+    assert need.chosen == {"family": "router"}
+
+
+def test_evaluations_that_run_or_failed_lately_are_told():
+    broken = evaluation(status="failed", error=SimpleNamespace(message="The model is gone."))
+    needs = evaluation_needs([evaluation(), broken, evaluation(status="succeeded")], NOW)
+    assert [need.status for need in needs] == ["running", "bad"]
+    assert "40 of 100 rows" in needs[0].text
+
+
+def test_warnings_of_the_server_are_told():
+    warning = SimpleNamespace(code="queue_full", message="The queue is full.")
+    [need] = server_needs(SimpleNamespace(warnings=[warning]))
+    assert need.title == "queue_full:"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with steelyard.embed(engine="hashing") as running:
+        yield running
+
+
+def test_a_new_server_needs_nobody_and_shows_where_to_begin(server):
+    page = HomePage(Session(server.client))
+    page.open()
+    assert [part.problem for part in page.parts] == [None] * len(page.parts)
+    assert "Nothing needs you now" in texts_of(page.summary_box)
+    assert "Nothing here yet" in texts_of(page._box)
+    [button] = page._box.select(lambda one: getattr(one, "label", "") == "Import a file")
+    button.clicks += 1
+    assert page.session.page == "datasets"
+
+
+def test_what_is_recent_leads_to_it(server):
+    decision = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
+    rows = [
+        {"context": f"case {n}", "decisions": [decision], "targets": {"team": "billing"}}
+        for n in range(12)
+    ]
+    made = server.client.datasets.create("recent desk", rows)
+    page = HomePage(Session(server.client))
+    page.open()
+    [button] = page._box.select(lambda one: getattr(one, "label", "") == "recent desk")
+    button.clicks += 1
+    assert (page.session.page, page.session.dataset) == ("datasets", made.id)
+
+
+def test_a_part_that_fails_leaves_the_others_and_nobody_says_that_all_is_well(server):
+    def fail(*_, **__):
+        raise SteelyardError("Drafts cannot be read now; try again.")
+
+    whole = server.client
+    client = SimpleNamespace(
+        drafts=SimpleNamespace(list=fail), datasets=whole.datasets, families=whole.families,
+        evaluations=whole.evaluations, capabilities=whole.capabilities, send=whole.send,
+    )  # fmt: skip
+    page = HomePage(Session(client))
+    page.open()
+    assert [part.state for part in page.parts].count("failed") == 1
+    assert list(page.summary_box) == []
+
+
+def test_parts_share_an_answer_and_a_failure_is_not_kept():
+    answers = iter([SteelyardError("Not now."), "here"])
+    n_asked = []
+
+    def fetch():
+        n_asked.append(1)
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    shared = SharedFetch(fetch)
+    with pytest.raises(SteelyardError):
+        shared()
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(shared())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == ["here"] * 4
+    assert len(n_asked) == 2

@@ -1,0 +1,204 @@
+"""The jobs page without a browser: what runs and how fast, what ended, cancelling, every state."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+from steelyard.client.failures import ServerUnreachableError
+from steelyard.errors import KeyScopeError, StorageUnavailableError
+from steelyard_workbench.job_progress import Track, duration
+from steelyard_workbench.pages.jobs import JobsPage, progress_text, work_of_job
+from steelyard_workbench.session import Session
+from told_families import in_turn, make_client, told_evaluation, told_job
+
+
+def running(step: int, **fields: Any) -> Any:
+    """A fine-tune at a step."""
+    progress = {"step": step, "steps": 200, "loss": 1.0 - step / 400, "phase": "heads"}
+    return told_job(
+        id="ftj_4", status="running", outcome=None, output_model=None, metrics=None, curve=None,
+        progress=progress, **fields,
+    )  # fmt: skip
+
+
+def open_page(client: Any, **session: Any) -> JobsPage:
+    page = JobsPage(Session(client, **session))
+    page.open()
+    return page
+
+
+def texts(shown: Any) -> str:
+    parts = shown.select(lambda one: isinstance(getattr(one, "object", None), str))
+    return " ".join(one.object for one in parts)
+
+
+def buttons(shown: Any) -> dict[str, Any]:
+    return {one.label: one for one in shown.select(lambda one: hasattr(one, "clicks"))}
+
+
+def run(work: Any) -> None:
+    asyncio.run(work)
+
+
+def test_no_jobs_says_what_one_is_and_how_to_start_one():
+    page = open_page(make_client(jobs_list=lambda **k: iter([])))
+    assert "No jobs yet" in texts(page._box)
+    buttons(page._box)["Start a family"].clicks += 1
+    assert page.session.page == "families"
+
+
+def test_what_runs_comes_with_its_progress_and_what_ended_with_its_outcome():
+    client = make_client(
+        jobs_list=lambda **k: iter([running(40), told_job(outcome="gate_failed", reason="Why.")]),
+        evaluations_list=lambda dataset_id: iter([told_evaluation()]),
+    )
+    page = open_page(client)
+    said = texts(page._box)
+    assert "running, heads: 40 of 200 steps, loss 0.9000" in said
+    assert "running, scoring: 50 of 200 rows" in said
+    assert "gate failed: Why." in said
+
+
+def test_a_kind_that_has_none_offers_to_show_all():
+    page = open_page(make_client())
+    page._kind.value = "evaluation"
+    assert "None of 1 jobs are evaluations." in texts(page._box)
+    buttons(page._box)["Show all"].clicks += 1
+    assert "fine-tune of router" in buttons(page._box)
+
+
+def test_a_part_that_fails_leaves_the_other():
+    client = make_client(evaluations_list=in_turn(StorageUnavailableError("No frames.")))
+    page = open_page(client)
+    assert page.listed.state == "shown"
+    assert "storage_unavailable" in texts(page._box)
+    assert "fine-tune of router" in buttons(page._box)
+
+
+def test_a_server_that_is_gone_fails_the_whole():
+    page = open_page(make_client(jobs_list=in_turn(ServerUnreachableError("Nobody answers."))))
+    assert page.listed.state == "failed"
+
+
+def test_another_look_moves_the_rows_that_are_there():
+    steps = iter((40, 60))
+    page = open_page(make_client(jobs_list=lambda **k: iter([running(next(steps))])))
+    (row,) = page._rows.values()
+    run(page.look())
+    assert page._rows["ftj_4"] is row
+    assert "60 of 200 steps" in row.said
+    assert page.client.jobs.of("list")[-1][1]["status"] == ["cancelling", "queued", "running"]
+
+
+def test_what_ended_meanwhile_moves_to_the_ended():
+    answers = iter(([running(40)], [], [told_job(id="ftj_4")]))
+    page = open_page(make_client(jobs_list=lambda **k: iter(next(answers))))
+    run(page.look())
+    assert not page._rows
+    assert "joined" in texts(page._place)
+
+
+def test_a_look_at_a_server_that_is_gone_leaves_what_is_shown():
+    client = make_client(
+        jobs_list=in_turn(lambda **k: iter([running(40)]), ServerUnreachableError("Nobody."))
+    )
+    page = open_page(client)
+    run(page.look())
+    assert "ftj_4" in page._rows
+
+
+def test_cancelling_asks_first():
+    client = make_client(jobs_list=lambda **k: iter([running(40)]))
+    page = open_page(client)
+    buttons(page._box)["Cancel…"].clicks += 1
+    assert not client.jobs.of("cancel")
+    assert "its fee is given back" in texts(page.dialog.dialog)
+    run(page.dialog.confirm())
+    assert client.jobs.of("cancel") == [(("ftj_4",), {})]
+
+
+def test_a_key_that_may_only_read_disables_cancelling():
+    client = make_client(
+        jobs_list=lambda **k: iter([running(40)]),
+        jobs_cancel=in_turn(KeyScopeError("The key may only read.")),
+    )
+    page = open_page(client)
+    run(page.ask_cancel(work_of_job(running(40))))
+    run(page.dialog.confirm())
+    assert "Not allowed." in texts(page.dialog.dialog)
+    assert "The key may only read." in texts(page._place)
+
+
+def test_a_running_fine_tune_draws_its_loss_as_it_goes():
+    steps = iter((40, 60, 80))
+    client = make_client(
+        jobs_list=lambda **k: iter([running(40)]), jobs_get=lambda job_id: running(next(steps))
+    )
+    page = open_page(client, job="ftj_4")
+    detail = page._detail
+    run(page.look())
+    assert page._detail is detail
+    assert detail.losses == [(40, 0.9), (60, 0.85)]
+
+
+def test_one_that_succeeded_draws_its_curve_and_links_to_its_gate():
+    page = open_page(make_client(), job="ftj_3")
+    assert page._detail.losses == [(10, 1.2), (200, 0.3)]
+    buttons(page._box)["Open its gate"].clicks += 1
+    assert (page.session.page, page.session.family) == ("families", "router")
+    assert page.session.job == "ftj_3"
+
+
+def test_choosing_one_shows_it_and_an_evaluation_opens_its_own_page():
+    client = make_client(
+        evaluations_list=lambda dataset_id: iter([told_evaluation(status="succeeded")])
+    )
+    page = open_page(client)
+    buttons(page._box)["fine-tune of router"].clicks += 1
+    assert page.session.job == "ftj_3"
+    assert page.chosen.state == "shown"
+    buttons(page._box)["evaluation of hashing on version 3"].clicks += 1
+    assert (page.session.page, page.session.evaluation) == ("evaluations", "eval_1")
+
+
+def test_many_that_ended_are_shown_a_part_at_a_time():
+    many = [told_job(id=f"ftj_{n}", created_at=float(n)) for n in range(50)]
+    page = open_page(make_client(jobs_list=lambda **k: iter(many)))
+    n_shown = len(page._place)
+    buttons(page._box)["Show more of 50"].clicks += 1
+    assert len(page._place) == n_shown + 20
+
+
+def test_leaving_stops_the_poller():
+    page = open_page(make_client())
+    page.close()
+    assert not page.is_polling
+
+
+def test_the_rate_is_that_of_the_last_half_minute():
+    track = Track()
+    for at, step in ((0.0, 0), (10.0, 100), (35.0, 150), (50.0, 180)):
+        track.add(at, "heads", step, 200)
+    assert track.rate == pytest.approx(80 / 40)
+    assert track.left_s == pytest.approx(10)
+    assert track.text("steps") == "2 steps/s, about 10 s left"
+
+
+def test_another_phase_begins_anew():
+    track = Track()
+    track.add(0.0, "features", 5, 10)
+    track.add(1.0, "features", 9, 10)
+    track.add(2.0, "heads", 1, 10, 0.7)
+    assert track.rate is None
+    assert track.text("steps") == ""
+    assert track.losses == [(1, 0.7)]
+    assert "left" not in progress_text(work_of_job(running(40)), track)
+
+
+def test_spans_are_said_in_words():
+    assert [duration(s) for s in (5, 90, 7300)] == ["5 s", "2 min", "2 h"]

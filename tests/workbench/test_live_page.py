@@ -1,0 +1,213 @@
+"""Live without a browser: figures, the feed, feedback, what is behind a mark, and every state."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+import steelyard
+from steelyard.client import Client
+from steelyard.client.failures import ServerUnreachableError
+from steelyard.errors import KeyScopeError
+from steelyard_workbench.live.view import RowFilter, View, from_text, to_text
+from steelyard_workbench.pages.live import LivePage
+from steelyard_workbench.session import Session
+
+REFUND = {"id": "refund", "kind": "binary", "question": "Is money asked back?"}
+UNSURE = {**REFUND, "id": "unsure", "policy": {"abstain_below": 1.0}}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    """A client of a server with five stored answers: two abstained once, and two have feedback."""
+    with steelyard.embed(engine="hashing") as server:
+        for n in range(5):
+            asked = [REFUND, UNSURE] if n < 2 else [REFUND]
+            answer = server.client.decide(f"Ticket {n}: charged twice.", asked)
+            if n < 2:
+                top = answer.decisions["refund"].top
+                other = "no" if top == "yes" else "yes"
+                server.client.feedback(answer.id, {"refund": top if n else other})
+        yield server.client
+
+
+@pytest.fixture
+def bare() -> Iterator[Client]:
+    """A client of a server that has stored nothing."""
+    with steelyard.embed(engine="hashing") as server:
+        yield server.client
+
+
+def opened(client: Any, **session: Any) -> LivePage:
+    page = LivePage(Session(client, page="live", **session))
+    page.open()
+    return page
+
+
+def texts(view: Any) -> str:
+    """Every text that is shown."""
+    found = view.__panel__().select(lambda one: hasattr(one, "object") or hasattr(one, "label"))
+    return " ".join(
+        str(getattr(one, "object", "") or getattr(one, "label", "") or "") for one in found
+    )
+
+
+def test_every_figure_has_its_n_and_interval(client: Client) -> None:
+    page = opened(client)
+    said = texts(page.figures)
+    assert "28.6%" in said  # two of seven abstained
+    assert "8.2% to 64.1%, n = 7" in said
+    assert "50.0%" in said
+    assert "9.5% to 90.5%, n = 2" in said
+    assert "no random sample" in said
+    assert "since it started" in said
+
+
+def test_the_feed_has_the_newest_first_and_opens_an_answer(client: Client) -> None:
+    page = opened(client)
+    assert len(page.feed.entries) == 5
+    assert page.feed.entries[0].created_at >= page.feed.entries[-1].created_at
+    assert page.on_key("next", 1)
+    assert page.opened is not None
+    assert page.session.decision == page.feed.entries[0].id
+    assert "Ticket 4" in texts(page.opened)
+    assert page.on_key("close", 1)
+    assert page.opened is None
+    assert page.session.decision == ""
+
+
+def test_a_figure_a_bar_and_a_point_open_the_rows_behind_them(client: Client) -> None:
+    page = opened(client)
+    page.show_rows(RowFilter(name="abstained", abstained=True))
+    assert len(page.feed.entries) == 2
+    page.show_rows(RowFilter(name="wrong, by the feedback", has_feedback=True, wrong=True))
+    assert len(page.feed.entries) == 1
+    assert "wrong, by the feedback" in texts(page)
+    page.show_rows(RowFilter())
+    assert len(page.feed.entries) == 5
+
+
+def test_rows_that_a_filter_leaves_out_can_be_shown_again(client: Client) -> None:
+    page = opened(client)
+    page.show_rows(RowFilter(name="of another time", since=1.0, until=2.0))
+    assert page.feed.entries == []
+    assert "is of another time" in texts(page.feed)
+    assert "Show all decisions" in texts(page.feed)
+
+
+def test_feedback_is_recorded_and_changes_the_figures(bare: Client) -> None:
+    answer = bare.decide("Charged twice.", [REFUND])
+    page = opened(bare, decision=answer.id)
+    assert page.opened is not None
+    asyncio.run(page.opened.tell())
+    assert "Choose an outcome" in page.opened.said.text
+    page.opened.fields["refund"].value = answer.decisions["refund"].top
+    asyncio.run(page.opened.tell())
+    assert bare.stored_decision(answer.id).feedback == {"refund": answer.decisions["refund"].top}
+    asyncio.run(page.sum_up())
+    assert page.figures.data is not None
+    assert page.figures.data.accuracy is not None
+    assert page.figures.data.accuracy.value == 1.0
+
+
+def test_what_is_new_waits_while_rows_are_selected(bare: Client) -> None:
+    bare.decide("Charged twice.", [REFUND])
+    page = opened(bare)
+    page.feed.table.select([page.feed.entries[0].id])
+    bare.decide("Charged again.", [REFUND])
+    asyncio.run(page.look())
+    assert len(page.feed.entries) == 1
+    assert (page.feed.new.visible, page.feed.new.label) == (True, "Show 1 new")
+    asyncio.run(page.feed.show_held())
+    assert len(page.feed.entries) == 2
+    bare.decide("Charged a third time.", [REFUND])
+    asyncio.run(page.look())
+    assert len(page.feed.entries) == 3
+
+
+def test_a_hidden_tab_asks_for_nothing(bare: Client) -> None:
+    page = opened(bare)
+    bare.decide("Charged twice.", [REFUND])
+    page.visibility.is_hidden = True
+    asyncio.run(page.look())
+    assert page.feed.entries == []
+    page.visibility.is_hidden = False
+    asyncio.run(page.look())
+    assert len(page.feed.entries) == 1
+
+
+def test_selected_rows_are_sent_to_review(bare: Client) -> None:
+    answers = [bare.decide(f"Ticket {n}: charged twice.", [REFUND]) for n in range(4)]
+    for answer in answers:
+        bare.feedback(answer.id, {"refund": "yes"})
+    page = opened(bare)
+    page.feed.table.select([answer.id for answer in answers[:2]])
+    assert "2 selected" in page.sending.what.object
+    asyncio.run(page.sending.do())
+    made = bare.datasets.get(page.session.dataset)
+    assert (page.session.page, made.rows) == ("review", 2)
+
+
+def test_nothing_to_send_says_why(bare: Client) -> None:
+    bare.decide("Charged twice.", [REFUND])
+    page = opened(bare)
+    asyncio.run(page.sending.do())
+    assert "No stored decision makes a row" in texts(page.sending)
+
+
+def test_an_empty_window_offers_a_longer_one_and_at_last_a_command(bare: Client) -> None:
+    page = opened(bare)
+    assert "Look at the last 30 days" in texts(page.figures)
+    page.window.value = 2_592_000
+    assert "No decision is stored" in texts(page.figures)
+    assert "/v1/decide" in texts(page.figures)
+
+
+class Failing:
+    """A client whose log fails; the rest goes to another."""
+
+    def __init__(self, client: Client, error: Exception) -> None:
+        self._client, self._error = client, error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def decision_log(self, **_: Any) -> Any:
+        raise self._error
+
+    def feedback(self, *_: Any, **__: Any) -> Any:
+        raise self._error
+
+
+def test_a_log_that_fails_leaves_the_figures(client: Client) -> None:
+    page = opened(Failing(client, ServerUnreachableError("No server.")))
+    assert page.figures.state == "shown"
+    assert "Try again" in texts(page.feed)
+
+
+def test_a_key_that_may_not_is_told_so_and_asks_no_more(client: Client) -> None:
+    given = client.decision_log(limit=1).data[0].id
+    page = opened(Failing(client, KeyScopeError("This key may only decide.")), decision=given)
+    assert "Not allowed" in texts(page.feed)
+    assert "Try again" not in texts(page.feed)
+    assert page.opened is not None
+    page.opened.fields["refund"].value = "yes"
+    asyncio.run(page.opened.tell())
+    assert page.opened.send.disabled
+
+
+def test_the_view_is_in_the_address_and_leaves_it(client: Client) -> None:
+    view = View(window_s=900, decision="refund", rows=RowFilter(name="abstained", abstained=True))
+    assert from_text(to_text(view)) == view
+    assert to_text(View()) == ""
+    for text in ("", "{", '{"live": {"window_s": 7}}', '{"filter": 1}'):
+        assert from_text(text) == View()
+    page = opened(client, query=to_text(view))
+    assert (page.window.value, page.decision.value) == (900, "refund")
+    page.close()
+    assert page.session.query == ""

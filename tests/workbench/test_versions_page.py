@@ -1,0 +1,137 @@
+"""The page of versions: what changed, which rows those are, and every state."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+import polars as pl
+
+import steelyard
+from steelyard.errors import SteelyardError
+from steelyard_workbench.datasets.changes import Transition, find_changes
+from steelyard_workbench.pages.versions import VersionsPage
+from steelyard_workbench.session import Session
+
+TO_SHIPPING = Transition("team", "billing", "shipping")
+
+
+def row(text, outcome="billing"):
+    decision = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
+    return {"context": text, "decisions": [decision], "targets": {"team": outcome}}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with steelyard.embed(engine="hashing") as server:
+        yield server.client
+
+
+@pytest.fixture(scope="module")
+def dataset(client):
+    made = client.datasets.create("desk", [row(f"case {n}") for n in range(30)])
+    client.datasets.add_rows(made.id, [row("case 4", "shipping"), row("case 9", "shipping")])
+    return client.datasets.add_rows(made.id, [row(f"new {n}") for n in range(5)])
+
+
+def opened(client, **chosen):
+    page = VersionsPage(Session(client, page="versions", **chosen))
+    page.open()
+    return page
+
+
+def texts_of(shown):
+    found = shown.select(lambda one: hasattr(one, "object"))
+    return " ".join(str(one.object) for one in found)
+
+
+def test_the_newest_version_is_compared_with_the_one_before(client, dataset):
+    page = opened(client, dataset=dataset.id)
+    assert (page.newer, page.older) == (3, 2)
+    assert [part.state for part in page.parts] == ["shown"] * 3
+    assert page.rows.table.rows["row"].to_list() == [32, 33, 34, 35, 36]
+    assert "No labels changed" in texts_of(page.difference.__panel__())
+
+
+def test_another_pair_is_chosen_and_a_change_of_labels_opens_its_rows(client, dataset):
+    page = opened(client, dataset=dataset.id)
+    page._choose_older(1)
+    assert page.rows.table.total == 7
+    assert page.difference.data.diff["relabelled"][0]["contexts"] == 2
+    page.choose_rows(TO_SHIPPING)
+    assert page.rows.table.rows["context"].to_list() == ["case 4", "case 9"]
+    assert "shipping" in page._told.object
+
+
+def test_a_version_in_the_address_is_shown_and_another_is_gone_to(client, dataset):
+    page = opened(client, dataset=dataset.id, version=2)
+    assert (page.newer, page.older) == (2, 1)
+    page._choose_version(3)
+    assert page.session.version == 3
+    assert (page.newer, page.older) == (3, 2)
+
+
+def test_the_first_version_says_that_all_of_it_is_new(client, dataset):
+    page = opened(client, dataset=dataset.id, version=1)
+    assert page.older == 0
+    assert page.rows.table.total == 30
+    assert "is the first" in texts_of(page.difference.__panel__())
+
+
+def test_a_review_begins_with_the_version_that_is_shown(client, dataset):
+    page = opened(client, dataset=dataset.id, version=2)
+    [button] = page.history.__panel__().select(
+        lambda one: getattr(one, "label", "") == "Review this version"
+    )
+    button.clicks += 1
+    assert (page.session.page, page.session.version) == ("review", 2)
+
+
+def test_without_a_dataset_one_is_chosen_and_without_any_it_leads_to_the_import(client, dataset):
+    page = opened(client)
+    assert "Choose a dataset" in texts_of(page._box)
+    [field] = page._box.select(lambda one: getattr(one, "label", "") == "Dataset")
+    field.value = dataset.id
+    assert page.session.dataset == dataset.id
+    nothing = SimpleNamespace(list=lambda **_: SimpleNamespace(data=[]))
+    assert "No datasets yet" in texts_of(opened(SimpleNamespace(datasets=nothing))._box)
+
+
+def test_a_difference_that_fails_leaves_the_versions(client, dataset):
+    def fail(*_, **__):
+        raise SteelyardError("The versions cannot be compared now; try again.")
+
+    whole = client.datasets
+    parts = {name: getattr(whole, name) for name in ("list", "get", "versions")}
+    page = opened(SimpleNamespace(datasets=SimpleNamespace(diff=fail, **parts)),
+                  dataset=dataset.id)  # fmt: skip
+    assert [part.state for part in page.parts] == ["shown", "shown", "failed"]
+
+
+def test_a_sealed_version_tells_what_is_gone_and_what_was_relabelled():
+    def frame(*rows):
+        labels = [
+            [{"decision": "team", "outcome": outcome, "value": 1.0}] if outcome else []
+            for _, _, outcome in rows
+        ]
+        return pl.DataFrame(
+            {
+                "index": [index for index, _, _ in rows],
+                "context_sha256": [context for _, context, _ in rows],
+                "labels": labels,
+            },
+            schema_overrides={
+                "labels": pl.List(
+                    pl.Struct({"decision": pl.String, "outcome": pl.String, "value": pl.Float64})
+                )
+            },
+        )
+
+    before = frame((0, "a", "billing"), (1, "b", "billing"), (2, "c", None))
+    after = frame((0, "a", "billing"), (3, "b", "shipping"))
+    found = find_changes(before, after)
+    assert found.removed == [1, 2]
+    assert found.relabelled == {TO_SHIPPING: [3]}

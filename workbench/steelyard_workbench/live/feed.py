@@ -1,0 +1,247 @@
+"""The feed: the latest decisions that match, newest first, looked for again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+import polars as pl
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.wire.decision_log import DecisionLogPage, LoggedDecision, LoggedResult
+from steelyard_workbench.background import later
+from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.live.view import View
+from steelyard_workbench.problems import Problem, problem_of
+from steelyard_workbench.states import failed, loading
+
+_PAGE = 200
+_TITLES = {
+    "at": "answered, UTC",
+    "decisions": "decisions",
+    "feedback": "came true",
+    "model": "model",
+    "took": "ms",
+}
+_WIDTHS = {"at": 150, "decisions": 380, "feedback": 170, "model": 170, "took": 70}
+_SCHEMA = {"id": pl.String, **dict.fromkeys(_TITLES, pl.String)}
+#: Pages that a look goes through for one that is not empty: filters may leave pages short.
+_MOST_PAGES = 5
+
+
+class Feed(Viewer):
+    """A table of stored answers.
+
+    Parameters
+    ----------
+    client : steelyard.client.Client
+    on_open : callable
+        Called with the id of an answer that was chosen.
+    on_change : callable
+        Called after a look that found something else than the one before.
+    nothing : callable
+        Gives what to show where there is no row.
+
+    Attributes
+    ----------
+    entries : list of LoggedDecision
+        What is shown, newest first.
+    problem : Problem or None
+        Why the last look failed.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        on_open: Callable[[str], None],
+        on_change: Callable[[], None],
+        nothing: Callable[[], Viewable],
+    ) -> None:
+        super().__init__()
+        self._client = client
+        self._on_change, self._nothing = on_change, nothing
+        self._on_open = on_open
+        self.view = View()
+        self.entries: list[LoggedDecision] = []
+        self.problem: Problem | None = None
+        self._held: list[LoggedDecision] | None = None
+        self._cursor: str | None = None
+        self._held_cursor: str | None = None
+        self._asked = 0
+        self.opened = ""
+        self.table = FrameTable(
+            self._rows,
+            what="The decisions",
+            id_column="id",
+            titles=_TITLES,
+            widths=_WIDTHS,
+            page_size=20,
+            selectable=True,
+            on_open=lambda row: on_open(row["id"]),
+        )
+        self._state = pn.Column(loading(6, "The decisions"), sizing_mode="stretch_width")
+        self.new = pmui.Button(label="", variant="outlined", size="small", visible=False)
+        self.new.on_click(lambda _: later(self.show_held))
+        self.older = pmui.Button(label="Load older", variant="text", size="small", visible=False)
+        self.older.on_click(lambda _: later(self.load_older))
+        previous = pmui.Button(label="Newer decision (k)", variant="text", size="small")
+        previous.on_click(lambda _: self.step(-1))
+        following = pmui.Button(label="Older decision (j)", variant="text", size="small")
+        following.on_click(lambda _: self.step(1))
+        self._shown = pn.Column(
+            self.new,
+            self.table,
+            pmui.Row(previous, following, self.older),
+            sizing_mode="stretch_width",
+            visible=False,
+        )
+        self._box = pn.Column(self._state, self._shown, sizing_mode="stretch_width")
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def selected(self) -> list[str]:
+        """Ids of the answers that are selected."""
+        return list(self.table.selected)
+
+    async def show(self, view: View) -> None:
+        """Show what a view looks at, from the newest on."""
+        self.view = view
+        self._held = None
+        self.new.visible = False
+        self._state[:] = [loading(6, "The decisions")]
+        self._shown.visible = False
+        await self._look(is_first=True)
+
+    async def look(self) -> None:
+        """See what is new. Where somebody reads or selects, it waits behind a button."""
+        await self._look(is_first=False)
+
+    async def show_held(self) -> None:
+        """Show what is new."""
+        if self._held is not None:
+            self.entries, self._cursor = self._held, self._held_cursor
+            self._held = None
+            self.new.visible = False
+            await self._fill(restart=True)
+
+    async def load_older(self) -> None:
+        """Fetch the page after what is here."""
+        asked, cursor = self._asked, self._cursor
+        if cursor is None:
+            return
+        try:
+            page = await asyncio.to_thread(self._fetch, self.view, cursor)
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            self._state[:] = [failed(problem_of(error, "Older decisions"))]
+            return
+        if asked == self._asked and cursor == self._cursor:
+            self.entries = [*self.entries, *page.data]
+            self._cursor = page.next_cursor
+            await self._fill(restart=False)
+
+    def step(self, by: int) -> None:
+        """Open the answer after the one that is open, or before it."""
+        ids = [entry.id for entry in self.entries]
+        if not ids:
+            return
+        here = ids.index(self.opened) if self.opened in ids else -1 if by > 0 else 0
+        self._on_open(ids[min(max(here + by, 0), len(ids) - 1)])
+
+    async def _look(self, *, is_first: bool) -> None:
+        self._asked += 1
+        asked = self._asked
+        try:
+            page = await asyncio.to_thread(self._fetch, self.view, None)
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            if asked == self._asked:
+                self.problem = problem_of(error, "The decisions")
+                self._state[:] = [failed(self.problem, lambda _: later(self.look))]
+            return
+        if asked != self._asked:
+            return
+        had_problem, self.problem = self.problem is not None, None
+        if is_first:
+            self.entries, self._cursor = page.data, page.next_cursor
+            await self._fill(restart=True)
+            return
+        if had_problem:
+            self._state[:] = []
+        before = self.entries[: len(page.data)] if self._held is None else self._held
+        is_same = page.data == before and (page.has_more or len(self.entries) <= len(page.data))
+        if is_same and not had_problem:
+            return
+        self._on_change()
+        if self.table.page or self.table.selected or len(self.entries) > _PAGE:
+            self._hold(page)
+        else:
+            self.entries, self._cursor = page.data, page.next_cursor
+            await self._fill(restart=False)
+
+    def _hold(self, page: DecisionLogPage) -> None:
+        known = {entry.id for entry in self.entries}
+        n = sum(entry.id not in known for entry in page.data)
+        self._held, self._held_cursor = page.data, page.next_cursor
+        more = "" if n < len(page.data) else " or more"
+        self.new.label = f"Show {n:,}{more} new" if n else "Show what changed"
+        self.new.visible = True
+
+    async def _fill(self, *, restart: bool) -> None:
+        self.older.visible = self._cursor is not None
+        self._shown.visible = bool(self.entries)
+        self._state[:] = [] if self.entries else [self._nothing()]
+        await (self.table.restart() if restart else self.table.refresh())
+
+    def _fetch(self, view: View, cursor: str | None) -> DecisionLogPage:
+        query: dict[str, Any] = view.log_query(time.time())
+        page = self._client.decision_log(**query, limit=_PAGE, cursor=cursor)
+        for _ in range(_MOST_PAGES - 1):
+            if page.data or page.next_cursor is None:
+                break
+            page = self._client.decision_log(**query, limit=_PAGE, cursor=page.next_cursor)
+        return page
+
+    def _rows(self, asked: PageAsked) -> TablePage:
+        shown = self.entries[asked.offset : asked.offset + asked.limit]
+        only = self.view.rows.decision or self.view.decision
+        return TablePage(
+            pl.DataFrame([_row(entry, only) for entry in shown], schema=_SCHEMA, orient="row"),
+            len(self.entries),
+        )
+
+
+def _row(entry: LoggedDecision, only: str) -> dict[str, str]:
+    results = {name: result for name, result in entry.decisions.items() if not only or name == only}
+    told = {name: result for name, result in results.items() if result.feedback is not None}
+    return {
+        "id": entry.id,
+        "at": datetime.fromtimestamp(entry.created_at, UTC).strftime("%d %b %H:%M:%S"),
+        "decisions": "; ".join(decision_text(name, one) for name, one in results.items()),
+        "feedback": "; ".join(f"{name}: {told_text(one.feedback)}" for name, one in told.items()),
+        "model": entry.version or entry.model,
+        "took": "" if entry.total_ms is None else f"{entry.total_ms:.1f}",
+    }
+
+
+def decision_text(name: str, result: LoggedResult) -> str:
+    """Give a decision in a few words: its top outcome, the probability, and what was done."""
+    text = f"{name}: {result.top} {result.p_top:.2f}"
+    if result.abstained:
+        return f"{text}, abstained"
+    return text if result.action == result.top else f"{text}, {result.action}"
+
+
+def told_text(outcome: str | dict[str, float] | None) -> str:
+    """Give what came true; where it is not certain, the likeliest with its probability."""
+    if outcome is None or isinstance(outcome, str):
+        return outcome or ""
+    likeliest = max(outcome, key=lambda name: outcome[name])
+    return f"{likeliest} {outcome[likeliest]:.2f}"

@@ -1,0 +1,272 @@
+"""The figures of a window: what leads, with n and intervals, and what stands behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.wire.decision_log import DecisionGroup, DecisionSummary
+from steelyard.wire.evaluations import Measure
+from steelyard_workbench.components import figures
+from steelyard_workbench.components.facts import heading, table
+from steelyard_workbench.components.numbers import measure_text
+from steelyard_workbench.evaluations.charts import bin_counts_chart, bin_name, reliability_chart
+from steelyard_workbench.live.charts import rate_chart, unit_of
+from steelyard_workbench.live.view import RowFilter, View
+
+Open = Callable[[RowFilter], None]
+
+_NOT_RANDOM = (
+    "Feedback is no random sample of the traffic: it comes where somebody looked. These figures "
+    "hold for the {n:,} decisions that have it ({share}), and may not for the rest."
+)
+
+
+def show_figures(summary: DecisionSummary, view: View, open_: Open) -> Viewable:
+    """Show a summary.
+
+    Parameters
+    ----------
+    summary : DecisionSummary
+    view : View
+        What was asked for.
+    open_ : callable
+        Opens the rows behind a figure, a bar or a point.
+    """
+    return pn.Column(
+        heading(f"Figures of the {view.window}"),
+        _cards(summary, view, open_),
+        _rates(summary, open_),
+        heading("Calibration on feedback"),
+        _calibration(summary, open_),
+        heading("By model and decision"),
+        _groups(summary, open_),
+        sizing_mode="stretch_width",
+    )
+
+
+def clock(at: float) -> str:
+    """Give a day and time, in UTC."""
+    return datetime.fromtimestamp(at, UTC).strftime("%d %b %H:%M:%S")
+
+
+def share_text(measure: Measure | None) -> tuple[str, str]:
+    """Give a share in per cent, and its interval and n."""
+    if measure is None:
+        return "—", "n = 0"
+    value = f"{measure.value:.1%}"
+    if measure.low is None or measure.high is None:
+        return value, f"n = {measure.n:,}"
+    return value, f"{measure.low:.1%} to {measure.high:.1%}, n = {measure.n:,}"
+
+
+def _time_text(measure: Measure | None) -> tuple[str, str]:
+    if measure is None:
+        return "—", "n = 0"
+    value = f"{measure.value:.1f} ms"
+    if measure.low is None or measure.high is None:
+        return value, f"too few for an interval, n = {measure.n:,}"
+    return value, f"{measure.low:.1f} to {measure.high:.1f} ms, n = {measure.n:,}"
+
+
+def _cards(summary: DecisionSummary, view: View, open_: Open) -> Viewable:
+    minutes = max((summary.until - summary.since) / 60, 1e-9)
+    a_minute = f"{summary.decisions / minutes:.1f} a minute, on {summary.answers:,} requests"
+    cards = [
+        _card("Decisions", f"{summary.decisions:,}", a_minute),
+        _card(
+            "Abstained",
+            *share_text(summary.abstain_rate),
+            rows=RowFilter(name="abstained", abstained=True),
+            open_=open_,
+        ),
+        _card(
+            "With feedback",
+            *share_text(summary.feedback_share),
+            rows=RowFilter(name="with feedback", has_feedback=True),
+            open_=open_,
+        ),
+        _card(
+            "Right, of those with feedback",
+            *share_text(summary.accuracy),
+            rows=RowFilter(name="wrong, by the feedback", has_feedback=True, wrong=True),
+            open_=open_,
+            opens="Show the wrong",
+        ),
+        _card("Half within", *_time_text(summary.latency_p50_ms)),
+        _card("95 % within", *_time_text(summary.latency_p95_ms)),
+    ]
+    window = f"{view.window}, {clock(summary.since)} to {clock(summary.until)} UTC"
+    said = [
+        f"Stored decisions of the {window}. Ranges are 95 % intervals.",
+        "Times are the server's, of stored answers.",
+    ]
+    if summary.server is not None:
+        server = summary.server
+        value, interval = share_text(server.error_rate)
+        said.append(
+            f"Requests that failed: {value} ({interval}), and {server.refused:,} were refused; of "
+            f"everybody's requests to this server since it started at {clock(server.since)} UTC, "
+            "stored or not."
+        )
+    return pn.Column(
+        pn.FlexBox(*cards, gap="8px"),
+        pmui.Typography(" ".join(said), variant="body2"),
+        sizing_mode="stretch_width",
+    )
+
+
+def _card(
+    name: str,
+    value: str,
+    rests_on: str,
+    *,
+    rows: RowFilter | None = None,
+    open_: Open | None = None,
+    opens: str = "Show them",
+) -> Viewable:
+    shown: list[Viewable] = [
+        pmui.Typography(name, variant="body2", margin=(6, 10, 0, 10)),
+        pmui.Typography(
+            value, variant="body1", sx={"fontSize": "1.5rem", "fontWeight": 600}, margin=(0, 10)
+        ),
+        pmui.Typography(rests_on, variant="body2", margin=(0, 10, 6, 10)),
+    ]
+    if rows is not None and open_ is not None and value not in {"—"}:
+        button = pmui.Button(
+            label=opens, variant="text", size="small", margin=(0, 4, 6, 4),
+            description=f"{opens}: {rows.name}",
+        )  # fmt: skip
+        button.on_click(lambda _: open_(rows))
+        shown.append(button)
+    return pmui.Paper(*shown, width=200, margin=4)
+
+
+def _rates(summary: DecisionSummary, open_: Open) -> Viewable:
+    def open_bucket(place: int) -> None:
+        start = summary.buckets[place].start
+        end = start + summary.bucket_s
+        name = f"{clock(start)} to {clock(end)} UTC"
+        open_(RowFilter(name=name, since=start, until=end))
+
+    data = table(
+        ("from, UTC", "decisions", "abstained", "with feedback"),
+        [
+            (
+                clock(bucket.start),
+                f"{bucket.decisions:,}",
+                f"{bucket.abstained:,}",
+                f"{bucket.with_feedback:,}",
+            )
+            for bucket in summary.buckets
+            if bucket.decisions
+        ],
+        label=f"Decisions by {unit_of(summary.bucket_s)}",
+        numbers=(1, 2, 3),
+    )
+    return pn.Column(
+        figures.show(rate_chart(summary, open_bucket)),
+        _data("Show the bars as a table", data),
+        sizing_mode="stretch_width",
+    )
+
+
+def _calibration(summary: DecisionSummary, open_: Open) -> Viewable:
+    share = summary.feedback_share
+    n = 0 if summary.accuracy is None else summary.accuracy.n
+    if not n or share is None:
+        return pmui.Typography(
+            "Nobody has told what came true of a decision of this window. Open a decision below and "
+            "say it, or send it from the application with `client.feedback`.",
+            variant="body2",
+        )
+
+    def open_bin(place: int) -> None:
+        row = summary.reliability[place]
+        name = f"with feedback, top probability above {row.low:g} and up to {row.high:g}"
+        open_(RowFilter(name=name, has_feedback=True, p_from=row.low, p_to=row.high))
+
+    rows = [
+        (
+            bin_name(row),
+            "—" if row.mean_top_probability is None else f"{row.mean_top_probability:.3f}",
+            measure_text(row.accuracy),
+        )
+        for row in summary.reliability
+        if row.n
+    ]
+    data = table(
+        ("promised", "mean", "accuracy (95 % interval, n)"), rows, label="Reliability on feedback"
+    )
+    return pn.Column(
+        pmui.Typography(_NOT_RANDOM.format(n=n, share=f"{share.value:.1%}"), variant="body2"),
+        figures.show(reliability_chart(summary.reliability, open_bin)),
+        figures.show(bin_counts_chart(summary.reliability, open_bin)),
+        _data("Show the points as a table", data),
+        sizing_mode="stretch_width",
+    )
+
+
+def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
+    shown: list[Viewable] = [
+        table(
+            ("model", "decision", "decisions", "abstained", "with feedback", "right on feedback"),
+            [
+                (
+                    _name(group),
+                    group.decision,
+                    f"{group.decisions:,}",
+                    _one_line(group.abstain_rate),
+                    _one_line(group.feedback_share),
+                    _one_line(group.accuracy),
+                )
+                for group in summary.groups
+            ],
+            label="Figures by model and decision",
+            numbers=(2,),
+        )
+    ]
+    if summary.groups_left_out:
+        shown.append(
+            pmui.Typography(
+                f"{summary.groups_left_out:,} more with fewer decisions are left out; choose a "
+                "model or a decision above.",
+                variant="body2",
+            )
+        )
+    options: dict[str, DecisionGroup | None] = {"": None}
+    options |= {f"{group.decision} by {_name(group)}": group for group in summary.groups}
+    choose = pmui.Select(
+        label="Show the decisions of", options=options, value=None, width=380, size="small"
+    )
+
+    def chosen(event: object) -> None:
+        group = getattr(event, "new", None)
+        if group is not None:
+            named = f"{group.decision} by {_name(group)}"
+            open_(
+                RowFilter(name=named, decision=group.decision, model=group.version or group.model)
+            )
+
+    choose.param.watch(chosen, "value")
+    return pn.Column(*shown, choose, sizing_mode="stretch_width")
+
+
+def _name(group: DecisionGroup) -> str:
+    return group.version or group.model
+
+
+def _one_line(measure: Measure | None) -> str:
+    value, rest = share_text(measure)
+    return "—" if measure is None else f"{value} ({rest})"
+
+
+def _data(label: str, data: Viewable) -> Viewable:
+    data.visible = False
+    button = pmui.Button(label=label, variant="text", size="small")
+    button.on_click(lambda _: setattr(data, "visible", not data.visible))
+    return pn.Column(button, data, sizing_mode="stretch_width")

@@ -1,0 +1,158 @@
+"""One stored answer in full, with the form in which somebody says what came true."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.wire.decide import DecisionResult
+from steelyard.wire.decision_log import StoredAnswer
+from steelyard_workbench.components import figures
+from steelyard_workbench.components.facts import facts
+from steelyard_workbench.components.live_text import LiveText
+from steelyard_workbench.components.numbers import ago, ahead
+from steelyard_workbench.live.feed import told_text
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.problems import problem_of
+from steelyard_workbench.states import failed
+
+#: Outcomes that are drawn, the likeliest first.
+_MOST_BARS = 12
+_TEXT = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:16em;overflow:auto;margin:0"
+_HEADING = {"fontSize": "1.05rem", "fontWeight": 600, "marginTop": "0.4em"}
+
+
+class OpenedAnswer(Viewer):
+    """A stored answer, and feedback on it.
+
+    Parameters
+    ----------
+    client : steelyard.client.Client
+    decision_id : str
+        Id of the answer.
+    on_told : callable
+        Called once feedback was recorded.
+    on_close : callable
+        Called when the person closes it.
+
+    Attributes
+    ----------
+    fields : dict of str to select
+        By decision id: where the outcome that came true is chosen.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        decision_id: str,
+        *,
+        on_told: Callable[[], None],
+        on_close: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._client, self._id, self._on_told = client, decision_id, on_told
+        self.fields: dict[str, Any] = {}
+        self.send = pmui.Button(label="Tell what came true", variant="contained", size="small")
+        self.send.on_click(self.tell)
+        self.said = LiveText()
+        self._problem = pn.Column(sizing_mode="stretch_width")
+        self.part = Loaded("The decision", lambda: client.stored_decision(decision_id), self._show)
+        close = pmui.Button(label="Close", variant="text", size="small")
+        close.on_click(lambda _: on_close())
+        self._box = pn.Column(
+            pmui.Row(
+                pmui.Typography("The decision", variant="h3", sx=_HEADING),
+                close,
+            ),
+            self.part,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    async def tell(self, *_: Any) -> None:
+        """Send what was chosen as feedback."""
+        chosen = {name: field.value for name, field in self.fields.items() if field.value}
+        if not chosen:
+            self.said.text = "Choose an outcome first."
+            return
+        self.send.disabled = True
+        try:
+            await asyncio.to_thread(self._client.feedback, self._id, chosen)
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            problem = problem_of(error, "The feedback")
+            self._problem[:] = [failed(problem)]
+            # What is missing a permission does not come by trying again.
+            self.send.disabled = problem.is_forbidden
+            return
+        self.send.disabled = False
+        self._problem[:] = []
+        self.said.text = f"Recorded: {', '.join(f'{k} is {v}' for k, v in chosen.items())}."
+        await self.part.refresh(quietly=True)
+        self._on_told()
+
+    def _show(self, answer: StoredAnswer) -> Viewable:
+        context = answer.request.get("context", "")
+        text = context if isinstance(context, str) else json.dumps(context, indent=1)
+        about = {
+            "Id": answer.id,
+            "Answered": f"{ago(answer.created_at)}, by {answer.version or answer.model}",
+            "Removed": ahead(answer.expires_at),
+        }
+        if answer.total_ms is not None:
+            about["Took"] = f"{answer.total_ms:.1f} ms"
+        about |= {name: str(value) for name, value in answer.metadata.items()}
+        questions = {
+            asked["id"]: str(asked.get("question", "")) for asked in answer.request["decisions"]
+        }
+        parts: list[Viewable] = [
+            pn.pane.HTML(
+                f'<pre tabindex="0" aria-label="Context" style="{_TEXT}">{escape(text)}</pre>',
+                sizing_mode="stretch_width",
+            ),
+            facts(about),
+        ]
+        self.fields = {}
+        for name, result in answer.results.items():
+            parts += self._decision(name, questions.get(name, ""), result, answer)
+        return pn.Column(*parts, self.send, self.said, self._problem, sizing_mode="stretch_width")
+
+    def _decision(
+        self, name: str, question: str, result: DecisionResult, answer: StoredAnswer
+    ) -> list[Viewable]:
+        likeliest = sorted(result.probabilities.items(), key=lambda item: -item[1])
+        chart = figures.bars(
+            [outcome for outcome, _ in likeliest[:_MOST_BARS]],
+            [probability for _, probability in likeliest[:_MOST_BARS]],
+            title=f"{name}: {result.top} {result.p_top:.3f}, action {result.action}",
+            x="probability",
+        )
+        told = answer.feedback.get(name)
+        field = pmui.Select(
+            label=f"What came true of {name}",
+            options={"not told": "", **{outcome: outcome for outcome in result.probabilities}},
+            value=told if isinstance(told, str) else "",
+            sizing_mode="stretch_width",
+            size="small",
+        )
+        self.fields[name] = field
+        shown: list[Viewable] = [
+            pmui.Typography(question, variant="body2"),
+            figures.show(chart),
+        ]
+        if len(likeliest) > _MOST_BARS:
+            more = f"and {len(likeliest) - _MOST_BARS:,} less likely outcomes"
+            shown.append(pmui.Typography(more, variant="body2"))
+        if isinstance(told, dict):
+            said = f"Told as not certain, the likeliest being {told_text(told)}."
+            shown.append(pmui.Typography(said, variant="body2"))
+        return [*shown, field]

@@ -1,0 +1,134 @@
+"""Sending decisions with feedback to review: as a new dataset, or to one that is there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client.answers import DatasetAnswer
+from steelyard.wire.feedback_rows import MAX_NAMED
+from steelyard_workbench.live.view import View
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.problems import problem_of
+from steelyard_workbench.session import Session
+from steelyard_workbench.states import failed, refused_button
+
+_MOST_DATASETS = 200
+_NEW = ""
+
+
+class SendForm(Viewer):
+    """Asks where to send decisions, and sends them.
+
+    Parameters
+    ----------
+    session : Session
+        Is taken to the review of what was made.
+    selected : callable
+        Gives the ids of the answers that are selected.
+    view : callable
+        Gives what the page looks at.
+    """
+
+    def __init__(
+        self, session: Session, *, selected: Callable[[], list[str]], view: Callable[[], View]
+    ) -> None:
+        super().__init__()
+        self._session, self._client = session, session.client
+        self._selected, self._view = selected, view
+        self.what = pmui.Typography("", variant="body2")
+        self.place = pmui.Select(
+            label="Send to", options={"a new dataset": _NEW}, value=_NEW, width=300, size="small"
+        )
+        self.place.param.watch(lambda _: self._settle(), "value")
+        self.new_name = pmui.TextInput(
+            label="Name of the new dataset", value="", width=260, size="small"
+        )
+        self.send = pmui.Button(label="Send to review", variant="contained", size="small")
+        self.send.on_click(self.do)
+        self._problem = pn.Column(sizing_mode="stretch_width")
+        self.part = Loaded("The datasets", self._datasets, self._offer, n_lines=1)
+        self._box = pn.Column(
+            self.what,
+            pn.FlexBox(self.part, self.new_name, self.send, align_items="center", gap="8px"),
+            self._problem,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def describe(self) -> None:
+        """Say which decisions would be sent."""
+        ids, view = self._selected(), self._view()
+        if ids:
+            self.what.object = (
+                f"Those of the {len(ids):,} selected that have feedback: what came true becomes "
+                "their label."
+            )
+        else:
+            chosen = [f"of the {view.window}"]
+            chosen += [f"by {view.model}"] if view.model else []
+            chosen += [f"of {view.decision}"] if view.decision else []
+            self.what.object = (
+                f"Every decision with feedback {', '.join(chosen)}: what came true becomes its "
+                "label. Select rows to send only these."
+            )
+        self._settle()
+
+    async def do(self, *_: Any) -> None:
+        """Send them, and open the review."""
+        self.send.disabled = True
+        try:
+            made = await asyncio.to_thread(self._send)
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            problem = problem_of(error, "The dataset")
+            self._problem[:] = [failed(problem)]
+            if problem.is_forbidden:
+                self._problem.append(refused_button("Send to review", [problem.message]))
+            self._settle()
+            return
+        self._problem[:] = []
+        self._settle()
+        self._session.open("review", dataset=made, version=0, draft="", query="", view="")
+
+    def _send(self) -> str:
+        ids, view = self._selected(), self._view()
+        given: dict[str, Any] = {"decisions": [view.decision] if view.decision else None}
+        if ids:
+            given["decision_ids"] = ids[:MAX_NAMED]
+        else:
+            given |= {"since": view.since(time.time()), "model": view.model or None}
+        if self.place.value == _NEW:
+            given["name"] = self.new_name.value_input.strip() or self._named()
+        else:
+            given["dataset_id"] = self.place.value
+        return self._client.datasets.from_feedback(**given).id
+
+    def _named(self) -> str:
+        return f"Live decisions {time.strftime('%Y-%m-%d %H:%M', time.gmtime())}"
+
+    def _datasets(self) -> list[DatasetAnswer]:
+        return list(islice(self._client.datasets.iterate(), _MOST_DATASETS))
+
+    def _offer(self, datasets: list[DatasetAnswer]) -> Viewable:
+        self.place.options = {
+            "a new dataset": _NEW,
+            **{f"{one.name} ({one.rows:,} rows, {one.id})": one.id for one in datasets},
+        }
+        return self.place
+
+    def _settle(self) -> None:
+        n = len(self._selected())
+        self.new_name.visible = self.place.value == _NEW
+        self.new_name.placeholder = self._named()
+        self.send.disabled = n > MAX_NAMED
+        if n > MAX_NAMED:
+            self.what.object = f"{n:,} are selected, and {MAX_NAMED:,} at most are sent at a time."

@@ -1,0 +1,117 @@
+"""What the live page looks at: a window of time, a model, a decision, and some of the rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import msgspec
+
+#: Windows that can be chosen: seconds by name.
+WINDOWS = {
+    "last 15 minutes": 900,
+    "last hour": 3600,
+    "last 6 hours": 21_600,
+    "last 24 hours": 86_400,
+    "last 7 days": 604_800,
+    "last 30 days": 2_592_000,
+}
+#: Seconds of a bar by window: some sixty to a hundred and seventy bars.
+_BUCKETS = {
+    900: 15,
+    3600: 60,
+    21_600: 300,
+    86_400: 900,
+    604_800: 3600,
+    2_592_000: 21_600,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFilter:
+    """Which rows a mark or a figure stands for; the fields are those of the log's query."""
+
+    name: str = ""
+    since: float | None = None
+    until: float | None = None
+    decision: str | None = None
+    model: str | None = None
+    has_feedback: bool | None = None
+    abstained: bool | None = None
+    wrong: bool | None = None
+    p_from: float | None = None
+    p_to: float | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it leaves every row."""
+        return not self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What the page looks at; all of it is in the address.
+
+    Parameters
+    ----------
+    window_s : int
+        Seconds up to now.
+    model, decision : str
+        The one model and the one decision; empty for all.
+    rows : RowFilter
+        Which of the rows the feed shows.
+    """
+
+    window_s: int = 3600
+    model: str = ""
+    decision: str = ""
+    rows: RowFilter = field(default_factory=RowFilter)
+
+    @property
+    def window(self) -> str:
+        """The window's name."""
+        return next(name for name, seconds in WINDOWS.items() if seconds == self.window_s)
+
+    @property
+    def bucket_s(self) -> int:
+        """Seconds of a bar."""
+        return _BUCKETS[self.window_s]
+
+    def since(self, now: float) -> float:
+        """Give when the window begins: on a bucket's edge, so that its first bar is whole."""
+        return math.floor((now - self.window_s) / self.bucket_s) * float(self.bucket_s)
+
+    def log_query(self, now: float) -> dict[str, str | float | bool | None]:
+        """Give what the log is asked for."""
+        rows = self.rows
+        return {
+            "since": self.since(now) if rows.since is None else rows.since,
+            "until": rows.until,
+            "model": rows.model or self.model or None,
+            "decision": rows.decision or self.decision or None,
+            "has_feedback": rows.has_feedback,
+            "abstained": rows.abstained,
+            "wrong": rows.wrong,
+            "p_from": rows.p_from,
+            "p_to": rows.p_to,
+        }
+
+
+class _InAddress(msgspec.Struct, forbid_unknown_fields=True):
+    live: View
+
+
+def to_text(view: View) -> str:
+    """Give a view as it stands in the address; empty for the one that is there at first."""
+    if view == View():
+        return ""
+    return msgspec.json.encode({"live": msgspec.to_builtins(view)}).decode()
+
+
+def from_text(text: str) -> View:
+    """Give the view of an address; the first one where it holds none."""
+    try:
+        view = msgspec.json.decode(text, type=_InAddress).live
+    except (msgspec.MsgspecError, RecursionError):
+        return View()
+    return view if view.window_s in _BUCKETS else View()

@@ -1,0 +1,301 @@
+"""Live: what was decided lately, how often it abstained, and how often it came true."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.wire.decision_log import DecisionSummary
+from steelyard_workbench.background import Poller, later
+from steelyard_workbench.components.copy_text import CopyText
+from steelyard_workbench.components.facts import heading
+from steelyard_workbench.components.visibility import Visibility
+from steelyard_workbench.live.feed import Feed
+from steelyard_workbench.live.figures import show_figures
+from steelyard_workbench.live.opened import OpenedAnswer
+from steelyard_workbench.live.sending import SendForm
+from steelyard_workbench.live.view import WINDOWS, RowFilter, View, from_text, to_text
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.page import Page
+from steelyard_workbench.session import Session
+from steelyard_workbench.snippets import as_curl
+from steelyard_workbench.states import empty
+
+_LOOK_MS = 2000
+#: Seconds between two sums over a window: when something changed, and in any case.
+_SUM_AFTER_S, _SUM_ANYWAY_S = 10.0, 60.0
+_LONGEST = max(WINDOWS.values())
+_EXAMPLE = {
+    "context": "My card was charged twice for order 118.",
+    "decisions": [{"id": "refund", "kind": "binary", "question": "Is money asked back?"}],
+}
+
+
+class LivePage(Page):
+    """Look at what is decided.
+
+    Attributes
+    ----------
+    feed : Feed
+    figures : Loaded of DecisionSummary
+    opened : OpenedAnswer or None
+        The answer that is open.
+    sending : SendForm
+    """
+
+    slug = "live"
+    title = "Live"
+    summary = "The stored decisions of this account, as they are made."
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.view = View()
+        self.opened: OpenedAnswer | None = None
+        self.visibility = Visibility()
+        self._poller = Poller(self.look, _LOOK_MS)
+        self._summed_at = 0.0
+        self._has_changed = False
+        self._is_offering = False
+
+    def build(self) -> list[Viewable]:
+        """Give the choice of what to look at, the figures and the feed."""
+        if self.session.query:
+            self.view = from_text(self.session.query)
+        self.opened = None
+        self.window = pmui.Select(
+            label="Time", options=WINDOWS, value=self.view.window_s, width=180, size="small"
+        )
+        self.model = pmui.Select(label="Model", width=240, size="small")
+        self.decision = pmui.Select(label="Decision", width=240, size="small")
+        self._offer({self.view.model}, {self.view.decision})
+        for chosen in (self.window, self.model, self.decision):
+            chosen.param.watch(lambda _: self._on_choice(), "value")
+        self.figures = Loaded("The figures", self._fetch, self._show, n_lines=8)
+        self.feed = Feed(
+            self.client, on_open=self.show, on_change=self._changed, nothing=self._nothing
+        )
+        self.sending: SendForm = SendForm(
+            self.session, selected=lambda: self.feed.selected, view=lambda: self.view
+        )
+        self.feed.table.param.watch(lambda _: self.sending.describe(), "selected")
+        self._said = pn.Row(sizing_mode="stretch_width")
+        self._opened = pn.Column(width=440, visible=False)
+        shown = [
+            pn.FlexBox(self.window, self.model, self.decision, gap="8px"),
+            self.part(self.figures),
+            heading("Latest decisions"),
+            self._said,
+            pn.Row(self.feed, self._opened, sizing_mode="stretch_width"),
+            heading("Send to review"),
+            self.sending,
+            self.visibility,
+        ]
+        self.parts.append(self.sending.part)
+        return shown
+
+    def open(self) -> None:
+        """Show the page, and begin to look for what is new."""
+        super().open()
+        self._summed_at = time.monotonic()
+        self._say()
+        self.sending.describe()
+        self._write()
+        if self.session.decision:
+            self.show(self.session.decision)
+        later(lambda: self.feed.show(self.view))
+        self._poller.start()
+
+    def close(self) -> None:
+        """Leave the page: it looks no more, and takes its view out of the address."""
+        self._poller.stop()
+        if self.session.query == to_text(self.view):
+            self.session.query = ""
+
+    def reconnect(self) -> None:
+        """See the server again."""
+        super().reconnect()
+        later(self.feed.look)
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Go through the feed by keys."""
+        del number
+        if action in {"next", "previous"}:
+            self.feed.step(1 if action == "next" else -1)
+        elif action == "close" and self.opened is not None:
+            self.close_answer()
+        elif action in {"back", "forward"}:
+            table = self.feed.table
+            table.turn_to(table.page + (1 if action == "forward" else -1))
+        else:
+            return False
+        return True
+
+    async def look(self) -> None:
+        """See what is new, unless nobody can see it or nobody may."""
+        problem = self.feed.problem
+        if self.visibility.is_hidden or not self.session.is_connected:
+            return
+        if problem is not None and problem.is_forbidden:
+            self._poller.stop()
+            return
+        await self.feed.look()
+        if self.opened is not None or self.feed.selected:
+            return  # somebody reads: figures that are drawn anew would move the page under them
+        passed = time.monotonic() - self._summed_at
+        if passed >= (_SUM_AFTER_S if self._has_changed else _SUM_ANYWAY_S):
+            await self.sum_up()
+
+    async def sum_up(self) -> None:
+        """Fetch the figures anew; what is shown stays until they are here."""
+        self._summed_at, self._has_changed = time.monotonic(), False
+        await self.figures.refresh(quietly=True)
+
+    def show(self, decision_id: str) -> None:
+        """Open an answer beside the feed."""
+        self.session.decision = self.feed.opened = decision_id
+        self.opened = OpenedAnswer(
+            self.client, decision_id, on_told=self._told, on_close=self.close_answer
+        )
+        self._opened[:] = [self.opened]
+        self._opened.visible = True
+        later(self.opened.part.refresh)
+
+    def close_answer(self) -> None:
+        """Close the answer that is open."""
+        self.opened = None
+        self.session.decision = self.feed.opened = ""
+        self._opened.visible = False
+        self._opened[:] = []
+
+    def show_rows(self, rows: RowFilter) -> None:
+        """Show in the feed the rows behind a figure, a bar or a point."""
+        self._look_at(
+            View(
+                window_s=self.view.window_s,
+                model=self.view.model,
+                decision=self.view.decision,
+                rows=rows,
+            )
+        )
+
+    def _told(self) -> None:
+        later(self.feed.look)
+        later(self.sum_up)
+
+    def _changed(self) -> None:
+        self._has_changed = True
+
+    def _look_at(self, view: View) -> None:
+        self.view = view
+        self._write()
+        self._say()
+        self.sending.describe()
+        later(lambda: self.feed.show(view))
+
+    def _on_choice(self) -> None:
+        if self._is_offering:
+            return
+        self._look_at(
+            View(
+                window_s=self.window.value,
+                model=self.model.value or "",
+                decision=self.decision.value or "",
+            )
+        )
+        later(self._sum_up_anew)
+
+    async def _sum_up_anew(self) -> None:
+        self._summed_at, self._has_changed = time.monotonic(), False
+        await self.figures.refresh()
+
+    def _write(self) -> None:
+        self.session.query = to_text(self.view)
+
+    def _say(self) -> None:
+        rows = self.view.rows
+        if rows.is_empty:
+            self._said[:] = []
+            return
+        everything = pmui.Button(label="Show all", variant="outlined", size="small")
+        everything.on_click(lambda _: self.show_rows(RowFilter()))
+        self._said[:] = [
+            pmui.Typography(f"Only those {rows.name}.", variant="body1", margin=(8, 10)),
+            everything,
+        ]
+
+    def _fetch(self) -> DecisionSummary:
+        view = self.view
+        return self.client.decision_summary(
+            since=view.since(time.time()),
+            bucket_s=view.bucket_s,
+            model=view.model or None,
+            decision=view.decision or None,
+        )
+
+    def _show(self, summary: DecisionSummary) -> Viewable:
+        self._offer(
+            {group.version or group.model for group in summary.groups},
+            {group.decision for group in summary.groups},
+        )
+        if not summary.answers:
+            return self._nothing_at_all()
+        return show_figures(summary, self.view, self.show_rows)
+
+    def _offer(self, models: set[str], decisions: set[str]) -> None:
+        """Offer what there is to choose; what was offered before stays."""
+        self._is_offering = True
+        try:
+            for field, found, every, chosen in (
+                (self.model, models, "every model", self.view.model),
+                (self.decision, decisions, "every decision", self.view.decision),
+            ):
+                known = set(field.options.values()) if isinstance(field.options, dict) else set()
+                names = sorted((known | found | {chosen}) - {""})
+                options = {every: "", **{name: name for name in names}}
+                if options != field.options:
+                    field.options = options
+                field.value = chosen
+        finally:
+            self._is_offering = False
+
+    def _nothing(self) -> Viewable:
+        if self.view.rows.is_empty:
+            return empty(f"No decision was stored in the {self.view.window}.")
+        everything = pmui.Button(label="Show all decisions", variant="contained")
+        everything.on_click(lambda _: self.show_rows(RowFilter()))
+        return empty(f"No decision of the {self.view.window} is {self.view.rows.name}.", everything)
+
+    def _nothing_at_all(self) -> Viewable:
+        if self.view.model or self.view.decision:
+            text = f"No decision of the {self.view.window} is of this model and decision."
+            return empty(text, self._button("Show every model and decision", self._choose_all))
+        if self.view.window_s < _LONGEST:
+            text = f"**No decision was stored in the {self.view.window}.**"
+            return empty(text, self._button("Look at the last 30 days", self._choose_longest))
+        text = (
+            "**No decision is stored.** An application that asks this server for decisions fills "
+            "this page, unless it asks with `store` false."
+        )
+        return pn.Column(
+            empty(text),
+            CopyText(as_curl(self.client.url, _EXAMPLE), "a first decision"),
+            sizing_mode="stretch_width",
+        )
+
+    def _button(self, label: str, do: Any) -> Viewable:
+        button = pmui.Button(label=label, variant="contained")
+        button.on_click(lambda _: do())
+        return button
+
+    def _choose_all(self) -> None:
+        self._is_offering = True
+        self.model.value = self.decision.value = ""
+        self._is_offering = False
+        self._on_choice()
+
+    def _choose_longest(self) -> None:
+        self.window.value = _LONGEST

@@ -1,0 +1,366 @@
+"""Versions: how a dataset grew, what changed between two of its versions, and which rows those are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.client.answers import DatasetAnswer
+from steelyard.wire.datasets import DatasetVersion
+from steelyard_workbench.components import figures
+from steelyard_workbench.components.facts import facts, heading, table
+from steelyard_workbench.components.frame_table import PageAsked, TablePage
+from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.datasets.changes import Changes, Transition, fetch_changes
+from steelyard_workbench.datasets.export_bar import ExportBar
+from steelyard_workbench.datasets.overview import section, when
+from steelyard_workbench.datasets.row_pages import listed_page, search_page
+from steelyard_workbench.datasets.row_table import RowTable
+from steelyard_workbench.datasets.version_charts import draw_sides, draw_transitions
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.page import Page
+from steelyard_workbench.session import Session
+from steelyard_workbench.states import empty, refused_button, verdict
+
+#: Datasets that are offered, and transitions that have a button.
+_MOST_DATASETS, MOST_TRANSITIONS = 200, 40
+_ADDED, _REMOVED = "added", "removed"
+_VIA = {"api": "the API", "jsonl": "JSON Lines", "csv": "CSV", "labeling": "labeling"}
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A dataset and its versions.
+
+    Parameters
+    ----------
+    dataset : DatasetAnswer
+    versions : list of DatasetVersion
+        Newest first.
+    """
+
+    dataset: DatasetAnswer
+    versions: list[DatasetVersion]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a version changed.
+
+    Parameters
+    ----------
+    versions : list of DatasetVersion
+        All, newest first.
+    newer, older : int
+        The two that are compared; ``older`` is 0 when there is none.
+    diff : mapping
+        As ``client.datasets.diff`` gives it; empty when there is no older one.
+    """
+
+    versions: list[DatasetVersion]
+    newer: int
+    older: int
+    diff: Mapping[str, Any]
+
+
+class VersionsPage(Page):
+    """The versions of the chosen dataset."""
+
+    slug = "versions"
+    title = "Versions"
+    summary = "Every version stays as it is; what differs between two of them is below."
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.shown: tuple[str, int] = ("", 0)
+        self.newer = self.older = 0
+        self.rows: RowTable | None = None
+        self.history: Loaded[History] | None = None
+        self.difference: Loaded[Difference] | None = None
+        self.which: str | Transition = _ADDED
+        self._against = 0
+        self._first = 0
+        self._changes: dict[tuple[int, int], Changes] = {}
+        self._told = pmui.Typography("", variant="body1")
+        session.param.watch(self._on_choice, ["dataset", "version"])
+
+    def open(self) -> None:
+        """Show the page."""
+        self.rows = self.history = self.difference = None
+        self.newer = self.older = self._against = 0
+        self._changes.clear()
+        self.shown = (self.session.dataset, self.session.version)
+        super().open()
+
+    def build(self) -> list[Viewable]:
+        """Give the choice of a dataset, and the parts of the one that is chosen."""
+        offered = Loaded("The datasets", self._offered, self._show_offered, n_lines=1)
+        parts = [self.part(offered)]
+        if self.shown[0]:
+            self.history = Loaded("The versions", self._fetch, self._show, n_lines=6)
+            self.difference = Loaded("The difference", self._diff, self._show_difference)
+            parts += [self.part(self.history), self.part(self.difference)]
+        return parts
+
+    def on_key(self, action: str, number: int) -> bool:
+        """Go from row to row."""
+        del number
+        return self.rows is not None and self.rows.on_key(action)
+
+    def choose_rows(self, which: str | Transition) -> None:
+        """Show the rows added, those removed, or those that made a transition."""
+        self._tell(which)
+        if self.rows is not None:
+            self.rows.reload()
+
+    # A dataset
+
+    def _offered(self) -> list[DatasetAnswer]:
+        return list(self.client.datasets.list(limit=_MOST_DATASETS).data)
+
+    def _show_offered(self, datasets: list[DatasetAnswer]) -> Viewable:
+        chosen = self.shown[0]
+        if not datasets and not chosen:
+            action = pmui.Button(label="Go to Datasets", variant="contained")
+            action.on_click(lambda _: self.session.open("datasets"))
+            return empty(
+                "**No datasets yet.** Every import and every sealed review makes a version.", action
+            )
+        options = {f"{one.name} ({one.rows:,} rows) {one.id}": one.id for one in datasets}
+        if chosen and chosen not in options.values():
+            options[chosen] = chosen
+        field = pmui.Select(
+            label="Dataset", options={"": "", **options}, value=chosen, width=360, searchable=True
+        )
+        field.param.watch(
+            lambda event: self.session.param.update(dataset=event.new or "", version=0), "value"
+        )
+        if chosen:
+            return field
+        return pn.Column(
+            field, empty("Choose a dataset to see its versions."), sizing_mode="stretch_width"
+        )
+
+    # Its versions
+
+    def _fetch(self) -> History:
+        dataset_id = self.shown[0]
+        return History(
+            self.client.datasets.get(dataset_id), self.client.datasets.versions(dataset_id).data
+        )
+
+    def _show(self, found: History) -> Viewable:
+        dataset, versions = found.dataset, found.versions
+        shown, _ = self._pick(versions)
+        newer = pmui.Select(label="Version", options=_names(versions), value=shown, width=300)
+        newer.param.watch(lambda event: self._choose_version(event.new), "value")
+        return pn.Column(
+            pn.FlexBox(newer, *self._actions(dataset, shown), align_items="center"),
+            section(
+                f"Export version {shown}", ExportBar(self.client, dataset.id, dataset.name, shown)
+            ),
+            section("All versions", _show_versions(versions)),
+            figures.show(draw_sides(versions, self._choose_version)),
+            sizing_mode="stretch_width",
+        )
+
+    def _actions(self, dataset: DatasetAnswer, version: int) -> list[Viewable]:
+        back = pmui.Button(label="All rows of the dataset", variant="text")
+        back.on_click(lambda _: self.session.open("datasets", query=""))
+        if dataset.archived_at is not None:
+            return [refused_button("Review this version", ["the dataset is archived"]), back]
+        review = pmui.Button(label="Review this version", variant="contained")
+        review.on_click(lambda _: self.session.open("review", version=version, draft="", query=""))
+        return [review, back]
+
+    # What a version changed
+
+    def _diff(self) -> Difference:
+        versions = self.client.datasets.versions(self.shown[0]).data
+        newer, older = self._pick(versions)
+        if not older:
+            return Difference(versions, newer, 0, {})
+        found = self.client.datasets.diff(self.shown[0], older, newer)
+        return Difference(versions, newer, older, found)
+
+    def _show_difference(self, found: Difference) -> Viewable:
+        self.newer, self.older = found.newer, found.older
+        self.rows = RowTable(self._row_page, what="The rows", page_size=15)
+        title = f"What version {found.newer} changed"
+        if not found.older:
+            self._first = 0
+            rows = next(one.rows for one in found.versions if one.version == found.newer)
+            told = empty(
+                f"Version {found.newer} is the first: all of its {rows:,} rows are new. Add rows "
+                "to the dataset, or seal a review as a version, and what changed is shown here."
+            )
+            return section(title, told, *self._show_rows({"rows": rows, "removed": 0}))
+        against = pmui.Select(
+            label="Compared with",
+            options=_names([one for one in found.versions if one.version < found.newer]),
+            value=found.older,
+            width=300,
+        )
+        against.param.watch(lambda event: self._choose_older(event.new), "value")
+        diff = found.diff
+        self._first = diff["first"] or 0
+        if not diff["rows"] and not diff.get("removed", 0):
+            self.rows = None
+            return section(title, against, empty("The two versions have the same rows."))
+        return section(
+            title,
+            against,
+            facts(_difference_facts(diff)),
+            *self._show_transitions(diff["relabelled"]),
+            *self._show_rows(diff),
+        )
+
+    def _show_transitions(self, relabelled: Sequence[Mapping[str, Any]]) -> list[Viewable]:
+        if not relabelled:
+            return [
+                verdict("off", "No labels changed.", "No context got another expected outcome.")
+            ]
+        counts = {
+            Transition(one["decision"], one["before"], one["after"]): one["contexts"]
+            for one in relabelled
+        }
+        charts = [
+            pn.Column(figures.show(draw_transitions(decision, counts, self.choose_rows)), width=470)
+            for decision in dict.fromkeys(one.decision for one in counts)
+        ]
+        buttons = []
+        for one, n in list(counts.items())[:MOST_TRANSITIONS]:
+            button = pmui.Button(
+                label=f"{one.decision}: {one.before} → {one.after} ({n:,})",
+                variant="outlined",
+                size="small",
+                margin=4,
+            )
+            button.on_click(lambda _, one=one: self.choose_rows(one))
+            buttons.append(button)
+        return [
+            heading("Labels that changed", 3),
+            pn.FlexBox(*charts),
+            pmui.Typography("The rows of a change:", variant="body2"),
+            pn.FlexBox(*buttons),
+        ]
+
+    # The rows of it
+
+    def _show_rows(self, diff: Mapping[str, Any]) -> list[Viewable]:
+        counts = {_ADDED: diff["rows"], _REMOVED: diff.get("removed", 0)}
+        buttons = []
+        for which, n in counts.items():
+            button = pmui.Button(
+                label=f"Rows {which} ({n:,})", variant="outlined", size="small", disabled=not n
+            )
+            button.on_click(lambda _, which=which: self.choose_rows(which))
+            buttons.append(button)
+        self._tell(_ADDED if counts[_ADDED] else _REMOVED)
+        if self.rows is None:
+            return []
+        self.rows.reload()
+        return [heading("Rows", 3), pn.FlexBox(*buttons), self._told, self.rows]
+
+    def _row_page(self, asked: PageAsked) -> TablePage:
+        dataset_id, which = self.shown[0], self.which
+        if which == _ADDED:
+            where = {"type": "index", "at_least": self._first} if self._first else None
+            return search_page(self.client, dataset_id, asked, version=self.newer, where=where)
+        changes = self._find_changes()
+        if isinstance(which, Transition):
+            indexes, version = changes.relabelled.get(which, []), self.newer
+        else:
+            indexes, version = changes.removed, self.older
+        return listed_page(self.client, dataset_id, asked, version=version, indexes=indexes)
+
+    def _find_changes(self) -> Changes:
+        """Give which rows changed, fetched once."""
+        pair = (self.older, self.newer)
+        if pair not in self._changes:
+            self._changes[pair] = fetch_changes(self.client, self.shown[0], *pair)
+        return self._changes[pair]
+
+    def _tell(self, which: str | Transition) -> None:
+        self.which = which
+        if isinstance(which, Transition):
+            told = (
+                f"{which.decision}: rows that expect **{which.after}**, before **{which.before}**"
+            )
+        else:
+            told = f"Rows {which}"
+        self._told.object = told
+
+    # What is chosen
+
+    def _pick(self, versions: Sequence[DatasetVersion]) -> tuple[int, int]:
+        """Give the version that is shown and the one it is compared with; 0 for none."""
+        numbers = [one.version for one in versions]
+        newer = self.shown[1] if self.shown[1] in numbers else max(numbers)
+        older = [n for n in numbers if n < newer]
+        if self._against in older:
+            return newer, self._against
+        return newer, max(older, default=0)
+
+    def _choose_version(self, version: int) -> None:
+        if version != (self.shown[1] or self.newer):
+            self.session.version = version
+
+    def _choose_older(self, version: int) -> None:
+        self._against = version
+        if self.difference is not None:
+            self.difference.start()
+
+    def _on_choice(self, *_: Any) -> None:
+        chosen = (self.session.dataset, self.session.version)
+        if self.session.page == self.slug and chosen != self.shown:
+            self.open()
+
+
+def _names(versions: Sequence[DatasetVersion]) -> dict[str, int]:
+    return {
+        f"version {one.version} ({one.rows:,} rows, {ago(one.created_at)})": one.version
+        for one in versions
+    }
+
+
+def _show_versions(versions: Sequence[DatasetVersion]) -> Viewable:
+    return table(
+        ("version", "made", "by", "rows", "added", "training", "evaluation", "contexts"),
+        [
+            (
+                str(one.version),
+                when(one.created_at),
+                _VIA.get(one.added_via, one.added_via)
+                + (f", from {one.added_from}" if one.added_from else ""),
+                f"{one.rows:,}",
+                f"{one.added:,}",
+                f"{one.split.training:,}",
+                f"{one.split.evaluation:,}",
+                f"{one.contexts:,}",
+            )
+            for one in versions
+        ],
+        label="Versions, newest first",
+        numbers=(0, 3, 4, 5, 6, 7),
+    )
+
+
+def _difference_facts(diff: Mapping[str, Any]) -> dict[str, str]:
+    relabelled = sum(one["contexts"] for one in diff["relabelled"])
+    sides = ", ".join(f"{n:,} {side}" for side, n in diff["sides"].items())
+    values = {
+        "Rows added": f"{diff['rows']:,}" + (f": {sides}" if sides else ""),
+        "Rows removed": f"{diff.get('removed', 0):,}",
+        "Contexts added": f"{diff['contexts']:,}",
+        "Labels that changed": f"{relabelled:,} (a decision of a context)",
+    }
+    for decision, counts in diff["expected"].items():
+        spread = ", ".join(f"{outcome} {n:,}" for outcome, n in counts.items())
+        values[f"Added, {decision}"] = f"{spread} (n = {sum(counts.values()):,})"
+    return values
