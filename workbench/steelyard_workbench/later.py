@@ -42,3 +42,19 @@ async def _settle(work: Callable[[], Awaitable[Any]]) -> None:
     loop = asyncio.get_running_loop()
     while mine := [task for task in _UNDER_WAY if task.get_loop() is loop]:
         await asyncio.gather(*mine)
+
+
+async def until_shown() -> None:
+    """Wait while the browser is taking the page: what changes then may be lost on its way.
+
+    Before that, changes are part of what it takes; after it, they are sent.
+    """
+    document = pn.state.curdoc
+    if document is None or pn.state.loaded:
+        return
+    session = getattr(document.session_context, "session", None)
+    if session is None or session.connection_count == 0:
+        return
+    is_shown = asyncio.Event()
+    pn.state.onload(is_shown.set)
+    await is_shown.wait()

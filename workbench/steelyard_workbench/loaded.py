@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import panel as pn
 from panel.viewable import Viewable, Viewer
 
-from steelyard_workbench.later import later
+from steelyard_workbench.later import later, until_shown
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.states import failed, loading
 
@@ -95,6 +95,7 @@ class Loaded(Viewer, Generic[T]):
             shown = self._show(data) if asked == self._asked else None
             if isinstance(shown, Awaitable):
                 shown = await shown
+            await until_shown()
         except Exception as error:  # noqa: BLE001  whatever it is, the person is told
             if asked != self._asked:
                 return

@@ -207,7 +207,7 @@ def confusion_chart(
                 for (_, _, count, _), share in zip(cells, shares, strict=True)
             ],
             "fill": [_blend(share) for share in shares],
-            "ink": ["#ffffff" if share > 0.5 else "#1a1a1a" for share in shares],
+            "ink": [_ink(share) for share in shares],
             "edge": [3 if target == top else 0.5 for target, top, *_ in cells],
         }
     )
@@ -525,6 +525,14 @@ def _blend(share: float) -> str:
         round(a + (b - a) * share) for a, b in zip(_FAINTEST, _FULLEST, strict=True)
     )  # fmt: skip
     return "#" + "".join(f"{one:02x}" for one in mixed)
+
+
+def _ink(share: float) -> str:
+    """Give black or white, whichever has the contrast of 4.5 to 1 on a cell of that share."""
+    # Relative luminance as WCAG 2.2 defines it; at 0.179 both have the same contrast.
+    channels = np.array([a + (b - a) * share for a, b in zip(_FAINTEST, _FULLEST, strict=True)])
+    linear = ((channels / 255 + 0.055) / 1.055) ** 2.4
+    return "#ffffff" if float(linear @ np.array([0.2126, 0.7152, 0.0722])) < 0.179 else "#000000"
 
 
 def _cut(name: str) -> str:

@@ -89,11 +89,11 @@ def _leaf(where: Filter, method: Method) -> pl.Expr:
             if where.labelled is not None:
                 has_label = _any_entry(_entry("decision").eq(where.decision))
                 holds &= has_label if where.labelled else ~has_label
-        case filters.DecisionsFilter():
-            holds = _COMPARE[where.op](pl.col("asked").list.len().cast(pl.Int64), where.value)
-        case filters.CharactersFilter():
-            length = pl.col("context").str.len_chars().cast(pl.Int64)
-            holds = _COMPARE[where.op](length, where.value)
+        case filters.DecisionsFilter() | filters.CharactersFilter():
+            asked, context = pl.col("asked"), pl.col("context")
+            is_asked = isinstance(where, filters.DecisionsFilter)
+            size = asked.list.len() if is_asked else context.str.len_chars()
+            holds = _COMPARE[where.op](size.cast(pl.Int64), where.value)
         case filters.IndexFilter():
             holds = pl.col("index") >= where.at_least
             if where.below is not None:
