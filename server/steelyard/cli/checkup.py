@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 Status = Literal["ok", "warn", "fail"]
 
 #: What the extras bring, beside which the package itself is whole.
-EXTRAS = {"postgres": ("psycopg",), "train": ("onnx", "torch")}
+EXTRAS = {
+    "postgres": ("psycopg",),
+    "train": ("onnx", "peft", "sentence-transformers", "torch"),
+}
 #: What every installation has and whose version matters when something is odd.
 REQUIRED = ("numpy", "onnxruntime", "tokenizers", "sanic", "sqlalchemy", "msgspec", "httpx")
 
