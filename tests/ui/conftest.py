@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import steelyard
+from browsing import SLOWLY
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _ARGUMENTS = [
@@ -31,6 +32,7 @@ def pytest_collection_modifyitems(items):
 def browser():
     """A Chromium for the tests of a module: Playwright's loop must not outlive them."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright")
+    playwright.expect.set_options(timeout=SLOWLY)
     with playwright.sync_playwright() as running:
         chromium = running.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
         yield chromium
@@ -61,7 +63,7 @@ def quiet_page(browser, workbench):
     noise: list[str] = []
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(SLOWLY)
     page.on("pageerror", lambda error: noise.append(f"error: {error}"))
     page.on(
         "console",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from browsing import visit
 from steelyard_workbench.navigation import ENTRIES
 
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
@@ -41,7 +42,7 @@ def data(server):
 
 
 def open_page(page, slug):
-    page.goto(f"{page.home}/?page={slug}")
+    visit(page, f"page={slug}")
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     expect(page.locator(".MuiSkeleton-root")).to_have_count(0)
 

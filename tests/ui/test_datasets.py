@@ -6,6 +6,8 @@ import json
 
 from playwright.sync_api import expect
 
+from browsing import visit
+
 
 def lines(outcomes):
     rows = [
@@ -28,7 +30,7 @@ def choose(page, name, data):
 def test_a_file_is_refused_with_every_mistake_then_imported_and_its_version_opened(
     quiet_page, server
 ):
-    quiet_page.goto(f"{quiet_page.home}/?page=datasets")
+    visit(quiet_page, "page=datasets")
     expect(quiet_page.get_by_text("No datasets yet.")).to_be_visible()
 
     choose(quiet_page, "tickets.jsonl", lines(["billing", "nobody", "billing", "no one"]))

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 import steelyard
+from browsing import visit
 from dataset_rows import make_rows
 
 #: Where a mark of a chart is on the screen, once it has come to rest: the chart by its title, the
@@ -37,7 +38,7 @@ def dataset(server):
 
 
 def test_a_model_is_evaluated_and_a_bin_opens_its_rows(quiet_page, server, dataset, tmp_path):
-    quiet_page.goto(f"{quiet_page.home}/?page=evaluations&dataset={dataset.id}")
+    visit(quiet_page, f"page=evaluations&dataset={dataset.id}")
     quiet_page.get_by_role("checkbox", name="hashing", exact=True).check()
     quiet_page.get_by_role("button", name="Evaluate", exact=True).click()
     expect(quiet_page.get_by_text("1 started.")).to_be_visible()
@@ -74,7 +75,7 @@ def test_a_model_is_evaluated_and_a_bin_opens_its_rows(quiet_page, server, datas
 def test_two_are_compared_and_their_flips_are_read(quiet_page, server, dataset):
     for one in server.client.evaluations.create(dataset.id, ["hashing", "second"]).data:
         server.client.evaluations.wait(one, timeout_s=60, progress=False)
-    quiet_page.goto(f"{quiet_page.home}/?page=compare&dataset={dataset.id}")
+    visit(quiet_page, f"page=compare&dataset={dataset.id}")
     expect(quiet_page.get_by_text("80 paired decisions on 40 contexts")).to_be_visible(
         timeout=20_000
     )

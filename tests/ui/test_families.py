@@ -9,6 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
+from browsing import visit
 from client.family_data import gate, group
 from fine_tuned import ask_stand_in, stand_in
 from grown_family import ended, post
@@ -21,10 +22,6 @@ WORSE = gate(
     reasons=["new_rows_worse"],
     groups={"new": group(before=0.4, after=0.9), "earlier": group(after=0.91)},
 )
-
-
-#: Milliseconds: a figure is slow to draw beside other work.
-expect.set_options(timeout=20_000)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +58,7 @@ def grow_router(server, home):
 
 def test_a_failed_gate_says_why_and_the_line_is_rolled_back(quiet_page):
     page = quiet_page
-    page.goto(f"{page.home}/?page=families")
+    visit(page, "page=families")
     page.get_by_role("button", name="router", exact=True).click()
     expect(page.get_by_text("Failed against the model it was trained from.")).to_be_visible()
     expect(page.get_by_text("It is worse on new rows")).to_be_visible()

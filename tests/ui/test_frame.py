@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
+from browsing import visit
+
 
 def test_it_opens_at_home_and_a_key_shows_the_keys(quiet_page):
-    quiet_page.goto(quiet_page.home)
+    visit(quiet_page)
     expect(quiet_page.get_by_role("heading", name="Home")).to_be_visible()
-    expect(quiet_page.locator("[data-keys=ready]")).to_be_attached(timeout=20_000)
     quiet_page.keyboard.press("?")
     expect(quiet_page.get_by_text("Choose the outcome of that number")).to_be_visible()
     quiet_page.keyboard.press("Escape")
@@ -16,6 +17,6 @@ def test_it_opens_at_home_and_a_key_shows_the_keys(quiet_page):
 
 
 def test_a_page_that_is_not_there_shows_the_way_home(quiet_page):
-    quiet_page.goto(f"{quiet_page.home}/?page=%22nowhere%22")
+    visit(quiet_page, "page=%22nowhere%22")
     quiet_page.get_by_role("button", name="Go to Home").click()
     expect(quiet_page.get_by_role("heading", name="Home")).to_be_visible()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
+from browsing import visit
+
 #: The page looks every two seconds, and a busy machine takes its time to draw.
 WAIT_MS = 20_000
 
@@ -12,7 +14,7 @@ REFUND = {"id": "refund", "kind": "binary", "question": "Is money asked back?"}
 
 def test_a_decision_shows_up_and_feedback_on_it_counts(server, quiet_page):
     server.client.decide("Where is my parcel?", [REFUND])
-    quiet_page.goto(f"{quiet_page.home}/?page=live")
+    visit(quiet_page, "page=live")
     expect(quiet_page.get_by_text("1 to 1 of 1")).to_be_visible(timeout=WAIT_MS)
     answer = server.client.decide("My card was charged twice.", [REFUND])
     expect(quiet_page.get_by_text("1 to 2 of 2")).to_be_visible(timeout=WAIT_MS)

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 import steelyard
+from browsing import visit
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
@@ -24,7 +25,7 @@ def server(home):
 
 def test_a_server_that_goes_away_and_comes_back(quiet_page, server, home):
     port = int(server.url.rsplit(":", 1)[1])
-    quiet_page.goto(f"{quiet_page.home}/?page=playground")
+    visit(quiet_page, "page=playground")
     context = quiet_page.get_by_label("Context")
     context.fill("Unsent words.")
     quiet_page.get_by_role("button", name="Ask", exact=True).click()

@@ -7,9 +7,11 @@ import subprocess
 
 from playwright.sync_api import expect
 
+from browsing import visit
+
 
 def test_what_was_asked_is_answered_and_its_curl_command_works(quiet_page):
-    quiet_page.goto(f"{quiet_page.home}/?page=playground")
+    visit(quiet_page, "page=playground")
     expect(quiet_page.get_by_role("heading", name="Playground")).to_be_visible()
     quiet_page.get_by_label("Question").fill("Who should look at it?")
     quiet_page.get_by_role("button", name="Ask", exact=True).click()
@@ -22,7 +24,7 @@ def test_what_was_asked_is_answered_and_its_curl_command_works(quiet_page):
 
 
 def test_a_request_that_cannot_be_sent_says_what_is_wrong_as_it_is_written(quiet_page):
-    quiet_page.goto(f"{quiet_page.home}/?page=playground")
+    visit(quiet_page, "page=playground")
     outcomes = quiet_page.get_by_label("Outcomes, one a line")
     outcomes.fill("only one")
     quiet_page.get_by_label("Question").click()

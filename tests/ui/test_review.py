@@ -5,19 +5,14 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-#: Milliseconds; a shared machine draws a page in seconds.
-SLOWLY = 20_000
+from browsing import SLOWLY, visit
+
 TEAM = {
     "id": "team",
     "kind": "single",
     "question": "Which team should own this ticket?",
     "outcomes": {"billing": "money", "shipping": "parcels", "technical": "faults"},
 }
-
-
-def wait_until_drawn(page):
-    """Wait until the whole page is there: what is changed before that, Panel does not show."""
-    expect(page.locator("[data-keys=ready]")).to_be_attached(timeout=SLOWLY)
 
 
 @pytest.fixture
@@ -38,8 +33,7 @@ def test_five_rows_are_reviewed_by_keys_one_is_undone_and_the_draft_is_sealed(
     quiet_page, dataset, server, browser
 ):
     page = quiet_page
-    page.goto(f"{page.home}/?page=review&dataset={dataset.id}")
-    wait_until_drawn(page)
+    visit(page, f"page=review&dataset={dataset.id}")
     page.get_by_role("button", name="Start a review").click()
     told = page.get_by_role("status")
     expect(page.get_by_text("Row 1 of 8").first).to_be_visible(timeout=SLOWLY)
@@ -69,7 +63,7 @@ def test_five_rows_are_reviewed_by_keys_one_is_undone_and_the_draft_is_sealed(
     sealed = server.client.datasets.get(dataset.id)
     assert (sealed.version, sealed.rows) == (2, 7)
     other = browser.new_context().new_page()
-    other.goto(f"{page.home}/?page=review&dataset={dataset.id}")
+    visit(other, f"page=review&dataset={dataset.id}")
     expect(other.get_by_text("tickets (7 rows)")).to_be_visible(timeout=SLOWLY)
     expect(other.get_by_text("No review is open.")).to_be_visible()
     other.context.close()
@@ -78,12 +72,11 @@ def test_five_rows_are_reviewed_by_keys_one_is_undone_and_the_draft_is_sealed(
 def test_rows_are_changed_many_at_once_and_a_row_opens_in_focus(quiet_page, dataset, server):
     draft = server.client.drafts.create(dataset.id)
     page = quiet_page
-    page.goto(f"{page.home}/?page=review&draft={draft.id}&view=bulk")
+    visit(page, f"page=review&draft={draft.id}&view=bulk")
     expect(page.get_by_role("button", name="Accept 8 rows (all that match)")).to_be_visible(
         timeout=SLOWLY
     )
     expect(page.get_by_text("Ticket 3: my card")).to_be_visible()
-    wait_until_drawn(page)
     page.keyboard.press("Shift+J")
     expect(page.get_by_role("status")).to_contain_text("1 selected")
     page.keyboard.press("*")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import panel as pn
@@ -21,7 +22,8 @@ def later(work: Callable[[], Awaitable[Any]]) -> None:
         Gives what is to be awaited.
     """
     if pn.state.curdoc is not None:
-        pn.state.execute(work)
+        # Panel awaits what it can see is a coroutine function, and nothing else.
+        pn.state.execute(partial(_do, work))
         return
     try:
         loop = asyncio.get_running_loop()

@@ -340,13 +340,11 @@ def _given(training: dict[str, float | None]) -> dict[str, float] | None:
 
 def _newer(family: FamilyAnswer, to: str) -> list[str]:
     """Give the models after one that are neither deleted nor discarded."""
-    from steelyard.client.family_answers import status_of
-
     refs = [model.ref for model in family.models]
     if to not in refs:
         raise click.UsageError(f"{printable(family.id)} has no model {printable(to)}.")
     newer = family.models[refs.index(to) + 1 :]
-    return [model.ref for model in newer if status_of(model) == "ready"]
+    return [model.ref for model in newer if model.status == "ready"]
 
 
 def _show_queued(client: Client, job: JobAnswer, *, follow: bool, as_json: bool) -> None:

@@ -61,7 +61,7 @@ class FamilyAnswer(Family, frozen=True, kw_only=True):
                 {
                     "model": model.ref,
                     "adapter": model.adapter,
-                    "status": status_of(model),
+                    "status": model.status,
                     "served": self.served is not None and model.adapter == self.served.adapter,
                     "created_at": created_at_of(model),
                     "parent": model.parent,
@@ -203,7 +203,7 @@ def model_rows(family: Family) -> list[tuple[str, ...]]:
     return [
         (
             model.ref,
-            status_of(model),
+            model.status,
             _serving_text(family, model),
             "" if (made := created_at_of(model)) is None else show_time(made),
             family.origin if model.parent is None else refs.get(model.parent, model.parent),
@@ -307,11 +307,6 @@ def show_time(at: float) -> str:
     return dt.datetime.fromtimestamp(at, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def status_of(model: ModelVersion | DeletedModelVersion) -> str:
-    """Give what became of a model: ``ready``, ``discarded`` or ``deleted``."""
-    return str(type(model).__struct_config__.tag)
-
-
 def heldout_of(model: ModelVersion | DeletedModelVersion) -> dict[str, float]:
     """Give the held-out measures of a model; none of one that was deleted."""
     return {} if isinstance(model, DeletedModelVersion) else model.heldout
@@ -339,7 +334,7 @@ def _serving_text(family: Family, model: ModelVersion | DeletedModelVersion) -> 
         words.append("served")
     if family.latest is not None and model.adapter == family.latest.adapter:
         words.append("latest")
-    if not isinstance(model, DeletedModelVersion) and status_of(model) == "ready":
+    if not isinstance(model, DeletedModelVersion) and model.status == "ready":
         words += [model.state, *(["own switch on"] if model.on_at is not None else [])]
     return ", ".join(words)
 
@@ -353,7 +348,7 @@ def _stops(family: Family) -> list[Stop]:
             label=f"@{model.version}",
             note=_note(model, served, latest),
             is_served=model.adapter == served,
-            is_gone=status_of(model) != "ready",
+            is_gone=model.status != "ready",
         )
         for model in shown
     ]
@@ -364,4 +359,4 @@ def _note(model: ModelVersion | DeletedModelVersion, served: str | None, latest:
         return "served"
     if model.adapter == latest:
         return "latest"
-    return "" if status_of(model) == "ready" else status_of(model)
+    return "" if model.status == "ready" else model.status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from steelyard.client.failures import NoAnswerInTimeError
-from steelyard.client.family_answers import WAITING_FOR, status_of
+from steelyard.client.family_answers import WAITING_FOR
 from steelyard.client.progress import Show
 from steelyard.errors import (
     FamilyChangedError,
@@ -145,7 +145,7 @@ class ServingWait:
                 f"{family.id} has no model {self._model}: a model joins only when its gate passes "
                 "it; look at the outcome of its fine-tune."
             )
-        status = status_of(mine)
+        status = mine.status
         if status != "ready":
             gone = ModelDeletedError if status == "deleted" else ModelDiscardedError
             raise gone(f"{mine.ref} was {status}; {family.id} serves it no more.")

@@ -242,6 +242,11 @@ class ModelVersion(Struct, frozen=True, kw_only=True, tag_field="status", tag="r
     gate: Gate | None
     heldout: dict[str, float]
 
+    @property
+    def status(self) -> str:
+        """What became of it: ``ready``, ``discarded`` or ``deleted``."""
+        return str(type(self).__struct_config__.tag)
+
 
 class DiscardedModelVersion(ModelVersion, frozen=True, kw_only=True, tag="discarded"):
     """A model that a rollback discarded."""
@@ -257,6 +262,11 @@ class DeletedModelVersion(Struct, frozen=True, kw_only=True, tag_field="status",
     adapter: str
     parent: str | None
     deleted_at: float
+
+    @property
+    def status(self) -> str:
+        """What became of it: ``ready``, ``discarded`` or ``deleted``."""
+        return str(type(self).__struct_config__.tag)
 
 
 class ContinueRows(Struct, frozen=True, kw_only=True):

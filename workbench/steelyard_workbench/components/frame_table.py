@@ -19,7 +19,7 @@ import param
 import polars as pl
 from panel.viewable import Viewable, Viewer
 
-from steelyard_workbench.later import later
+from steelyard_workbench.later import later, until_shown
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.states import failed
 
@@ -195,6 +195,7 @@ class FrameTable(Viewer):
         wanted = PageAsked(self.page * self._page_size, self._page_size, self._sort())
         try:
             page = await asyncio.to_thread(self._fetch, wanted)
+            await until_shown()
         except Exception as error:  # noqa: BLE001  whatever it is, the person is told
             if asked == self._asked:
                 again = failed(problem_of(error, self._what), lambda _: later(self.refresh))

@@ -22,7 +22,7 @@ from steelyard_workbench.datasets.importing import (
     name_of,
     problem_text,
 )
-from steelyard_workbench.later import later
+from steelyard_workbench.later import later, until_shown
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.states import empty, failed, loading, verdict
 
@@ -115,6 +115,7 @@ class ImportPanel(Viewer):
 
     async def take(self, filename: str, data: bytes) -> None:
         """Look at a file; its problems are shown, or what to keep it as is asked."""
+        await until_shown()
         self._asked += 1
         asked = self._asked
         self._filename, self._data, self.check = filename, data, None

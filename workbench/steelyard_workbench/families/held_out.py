@@ -16,10 +16,10 @@ from steelyard.client import Client
 from steelyard.client.family_answers import JobAnswer
 from steelyard.errors import SteelyardError
 from steelyard.wire.evaluations import Evaluation, JobRecord, RecordGroup
-from steelyard_workbench.background import later
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.families.gate_card import RowsAsked
+from steelyard_workbench.later import later
 from steelyard_workbench.states import empty
 
 #: The most characters of a context in the table; the row below it has all.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from bokeh.models import ColumnDataSource
 
-from steelyard.client.family_answers import FamilyAnswer, status_of
+from steelyard.client.family_answers import FamilyAnswer
 from steelyard_workbench.components import figures
 from steelyard_workbench.families.words import Choice, choices_of, outcome_of, roles_of
 from steelyard_workbench.theme import BLUE, GREEN, GREY, ORANGE
@@ -91,7 +91,7 @@ def _stop(family: FamilyAnswer, choice: Choice) -> _Stop:
         name = f"version {choice.job.dataset_version}"
         return _Stop(name, outcome_of(choice.job)[1], "diamond", ORANGE, choice.job.id, None)
     note = roles_of(family, model)
-    if status_of(model) != "ready":
+    if model.status != "ready":
         shape = ("circle_x", GREY)
     elif note.startswith("served"):
         shape = ("star", GREEN)

@@ -21,7 +21,6 @@ from steelyard.client.family_answers import (
     JobAnswer,
     ModelVersionAnswer,
     describe_family,
-    status_of,
 )
 from steelyard.errors import KeyScopeError, PriceChangedError, SteelyardError
 from steelyard.errors.families import (
@@ -37,7 +36,6 @@ from steelyard.errors.families import (
 )
 from steelyard.wire.evaluations import Evaluation
 from steelyard.wire.families import DeletedModelVersion
-from steelyard_workbench.background import later
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.components.facts import facts, heading, table
@@ -66,6 +64,7 @@ from steelyard_workbench.families.words import (
     switch_text,
     warm_text,
 )
+from steelyard_workbench.later import later
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.session import Session
@@ -334,7 +333,7 @@ class OneFamily(Viewer):
     async def ask_delete(self) -> None:
         """Ask about deleting the family with its line."""
         family = self.family
-        live = [model.ref for model in family.models if status_of(model) == "ready"]
+        live = [model.ref for model in family.models if model.status == "ready"]
         gone = f"with {', '.join(live)}" if live else "It has no models, so its name is free again"
         said = f"It is gone for good {gone}. Its dataset and its fine-tunes stay."
         if not live and not family.models:
@@ -497,7 +496,7 @@ class OneFamily(Viewer):
         model = choice.model
         title = f"Fine-tune on version {job.dataset_version}" if model is None else model.ref
         shown: list[Viewable] = [heading(title), facts(self._facts(family, job, choice))]
-        if isinstance(model, ModelVersionAnswer) and status_of(model) == "ready":
+        if isinstance(model, ModelVersionAnswer) and model.status == "ready":
             shown.append(self._model_actions(family, model))
         shown.append(self._links(job))
         shown.append(heading("Gate"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from msgspec import UNSET, structs
 
-from steelyard.client.family_answers import AnyModel, FamilyAnswer, ModelVersionAnswer, status_of
+from steelyard.client.family_answers import AnyModel, FamilyAnswer, ModelVersionAnswer
 from steelyard.wire.families import Continue, DeletedModelVersion, FamilyJob, Move
 from steelyard_workbench.components.numbers import ago, ahead
 from steelyard_workbench.families.verdicts import verdict_of
@@ -71,7 +71,7 @@ class Choice:
     def label(self) -> str:
         """How it is called in a list."""
         if self.model is not None:
-            return f"{self.model.ref}, {status_of(self.model)}"
+            return f"{self.model.ref}, {self.model.status}"
         version, ended = self.job.dataset_version, outcome_of(self.job)[1]
         return f"fine-tune on version {version}, {ended} (…{self.job.id[-6:]})"
 
@@ -160,8 +160,8 @@ def roles_of(family: FamilyAnswer, model: AnyModel) -> str:
         words.append("served" if family.switched_on else "would be served")
     if family.latest is not None and model.adapter == family.latest.adapter:
         words.append("latest")
-    if status_of(model) != "ready":
-        words.append(status_of(model))
+    if model.status != "ready":
+        words.append(model.status)
     return ", ".join(words)
 
 
@@ -178,7 +178,7 @@ def line_rows(family: FamilyAnswer) -> list[tuple[str, ...]]:
         gate, joined, state = "—", "—", "—"
         if not isinstance(model, DeletedModelVersion):
             joined = ago(model.created_at)
-            state = model.state if status_of(model) == "ready" else "—"
+            state = model.state if model.status == "ready" else "—"
             if model.gate is not None:
                 found = verdict_of(model.gate)
                 gate = mark(found.status, found.word)
@@ -186,7 +186,7 @@ def line_rows(family: FamilyAnswer) -> list[tuple[str, ...]]:
             (
                 model.ref,
                 roles_of(family, model) or "—",
-                status_of(model),
+                model.status,
                 state,
                 gate,
                 joined,
@@ -211,13 +211,13 @@ def differences(before: FamilyAnswer, after: FamilyAnswer) -> list[str]:
     ):
         if was != now:
             said.append(f"{what} {was}, and is now {now}")
-    was_status = {model.ref: status_of(model) for model in before.models}
+    was_status = {model.ref: model.status for model in before.models}
     for model in after.models:
         was_one = was_status.get(model.ref)
         if was_one is None:
             said.append(f"{model.ref} joined")
-        elif was_one != status_of(model):
-            said.append(f"{model.ref} was {was_one} and is {status_of(model)}")
+        elif was_one != model.status:
+            said.append(f"{model.ref} was {was_one} and is {model.status}")
     jobs = {choice.job.id: outcome_of(choice.job)[1] for choice in choices_of(before)}
     for choice in choices_of(after):
         now = outcome_of(choice.job)[1]

@@ -15,8 +15,8 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.wire.decision_log import DecisionLogPage, LoggedDecision, LoggedResult
-from steelyard_workbench.background import later
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.later import later
 from steelyard_workbench.live.view import View
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.states import failed, loading

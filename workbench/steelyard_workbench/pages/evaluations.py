@@ -14,7 +14,6 @@ from panel.viewable import Viewable
 from steelyard.errors import SteelyardError
 from steelyard.wire.datasets import Dataset
 from steelyard.wire.evaluations import ENDED, Evaluation
-from steelyard_workbench.background import Poller
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.evaluations.listing import (
     EvaluationLine,
@@ -28,6 +27,7 @@ from steelyard_workbench.evaluations.record_filter import RecordFilter, filter_f
 from steelyard_workbench.evaluations.scored import Scored
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
+from steelyard_workbench.poller import Poller
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty
 

@@ -10,7 +10,6 @@ from panel.viewable import Viewable
 
 from steelyard.client.family_answers import FamiliesAnswer, FamilyAnswer, JobAnswer
 from steelyard.wire.datasets import Dataset
-from steelyard_workbench.background import Poller
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.families.one_family import OneFamily
@@ -25,6 +24,7 @@ from steelyard_workbench.families.words import (
 )
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
+from steelyard_workbench.poller import Poller
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, verdict
 

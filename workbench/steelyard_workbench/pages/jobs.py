@@ -18,15 +18,16 @@ from steelyard.client.family_answers import JobAnswer, job_facts, show_time
 from steelyard.errors import KeyScopeError, SteelyardError
 from steelyard.wire.evaluations import ENDED, Evaluation
 from steelyard.wire.fine_tuning import JobEvent
-from steelyard_workbench.background import Poller, later
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.families.words import ACTIVE
 from steelyard_workbench.job_progress import Track
+from steelyard_workbench.later import later
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
+from steelyard_workbench.poller import Poller
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, failed, refused_button

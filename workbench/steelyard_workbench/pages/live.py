@@ -10,10 +10,10 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.wire.decision_log import DecisionSummary
-from steelyard_workbench.background import Poller, later
 from steelyard_workbench.components.copy_text import CopyText
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.visibility import Visibility
+from steelyard_workbench.later import later
 from steelyard_workbench.live.feed import Feed
 from steelyard_workbench.live.figures import show_figures
 from steelyard_workbench.live.opened import OpenedAnswer
@@ -21,6 +21,7 @@ from steelyard_workbench.live.sending import SendForm
 from steelyard_workbench.live.view import WINDOWS, RowFilter, View, from_text, to_text
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
+from steelyard_workbench.poller import Poller
 from steelyard_workbench.session import Session
 from steelyard_workbench.snippets import as_curl
 from steelyard_workbench.states import empty

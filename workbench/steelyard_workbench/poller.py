@@ -1,42 +1,11 @@
-"""Work beside what a person does: begun without waiting for it, or done again and again."""
+"""Work that is done again and again beside what a person does."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import panel as pn
-
-#: What was begun from within other work; a loop holds its tasks only weakly.
-_following: set[asyncio.Task[None]] = set()
-
-
-def later(work: Callable[[], Awaitable[Any]]) -> None:
-    """Begin a piece of work; without a browser it is done at once.
-
-    Parameters
-    ----------
-    work : callable
-        Takes nothing and gives what is to be awaited.
-    """
-
-    async def begin() -> None:
-        # Panel awaits what it can see is a coroutine function, and nothing else.
-        await work()
-
-    if pn.state.curdoc is not None:
-        pn.state.execute(begin)
-        return
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
-        asyncio.run(begin())
-        return
-    # Asked for from within other work: it follows on the same loop.
-    task = loop.create_task(begin())
-    _following.add(task)
-    task.add_done_callback(_following.discard)
 
 
 class Poller:

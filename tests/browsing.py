@@ -1,0 +1,22 @@
+"""Going to a page of the workbench, as a person does who waits until it is there."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+#: Milliseconds; a shared machine draws a page in seconds.
+SLOWLY = 30_000
+
+
+def visit(page, query=""):
+    """Open a page of the workbench and wait until it takes keys and shows what changes.
+
+    Parameters
+    ----------
+    page : playwright.sync_api.Page
+        Of the fixture ``quiet_page``.
+    query : str, default ""
+        What comes behind ``?`` in the address.
+    """
+    page.goto(f"{page.home}/?{query}" if query else page.home)
+    expect(page.locator("[data-keys=ready]")).to_be_attached(timeout=SLOWLY)
