@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import expect
-
 #: Milliseconds; a shared machine draws a page in seconds.
 SLOWLY = 30_000
 
@@ -18,5 +16,7 @@ def visit(page, query=""):
     query : str, default ""
         What comes behind ``?`` in the address.
     """
+    from playwright.sync_api import expect
+
     page.goto(f"{page.home}/?{query}" if query else page.home)
     expect(page.locator("[data-keys=ready]")).to_be_attached(timeout=SLOWLY)
