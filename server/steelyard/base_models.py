@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from steelyard.calibration.temperature import TemperatureTable
+from steelyard.decisions.systemone import FOREIGN_PREFIX
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.scoring.batching import Batcher
 from steelyard.scoring.protocol import Scorer
@@ -34,8 +35,6 @@ _log = logging.getLogger(__name__)
 
 #: The engine that is a test double.
 HASHING = "hashing"
-#: Names that clients of TypeSafe's use for the default model; no other model may have one.
-_RESERVED_PREFIX = "jev"
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _SHIPPED = "The base model that ships with Steelyard."
 _DOUBLE = "A test double: its answers are fixed and mean nothing."
@@ -153,7 +152,7 @@ def parse_base_models(text: str) -> dict[str, str]:
             raise _bad_base_model(entry, "write NAME=FOLDER or NAME=hashing")
         if name in sources:
             raise _bad_base_model(entry, f"name {name!r} once")
-        if name.startswith(_RESERVED_PREFIX):
+        if name.startswith(FOREIGN_PREFIX):
             raise _bad_base_model(entry, f"choose a name that starts other than {name[:3]!r}")
         sources[name] = source
     return sources

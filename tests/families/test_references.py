@@ -13,11 +13,12 @@ from steelyard.errors.families import (
     FamilyDeletedError,
     FamilyEmptyError,
     FamilyOffError,
+    InvalidNameError,
     ModelOffError,
 )
 from steelyard.families.deletion import delete_family
 from steelyard.families.line import Lines
-from steelyard.families.references import parse_reference, record_use, resolve_call
+from steelyard.families.references import check_name, parse_reference, record_use, resolve_call
 from steelyard.families.switching import switch_family, switch_model
 
 
@@ -64,3 +65,10 @@ def test_a_use_moves_the_clock_of_the_switch_that_was_named(lines):
     by_number = record_use(lines, "ant@2", START + 5)
     assert by_number.models[adapter("ant", 2)].switch.used_at == START + 5
     assert by_number.families == lines.families
+
+
+@pytest.mark.parametrize("name", ["jev", "jev-latest", "jevons", "base-1"])
+def test_what_names_a_base_model_names_no_family(name):
+    with pytest.raises(InvalidNameError, match="another name"):
+        check_name(name, frozenset({"base-1"}))
+    check_name("je", frozenset({"base-1"}))

@@ -63,6 +63,7 @@ def test_five_rows_are_reviewed_by_keys_one_is_undone_and_the_draft_is_sealed(
     sealed = server.client.datasets.get(dataset.id)
     assert (sealed.version, sealed.rows) == (2, 7)
     other = browser.new_context().new_page()
+    other.home = page.home
     visit(other, f"page=review&dataset={dataset.id}")
     expect(other.get_by_text("tickets (7 rows)")).to_be_visible(timeout=SLOWLY)
     expect(other.get_by_text("No review is open.")).to_be_visible()

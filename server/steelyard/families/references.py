@@ -6,6 +6,7 @@ import re
 
 from msgspec import UNSET, UnsetType, structs
 
+from steelyard.decisions.systemone import FOREIGN_PREFIX
 from steelyard.errors import (
     InvalidReferenceError,
     NotFoundError,
@@ -38,7 +39,7 @@ def check_name(name: str, base_models: frozenset[str]) -> None:
     Raises
     ------
     InvalidNameError
-        When it is not of the form, or a base model has it.
+        When it is not of the form, or it names a base model.
 
     Examples
     --------
@@ -46,6 +47,11 @@ def check_name(name: str, base_models: frozenset[str]) -> None:
     """
     if name in base_models:
         raise InvalidNameError(f"{name!r} is a base model; give the family another name.")
+    if name.startswith(FOREIGN_PREFIX):
+        raise InvalidNameError(
+            f"{name[:60]!r} begins with {FOREIGN_PREFIX!r}, which names the default base model; "
+            "give the family another name."
+        )
     if _NAME.fullmatch(name) is None:
         raise InvalidNameError(
             f"{name[:60]!r} is no name of a family; give a small letter and then at most 47 small "

@@ -155,15 +155,7 @@ class EvaluationRuns:
 
     def begin(self, job_id: str, generation: int) -> bool:
         """Take an evaluation up: its rows that are not scored yet, in the order of the dataset."""
-        row = self._state.write_now(
-            functools.partial(
-                rows.begin_run,
-                evaluation_id=job_id,
-                generation=generation,
-                runner=self._state.instance,
-                at=self._now(),
-            )
-        )
+        row = self._take(job_id, generation)
         if row is None:
             return False
         self._drop(job_id)
@@ -193,8 +185,9 @@ class EvaluationRuns:
     def finish(self, job_id: str, generation: int) -> None:
         """Measure what was scored, and keep it."""
         self._drop(job_id)
-        row = self._state.read_now(lambda connection: rows.find_evaluation(connection, job_id))
-        if row is None or row.status != "running" or row.generation != generation:
+        # The process that scored it may be gone; only who holds it may end it.
+        row = self._take(job_id, generation)
+        if row is None:
             return
         parts = self._state.read_now(lambda connection: rows.parts_of(connection, job_id))
         table = frames.merge(self._store, parts)
@@ -281,6 +274,18 @@ class EvaluationRuns:
         self._halting.set()
         for run in list(self._runs.values()):
             run.stopping.set()
+
+    def _take(self, job_id: str, generation: int) -> Row[Any] | None:
+        """Hold an evaluation that waits or runs; nothing when it is over, or was retried."""
+        return self._state.write_now(
+            functools.partial(
+                rows.begin_run,
+                evaluation_id=job_id,
+                generation=generation,
+                runner=self._state.instance,
+                at=self._now(),
+            )
+        )
 
     def _run(self, job_id: str, generation: int) -> _Run | None:
         """Give what runs here, taken up again where a part of it failed."""

@@ -67,7 +67,8 @@ class Hyperparameters(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     ] = None
     learning_rate: Annotated[float, Meta(gt=0, le=1)] | None = None
     lora_rank: Annotated[
-        Annotated[int, Meta(ge=1, le=MAX_LORA_RANK)] | None, Meta(description="8 when left out.")
+        Annotated[int, Meta(ge=1, le=MAX_LORA_RANK)] | None,
+        Meta(description="Adapts the encoder too; when left out, heads are trained alone."),
     ] = None
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] | None = None
 
