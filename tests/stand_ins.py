@@ -96,7 +96,11 @@ class StandInServer:
         self.windows = RateWindows()
         self.settings = settings
         model = SimpleNamespace(
-            name="stand-in", engine="none", queue=SimpleNamespace(n_waiting=0), hangs=True
+            name="stand-in",
+            engine="none",
+            runs_on="none",
+            queue=SimpleNamespace(n_waiting=0),
+            hangs=True,
         )
         self.services = ApiServices(
             settings=settings,
@@ -104,7 +108,7 @@ class StandInServer:
             decision_log=None,
             feedback=None,
             feedback_rows=None,
-            models=SimpleNamespace(default=model, hosted=(model,)),
+            models=SimpleNamespace(default=model, hosted=(model,), engine_statuses=dict),
             discovery=None,
             accounts=StandInAccounts(enabled=settings.accounts == "on"),
             systemone=None,

@@ -28,6 +28,7 @@ from steelyard.settings import InvalidSettingError, Settings
 
 if TYPE_CHECKING:
     from steelyard.billing.prices import Prices
+    from steelyard.scoring.engine_host import RemoteHost
     from steelyard.services.models import HostedModel, ModelRegistry
     from steelyard.services.tuned_models import Base
 
@@ -86,8 +87,19 @@ ModelLoader = Callable[[str, int | None], LoadedModel]
 NamedModelLoader = Callable[[str, str, str, int | None], LoadedModel]
 
 
-def load_named_model(engine: str, threads: int | None) -> LoadedModel:
+def load_named_model(
+    engine: str, threads: int | None, host: RemoteHost | None = None
+) -> LoadedModel:
     """Load the shipped model on an engine, or the test double.
+
+    Parameters
+    ----------
+    engine : str
+        As the setting.
+    threads : int or None
+        Threads of a pass.
+    host : RemoteHost, optional
+        Makes its engine; by default it runs in this process, as the test double always does.
 
     Raises
     ------
@@ -100,10 +112,12 @@ def load_named_model(engine: str, threads: int | None) -> LoadedModel:
         return ModelDouble(HashingScorer(), WordCounter())
     from steelyard.scoring.assets import load_base_model
 
-    return load_base_model(engine=engine, threads=threads)
+    return load_base_model(engine=engine, threads=threads, host=host)
 
 
-def load_further_model(name: str, source: str, engine: str, threads: int | None) -> LoadedModel:
+def load_further_model(
+    name: str, source: str, engine: str, threads: int | None, host: RemoteHost | None = None
+) -> LoadedModel:
     """Load a model of the setting ``base_models``.
 
     Parameters
@@ -116,6 +130,8 @@ def load_further_model(name: str, source: str, engine: str, threads: int | None)
         As the setting; a folder's own choice where that is ``hashing``.
     threads : int or None
         Threads of a pass.
+    host : RemoteHost, optional
+        As for ``load_named_model``.
 
     Raises
     ------
@@ -129,7 +145,44 @@ def load_further_model(name: str, source: str, engine: str, threads: int | None)
     from steelyard.scoring.assets import AUTO, load_base_model
 
     chosen = AUTO if engine == HASHING else engine
-    return load_base_model(engine=chosen, threads=threads, folder=Path(source).expanduser())
+    return load_base_model(
+        engine=chosen,
+        threads=threads,
+        folder=Path(source).expanduser(),
+        host=host,
+        hosted_name=name,
+    )
+
+
+def open_host(settings: Settings, closing: ExitStack) -> RemoteHost | None:
+    """Give what makes engines elsewhere; ``None`` where the settings name no server.
+
+    Parameters
+    ----------
+    settings : Settings
+        Which server.
+    closing : contextlib.ExitStack
+        Closes it; to be entered before the engines that it makes.
+
+    Raises
+    ------
+    steelyard.settings.InvalidSettingError
+        When the setting cannot be used.
+    steelyard.errors.EngineUnavailableError
+        When the server's client is not installed.
+    """
+    if not settings.scorer:
+        return None
+    from steelyard.scoring.engine_host import RemoteHost
+    from steelyard.scoring.triton_address import parse_scorer
+
+    host = RemoteHost(
+        parse_scorer(settings.scorer),
+        falls_back=settings.scorer_fallback == "in-process",
+        timeout_s=min(settings.scorer_timeout_s, settings.deadline_s),
+    )
+    closing.callback(host.close)
+    return host
 
 
 def parse_base_models(text: str) -> dict[str, str]:
@@ -171,6 +224,7 @@ def open_models(
     load_model: ModelLoader,
     load_further: NamedModelLoader,
     closing: ExitStack,
+    host: RemoteHost | None = None,
 ) -> tuple[ModelRegistry, dict[str, Base]]:
     """Load every model of the settings, each with a queue that ends with a stack.
 
@@ -186,6 +240,8 @@ def open_models(
         Load the shipped model and the others.
     closing : contextlib.ExitStack
         Closes queues and engines.
+    host : RemoteHost, optional
+        What the loaders have engines of, where they do: tells where passes go.
 
     Returns
     -------
@@ -218,7 +274,8 @@ def open_models(
     if unknown:
         _log.warning("The setting prices names models that are not here: %s.", ", ".join(unknown))
     bases = {model.name: Base(model, scorer) for model, scorer in zip(hosted, scorers, strict=True)}
-    return ModelRegistry(hosted), bases
+    statuses = None if host is None else host.statuses
+    return ModelRegistry(hosted, engine_statuses=statuses), bases
 
 
 def _host(
@@ -246,6 +303,7 @@ def _host(
         price_nano=prices.of(name),
         evaluation_key=_identity(name, model),
         embed=getattr(model.scorer, "embed", None),
+        engine_status=getattr(model.scorer, "engine_status", None),
     )
 
 

@@ -24,6 +24,7 @@ from steelyard.base_models import (
     NamedModelLoader,
     load_further_model,
     load_named_model,
+    open_host,
     open_models,
     parse_base_models,
 )
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
     from steelyard.api.services import ApiServices
     from steelyard.jobs.workflows import JobRuntime
+    from steelyard.scoring.engine_host import RemoteHost
     from steelyard.services.datasets import DatasetService
     from steelyard.services.decision_log import DecisionLog
     from steelyard.services.draft_rows import DraftRows
@@ -150,7 +152,6 @@ def open_service(
         When a setting cannot be used.
     """
     from steelyard.api.services import ApiServices
-    from steelyard.billing.prices import Prices
     from steelyard.jobs.child import WorkerChild
     from steelyard.services.accounts import AccountService, effective_limits
     from steelyard.services.allowance import RequestLimits, TokenAllowance
@@ -172,20 +173,12 @@ def open_service(
     from steelyard.storage.state import open_state
 
     settings = settings or read_settings()
-    prices = Prices.parse(settings.prices)
-    sources = parse_base_models(settings.base_models)
     has_accounts = settings.accounts == "on"
     with ExitStack() as closing:
         state = open_state(state_url_of(settings))
         closing.callback(state.close)
-        models, bases = open_models(
-            settings,
-            prices,
-            sources,
-            load_model or load_named_model,
-            load_further or load_further_model,
-            closing,
-        )
+        host = open_host(settings, closing)
+        models, bases = _open_models(settings, host, load_model, load_further, closing)
         windows = RateWindows(home_of(settings) / "rates.sqlite" if settings.workers > 1 else None)
         closing.callback(windows.close)
         allowance = TokenAllowance(windows, settings.tokens_per_minute)
@@ -217,7 +210,7 @@ def open_service(
         if settings.jobs == "on":
             worker.start()
             closing.callback(worker.close)
-        lines = _open_lines(settings, state, store, models, bases, worker.wake, closing)
+        lines = _open_lines(settings, state, store, models, bases, host, worker.wake, closing)
         datasets.register_reader(lines.families.reader_of)
         decisions = DecisionService(
             models,
@@ -308,7 +301,6 @@ def open_worker(
     RuntimeError
         When the process runs jobs already.
     """
-    from steelyard.billing.prices import Prices
     from steelyard.jobs.workflows import JobRuntime
     from steelyard.services.dataset_ingest import RowBounds
     from steelyard.services.datasets import DatasetService
@@ -326,14 +318,8 @@ def open_worker(
         state = open_state(state_url_of(settings))
         closing.callback(state.close)
         sources = parse_base_models(settings.base_models)
-        models, bases = open_models(
-            settings,
-            Prices.parse(settings.prices),
-            sources,
-            load_model or load_named_model,
-            load_further or load_further_model,
-            closing,
-        )
+        host = open_host(settings, closing)
+        models, bases = _open_models(settings, host, load_model, load_further, closing)
         store = _open_frames(settings, "datasets")
         datasets = DatasetService(
             state,
@@ -348,7 +334,7 @@ def open_worker(
             _open_frames(settings, "evaluations"),
             datasets,
             EvaluatedModels(
-                models, lines=keeper, tuned=_open_tuned(settings, artifacts, bases, closing)
+                models, lines=keeper, tuned=_open_tuned(settings, artifacts, bases, host, closing)
             ),
         )
         fine_tunes = FineTuneRuns(
@@ -375,6 +361,31 @@ def open_worker(
                 url, executor=state.instance, are_alive=are_alive, work=[evaluations, fine_tunes]
             )
         )
+
+
+def _open_models(
+    settings: Settings,
+    host: RemoteHost | None,
+    load_model: ModelLoader | None,
+    load_further: NamedModelLoader | None,
+    closing: ExitStack,
+) -> tuple[ModelRegistry, dict[str, Base]]:
+    from steelyard.billing.prices import Prices
+
+    if host is None:
+        here, further = load_named_model, load_further_model
+    else:
+        here = functools.partial(load_named_model, host=host)
+        further = functools.partial(load_further_model, host=host)
+    return open_models(
+        settings,
+        Prices.parse(settings.prices),
+        parse_base_models(settings.base_models),
+        load_model or here,
+        load_further or further,
+        closing,
+        host,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,6 +449,7 @@ def _open_lines(
     datasets: FrameStore,
     models: ModelRegistry,
     bases: Mapping[str, Base],
+    host: RemoteHost | None,
     wake: Callable[[], None],
     closing: ExitStack,
 ) -> _ServedLines:
@@ -449,7 +461,7 @@ def _open_lines(
     from steelyard.services.operations import KeyedWrites
     from steelyard.services.tuned_calls import TunedCalls
 
-    tuned = _open_tuned(settings, _open_artifacts(settings), bases, closing)
+    tuned = _open_tuned(settings, _open_artifacts(settings), bases, host, closing)
     keeper = LineKeeper(state, _line_rules(settings, models), engines=tuned, wake=wake)
     writes = KeyedWrites(state)
     families = FamilyService(
@@ -485,14 +497,18 @@ def _open_artifacts(settings: Settings) -> ArtifactStore:
 
 
 def _open_tuned(
-    settings: Settings, artifacts: ArtifactStore, bases: Mapping[str, Base], closing: ExitStack
+    settings: Settings,
+    artifacts: ArtifactStore,
+    bases: Mapping[str, Base],
+    host: RemoteHost | None,
+    closing: ExitStack,
 ) -> TunedModels:
     from steelyard.services.tuned_models import TunedModels
 
     tuned = TunedModels(
         artifacts,
         bases,
-        _load_tuned,
+        functools.partial(_load_tuned, host=host),
         max_loaded=settings.loaded_models,
         max_queue=settings.max_queue,
         threads=settings.threads or None,
@@ -502,11 +518,13 @@ def _open_tuned(
     return tuned
 
 
-def _load_tuned(folder: Path, base: Any, *, threads: int | None) -> Scorer:
+def _load_tuned(
+    folder: Path, base: Any, *, threads: int | None, adapter: str, host: RemoteHost | None
+) -> Scorer:
     # Imported by the first tuned model: what heads need is slow to import.
     from steelyard.scoring.tuned import load_tuned
 
-    return load_tuned(folder, base, threads=threads)
+    return load_tuned(folder, base, threads=threads, host=host, hosted_name=adapter)
 
 
 def _line_rules(settings: Settings, models: ModelRegistry) -> LineRules:

@@ -262,6 +262,30 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("threads", int, 0, "Threads of the engine; 0 leaves it to the engine.", minimum=0),
     Setting(
+        "scorer",
+        str,
+        "",
+        "Where passes of the models run: empty for this process; `triton://HOST:PORT`, or "
+        "`tritons://…` for TLS, for a Triton server; `file:///PATH`, a file that holds one of "
+        "these and is looked at every second.",
+    ),
+    Setting(
+        "scorer_fallback",
+        str,
+        "in-process",
+        "`in-process`: passes run in this process, with the same weights, while the server of "
+        "`scorer` does not work. `none`: they are refused with 503.",
+        choices=("in-process", "none"),
+    ),
+    Setting(
+        "scorer_timeout_s",
+        float,
+        15.0,
+        "Seconds that a pass may take in the server of `scorer`, tries included.",
+        minimum=0.1,
+        maximum=300.0,
+    ),
+    Setting(
         "body_bytes",
         int,
         1024 * 1024,
@@ -401,6 +425,9 @@ class Settings:
     prices: str
     engine: str
     threads: int
+    scorer: str
+    scorer_fallback: str
+    scorer_timeout_s: float
     body_bytes: int
     upload_bytes: int
     dataset_min_rows: int

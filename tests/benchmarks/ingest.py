@@ -30,6 +30,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 CHUNK_BYTES = 1 << 16
 N_PAGES = 41
+#: What the first decision of row n has as its label: the one at n modulo their number.
+TEAMS = ("billing", "shipping", "other")
 
 
 def generate(path: Path, n_rows: int) -> None:
@@ -46,7 +48,6 @@ def generate(path: Path, n_rows: int) -> None:
         },
         {"id": "refund", "kind": "binary", "question": "Does the customer ask for money back?"},
     ]
-    teams = ("billing", "shipping", "other")
     with path.open("w", encoding="utf-8") as file:
         for number in range(n_rows):
             row = {
@@ -54,7 +55,7 @@ def generate(path: Path, n_rows: int) -> None:
                 "back today, I have been waiting since Monday.",
                 "decisions": decisions,
                 "targets": {
-                    "team": {teams[number % 3]: 1.0},
+                    "team": {TEAMS[number % len(TEAMS)]: 1.0},
                     "refund": ("yes", "no")[number % 2],
                 },
             }

@@ -43,6 +43,7 @@ OUTER = {
     "scoring",
     "settings",
     "training",
+    "triton",
     "version",
 }
 

@@ -17,6 +17,7 @@ HEAVY = {
     "click",
     "httpx",
     "msgspec",
+    "grpc",
     "numpy",
     "onnxruntime",
     "panel",
@@ -25,6 +26,7 @@ HEAVY = {
     "sqlalchemy",
     "tokenizers",
     "torch",
+    "tritonclient",
 }
 
 
@@ -43,6 +45,14 @@ def test_importing_the_package_loads_nothing_heavy():
 def test_answering_in_process_loads_no_framework():
     loaded = modules_after("import steelyard.bootstrap")
     assert loaded & {"sanic", "click", "rich", "torch", "panel"} == set()
+
+
+def test_serving_without_triton_loads_no_client_of_it():
+    loaded = modules_after(
+        "import steelyard.api.app, steelyard.bootstrap, steelyard.scoring.engine_host;"
+        "import steelyard.scoring.tuned; from steelyard.base_models import open_models"
+    )
+    assert loaded & {"grpc", "google.protobuf", "tritonclient"} == set()
 
 
 def test_linting_in_process_loads_no_engine():

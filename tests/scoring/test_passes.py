@@ -36,11 +36,13 @@ def make_outputs(rows: Rows, seed: int) -> dict[str, np.ndarray]:
     """Keys and values of a pass, every number another."""
     rng = np.random.default_rng(seed)
     n_rows, length = rows.ids.shape
-    shapes = {"key": (n_rows, N_HEADS, HEAD, length), "value": (n_rows, N_HEADS, length, HEAD)}
-    return {
-        name: rng.normal(size=shapes[name.split("_")[0]]).astype(np.float32)
-        for name in PAST_OUTPUTS
-    }
+    shape = n_rows, length, N_HEADS * HEAD
+    return {name: rng.normal(size=shape).astype(np.float32) for name in PAST_OUTPUTS}
+
+
+def of_heads(row: np.ndarray) -> np.ndarray:
+    """What a row gave, head by head: (n_heads, length, head)."""
+    return np.stack([row[:, n * HEAD : (n + 1) * HEAD] for n in range(N_HEADS)])
 
 
 def vectors(n: int, seed: int = 0) -> np.ndarray:
@@ -91,6 +93,8 @@ def test_rows_are_passed_on_as_they_are() -> None:
     assert inputs["position_ids"] is rows.positions
     assert inputs["role_ids"] is rows.roles
     assert inputs["blocks"] is rows.blocks
+    assert inputs["context_index"] is rows.context_keys
+    assert inputs["key_index"] is rows.keys
 
 
 def test_the_inputs_are_those_that_the_graph_declares(random_engine) -> None:
@@ -127,8 +131,8 @@ def test_the_past_has_every_token_of_every_pass_in_its_place(n_parts: int) -> No
             assert past.channels[place].tolist() == rows.blocks[row, :, 1].tolist()
             for layer in range(N_LAYERS):
                 keys, values = outputs[f"key_{layer}"][row], outputs[f"value_{layer}"][row]
-                assert np.array_equal(past.keys[layer][:, :, place], keys)
-                assert np.array_equal(past.values[layer][:, place], values)
+                assert np.array_equal(past.keys[layer][:, place], of_heads(keys))
+                assert np.array_equal(past.values[layer][:, place], of_heads(values))
     assert len(past.channels) == at
 
 

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from steelyard.scoring.packing import (
     NO_CHANNEL,
     NOTHING,
+    ROLE_CONTEXT,
     TokenizedDecision,
     TokenizedRequest,
     lay_out,
 )
-from steelyard.scoring.rows import ROW_LENGTH, Tokens, fill_rows
+from steelyard.scoring.rows import MAX_KEYS, NO_KEY, ROW_LENGTH, Tokens, fill_rows
 from steelyard.scoring.similarity import tokens_of
 from strategies import few
 
@@ -32,14 +33,12 @@ def make_units(sizes: list[int]) -> list[Tokens]:
 
 
 @given(lengths, st.sampled_from([1, 64, ROW_LENGTH]))
-def test_every_unit_is_in_one_row_once(sizes: list[int], row_length: int) -> None:
+def test_every_unit_is_there_once_in_one_piece(sizes: list[int], row_length: int) -> None:
     units = make_units(sizes)
     rows = fill_rows(units, row_length)
-    n_rows, length = rows.ids.shape
-    taken = np.zeros(n_rows * length, bool)
+    taken = np.zeros(rows.ids.size, bool)
     for unit, start in zip(units, rows.starts, strict=True):
         place = slice(start, start + len(unit))
-        assert start // length == (start + len(unit) - 1) // length, "a unit was split"
         assert not taken[place].any(), "two units overlap"
         taken[place] = True
         for name in ("ids", "positions", "roles"):
@@ -56,20 +55,47 @@ def test_every_unit_is_in_one_row_once(sizes: list[int], row_length: int) -> Non
 def test_rows_are_no_longer_and_no_more_than_they_need_be(sizes: list[int]) -> None:
     rows = fill_rows(make_units(sizes))
     n_rows, length = rows.ids.shape
-    assert length in {max(sizes), max(ROW_LENGTH, *sizes)}
-    assert n_rows * length <= len(sizes) * max(sizes), "more padding than a row a unit has"
-    used = np.bincount(np.array(rows.starts) // length, weights=sizes, minlength=n_rows)
-    assert (used > 0).all(), "an empty row"
-    # First fit: no two rows would have fitted in one.
-    least = np.sort(used)[:2]
-    assert n_rows == 1 or least.sum() > length
+    assert length <= ROW_LENGTH
+    # Units of their own rows are padded to them; otherwise less than one token a row is padding.
+    is_apart = all(start % length == 0 for start in rows.starts)
+    assert rows.ids.size - sum(sizes) < (len(sizes) * length if is_apart else n_rows)
 
 
-@given(st.integers(1, 40), st.integers(1, ROW_LENGTH))
-def test_a_row_takes_all_that_fits(n_units: int, size: int) -> None:
-    rows = fill_rows(make_units([size] * n_units))
-    n_rows, length = rows.ids.shape
-    assert n_rows == -(-n_units // (length // size))
+@few
+@given(st.lists(st.integers(1, 500), min_size=1, max_size=6), st.integers(1, 40))
+def test_a_row_has_the_keys_that_its_tokens_may_see_and_no_others(
+    contexts: list[int], n_question: int
+) -> None:
+    decision = TokenizedDecision("single", list(range(n_question)), [[1], [2, 3]])
+    units, offset = [], 0
+    for n_context in contexts:
+        layout = lay_out(TokenizedRequest(list(range(n_context)), [decision, decision]))
+        units.append(tokens_of(layout, offset))
+        offset += layout.n_ids
+    rows = fill_rows(units)
+    blocks, roles = rows.blocks.reshape(-1, 5), rows.roles.reshape(-1)
+    for row in range(len(rows.ids)):
+        expected = {
+            key
+            for key, (block, channel) in enumerate(blocks[:, :2].tolist())
+            for token in rows.blocks[row].tolist()
+            if (block == token[0] != 0) or (channel in token[2:] and channel != NOTHING)
+        }
+        found = [keys[row][keys[row] != NO_KEY] for keys in (rows.context_keys, rows.keys)]
+        assert set(np.concatenate(found).tolist()) == expected
+        assert all((np.diff(keys) > 0).all() for keys in found)
+        assert (roles[found[0]] == ROLE_CONTEXT).all()
+        assert (roles[found[1]] != ROLE_CONTEXT).all()
+
+
+def test_units_that_see_much_begin_rows_of_their_own() -> None:
+    decision = TokenizedDecision("single", [7], [[1], [2, 3]])
+    layout = lay_out(TokenizedRequest(list(range(400)), [decision]))
+    many = fill_rows([tokens_of(layout, n * layout.n_ids) for n in range(5)])
+    alone = fill_rows([tokens_of(layout)])
+    length = many.ids.shape[1]
+    assert all(start % length == 0 for start in many.starts)
+    assert many.context_keys.shape[1] == alone.context_keys.shape[1] <= MAX_KEYS
 
 
 @few
@@ -97,6 +123,6 @@ def test_a_part_is_a_run_of_tokens() -> None:
     assert part.blocks.tolist() == unit.blocks[3:7].tolist()
 
 
-@pytest.mark.parametrize("size", [1, ROW_LENGTH, 3 * ROW_LENGTH])
-def test_one_unit_is_one_row_without_padding(size: int) -> None:
-    assert fill_rows(make_units([size])).ids.shape == (1, size)
+@pytest.mark.parametrize(("size", "n_rows"), [(1, 1), (ROW_LENGTH, 1), (3 * ROW_LENGTH, 3)])
+def test_one_unit_is_cut_without_padding(size: int, n_rows: int) -> None:
+    assert fill_rows(make_units([size])).ids.shape == (n_rows, size // n_rows)

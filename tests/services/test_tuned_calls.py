@@ -90,7 +90,7 @@ class World:
             raise self.failure
         return Path(sha256)
 
-    def load(self, folder: Path, base: Any, *, threads: int | None) -> Scorer:
+    def load(self, folder: Path, base: Any, *, threads: int | None, adapter: str) -> Scorer:
         return self.scorer
 
     def find(self, name: str) -> TunedCall:

@@ -65,7 +65,7 @@ class Loader:
             raise self.failure
         return Path(sha256)
 
-    def load(self, folder: Path, base: Any, *, threads: int | None) -> Scorer:
+    def load(self, folder: Path, base: Any, *, threads: int | None, adapter: str) -> Scorer:
         assert isinstance(base, Behaving)
         assert threads is None
         loader = self

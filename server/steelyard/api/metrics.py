@@ -20,6 +20,7 @@ from sanic.response import BaseHTTPResponse
 
 from steelyard.api.callers import route_of
 from steelyard.api.logs import UNMATCHED
+from steelyard.api.scorer_figures import ScorerFigures
 
 if TYPE_CHECKING:
     from steelyard.services.models import ModelRegistry
@@ -95,6 +96,7 @@ class Metrics:
             multiprocess_mode="livesum",
             registry=registry,
         )
+        self._scorer = ScorerFigures(models, registry)
 
     def observe(self, request: Request, response: BaseHTTPResponse, seconds: float) -> None:
         """Count one answered request."""
@@ -118,6 +120,7 @@ class Metrics:
         """Note how many requests wait for each engine now."""
         for model in self._models.hosted:
             self._waiting.labels(model.name).set(model.queue.n_waiting)
+        self._scorer.read()
 
     def expose(self) -> bytes:
         """Give the figures as Prometheus reads them, of every process that shares them."""

@@ -33,11 +33,14 @@ from steelyard.version import __version__
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
+    from steelyard.scoring.triton_address import TritonAddress
+
 Status = Literal["ok", "warn", "fail"]
 
 #: What the extras bring, beside which the package itself is whole.
 EXTRAS = {
     "postgres": ("psycopg",),
+    "triton": ("onnx", "tritonclient"),
     "train": ("onnx", "peft", "sentence-transformers", "torch"),
 }
 #: What every installation has and whose version matters when something is odd.
@@ -101,6 +104,7 @@ def examine(
         ("threads", check_threads),
         ("model", check_model),
         ("engine", check_engine),
+        ("scorer", check_scorer),
         ("disk", check_disk),
         ("state", check_state),
         ("leftovers", check_leftovers),
@@ -223,6 +227,61 @@ def check_engine(settings: Settings) -> Iterator[Finding]:
         )
     else:
         yield Finding("engine", "ok", message)
+
+
+def check_scorer(settings: Settings) -> Iterator[Finding]:
+    """Ask the server of the setting ``scorer`` for each model: that it has these very weights."""
+    from steelyard.base_models import HASHING, parse_base_models
+    from steelyard.scoring.triton_address import parse_scorer
+
+    if not settings.scorer:
+        return
+    address = parse_scorer(settings.scorer).read()
+    if address is None:
+        yield Finding("scorer", "ok", f"{settings.scorer}: passes run in the server's own process")
+        return
+    if settings.engine == HASHING:
+        yield Finding("scorer", "warn", f"{address.url} is not used: the engine is a test double")
+        return
+    folders: dict[str, Path | None] = {"": None}
+    for name, source in parse_base_models(settings.base_models).items():
+        if source != HASHING:
+            folders[name] = Path(source).expanduser()
+    for name, folder in folders.items():
+        yield _ask_triton(address, name, folder, settings)
+
+
+def _ask_triton(
+    address: TritonAddress, name: str, folder: Path | None, settings: Settings
+) -> Finding:
+    from steelyard.scoring.assets import read_base_files
+
+    try:
+        from steelyard.scoring.routed import probe_inputs
+        from steelyard.scoring.triton_engine import TritonEngine
+    except ImportError:
+        advice = "pip install 'steelyard[triton]'."
+        return Finding("scorer", "fail", "Triton's client is not installed", advice)
+    files = read_base_files(settings.engine, folder)
+    name = name or str(files.manifest["name"])
+    engine = TritonEngine(
+        address, name, sha256=files.sha256, precision=files.precision, timeout_s=_SERVER_S
+    )
+    falls_back = settings.scorer_fallback == "in-process"
+    try:
+        engine.open(loads=False)
+        start = time.perf_counter()
+        engine.run(probe_inputs(), ("logits",))
+        took_ms = (time.perf_counter() - start) * 1000
+    except SteelyardError as error:
+        if falls_back:
+            advice = "Until then passes run in the server's own process."
+            return Finding("scorer", "warn", error.message, advice)
+        return Finding("scorer", "fail", error.message)
+    finally:
+        engine.close()
+    message = f"{name} in {address.url}: these weights, a small pass took {took_ms:.1f} ms"
+    return Finding("scorer", "ok", message)
 
 
 def check_disk(settings: Settings) -> Iterator[Finding]:

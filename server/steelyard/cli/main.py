@@ -46,6 +46,7 @@ COMMANDS = {
     "worker": CommandEntry(
         "steelyard.cli.job_worker", "Run the evaluations and fine-tunes of a server."
     ),
+    "triton": CommandEntry("steelyard.cli.triton", "Run the models' passes in a Triton server."),
     "up": CommandEntry("steelyard.cli.up", "Start everything, with sample datasets."),
 }
 

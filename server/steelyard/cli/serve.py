@@ -49,6 +49,7 @@ _EXAMPLE = {
 @setting_option("workers")
 @setting_option("engine")
 @setting_option("threads")
+@setting_option("scorer")
 def command(**given: str | None) -> None:
     """Answer decisions over HTTP until Ctrl-C; a second Ctrl-C does not wait.
 
@@ -106,7 +107,7 @@ def _serve_here(
         run_server(
             create_app(services),
             listener,
-            on_ready=lambda: announce(model.name, model.engine),
+            on_ready=lambda: announce(model.name, model.runs_on),
         )
 
 

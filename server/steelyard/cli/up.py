@@ -25,6 +25,7 @@ Examples:
 @setting_option("accounts")
 @setting_option("engine")
 @setting_option("threads")
+@setting_option("scorer")
 @click.option(
     "--workbench-port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
     help="Port of the workbench; 0 takes a free one.",

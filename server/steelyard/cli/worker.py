@@ -41,7 +41,7 @@ def _serve(listener: socket.socket, settings: Settings) -> None:
         model = services.models.default
 
         def announce() -> None:
-            line = json.dumps({"model": model.name, "engine": model.engine}) + "\n"
+            line = json.dumps({"model": model.name, "engine": model.runs_on}) + "\n"
             os.write(_STDOUT, line.encode())
 
         run_server(create_app(services), listener, on_ready=announce, lifeline=_STDIN)

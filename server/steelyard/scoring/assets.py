@@ -16,7 +16,8 @@ from safetensors.numpy import load
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring.engine import FLOAT32, INT8, Engine
+from steelyard.scoring.engine import FLOAT32, INT8, Engine, PassEngine
+from steelyard.scoring.engine_host import EngineHost
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.tokenizer import Tokenizer
 
@@ -92,21 +93,37 @@ class BaseFiles:
     manifest: dict[str, Any]
     folder: Path
 
-    def scorer(self, weights: Mapping[str, NDArray[np.generic]], *, threads: int) -> OnnxScorer:
-        """Make a scorer of this base model with these weights."""
+    @property
+    def sha256(self) -> str:
+        """Names what answers come from, whichever engine runs it."""
+        return _files_sha256(self.manifest["files"])
+
+    def scorer(
+        self,
+        weights: Mapping[str, NDArray[np.generic]],
+        *,
+        threads: int,
+        engine: PassEngine | None = None,
+    ) -> OnnxScorer:
+        """Make a scorer of this base model with these weights; by default, run in this process."""
         return OnnxScorer(
-            Engine(self.graph, weights, precision=self.precision, threads=threads),
+            engine or Engine(self.graph, weights, precision=self.precision, threads=threads),
             self.tokenizer,
             name=self.manifest["name"],
             engine_name=self.engine,
             # With other weights it is another model than the files are.
-            sha256=_files_sha256(self.manifest["files"]) if weights is self.weights else "",
+            sha256=self.sha256 if weights is self.weights else "",
             folder=self.folder if weights is self.weights else None,
         )
 
 
 def load_base_model(
-    engine: str = AUTO, threads: int | None = None, folder: Path | None = None
+    engine: str = AUTO,
+    threads: int | None = None,
+    folder: Path | None = None,
+    *,
+    host: EngineHost | None = None,
+    hosted_name: str | None = None,
 ) -> BaseModel:
     """Load a base model, every file's SHA-256 checked.
 
@@ -118,6 +135,10 @@ def load_base_model(
         Threads of a pass; by default, every core.
     folder : pathlib.Path, optional
         By default the model shipped in the package.
+    host : EngineHost, optional
+        Makes its engine; by default it runs in this process.
+    hosted_name : str, optional
+        What the host calls it; by default the manifest's name.
 
     Raises
     ------
@@ -125,8 +146,25 @@ def load_base_model(
         When a file is missing or altered, or the engine is not one of ``ENGINES``.
     """
     files = read_base_files(engine, folder)
+    hosted = None
+    if host is not None:
+
+        def load_local() -> Engine:
+            # Read again: held for as long as the engine may be asked for, the files would cost
+            # what not having it here saves.
+            again = read_base_files(engine, folder)
+            return Engine(
+                again.graph, again.weights, precision=again.precision, threads=threads or 0
+            )
+
+        hosted = host.engine(
+            hosted_name or files.manifest["name"],
+            sha256=files.sha256,
+            precision=files.precision,
+            load_local=load_local,
+        )
     return BaseModel(
-        scorer=files.scorer(files.weights, threads=threads or 0),
+        scorer=files.scorer(files.weights, threads=threads or 0, engine=hosted),
         tokenizer=files.tokenizer,
         temperatures=TemperatureTable.from_dict(files.manifest["temperatures"][files.precision]),
         card=(folder or BASE) / CARD,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 import onnxruntime
@@ -17,6 +18,18 @@ FLOAT32, INT8 = "float32", "int8"
 #: The layer whose products are in float32 whatever the precision: the set-attention layer.
 _EXACT_PREFIX = "set_layer."
 _LOOKED_UP_PREFIX = "word_embeddings."
+
+
+class PassEngine(Protocol):
+    """What runs passes of the graph, here or elsewhere. Safe to use from several threads."""
+
+    def run(self, inputs: Tensors, outputs: Sequence[str]) -> Tensors:
+        """Run one pass and give the outputs asked for; raises as ``Engine.run`` does."""
+        ...
+
+    def close(self) -> None:
+        """Release what runs them; a later ``run`` raises ``EngineUnavailableError``."""
+        ...
 
 
 class Engine:

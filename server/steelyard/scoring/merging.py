@@ -26,7 +26,8 @@ from safetensors.numpy import load
 
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import AUTO, WEIGHTS, BaseFiles, read_base_files
-from steelyard.scoring.engine import FLOAT32
+from steelyard.scoring.engine import FLOAT32, Engine
+from steelyard.scoring.engine_host import EngineHost
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.passes import HEAD, N_LAYERS, WIDTH
 
@@ -93,7 +94,14 @@ class Adapter:
 
 
 def merged_scorer(
-    base_folder: Path | None, merged_folder: Path, *, threads: int = 0, engine: str = AUTO
+    base_folder: Path | None,
+    merged_folder: Path,
+    *,
+    threads: int = 0,
+    engine: str = AUTO,
+    host: EngineHost | None = None,
+    hosted_name: str = "",
+    hosted_sha256: str = "",
 ) -> OnnxScorer:
     """Load a base model with an adapter merged into its weights.
 
@@ -108,6 +116,10 @@ def merged_scorer(
         Threads of a pass; 0 takes every core.
     engine : str, default ``auto``
         ``onnxruntime-float32``, ``onnxruntime-int8``, or ``auto`` for the base's default.
+    host : EngineHost, optional
+        Makes its engine; by default it runs in this process.
+    hosted_name, hosted_sha256 : str, optional
+        What the host calls the merged weights, and what names them there.
 
     Returns
     -------
@@ -122,7 +134,23 @@ def merged_scorer(
     files = read_base_files(engine, base_folder)
     adapter = read_adapter(merged_folder)
     check_base(adapter.facts, files)
-    return files.scorer(merge(files.weights, adapter.pairs, files.precision), threads=threads)
+    if host is None:
+        return files.scorer(merge(files.weights, adapter.pairs, files.precision), threads=threads)
+
+    def load_local() -> Engine:
+        # Read again, as the base model's are: see ``load_base_model``.
+        again = read_base_files(engine, base_folder)
+        merged = merge(again.weights, read_adapter(merged_folder).pairs, again.precision)
+        return Engine(again.graph, merged, precision=again.precision, threads=threads)
+
+    hosted = host.engine(
+        hosted_name,
+        sha256=hosted_sha256,
+        precision=files.precision,
+        load_local=load_local,
+        unloads=True,
+    )
+    return files.scorer({}, threads=threads, engine=hosted)
 
 
 def read_adapter(folder: Path) -> Adapter:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.decisions.rendering import RenderedRequest, render_context
-from steelyard.scoring.engine import Engine, Tensors
+from steelyard.scoring.engine import PassEngine, Tensors
 from steelyard.scoring.packing import (
     STAGE_CONTEXT,
     STAGE_CONTINUATION,
@@ -32,7 +32,7 @@ from steelyard.scoring.passes import (
     extend_past,
     pass_inputs,
 )
-from steelyard.scoring.protocol import ScoredDecision
+from steelyard.scoring.protocol import EngineStatus, ScoredDecision
 from steelyard.scoring.rows import ROW_LENGTH, Tokens, fill_rows
 from steelyard.scoring.similarity import (
     PASS_TOKENS,
@@ -65,11 +65,11 @@ class LaidOut:
 
 
 class OnnxScorer:
-    """Scores requests with an :class:`Engine`; implements ``Scorer``.
+    """Scores requests with an engine of passes; implements ``Scorer``.
 
     Parameters
     ----------
-    engine : Engine
+    engine : PassEngine
     tokenizer : Tokenizer
     name : str
         Name of the base model.
@@ -90,7 +90,7 @@ class OnnxScorer:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: PassEngine,
         tokenizer: Tokenizer,
         *,
         name: str,
@@ -125,6 +125,11 @@ class OnnxScorer:
     def folder(self) -> Path | None:
         """Where the model's files are, when they are known."""
         return self._folder
+
+    def engine_status(self) -> EngineStatus | None:
+        """Tell where passes go; ``None`` where they run in this process and nowhere else."""
+        status: EngineStatus | None = getattr(self._engine, "status", None)
+        return status
 
     def close(self) -> None:
         """Release the engine."""
@@ -239,7 +244,7 @@ class _Sized:
 class _LongReader:
     """One request read in stages; reads the context when made."""
 
-    def __init__(self, engine: Engine, item: LaidOut, vectors: Vectors) -> None:
+    def __init__(self, engine: PassEngine, item: LaidOut, vectors: Vectors) -> None:
         self._engine, self._item, self._vectors = engine, item, vectors
         self._tokens = tokens_of(item.layout)
         self._bounds = block_bounds(item.layout)
@@ -304,7 +309,7 @@ class _LongReader:
         return next(_split(inputs, self._engine.run(inputs, DECISION_OUTPUTS)))
 
     def _marker_pass(self, group: Sequence[Tokens], past: Past) -> Tensors:
-        rows = fill_rows(group, min(ROW_LENGTH, self._room(past)))
+        rows = fill_rows(group)
         markers = PassDecision("single", np.asarray(rows.starts, np.int32), None, 0)
         return pass_inputs(rows, [markers], self._channels, past=past)
 

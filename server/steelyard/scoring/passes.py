@@ -28,8 +28,7 @@ class Past:
     Parameters
     ----------
     channels : int32 array of shape (n_past,)
-    keys : tuple of float32 arrays of shape (n_heads, head, n_past)
-    values : tuple of float32 arrays of shape (n_heads, n_past, head)
+    keys, values : tuples of float32 arrays of shape (n_heads, n_past, head)
     """
 
     channels: NDArray[np.int32]
@@ -48,7 +47,7 @@ class Past:
 #: One past token that nobody listens to: axes of size zero are a runtime's weak spot.
 NO_PAST = Past(
     np.zeros(1, np.int32),
-    (np.zeros((N_HEADS, HEAD, 1), np.float32),) * N_LAYERS,
+    (np.zeros((N_HEADS, 1, HEAD), np.float32),) * N_LAYERS,
     (np.zeros((N_HEADS, 1, HEAD), np.float32),) * N_LAYERS,
 )
 PAST_OUTPUTS = tuple(f"{part}_{i}" for i in range(N_LAYERS) for part in ("key", "value"))
@@ -64,17 +63,16 @@ def extend_past(past: Past, parts: Sequence[tuple[Rows, Tensors]]) -> Past:
         Rows of each pass and its ``PAST_OUTPUTS``.
     """
 
-    def joined(old: NDArray[np.float32], name: str, axis: int) -> NDArray[np.float32]:
-        # (n_rows, n_heads, ...) to (n_heads, ...) with rows and tokens as one axis
-        shape = (N_HEADS, HEAD, -1) if axis == 2 else (N_HEADS, -1, HEAD)
-        new = [np.moveaxis(outputs[name], 0, axis).reshape(shape) for _, outputs in parts]
-        return np.concatenate([old, *new], axis=axis, dtype=np.float32)
+    def joined(old: NDArray[np.float32], name: str) -> NDArray[np.float32]:
+        # (n_rows, length, width) to heads, with rows and tokens as one axis
+        new = [outputs[name].reshape(-1, N_HEADS, HEAD).swapaxes(0, 1) for _, outputs in parts]
+        return np.concatenate([old, *new], axis=1, dtype=np.float32)
 
     channels = [rows.blocks[:, :, 1].reshape(-1) for rows, _ in parts]
     return Past(
         np.concatenate([past.channels, *channels]),
-        tuple(joined(past.keys[i], f"key_{i}", 2) for i in range(N_LAYERS)),
-        tuple(joined(past.values[i], f"value_{i}", 1) for i in range(N_LAYERS)),
+        tuple(joined(past.keys[i], f"key_{i}") for i in range(N_LAYERS)),
+        tuple(joined(past.values[i], f"value_{i}") for i in range(N_LAYERS)),
     )
 
 
@@ -148,6 +146,8 @@ def pass_inputs(
         "position_ids": rows.positions,
         "role_ids": rows.roles,
         "blocks": rows.blocks,
+        "context_index": rows.context_keys,
+        "key_index": rows.keys,
         "pool_channels": np.asarray(pool_channels, np.int32),
         "pooled_past": pooled_past,
         "marker_index": markers,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,38 @@ class ScoredDecision:
     logits: NDArray[np.float32]
     marker_vectors: NDArray[np.float32]
     is_calibrated: bool = False
+
+
+#: Where a pass runs.
+Place = Literal["triton", "in-process", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatus:
+    """Where an engine's passes go, and how that went.
+
+    Parameters
+    ----------
+    remote : str or None
+        The remote engine that the settings ask for.
+    place : {"triton", "in-process", "none"}
+        Where a pass would run now; ``none`` where it would be refused.
+    reason : str or None
+        Why passes do not run where the settings ask for; ``None`` when they do.
+    passes : mapping of str to int
+        Passes answered, by place.
+    faults : mapping of str to int
+        Passes that the remote engine failed, by the error's code.
+    n_changes : int
+        How often the place changed.
+    """
+
+    remote: str | None
+    place: Place
+    reason: str | None
+    passes: Mapping[Place, int]
+    faults: Mapping[str, int]
+    n_changes: int
 
 
 class Scorer(Protocol):

@@ -1,17 +1,31 @@
-"""Blocks of tokens to the rows of one pass."""
+"""Blocks of tokens to the rows of one pass, and the keys that each row attends to.
+
+Tokens of a pass lie one after another and are cut into rows of one length, wherever that falls. A
+row attends to the tokens that any of its own may see, wherever they are, so attention costs as much
+as there is to see and no more.
+
+Contexts' keys are apart from the others: what a token hears of its context is then summed by
+itself, as it is when the context was read by an earlier pass.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.scoring.packing import NO_CHANNEL, NOTHING
+from steelyard.scoring.packing import NO_CHANNEL, NOTHING, ROLE_CONTEXT
 
-#: Rows are filled up to this length; attention is dense within a row.
-ROW_LENGTH = 128
+#: Tokens of a row at most. Shorter rows see fewer tokens that are not for them, and gather more.
+ROW_LENGTH = 96
+#: A key that is none: rows see different numbers of tokens.
+NO_KEY = -1
+#: Keys of a row up to which a matrix product adds up its terms in one go. Beyond, where a partial
+#: sum ends would depend on what else the row sees.
+MAX_KEYS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,77 +65,109 @@ class Rows:
     ----------
     ids, positions, roles : int32 arrays of shape (n_rows, length)
     blocks : int32 array of shape (n_rows, length, 5)
+    context_keys, keys : int32 arrays of shape (n_rows, n_keys)
+        For each row, the flat indices (row * length + column) of the tokens that it attends to,
+        rising, then ``NO_KEY``: of contexts, and the others. The numbers of keys differ.
     starts : tuple of int
-        For each unit, the flat index (row * length + column) of its first token.
+        For each unit, the flat index of its first token.
     """
 
     ids: NDArray[np.int32]
     positions: NDArray[np.int32]
     roles: NDArray[np.int32]
     blocks: NDArray[np.int32]
+    context_keys: NDArray[np.int32]
+    keys: NDArray[np.int32]
     starts: tuple[int, ...]
 
 
 def fill_rows(units: Sequence[Tokens], row_length: int = ROW_LENGTH) -> Rows:
-    """Place units in rows; a unit is never split.
+    """Lay units one after another and cut them into rows.
 
     Parameters
     ----------
     units : sequence of Tokens
         At least one.
     row_length : int, default ``ROW_LENGTH``
-        Rows are of this length or of the longest unit's, whichever needs less padding; longer
-        only where a unit is.
+        Tokens of a row at most.
     """
+    rows = _cut(units, row_length)
+    if len(units) > 1 and max(rows.context_keys.shape[1], rows.keys.shape[1]) > MAX_KEYS:
+        # Each unit from a row of its own on: then what a row sees is of one unit.
+        return _cut(units, row_length, is_apart=True)
+    return rows
+
+
+def _cut(units: Sequence[Tokens], row_length: int, *, is_apart: bool = False) -> Rows:
     lengths = [len(unit) for unit in units]
-    longest = max(lengths)
-    length, starts, n_rows = min(
-        (place(lengths, length) for length in sorted({longest, max(longest, row_length)})),
-        key=lambda placed: placed[0] * placed[2],
-    )
-    ids, positions, roles = (np.zeros(n_rows * length, np.int32) for _ in range(3))
+    if is_apart:
+        length = min(max(lengths), row_length)
+        room = [-(-n // length) * length for n in lengths]
+        n_rows = sum(room) // length
+    else:
+        n_rows = -(-sum(lengths) // row_length)
+        length = -(-sum(lengths) // n_rows)
+        room = [*lengths[:-1], n_rows * length - sum(lengths[:-1])]
+    starts = list(accumulate(room[:-1], initial=0))
+    n_tokens = n_rows * length
+    ids, positions, roles = (np.zeros(n_tokens, np.int32) for _ in range(3))
     # Padding is a block of its own that nobody listens to.
-    blocks = np.full((n_rows * length, 5), NOTHING, np.int32)
+    blocks = np.full((n_tokens, 5), NOTHING, np.int32)
     blocks[:, :2] = 0, NO_CHANNEL
     for unit, start in zip(units, starts, strict=True):
         part = slice(start, start + len(unit))
         ids[part], positions[part], roles[part] = unit.ids, unit.positions, unit.roles
         blocks[part] = unit.blocks
+    visible = visible_tokens(blocks, n_rows)
+    is_context = roles == ROLE_CONTEXT
     shape = (n_rows, length)
     return Rows(
         ids.reshape(shape),
         positions.reshape(shape),
         roles.reshape(shape),
         blocks.reshape(*shape, 5),
+        indices_of(visible & is_context),
+        indices_of(visible & ~is_context),
         tuple(starts),
     )
 
 
-def place(lengths: Sequence[int], length: int) -> tuple[int, list[int], int]:
-    """Place units first fit by decreasing length.
+def visible_tokens(blocks: NDArray[np.int32], n_rows: int) -> NDArray[np.bool_]:
+    """Tell which tokens any token of a row may see.
 
     Parameters
     ----------
-    lengths : sequence of int
-        Tokens of each unit, none more than ``length``.
-    length : int
-        Tokens of a row.
+    blocks : int32 array of shape (n_tokens, 5)
+        Of every token of the pass: its block, its channel, and up to three channels it listens to.
+    n_rows : int
+        Divides ``n_tokens``.
 
     Returns
     -------
-    int, list of int, int
-        ``length``, each unit's flat start (row * length + column), and the number of rows.
+    bool array of shape (n_rows, n_tokens)
     """
-    free: list[int] = []
-    starts = [0] * len(lengths)
-    first_open = 0
-    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        size = lengths[index]
-        row = next((r for r in range(first_open, len(free)) if free[r] >= size), len(free))
-        if row == len(free):
-            free.append(length)
-        starts[index] = row * length + length - free[row]
-        free[row] -= size
-        while first_open < len(free) and free[first_open] == 0:
-            first_open += 1
-    return length, starts, len(free)
+    row = np.repeat(np.arange(n_rows), len(blocks) // n_rows)
+    n_ids = int(blocks.max()) + 1
+    in_row = np.zeros((n_rows, n_ids), bool)
+    # One column more takes what listens to nothing.
+    heard = np.zeros((n_rows, n_ids + 1), bool)
+    in_row[row, blocks[:, 0]] = True
+    in_row[:, 0] = False  # padding: what it sees is nobody's
+    for column in (2, 3, 4):
+        heard[row, blocks[:, column]] = True
+    visible: NDArray[np.bool_] = in_row[:, blocks[:, 0]] | heard[:, blocks[:, 1]]
+    return visible
+
+
+def indices_of(visible: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Give where each row is true.
+
+    Returns
+    -------
+    int32 array of shape (n_rows, n_most)
+        At least one column; a row with fewer than the most ends in ``NO_KEY``.
+    """
+    counts = visible.sum(axis=1)
+    indices = np.full((len(visible), max(1, int(counts.max()))), NO_KEY, np.int32)
+    indices[np.arange(indices.shape[1]) < counts[:, None]] = np.nonzero(visible)[1]
+    return indices

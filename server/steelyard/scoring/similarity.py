@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.scoring.engine import Engine
+from steelyard.scoring.engine import PassEngine
 from steelyard.scoring.packing import Layout, lay_out_text, shift_ids
 from steelyard.scoring.passes import NO_DECISION, WIDTH, pass_inputs
 from steelyard.scoring.rows import Tokens, fill_rows
@@ -28,7 +28,7 @@ class OutcomeVectors:
 
     Parameters
     ----------
-    engine : Engine
+    engine : PassEngine
     max_vectors : int, default ``MAX_VECTORS``
 
     Notes
@@ -36,7 +36,7 @@ class OutcomeVectors:
     Safe to use from several threads. A text's vector depends on the text alone.
     """
 
-    def __init__(self, engine: Engine, max_vectors: int = MAX_VECTORS) -> None:
+    def __init__(self, engine: PassEngine, max_vectors: int = MAX_VECTORS) -> None:
         self._engine = engine
         self._max = max_vectors
         self._vectors: OrderedDict[tuple[int, ...], NDArray[np.float32]] = OrderedDict()

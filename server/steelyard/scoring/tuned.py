@@ -11,7 +11,7 @@ Here: checking and loading an artifact, and answering with it. Not here: where a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, cast
 
@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import MANIFEST
+from steelyard.scoring.engine_host import EngineHost
 from steelyard.scoring.heads import Head, Heads
 from steelyard.scoring.merging import merged_scorer
-from steelyard.scoring.protocol import ScoredDecision, Scorer
+from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
 from steelyard.wire.evaluations import Method
 
 FORMAT: Literal["steelyard-model-1"] = "steelyard-model-1"
@@ -166,6 +167,13 @@ class TunedScorer:
             )
         return cast("NDArray[np.float32]", embed(texts))
 
+    def engine_status(self) -> EngineStatus | None:
+        """Tell where passes go; ``None`` where they run in this process and nowhere else."""
+        status: Callable[[], EngineStatus | None] | None = getattr(
+            self._scorer, "engine_status", None
+        )
+        return None if status is None else status()
+
     def close(self) -> None:
         """Refuse every later ``score``; release what is not shared."""
         self._is_open = False
@@ -278,7 +286,14 @@ def check_artifact(folder: Path, sha256: str | None = None) -> ArtifactManifest:
     return manifest
 
 
-def load_tuned(folder: Path, base: Scorer, *, threads: int | None = None) -> TunedScorer:
+def load_tuned(
+    folder: Path,
+    base: Scorer,
+    *,
+    threads: int | None = None,
+    host: EngineHost | None = None,
+    hosted_name: str = "",
+) -> TunedScorer:
     """Load a fine-tuned model, every file's SHA-256 checked.
 
     Parameters
@@ -289,6 +304,10 @@ def load_tuned(folder: Path, base: Scorer, *, threads: int | None = None) -> Tun
         The base model that it was trained on; it is shared, and stays open when the model closes.
     threads : int, optional
         Threads of a pass where an adapter is merged in; by default, every core.
+    host : EngineHost, optional
+        Makes its engine where an adapter is merged in; by default it runs in this process.
+    hosted_name : str, optional
+        What the host calls it: the model's identity, ``ft-ftj_…``.
 
     Raises
     ------
@@ -303,7 +322,13 @@ def load_tuned(folder: Path, base: Scorer, *, threads: int | None = None) -> Tun
     if not manifest.has_adapter:
         return TunedScorer(heads, base)
     merged = merged_scorer(
-        getattr(base, "folder", None), folder, threads=threads or 0, engine=base.engine
+        getattr(base, "folder", None),
+        folder,
+        threads=threads or 0,
+        engine=base.engine,
+        host=host,
+        hosted_name=hosted_name,
+        hosted_sha256=hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest(),
     )
     return TunedScorer(heads, merged, owns_scorer=True)
 

@@ -12,7 +12,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from time import perf_counter
 from typing import Protocol
@@ -26,8 +26,9 @@ from steelyard.errors import (
     EngineUnavailableError,
     InvalidReferenceError,
     InvalidRequestError,
+    ModelWarmingError,
 )
-from steelyard.scoring.protocol import ScoredDecision
+from steelyard.scoring.protocol import EngineStatus, ScoredDecision
 from steelyard.services.answers import Queue, wait_for_scores
 from steelyard.services.decide import DecideService, Prepared, unknown_model
 from steelyard.wire.decide import MAX_DECISIONS, DecideResponse
@@ -93,6 +94,8 @@ class HostedModel:
         SHA-256 of what decides its answers.
     embed : callable, optional
         Gives unit vectors of texts; ``None`` where its engine gives none.
+    engine_status : callable, optional
+        Tells where its passes go, where they may go elsewhere.
     clock : callable, optional
         Seconds that only go forward.
 
@@ -112,6 +115,7 @@ class HostedModel:
         price_nano: int,
         evaluation_key: str,
         embed: Callable[[Sequence[str]], NDArray[np.float32]] | None = None,
+        engine_status: Callable[[], EngineStatus | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.decide = decide
@@ -122,6 +126,7 @@ class HostedModel:
         self.price_nano = price_nano
         self.evaluation_key = evaluation_key
         self.embed = embed
+        self._engine_status = engine_status
         self._clock = clock
         self._lock = threading.Lock()
         self._failed_at: float | None = None
@@ -131,6 +136,14 @@ class HostedModel:
     def name(self) -> str:
         """The name that requests give and answers carry."""
         return self.decide.models[0]
+
+    @property
+    def runs_on(self) -> str:
+        """Engine and precision, and where: ``onnxruntime-int8``, or ``triton-int8`` elsewhere."""
+        status = None if self._engine_status is None else self._engine_status()
+        if status is None or status.place != "triton":
+            return self.engine
+        return f"triton-{self.engine.rpartition('-')[2]}"
 
     @property
     def max_input_tokens(self) -> int:
@@ -184,6 +197,8 @@ class HostedModel:
         ------
         steelyard.errors.EngineUnavailableError
             When the queue is full, or the engine hangs, fails or answers what cannot be used.
+        steelyard.errors.ModelWarmingError
+            When the engine is elsewhere, and still loads the model.
         steelyard.errors.DeadlineExceededError
             When there is no answer in time.
         steelyard.errors.InvalidRequestError
@@ -214,6 +229,9 @@ class HostedModel:
             raise EngineUnavailableError(
                 error.message, retry_after_s=error.retry_after_s
             ) from error
+        except ModelWarmingError as error:
+            self._note_failure()
+            raise ModelWarmingError(error.message, retry_after_s=error.retry_after_s) from error
         except InvalidRequestError:
             raise
         except Exception as error:
@@ -242,7 +260,7 @@ class HostedModel:
             max_prompt_tokens=self.max_input_tokens,
             max_questions=MAX_DECISIONS,
             calibration="not_measured",
-            engine=self.engine,
+            engine=self.runs_on,
             release_date=self.release_date.isoformat(),
         )
 
@@ -267,13 +285,26 @@ class ModelRegistry:
     ----------
     hosted : sequence of HostedModel
         At least one, with distinct names; the first is the default.
+    engine_statuses : callable, optional
+        Tells where passes of each model, and of each fine-tune loaded, go; by default they run in
+        this process and nowhere else.
     """
 
-    def __init__(self, hosted: Sequence[HostedModel]) -> None:
+    def __init__(
+        self,
+        hosted: Sequence[HostedModel],
+        *,
+        engine_statuses: Callable[[], Mapping[str, EngineStatus]] | None = None,
+    ) -> None:
         self._hosted = tuple(hosted)
+        self._engine_statuses = engine_statuses
         self._by_name = {model.name: model for model in self._hosted}
         if not self._hosted or len(self._by_name) != len(self._hosted):
             raise ValueError("A registry needs at least one model, and names that are distinct.")
+
+    def engine_statuses(self) -> Mapping[str, EngineStatus]:
+        """Tell where passes go, by model; those left out run in this process alone."""
+        return {} if self._engine_statuses is None else self._engine_statuses()
 
     @property
     def default(self) -> HostedModel:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from steelyard.errors import EngineUnavailableError, SteelyardError, StorageUnavailableError
 from steelyard.ids import new_id
+from steelyard.scoring.protocol import EngineStatus
 from steelyard.services.answers import wait_for_scores
 from steelyard.services.caller import LOCAL_ACCOUNT
 from steelyard.storage.state import operations as rows
@@ -33,7 +34,8 @@ async def check_ready(models: ModelRegistry, state: State) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        Part to ``"ok"``: ``state``, and ``engine:NAME`` for each model.
+        Part to ``"ok"``: ``state``, and ``engine:NAME`` for each model. ``scorer:NAME`` for each
+        engine that may be elsewhere, with where its passes go and why.
 
     Raises
     ------
@@ -58,6 +60,9 @@ async def check_ready(models: ModelRegistry, state: State) -> dict[str, str]:
         except Exception:  # noqa: BLE001  # logged, and told
             _log.exception("The engine of %s failed a question of its own.", model.name)
             missing[part] = f"The engine of {model.name} failed; the log says why."
+    for name, status in models.engine_statuses().items():
+        if status.remote is not None:
+            parts[f"scorer:{name}"] = _told(status)
     if missing:
         kind = StorageUnavailableError if "state" in missing else EngineUnavailableError
         raise kind(
@@ -65,6 +70,13 @@ async def check_ready(models: ModelRegistry, state: State) -> dict[str, str]:
             details=[{"part": part, "message": message} for part, message in missing.items()],
         )
     return parts
+
+
+def _told(status: EngineStatus) -> str:
+    if status.reason is None:
+        return f"ok: {status.remote}"
+    where = "refused" if status.place == "none" else f"{status.place} instead"
+    return f"{where}: {status.reason}"
 
 
 def _write(connection: Connection) -> None:

@@ -78,8 +78,8 @@ class Artifacts(Protocol):
 class TunedLoader(Protocol):
     """Makes a scorer of an artifact; ``steelyard.scoring.tuned.load_tuned`` is one."""
 
-    def __call__(self, folder: Path, base: Any, *, threads: int | None) -> Scorer:
-        """Load a folder over the scorer of its base."""
+    def __call__(self, folder: Path, base: Any, *, threads: int | None, adapter: str) -> Scorer:
+        """Load the folder of a model of this identity over the scorer of its base."""
         ...
 
 
@@ -396,7 +396,9 @@ class TunedModels:
         if slot.is_let_go:
             raise EngineUnavailableError(f"The model {model.ref} is no longer asked for.")
         folder = self._artifacts.fetch(slot.artifact_sha256)
-        slot.scorer = self._load_tuned(folder, base.scorer, threads=self._threads)
+        slot.scorer = self._load_tuned(
+            folder, base.scorer, threads=self._threads, adapter=model.adapter
+        )
         slot.queue = Batcher(slot.scorer, max_queue=self._max_queue)
         decide = base.hosted.decide.renamed(model.ref)
         prepared = decide.prepare(_PROBE)
@@ -422,7 +424,7 @@ class TunedModels:
         )
         failure.__cause__ = error
         with self._lock:
-            if isinstance(error, _PASSING):
+            if isinstance(error, _PASSING) or _is_elsewhere(slot.scorer):
                 if self._slots.get(adapter) is slot:
                     del self._slots[adapter]
             else:
@@ -467,6 +469,12 @@ def warming(ref: str) -> ModelWarmingError:
     return ModelWarmingError(
         f"The model {ref} is still loading; send the request again after Retry-After."
     )
+
+
+def _is_elsewhere(scorer: Scorer | None) -> bool:
+    """Tell whether a scorer's engine is in another process, which may be back at the next call."""
+    status = getattr(scorer, "engine_status", None)
+    return status is not None and status() is not None
 
 
 def _result_of(slot: _Slot) -> HostedModel:

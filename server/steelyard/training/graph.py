@@ -30,8 +30,12 @@ FLOAT, DOUBLE, INT32, INT8 = (
     TensorProto.INT8,
 )
 MASKED = -1e4
-#: Bound of attention scores in the int8 graph; its exponential is far inside float32's range.
-MAX_SCORE = 60.0
+#: What neither a block nor a channel is nor a token listens to.
+NO_BLOCK = -2
+#: Inputs that name the keys of each row, in the order in which what they hold is summed.
+KEY_INPUTS = ("context_index", "key_index")
+#: Columns of ones that count weights: one column alone is not multiplied as several are.
+COUNTERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ class GraphBuilder:
     constants: dict[tuple[object, ...], str] = field(default_factory=dict)
     quantized: dict[str, str] = field(default_factory=dict)
     probed: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
 
     def op(
         self, kind: str, inputs: Sequence[str], *, domain: str = "", **attributes: object
@@ -177,45 +182,78 @@ class GraphBuilder:
         total = self.op("Add", [total, self.op("Gather", [roles, "role_ids"])])
         return self.norm(total, "embedding_norm")
 
-    def attention_bias(self) -> str:
-        """Build the block mask: 0 where a token attends, ``MASKED`` where it does not."""
-        block, channel = self.column("blocks", 0), self.column("blocks", 1)
-        visible = self.op("Equal", [self.unsqueeze(block, 2), self.unsqueeze(block, 1)])
-        keys = self.unsqueeze(channel, 1)
-        past_keys = self.unsqueeze("past_channels", 0, 1)
-        past_visible = ""
-        for index in (2, 3, 4):
-            listens = self.unsqueeze(self.column("blocks", index), 2)
-            visible = self.op("Or", [visible, self.op("Equal", [listens, keys])])
-            heard = self.op("Equal", [listens, past_keys])
-            past_visible = self.op("Or", [past_visible, heard]) if past_visible else heard
-        visible = self.op("Concat", [past_visible, visible], axis=-1)
+    def attention_biases(self) -> list[str]:
+        """Build the block mask: 0 where a token attends, ``MASKED`` where it does not.
+
+        Returns
+        -------
+        list of str
+            Of past keys, (1, rows, length, past), and of each of ``KEY_INPUTS``, (1, rows, length,
+            keys).
+        """
+        zero = self.constant(np.asarray(0, np.int32))
+        nothing = self.constant(np.asarray(NO_BLOCK, np.int32))
+        block = self.unsqueeze(self.column("blocks", 0), 2)
+        listens = [self.unsqueeze(self.column("blocks", index), 2) for index in (2, 3, 4)]
+        visible = [self.any_equal(listens, self.unsqueeze("past_channels", 0, 1))]
+        for name in KEY_INPUTS:
+            index = self.op("Max", [name, zero])
+            none = self.op("Less", [name, zero])
+            of_keys = []
+            for column in (0, 1):
+                flat = self.op("Reshape", [self.column("blocks", column), self.ints(-1)])
+                found = self.op("Gather", [flat, index])
+                of_keys.append(self.unsqueeze(self.op("Where", [none, nothing, found]), 1))
+            same = self.op("Equal", [block, of_keys[0]])
+            visible.append(self.op("Or", [same, self.any_equal(listens, of_keys[1])]))
+            self.keys.append(index)
         open_, closed = (self.constant(np.float32(value)) for value in (0.0, MASKED))
-        return self.unsqueeze(self.op("Where", [visible, open_, closed]), 1)
+        return [self.unsqueeze(self.op("Where", [seen, open_, closed]), 0) for seen in visible]
+
+    def any_equal(self, listens: Sequence[str], channels: str) -> str:
+        """Tell where a token listens to a channel."""
+        found = ""
+        for one in listens:
+            heard = self.op("Equal", [one, channels])
+            found = self.op("Or", [found, heard]) if found else heard
+        return found
 
     def heads(self, x: str, n_heads: int, order: Sequence[int]) -> str:
         """Split the last axis into heads and reorder (row, token, head, feature)."""
         split = self.op("Reshape", [x, self.ints(0, 0, n_heads, self.shape.width // n_heads)])
         return self.op("Transpose", [split], perm=list(order))
 
-    def layer(self, x: str, name: str, bias: str, index: int | None) -> str:
+    def tokens_of_heads(self, x: str, n_heads: int) -> str:
+        """Give (heads, tokens of all rows, features) of what is (rows, tokens, width)."""
+        split = self.op("Reshape", [x, self.ints(-1, n_heads, self.shape.width // n_heads)])
+        return self.op("Transpose", [split], perm=[1, 0, 2])
+
+    def layer(self, x: str, name: str, biases: Sequence[str], index: int | None) -> str:
         """Add one post-norm transformer layer; ``index`` is None for the set layer."""
         shape, is_set = self.shape, index is None
         n_heads = shape.set_heads if is_set else shape.n_heads
         inner = shape.set_feed_forward if is_set else shape.feed_forward
         width = shape.width
         qkv = self.linear(x, f"{name}.qkv", width, 3 * width, exact=is_set)
-        query, key, value = self.ops("Split", [qkv], 3, axis=-1, num_outputs=3)
-        q = self.heads(query, n_heads, (0, 2, 1, 3))
-        k = self.heads(key, n_heads, (0, 2, 3, 1))
-        v = self.heads(value, n_heads, (0, 2, 1, 3))
-        if not is_set:
-            self.nodes.append(helper.make_node("Identity", [k], [f"key_{index}"]))
-            self.nodes.append(helper.make_node("Identity", [v], [f"value_{index}"]))
-            k = self.op("Concat", [self.for_each_row(f"past_key_{index}"), k], axis=3)
-            v = self.op("Concat", [self.for_each_row(f"past_value_{index}"), v], axis=2)
-        attended = self.attend(self.op("MatMul", [q, k]), v, bias)
-        merged = self.op("Transpose", [attended], perm=[0, 2, 1, 3])
+        names = [f"{kind}_{name if is_set else index}" for kind in ("query", "key", "value")]
+        self.nodes.append(helper.make_node("Split", [qkv], names, axis=-1, num_outputs=3))
+        if is_set:
+            # (decisions, heads, outcomes, features)
+            q, k, v = (self.heads(x, n_heads, (0, 2, 1, 3)) for x in names)
+            parts = [(k, v)]
+        else:
+            # (heads, rows, tokens, features): then keys of any row are taken without reordering.
+            q = self.heads(names[0], n_heads, (2, 0, 1, 3))
+            k, v = (self.tokens_of_heads(x, n_heads) for x in names[1:])
+            past = (self.unsqueeze(f"past_{x}", 1) for x in names[1:])
+            gathered = (
+                (self.op("Gather", [k, keys], axis=1), self.op("Gather", [v, keys], axis=1))
+                for keys in self.keys
+            )
+            parts = [(next(past), next(past)), *gathered]
+        attended = self.attend(q, parts, biases)
+        order = [0, 2, 1, 3] if is_set else [1, 2, 0, 3]
+        merged = self.op("Transpose", [attended], perm=order)
         merged = self.op("Reshape", [merged, self.ints(0, 0, width)])
         out = self.linear(merged, f"{name}.attention_output", width, width, exact=is_set)
         x = self.norm(self.op("Add", [x, out]), f"{name}.attention_norm")
@@ -224,34 +262,44 @@ class GraphBuilder:
         fed = self.linear(fed, f"{name}.feed_forward_out", inner, width, exact=is_set)
         return self.norm(self.op("Add", [x, fed]), f"{name}.output_norm")
 
-    def for_each_row(self, x: str) -> str:
-        """Repeat a tensor of earlier passes for every row."""
-        rows = self.op("Shape", ["input_ids"], start=0, end=1)
-        shape = self.op("Concat", [rows, self.op("Shape", [x])], axis=0)
-        return self.op("Expand", [x, shape])
+    def attend(self, query: str, parts: Sequence[tuple[str, str]], biases: Sequence[str]) -> str:
+        """Weigh values by the softmax of scores, over keys that come in parts.
 
-    def attend(self, scores: str, value: str, bias: str) -> str:
-        """Weigh values by the softmax of scores.
-
-        With static scales, sums over keys are in float64. The order of a float32 sum depends on
-        where in a row a token is, and a last bit's difference can move an activation across a
-        rounding boundary of int8; the difference then grows from layer to layer. The values get a
-        column of ones, so that one product gives the numerators and the denominator. Bounding the
-        scores replaces subtracting the largest: it changes none in practice, and costs less.
+        A result must not depend on what shares the pass, to the last bit: in the int8 graph a last
+        bit's difference can move an activation across a rounding boundary, and the difference then
+        grows from layer to layer. So no sum may depend on where in a row a token is. A matrix
+        product adds up its terms one after the other; what a token may not see adds exact zeros
+        between them. The denominators are therefore products too, not a sum over an axis.
         """
-        if self.activations is None:
-            weights = self.op("Softmax", [self.op("Add", [scores, bias])], axis=-1)
-            return self.op("MatMul", [weights, value])
-        low, high = (self.constant(np.float32(bound)) for bound in (-MAX_SCORE, MAX_SCORE))
-        bounded = self.op("Add", [self.op("Clip", [scores, low, high]), bias])
-        weights = self.op("Cast", [self.op("Exp", [bounded])], to=DOUBLE)
-        ones = self.ints(0, 0, 0, 0, 0, 0, 0, 1)
-        padded = self.op("Pad", [value, ones, self.constant(np.float32(1.0))], mode="constant")
-        sums = self.op("MatMul", [weights, self.op("Cast", [padded], to=DOUBLE)])
-        last, end = self.ints(-1), self.ints(2**31 - 1)
-        total = self.op("Slice", [sums, last, end, last])
-        attended = self.op("Slice", [sums, self.ints(0), last, last])
-        return self.op("Cast", [self.op("Div", [attended, total])], to=FLOAT)
+        last = self.ints(-1)
+        scores = [
+            self.op("Add", [self.op("MatMul", [query, self.turned(key)]), bias])
+            for (key, _), bias in zip(parts, biases, strict=True)
+        ]
+        bounds = [self.op("ReduceMax", [part, last], keepdims=1) for part in scores]
+        bound = self.op("Max", bounds) if len(bounds) > 1 else bounds[0]
+        numerators, denominators = [], []
+        for part, (_, value) in zip(scores, parts, strict=True):
+            weights = self.op("Exp", [self.op("Sub", [part, bound])])
+            numerators.append(self.op("MatMul", [weights, value]))
+            size = self.op(
+                "Concat", [self.op("Shape", [weights], start=3), self.ints(COUNTERS)], axis=0
+            )
+            one = self.constant(np.float32(1.0))
+            denominators.append(self.op("MatMul", [weights, self.op("Expand", [one, size])]))
+        total = self.op("Slice", [self.total(denominators), self.ints(0), self.ints(1), last])
+        return self.op("Div", [self.total(numerators), total])
+
+    def turned(self, x: str) -> str:
+        """Swap the last two of four axes."""
+        return self.op("Transpose", [x], perm=[0, 1, 3, 2])
+
+    def total(self, terms: Sequence[str]) -> str:
+        """Add terms up in their order."""
+        total = terms[0]
+        for term in terms[1:]:
+            total = self.op("Add", [total, term])
+        return total
 
     def unit(self, x: str) -> str:
         """Scale the last axis to length one; zero stays zero."""
@@ -285,7 +333,7 @@ class GraphBuilder:
         absent = self.op("Less", ["marker_index", self.constant(np.asarray(-1, np.int32))])
         open_, closed = (self.constant(np.float32(value)) for value in (0.0, MASKED))
         bias = self.unsqueeze(self.op("Where", [absent, closed, open_]), 1, 2)
-        state = self.layer(state, "set_layer", bias, None)
+        state = self.layer(state, "set_layer", [bias], None)
         logits = self.op("MatMul", [state, self.external("logit.weight", FLOAT, width, 1)])
         strength = self.op("Gather", [self.external("similarity_weight", FLOAT, 3), "kinds"])
         weighted = self.op("Mul", [similarity, self.unsqueeze(strength, 1, 2)])
@@ -301,6 +349,8 @@ class GraphBuilder:
             info("position_ids", INT32, ["rows", "length"]),
             info("role_ids", INT32, ["rows", "length"]),
             info("blocks", INT32, ["rows", "length", 5]),
+            info("context_index", INT32, ["rows", "context_keys"]),
+            info("key_index", INT32, ["rows", "keys"]),
             info("pool_channels", INT32, ["pools"]),
             info("pooled_past", FLOAT, ["pools", width]),
             info("marker_index", INT32, ["decisions", "outcomes"]),
@@ -312,22 +362,21 @@ class GraphBuilder:
         ]
         declared.append(info("past_channels", INT32, ["past"]))
         for i in range(self.shape.n_layers):
-            declared.append(info(f"past_key_{i}", FLOAT, [self.shape.n_heads, head, "past"]))
+            declared.append(info(f"past_key_{i}", FLOAT, [self.shape.n_heads, "past", head]))
             declared.append(info(f"past_value_{i}", FLOAT, [self.shape.n_heads, "past", head]))
         return declared
 
     def outputs(self) -> list[onnx.ValueInfoProto]:
         """Declare the graph's outputs."""
         info, shape = helper.make_tensor_value_info, self.shape
-        head = shape.width // shape.n_heads
         declared = [
             info("logits", FLOAT, ["decisions", "outcomes"]),
             info("marker_vectors", FLOAT, ["decisions", "outcomes", shape.width]),
             info("pooled", FLOAT, ["pools", shape.width]),
         ]
         for i in range(shape.n_layers):
-            declared.append(info(f"key_{i}", FLOAT, ["rows", shape.n_heads, head, "length"]))
-            declared.append(info(f"value_{i}", FLOAT, ["rows", shape.n_heads, "length", head]))
+            declared.append(info(f"key_{i}", FLOAT, ["rows", "length", shape.width]))
+            declared.append(info(f"value_{i}", FLOAT, ["rows", "length", shape.width]))
         declared.extend(info(name, FLOAT, None) for name in self.probed)
         return declared
 
@@ -355,9 +404,9 @@ def build(
         With external initializers to be given at load.
     """
     builder = GraphBuilder(shape, activations, probes)
-    hidden, bias = builder.embed(), builder.attention_bias()
+    hidden, biases = builder.embed(), builder.attention_biases()
     for index in range(shape.n_layers):
-        hidden = builder.layer(hidden, f"layers.{index}", bias, index)
+        hidden = builder.layer(hidden, f"layers.{index}", biases, index)
     builder.decide(hidden)
     graph = helper.make_graph(
         builder.nodes, "packed_scorer", builder.inputs(), builder.outputs(), builder.initializers

@@ -22,5 +22,8 @@ class Readiness(Struct, frozen=True, kw_only=True):
     status: Literal["ready"] = "ready"
     parts: Annotated[
         dict[str, str],
-        Meta(description="`state` and each engine as `engine:MODEL`, all `ok`."),
+        Meta(
+            description="`state` and each engine as `engine:MODEL`, all `ok`; for each engine that "
+            "may be elsewhere, as `scorer:MODEL`, where its passes go, and why not there."
+        ),
     ]

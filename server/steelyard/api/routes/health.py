@@ -17,7 +17,7 @@ from steelyard.wire.health import Health, Readiness
 async def get_health(request: Request) -> HTTPResponse:
     """Say that the server answers, with its version, model and engine."""
     model = services_of(request).models.default
-    return json_response(Health(version=__version__, model=model.name, engine=model.engine))
+    return json_response(Health(version=__version__, model=model.name, engine=model.runs_on))
 
 
 async def get_ready(request: Request) -> HTTPResponse:

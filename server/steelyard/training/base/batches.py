@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,6 @@ from steelyard.scoring.packing import (
     shift_ids,
 )
 from steelyard.scoring.passes import KINDS
-from steelyard.scoring.rows import place
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.augment import Example
 from steelyard.training.base.model import Batch
@@ -172,3 +172,33 @@ def _decisions(
         "outcome_pools": outcome_pools,
         "weights": weights,
     }
+
+
+def place(lengths: Sequence[int], length: int) -> tuple[int, list[int], int]:
+    """Place units first fit by decreasing length.
+
+    Parameters
+    ----------
+    lengths : sequence of int
+        Tokens of each unit, none more than ``length``.
+    length : int
+        Tokens of a row.
+
+    Returns
+    -------
+    int, list of int, int
+        ``length``, each unit's flat start (row * length + column), and the number of rows.
+    """
+    free: list[int] = []
+    starts = [0] * len(lengths)
+    first_open = 0
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        size = lengths[index]
+        row = next((r for r in range(first_open, len(free)) if free[r] >= size), len(free))
+        if row == len(free):
+            free.append(length)
+        starts[index] = row * length + length - free[row]
+        free[row] -= size
+        while first_open < len(free) and free[first_open] == 0:
+            first_open += 1
+    return length, starts, len(free)

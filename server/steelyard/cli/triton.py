@@ -1,0 +1,391 @@
+"""``steelyard triton``: a Triton server for the models' passes: its files, its process, a check."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from steelyard.cli.options import setting_option
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from steelyard.settings import Settings
+    from steelyard.triton.host import TritonHost
+    from steelyard.triton.parity import Comparison
+    from steelyard.triton.repository import ExportOptions, ModelSource
+
+#: Triton's own ports.
+PORT, HTTP_PORT, METRICS_PORT = 8001, 8000, 8002
+#: Seconds between two looks for fine-tunes that came into use.
+_FOLLOW_S = 10.0
+#: The GPU's graph has no int8 kernels.
+_GPU_ENGINE = "onnxruntime-float32"
+
+_EPILOG = """\b
+Examples:
+  steelyard triton up
+  STEELYARD_SCORER=triton://127.0.0.1:8001 steelyard serve
+  steelyard triton check triton://127.0.0.1:8001
+  steelyard triton export ./models --target gpu
+"""
+
+
+@click.group("triton", epilog=_EPILOG)
+def command() -> None:
+    """Run the models' passes in a Triton server.
+
+    `up` builds and runs one on this machine's processors. For a GPU, `export` writes the models for
+    the vendor's server.
+    """
+
+
+@command.command("export", epilog=_EPILOG)
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--target", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True,
+    help="cpu: Triton's Python backend with ONNX Runtime. gpu: its ONNX Runtime backend, float32.",
+)  # fmt: skip
+@click.option(
+    "--backend", type=click.Choice(["onnxruntime", "tensorrt"]), default=None,
+    help="On a GPU: ONNX Runtime alone (the default), or with TensorRT inside it.",
+)  # fmt: skip
+@click.option(
+    "--model", "names", multiple=True,
+    help="A base model, or a fine-tune by number or adapter; may be repeated. "
+    "Default: all in use.",
+)  # fmt: skip
+@click.option(
+    "--instances", type=click.IntRange(1, 64), default=1, show_default=True,
+    help="Passes of a model that run at a time, each with memory of its own.",
+)  # fmt: skip
+@click.option("--prune", is_flag=True, help="Remove exported models that are no longer in use.")
+@setting_option("home")
+@setting_option("state_url")
+@setting_option("base_models")
+@setting_option("engine")
+@setting_option("threads")
+def export(
+    *,
+    folder: Path,
+    target: str,
+    backend: str | None,
+    names: tuple[str, ...],
+    instances: int,
+    prune: bool,
+    **given: str | None,
+) -> None:
+    """Write a model repository: every base model, and every LoRA fine-tune in use.
+
+    What is there already and unchanged is left as it is. A fine-tune of heads alone has no model of
+    its own: its passes are its base model's.
+    """
+    from steelyard.settings import read_settings
+    from steelyard.triton.repository import ExportOptions
+    from steelyard.triton.sources import find_sources
+
+    if backend is not None and target == "cpu":
+        raise click.UsageError("--backend is for --target gpu.")
+    if prune and names:
+        raise click.UsageError("--prune goes by all models in use; leave --model out.")
+    settings = read_settings(given)
+    engine = _GPU_ENGINE if target == "gpu" and settings.engine == "auto" else settings.engine
+    options = ExportOptions(
+        backend="python" if target == "cpu" else (backend or "onnxruntime"),  # type: ignore[arg-type]
+        threads=settings.threads,
+        instances=instances,
+    )
+    found = find_sources(settings, names=names, engine=engine)
+    _write(folder, found.sources, options, click.echo)
+    for name, reason in sorted(found.left_out.items()):
+        click.echo(f"{printable(name)}: left out. {printable(reason)}", err=True)
+    if prune:
+        _prune(folder, found.sources)
+    if target == "gpu":
+        click.echo(f"The service needs STEELYARD_ENGINE={engine} with these models.")
+
+
+@command.command("up", epilog=_EPILOG)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True,
+    help="Address to listen on. Triton has no authentication: any but loopback lets everybody who "
+    "reaches it use, load and unload models.",
+)  # fmt: skip
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
+    help="Port of gRPC, which the service calls; 0 takes a free one.",
+)  # fmt: skip
+@click.option(
+    "--http-port", type=click.IntRange(0, 65535), default=HTTP_PORT, show_default=True,
+    help="Port of health: /v2/health/live and /v2/health/ready.",
+)  # fmt: skip
+@click.option(
+    "--metrics-port", type=click.IntRange(0, 65535), default=METRICS_PORT, show_default=True,
+    help="Port of /metrics.",
+)  # fmt: skip
+@click.option(
+    "--repository", type=click.Path(file_okay=False, path_type=Path), default=None,
+    help="Models; written where missing or out of date. Default: triton/models in the home.",
+)  # fmt: skip
+@click.option(
+    "--environment", type=click.Path(file_okay=False, path_type=Path), default=None,
+    help="Where environments are built and kept. Default: triton/environments in the home.",
+)  # fmt: skip
+@click.option(
+    "--load", "load", multiple=True, metavar="MODEL",
+    help="A model to load at the start; may be repeated. Default: the base models.",
+)  # fmt: skip
+@click.option(
+    "--instances", type=click.IntRange(1, 64), default=1, show_default=True,
+    help="Passes of a model that run at a time, each with memory of its own.",
+)  # fmt: skip
+@click.option(
+    "--start-timeout", type=click.FloatRange(1, 3600), default=60.0, show_default=True,
+    help="Seconds in which it must be ready; past that it is ended.",
+)  # fmt: skip
+@setting_option("home")
+@setting_option("state_url")
+@setting_option("base_models")
+@setting_option("engine")
+@setting_option("threads")
+def up(
+    *,
+    host: str,
+    port: int,
+    http_port: int,
+    metrics_port: int,
+    repository: Path | None,
+    environment: Path | None,
+    load: tuple[str, ...],
+    instances: int,
+    start_timeout: float,
+    **given: str | None,
+) -> None:
+    """Run a Triton server on this machine until Ctrl-C.
+
+    Builds an environment for it (once), writes the models, starts the server, and starts it again
+    when it ends. Fine-tunes that come into use meanwhile are written as they do.
+    """
+    from steelyard.settings import home_of, read_settings
+    from steelyard.triton.environment import build_environment
+    from steelyard.triton.host import TritonHost, is_loopback
+    from steelyard.triton.repository import ExportOptions
+    from steelyard.triton.sources import find_sources
+
+    settings = read_settings(given)
+    home = home_of(settings).absolute() / "triton"
+    folder = (repository or home / "models").absolute()
+    if not is_loopback(host):
+        click.echo(
+            f"Triton has no authentication: whoever reaches {host} can use, load and unload its "
+            "models.",
+            err=True,
+        )
+    with _stopping() as stopping:
+        built = build_environment((environment or home / "environments").absolute(), _progress)
+        options = ExportOptions(threads=settings.threads, instances=instances)
+        found = find_sources(settings)
+        _write(folder, found.sources, options, _progress)
+        bases = [source.name for source in found.sources if source.adapter is None]
+        server = TritonHost(
+            folder,
+            built,
+            load=load or bases,
+            host=host,
+            port=port,
+            http_port=http_port,
+            metrics_port=metrics_port,
+            start_s=start_timeout,
+            stop_s=settings.shutdown_s,
+            on_line=_show_line,
+        )
+        follow = _Following(settings, folder, options)
+        del found  # the files' bytes, which nobody needs while it serves
+        if not stopping.is_set():
+            with server:
+                _serve(server, stopping, follow)
+
+
+@command.command("check", epilog=_EPILOG)
+@click.argument("url", metavar="URL")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@setting_option("home")
+@setting_option("state_url")
+@setting_option("base_models")
+@setting_option("engine")
+def check(*, url: str, as_json: bool, **given: str | None) -> None:
+    """Compare every model that a Triton server has loaded with this process's scorer.
+
+    A fixed set of requests, of every kind, packed and read in stages, must have the same
+    probabilities up to 0.001. Shown are the decisions compared (n), the largest difference of a
+    probability and of an element of the vectors that heads read, and the median time of a short
+    request. Exit status 1 when one differs, could not be compared, or none was.
+    """
+    from steelyard.cli.failures import FAILED
+    from steelyard.errors import EngineUnavailableError
+    from steelyard.scoring.triton_address import parse_address
+    from steelyard.settings import read_settings
+    from steelyard.triton.sources import find_sources
+
+    try:
+        from steelyard.triton.parity import check_server, is_good
+    except ImportError as error:
+        message = "Triton's client is not installed; pip install 'steelyard[triton]'."
+        raise EngineUnavailableError(message) from error
+    address = parse_address(url if "://" in url else f"triton://{url}")
+    if address is None:
+        raise click.BadParameter("give triton://HOST:PORT.", param_hint="URL")
+    settings = read_settings(given)
+    sources = {source.name: source for source in find_sources(settings).sources}
+    comparisons = check_server(address, sources)
+    if as_json:
+        import msgspec
+
+        shown = {"url": address.url, "ok": is_good(comparisons), "models": comparisons}
+        click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2))
+    else:
+        _show(comparisons)
+    if not is_good(comparisons):
+        click.get_current_context().exit(FAILED)
+
+
+class _Following:
+    """Writes fine-tunes that come into use, looking every few seconds."""
+
+    def __init__(self, settings: Settings, folder: Path, options: ExportOptions) -> None:
+        self._settings, self._folder, self._options = settings, folder, options
+        self._known = self._in_use()
+        self._due = 0.0
+        self._trouble = ""
+
+    def __call__(self) -> None:
+        """Look, when it is time; trouble is told once, and the server goes on."""
+        import time
+
+        from steelyard.errors import SteelyardError
+        from steelyard.triton.sources import find_sources
+
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + _FOLLOW_S
+        try:
+            in_use = self._in_use()
+            if in_use - self._known:
+                _write(self._folder, find_sources(self._settings).sources, self._options, _progress)
+        except (SteelyardError, OSError) as error:
+            if str(error) != self._trouble:
+                _progress(f"Models that came into use could not be written: {error}")
+            self._trouble = str(error)
+        else:
+            self._known, self._trouble = in_use, ""
+
+    def _in_use(self) -> frozenset[str]:
+        from steelyard.triton.sources import tuned_models
+
+        return frozenset(model.adapter for model in tuned_models(self._settings))
+
+
+def _serve(server: TritonHost, stopping: threading.Event, follow: Callable[[], None]) -> None:
+    from steelyard.triton.keeper import keep_running
+
+    click.echo(f"Triton answers on {server.url} (process {server.pid})")
+    click.echo(f"Health on {server.http_url}/v2/health/ready, figures on {server.metrics_url}")
+    click.echo(f"For the service: STEELYARD_SCORER={server.url}")
+    keep_running(server, stopping, _progress, each_look=follow)
+    click.echo("Stopping Triton.")
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """Give an event that SIGINT and SIGTERM set; a second one ends what runs at once."""
+    event = threading.Event()
+
+    def hear(*_: object) -> None:
+        if event.is_set():
+            raise KeyboardInterrupt
+        event.set()
+
+    before = {one: signal.signal(one, hear) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield event
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def _write(
+    folder: Path,
+    sources: Sequence[ModelSource],
+    options: ExportOptions,
+    tell: Callable[[str], Any],
+) -> None:
+    from steelyard.errors import StorageUnavailableError
+    from steelyard.triton.repository import write_model
+
+    for source in sources:
+        try:
+            is_new = write_model(folder, source, options)
+        except OSError as error:
+            message = f"The model {source.name} cannot be written in {folder}: {error.strerror}."
+            raise StorageUnavailableError(message) from error
+        what = "written" if is_new else "unchanged"
+        tell(f"{source.name}: {what} ({source.files.precision}, {source.sha256[:12]})")
+
+
+def _prune(folder: Path, sources: Sequence[ModelSource]) -> None:
+    from steelyard.triton.repository import exported, remove_model
+
+    for name in sorted(exported(folder).keys() - {source.name for source in sources}):
+        remove_model(folder, name)
+        click.echo(f"{name}: removed")
+
+
+def _progress(line: str) -> None:
+    click.echo(printable(line), err=True)
+
+
+def _show_line(line: str) -> None:
+    # Its tables of options are wider than any terminal.
+    if line.strip() and not line.startswith(("|", "+")):
+        click.echo(f"triton: {printable(line)}", err=True)
+
+
+def _show(comparisons: Sequence[Comparison]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("model", "verdict", "precision", box=None, pad_edge=False)
+    for name in ("n", "difference", "vectors", "here ms", "there ms"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in comparisons:
+        compared = one.n_decisions > 0
+        style = {"equal": "green", "different": "red", "failed": "red"}.get(one.verdict, "dim")
+        table.add_row(
+            Text(printable(one.model)),
+            Text(one.verdict, style=style),
+            Text(one.precision),
+            *(
+                (
+                    str(one.n_decisions),
+                    f"{one.difference:.2g}",
+                    f"{one.vector_difference:.2g}",
+                    f"{one.here_ms:.1f}",
+                    f"{one.there_ms:.1f}",
+                )
+                if compared
+                else ("-",) * 5
+            ),
+        )
+    console = Console()
+    console.print(table)
+    for one in comparisons:
+        if one.message:
+            console.print(Text(f"{printable(one.model)}: {printable(one.message)}"))
+    if not comparisons:
+        console.print("The server has no models; load one.")

@@ -1,0 +1,125 @@
+"""Memory that a server on the same machine reads and writes: tensors that need not be sent.
+
+A region's name is taken away as soon as the server has mapped it, so that nothing is left behind
+whoever is killed. That, and room that is taken before it is written to, is why this is not
+``tritonclient.utils.shared_memory``: without room its writes end the process.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.scoring.engine import Tensors
+
+#: Where POSIX shared memory is on Linux; elsewhere nothing is shared.
+SHARED = Path("/dev/shm")  # noqa: S108
+#: Tensors begin at multiples of this.
+ALIGNMENT = 64
+#: Sizes are multiples of this, so that a region fits more than the pass that it was made for.
+_STEP = 4 * 1024 * 1024
+
+
+class SharedRegion:
+    """One region, mapped here and by a server.
+
+    Parameters
+    ----------
+    size : int
+        Bytes that it must hold; it may be made larger.
+    register : callable
+        Called with its name and its size: has the server map it.
+
+    Raises
+    ------
+    OSError
+        When there is no room.
+    Exception
+        What ``register`` raises.
+
+    Attributes
+    ----------
+    name : str
+        How the server knows it.
+    size : int
+    """
+
+    def __init__(self, size: int, register: Callable[[str, int], None]) -> None:
+        self.size = -(-size // _STEP) * _STEP
+        self.name = f"steelyard-{secrets.token_hex(8)}"
+        path = SHARED / self.name
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, self.size)
+            self._memory = mmap.mmap(descriptor, self.size)
+            try:
+                register(self.name, self.size)
+            except BaseException:
+                self._memory.close()
+                raise
+        finally:
+            os.close(descriptor)
+            path.unlink(missing_ok=True)
+
+    def write(self, tensors: Mapping[str, NDArray[np.generic]]) -> dict[str, tuple[int, int]]:
+        """Copy tensors into it, one after another.
+
+        Returns
+        -------
+        dict of str to (int, int)
+            For each, where it begins and its bytes.
+        """
+        places = place(tensors)
+        for name, (start, _) in places.items():
+            array = tensors[name]
+            view: NDArray[np.generic] = np.frombuffer(
+                self._memory, array.dtype, array.size, start
+            ).reshape(array.shape)
+            np.copyto(view, array)
+        return places
+
+    def read(self, start: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """Give a copy of a float32 tensor in it."""
+        count = int(np.prod(shape))
+        return np.frombuffer(self._memory, np.float32, count, start).reshape(shape).copy()
+
+    def close(self) -> None:
+        """Unmap it; the server is told by whoever had it registered."""
+        self._memory.close()
+
+
+def place(
+    sizes: Mapping[str, NDArray[np.generic]] | Mapping[str, int], start: int = 0
+) -> dict[str, tuple[int, int]]:
+    """Give where tensors lie one after another: start and bytes of each.
+
+    Parameters
+    ----------
+    sizes : mapping of str to array or int
+        Tensors, or their bytes.
+    start : int, default 0
+        Where the first may begin.
+
+    Examples
+    --------
+    >>> place({"a": 100, "b": 8})
+    {'a': (0, 100), 'b': (128, 8)}
+    """
+    places = {}
+    for name, one in sizes.items():
+        n_bytes = one if isinstance(one, int) else one.nbytes
+        start = -(-start // ALIGNMENT) * ALIGNMENT
+        places[name] = (start, n_bytes)
+        start += n_bytes
+    return places
+
+
+def large_ones(tensors: Tensors, least: int) -> Tensors:
+    """Give the tensors of at least so many bytes."""
+    return {name: array for name, array in tensors.items() if array.nbytes >= least}

@@ -1,0 +1,446 @@
+"""Triton's server as a process of its own: started, watched, asked to load models, ended.
+
+It is started with explicit control over its models, on loopback unless told otherwise. It answers
+passes over gRPC; over HTTP it tells its health, its figures and its models, and that is what this
+module speaks.
+
+A server whose Python backend cannot load its program hangs in its start and hears no signal: past
+the time given for the start it is killed. Its shared memory has names of this host, so that what a
+killed server leaves in ``/dev/shm`` is removed, here or by the next host on the machine.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from steelyard.errors import EngineUnavailableError
+from steelyard.triton import launch
+from steelyard.triton.environment import Environment
+
+#: Seconds in which a server must be ready. It takes two to three, and a second for each model.
+START_S = 60.0
+#: Seconds that passes in flight have when it stops.
+STOP_S = 10.0
+#: Seconds that loading or unloading a model may take.
+LOAD_S = 60.0
+_POLL_S = 0.05
+_ASK_S = 2.0
+_LOG_LINES = 200
+_SHOWN_LINES = 6
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  it is where the system keeps it
+_PREFIX = "steelyard-triton-"
+_OWN = re.compile(rf"{_PREFIX}(\d+)-")
+#: A line of the log that tells of an error, and what its tables are drawn with.
+_FAULT, _FRAME = re.compile(r"[EF]\d{4} |error", re.IGNORECASE), "+-| "
+_numbers = itertools.count()
+
+Tell = Callable[[str], None]
+
+
+class TritonHost:
+    """A server process; started by ``start`` or by entering a ``with`` block.
+
+    Parameters
+    ----------
+    repository : pathlib.Path
+        Models to serve; see ``steelyard.triton.repository``.
+    environment : Environment
+        Where the server is; see ``steelyard.triton.environment``.
+    load : sequence of str, optional
+        Models loaded before it is ready; all others are loaded when asked for.
+    host : str, default ``127.0.0.1``
+        Address that it listens on. Triton asks nobody who they are: any other than loopback is for
+        networks where everybody may use it, and load and unload its models.
+    port, http_port, metrics_port : int, default 0
+        Of gRPC, HTTP and the figures; 0 takes a free one.
+    start_s : float
+        Seconds in which it must be ready.
+    stop_s : float
+        Seconds that passes in flight have when it is stopped.
+    on_line : callable, optional
+        Called with each line of its log, on a thread of its own.
+
+    Examples
+    --------
+    ::
+
+        with TritonHost(repository, environment, load=["steelyard-base-1"]) as host:
+            print(host.url)
+    """
+
+    def __init__(
+        self,
+        repository: Path,
+        environment: Environment,
+        *,
+        load: Sequence[str] = (),
+        host: str = "127.0.0.1",
+        port: int = 0,
+        http_port: int = 0,
+        metrics_port: int = 0,
+        start_s: float = START_S,
+        stop_s: float = STOP_S,
+        on_line: Tell | None = None,
+    ) -> None:
+        self._repository = repository
+        self._environment = environment
+        self._load = tuple(load)
+        self._host = host
+        self._wanted_ports = (port, http_port, metrics_port)
+        self._ports = self._wanted_ports
+        self._start_s, self._stop_s = start_s, stop_s
+        self._on_line = on_line
+        self._prefix = f"{_PREFIX}{os.getpid()}-{next(_numbers)}-"
+        self._log: deque[str] = deque(maxlen=_LOG_LINES)
+        self._process: subprocess.Popen[str] | None = None
+        self._begun = threading.Event()
+        self._ended = threading.Event()
+        self._fault: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop it."""
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """What ``STEELYARD_SCORER`` is to be, such as ``triton://127.0.0.1:8001``."""
+        return f"triton://{_address(self._reached, self._ports[0])}"
+
+    @property
+    def grpc_address(self) -> str:
+        """Where it answers passes, such as ``127.0.0.1:8001``."""
+        return _address(self._reached, self._ports[0])
+
+    @property
+    def http_url(self) -> str:
+        """Where it tells its health: ``/v2/health/live`` and ``/v2/health/ready``."""
+        return f"http://{_address(self._reached, self._ports[1])}"
+
+    @property
+    def metrics_url(self) -> str:
+        """Where it tells its figures."""
+        return f"http://{_address(self._reached, self._ports[2])}/metrics"
+
+    @property
+    def pid(self) -> int | None:
+        """The process; ``None`` while there is none."""
+        return self._process.pid if self._process is not None and self.is_running else None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def log(self) -> tuple[str, ...]:
+        """The last lines of its log."""
+        return tuple(self._log)
+
+    def start(self) -> None:
+        """Start it, and wait until it is ready.
+
+        May be called again after it ended: it then has the same ports.
+
+        Raises
+        ------
+        steelyard.errors.EngineUnavailableError
+            When it ended or was not ready in time; nothing is left of it then.
+        """
+        if self.is_running:
+            return
+        sweep_shared_memory()
+        self._ports = _free_ports(self._host, self._ports)
+        self._begin()
+        try:
+            fault = self._await_ready()
+        except BaseException:
+            self.kill()
+            raise
+        if fault is not None:
+            self.kill()
+            raise EngineUnavailableError(f"{fault}: {self._said()}")
+
+    def is_live(self) -> bool:
+        """Tell whether it answers."""
+        return self._is_healthy("live")
+
+    def is_ready(self) -> bool:
+        """Tell whether it answers, and all that it was to load is loaded."""
+        return self._is_healthy("ready")
+
+    def load(self, name: str) -> None:
+        """Load a model, or load it again where its files changed.
+
+        Raises
+        ------
+        steelyard.errors.EngineUnavailableError
+            When the server refuses, saying why, or cannot be asked.
+        """
+        self._control(name, "load")
+
+    def unload(self, name: str) -> None:
+        """Unload a model; passes in flight end first.
+
+        Raises
+        ------
+        steelyard.errors.EngineUnavailableError
+            When the server refuses, or cannot be asked.
+        """
+        self._control(name, "unload")
+
+    def models(self) -> dict[str, str]:
+        """Give the state of each model of the repository that was ever loaded, by name.
+
+        Raises
+        ------
+        steelyard.errors.EngineUnavailableError
+            When the server cannot be asked.
+        """
+        entries = self._post("/v2/repository/index").json()
+        return {entry["name"]: entry.get("state", "UNLOADED") for entry in entries}
+
+    def stop(self) -> None:
+        """End it: passes in flight are answered, up to the time given; may be called twice."""
+        try:
+            self._signal(signal.SIGTERM)
+            # It may wait that long for passes, and then ends its models.
+            self._wait(self._stop_s + _ASK_S)
+        finally:
+            # Also where whoever waits has no more patience.
+            self.kill()
+
+    def kill(self) -> None:
+        """End it at once, as ``kill -9`` does, with its models' processes."""
+        self._signal(signal.SIGKILL)
+        self._clean()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until it has ended; tells whether it has."""
+        return self._wait(timeout_s)
+
+    @property
+    def _reached(self) -> str:
+        """The address at which this machine reaches it."""
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)  # noqa: S104
+
+    @property
+    def _status(self) -> int | None:
+        return None if self._process is None else self._process.returncode
+
+    def _command(self) -> list[str]:
+        grpc, http, metrics = map(str, self._ports)
+        backend = self._environment.backends
+        options = {
+            "model-repository": str(self._repository),
+            "backend-directory": str(backend),
+            "model-control-mode": "explicit",
+            "strict-readiness": "true",
+            "exit-on-error": "true",
+            "exit-timeout-secs": str(max(1, round(self._stop_s))),
+            "grpc-address": self._host,
+            "grpc-port": grpc,
+            "http-address": self._host,
+            "http-port": http,
+            "allow-metrics": "true",
+            "metrics-address": self._host,
+            "metrics-port": metrics,
+            "backend-config": f"python,shm-region-prefix-name={self._prefix}",
+            "allow-gpu-metrics": "false",
+            # Requests kept for reuse would keep the largest of them.
+            "grpc-infer-allocation-pool-size": "0",
+        }
+        return [
+            *(sys.executable, "-I", "-S", launch.__file__, str(os.getpid())),
+            str(self._environment.server),
+            *(f"--{name}={value}" for name, value in options.items()),
+            "--disable-auto-complete-config",
+            *(f"--load-model={name}" for name in self._load),
+        ]
+
+    def _await_ready(self) -> str | None:
+        """Wait until it is ready; what went wrong where it will not be."""
+        give_up_at = time.monotonic() + self._start_s
+        while not self.is_ready():
+            if not self.is_running:
+                return f"Triton ended while it started (exit status {self._status})"
+            if time.monotonic() > give_up_at:
+                return f"Triton was not ready after {self._start_s:g} s and was ended"
+            time.sleep(_POLL_S)
+        return None
+
+    def _begin(self) -> None:
+        """Start the process on a thread that lives as long as it does.
+
+        The kernel ends the process with the thread that started it, so that it outlives neither.
+        """
+        self._log.clear()
+        self._fault = None
+        self._begun.clear()
+        self._ended.clear()
+        threading.Thread(target=self._run, name="steelyard-triton", daemon=True).start()
+        self._begun.wait()
+        if self._fault is not None:
+            message = f"Triton could not be started: {self._fault}."
+            raise EngineUnavailableError(message) from self._fault
+
+    def _run(self) -> None:
+        try:
+            process = subprocess.Popen(  # noqa: S603  the command is built here
+                self._command(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                env=self._environment.variables(),
+                # Ctrl-C reaches this process alone, which then ends the server as it should be.
+                start_new_session=True,
+            )
+        except BaseException as error:  # noqa: BLE001  whoever starts it is told
+            self._fault = error
+            self._ended.set()
+            self._begun.set()
+            return
+        self._process = process
+        self._begun.set()
+        assert process.stdout is not None  # noqa: S101  # it was asked for
+        with process.stdout:
+            for line in process.stdout:
+                self._hear(line.rstrip())
+        process.wait()
+        self._ended.set()
+
+    def _hear(self, line: str) -> None:
+        self._log.append(line)
+        if self._on_line is not None:
+            with suppress(Exception):  # a reader that fails must not stop the server's output
+                self._on_line(line)
+
+    def _wait(self, timeout_s: float | None) -> bool:
+        process = self._process
+        if process is None:
+            return True
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Tell the server; to kill, its models' processes as well."""
+        process = self._process
+        if process is None:
+            return
+        with suppress(ProcessLookupError):
+            if number == signal.SIGKILL:
+                os.killpg(process.pid, number)  # it leads a group of its own
+            elif process.poll() is None:
+                process.send_signal(number)
+
+    def _clean(self) -> None:
+        """Wait for the end, end what is left of its models, and remove its shared memory."""
+        if self._process is not None:
+            self._wait(None)
+            self._signal(signal.SIGKILL)
+            self._ended.wait(_ASK_S)
+        for path in _SHARED_MEMORY.glob(f"{self._prefix}*"):
+            path.unlink(missing_ok=True)
+
+    def _is_healthy(self, question: str) -> bool:
+        try:
+            url = f"{self.http_url}/v2/health/{question}"
+            return httpx.get(url, timeout=_ASK_S, trust_env=False).is_success
+        except httpx.HTTPError:
+            return False
+
+    def _control(self, name: str, action: str) -> None:
+        self._post(f"/v2/repository/models/{name}/{action}")
+
+    def _post(self, path: str) -> httpx.Response:
+        try:
+            response = httpx.post(self.http_url + path, json={}, timeout=LOAD_S, trust_env=False)
+        except httpx.HTTPError as error:
+            message = "Triton cannot be asked; see its log, and start it again."
+            raise EngineUnavailableError(message, retry_after_s=1.0) from error
+        if not response.is_success:
+            raise EngineUnavailableError(f"Triton refused: {_reason(response)}")
+        return response
+
+    def _said(self) -> str:
+        """Give what its log says went wrong; its last lines where it says nothing of the kind."""
+        told = [line for line in self._log if line.strip(_FRAME)]
+        faults = [line for line in told if _FAULT.match(line) and "Cuda" not in line]
+        return " / ".join((faults or told)[-_SHOWN_LINES:]) or "it said nothing"
+
+
+def sweep_shared_memory() -> list[str]:
+    """Remove shared memory of hosts whose process no longer runs, and give its names."""
+    removed = []
+    for path in sorted(_SHARED_MEMORY.glob(f"{_PREFIX}*")):
+        owner = _OWN.match(path.name)
+        if owner is not None and not Path(f"/proc/{owner[1]}").exists():
+            path.unlink(missing_ok=True)
+            removed.append(path.name)
+    return removed
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address is reached from this machine alone."""
+    return host in {"localhost", "::1"} or host.startswith("127.")
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _free_ports(host: str, wanted: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Give the ports, free ones for those that are 0; refuses one that is taken."""
+    held = []
+    try:
+        for port in wanted:
+            listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+            held.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind((host, port))
+            except OSError as error:
+                message = f"Triton cannot listen on {_address(host, port)}: {error.strerror}."
+                raise EngineUnavailableError(message) from error
+        first, second, third = (listener.getsockname()[1] for listener in held)
+        return first, second, third
+    finally:
+        for listener in held:
+            listener.close()
+
+
+def _reason(response: httpx.Response) -> str:
+    try:
+        return str(response.json()["error"])
+    except (ValueError, KeyError, TypeError):
+        return f"status {response.status_code}"

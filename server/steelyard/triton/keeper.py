@@ -1,0 +1,92 @@
+"""Keeping a host running: started again when it ends, or hangs, and told of in lines."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from steelyard.errors import EngineUnavailableError
+
+#: Seconds between two looks.
+LOOK_S = 0.25
+#: Seconds between two questions whether it lives, and for which it may leave them unanswered.
+ASK_S, SILENCE_S = 5.0, 30.0
+#: Seconds before one that ended is started again: doubled each time, up to the second.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
+#: Seconds after which a start counts as good.
+SETTLED_S = 30.0
+
+Tell = Callable[[str], None]
+
+
+class Kept(Protocol):
+    """What is kept running; ``steelyard.triton.host.TritonHost`` is one."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process lives."""
+        ...
+
+    def is_live(self) -> bool:
+        """Tell whether it answers."""
+        ...
+
+    def start(self) -> None:
+        """Start it; raises ``EngineUnavailableError`` when it does not become ready."""
+        ...
+
+    def kill(self) -> None:
+        """End it at once, and what it left."""
+        ...
+
+
+def keep_running(
+    host: Kept,
+    stopping: threading.Event,
+    tell: Tell,
+    *,
+    each_look: Callable[[], None] = lambda: None,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Keep a host that was started running until an event is set; it is not stopped then.
+
+    Parameters
+    ----------
+    host : Kept
+    stopping : threading.Event
+    tell : callable
+        Called with a line each time that something changes.
+    each_look : callable, optional
+        Called between two looks.
+    clock : callable, optional
+        Seconds that only go forward.
+    """
+    pause_s, started_at = FIRST_PAUSE_S, clock()
+    asked_at = heard_at = started_at
+    while not stopping.wait(LOOK_S):
+        now = clock()
+        if host.is_running and now - asked_at >= ASK_S:
+            asked_at = now
+            if host.is_live():
+                heard_at = now
+            elif now - heard_at >= SILENCE_S:
+                tell(f"Triton did not answer for {now - heard_at:.0f} s; ending it.")
+                host.kill()
+        if host.is_running:
+            each_look()
+            continue
+        if now - started_at > SETTLED_S:
+            pause_s = FIRST_PAUSE_S
+        tell(f"Triton ended; starting it again in {pause_s:g} s.")
+        if stopping.wait(pause_s):
+            return
+        pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+        try:
+            host.start()
+        except EngineUnavailableError as error:
+            tell(error.message)
+        else:
+            tell("Triton is ready again.")
+        started_at = asked_at = heard_at = clock()

@@ -1,0 +1,288 @@
+"""Comparing what a Triton server answers with what this process answers, on a fixed set of requests.
+
+The passes of a model are run twice, through the engine that the service uses for a server and
+through this process's own, with everything else the same. Requests of every kind, packed ones and
+ones read in stages must give the same probabilities, up to what floating point may differ by.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from tritonclient.grpc import InferenceServerClient
+from tritonclient.utils import InferenceServerException
+
+from steelyard.calibration.temperature import TemperatureTable
+from steelyard.errors import SteelyardError
+from steelyard.scoring.engine import PassEngine
+from steelyard.scoring.onnx import OnnxScorer
+from steelyard.scoring.triton_address import TritonAddress
+from steelyard.scoring.triton_engine import TritonEngine
+from steelyard.scoring.triton_failures import failure_of
+from steelyard.services.decide import DecideService, Prepared
+from steelyard.triton.repository import PRECISION, SHA256, VERSION, ModelSource
+
+Verdict = Literal["equal", "different", "failed", "foreign", "unloaded"]
+
+#: A difference of a probability that is too large.
+LIMIT = 1e-3
+_ASK_S = 5.0
+#: Seconds that a pass may take: one of a long context does on a machine that is busy.
+_PASS_S = 60.0
+_ROUNDS = 5
+_READY = "READY"
+
+_TEXT = (
+    "the invoice was paid twice and the customer asks for the money back before friday because "
+    "a parcel from the second warehouse arrived late with a broken screen while support said "
+    "nothing about the delay or the new address on file so please check the order again"
+)
+_WORDS = _TEXT.split()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What was found of one model.
+
+    Parameters
+    ----------
+    model : str
+        Its name on the server.
+    verdict : {"equal", "different", "failed", "foreign", "unloaded"}
+        ``failed`` when it could not be compared, ``foreign`` when it is none that was exported
+        from here, ``unloaded`` when the server has it in its repository alone.
+    precision : str
+        ``float32`` or ``int8``; empty where it is not known.
+    n_decisions : int
+        That were compared.
+    difference : float
+        The largest of a calibrated probability.
+    vector_difference : float
+        The largest of an element of a marker vector, which heads read.
+    here_ms, there_ms : float
+        The median time of a short request, in milliseconds.
+    message : str
+        Why it was not compared.
+    """
+
+    model: str
+    verdict: Verdict
+    precision: str = ""
+    n_decisions: int = 0
+    difference: float = 0.0
+    vector_difference: float = 0.0
+    here_ms: float = 0.0
+    there_ms: float = 0.0
+    message: str = ""
+
+
+def check_server(address: TritonAddress, sources: Mapping[str, ModelSource]) -> list[Comparison]:
+    """Compare every model that a server has loaded.
+
+    Parameters
+    ----------
+    address : TritonAddress
+    sources : mapping of str to ModelSource
+        What each model should be, by name, in the precision that the service would have.
+
+    Returns
+    -------
+    list of Comparison
+        One for each model of its repository, by name.
+
+    Raises
+    ------
+    steelyard.errors.SteelyardError
+        When the server cannot be asked.
+    """
+    return list(_comparisons(address, sources))
+
+
+def is_good(comparisons: Sequence[Comparison]) -> bool:
+    """Tell whether at least one model was compared, and each of them is equal."""
+    verdicts = {one.verdict for one in comparisons}
+    return "equal" in verdicts and not verdicts & {"different", "failed"}
+
+
+def compare_engines(
+    source: ModelSource, here: PassEngine, there: PassEngine, *, rounds: int = _ROUNDS
+) -> Comparison:
+    """Compare two engines of the same weights on the fixed requests.
+
+    Parameters
+    ----------
+    source : ModelSource
+        What the weights are of.
+    here, there : PassEngine
+    rounds : int
+        Times that a short request is timed.
+
+    Raises
+    ------
+    steelyard.errors.SteelyardError
+        When an engine cannot run a pass.
+    """
+    ours, theirs = _scorer(source, here), _scorer(source, there)
+    decide = DecideService(
+        model_name=source.name,
+        temperatures=TemperatureTable.from_dict(
+            source.files.manifest["temperatures"][source.files.precision]
+        ),
+        tokenizer=source.files.tokenizer,
+    )
+    n_decisions, difference, vector_difference = 0, 0.0, 0.0
+    for together in fixed_requests():
+        prepared = [decide.prepare(payload) for payload in together]
+        for one, other in zip(
+            _answers(decide, ours, prepared), _answers(decide, theirs, prepared), strict=True
+        ):
+            n_decisions += 1
+            difference = _largest(difference, one[0], other[0])
+            vector_difference = _largest(vector_difference, one[1], other[1])
+    short = [decide.prepare(next(iter(fixed_requests()))[0]).rendered]
+    return Comparison(
+        source.name,
+        # What is no number is no difference that is allowed.
+        "equal" if difference < LIMIT and math.isfinite(vector_difference) else "different",
+        precision=source.files.precision,
+        n_decisions=n_decisions,
+        difference=difference,
+        vector_difference=vector_difference,
+        here_ms=_median_ms(ours, short, rounds),
+        there_ms=_median_ms(theirs, short, rounds),
+    )
+
+
+def fixed_requests() -> Iterator[list[dict[str, Any]]]:
+    """Give the requests, in lists that are scored together.
+
+    First short ones alone, of every kind and of few and many outcomes; then some packed into one
+    pass; then a context that is read in stages, with decisions that fit a row and one that does
+    not, beside short ones.
+    """
+    short = [_request(n, 12 + 9 * n) for n in range(4)]
+    for request in short:
+        yield [request]
+    yield [_request(n, 8 + 11 * (n % 5)) for n in range(4, 10)]
+    long = _request(3, 600)
+    long["decisions"].append(_decision("large", "single", 64, 40))
+    yield [short[0], long, short[1]]
+
+
+def _request(seed: int, n_words: int) -> dict[str, Any]:
+    return {
+        "context": _text(seed, n_words),
+        "decisions": [
+            _decision(f"single{seed}", "single", 12 if seed % 4 == 1 else 2 + seed % 3, seed),
+            _decision(f"binary{seed}", "binary", 0, seed + 1),
+            _decision(f"ordinal{seed}", "ordinal", 2 + seed % 3, seed + 2),
+        ],
+    }
+
+
+def _decision(name: str, kind: str, n_outcomes: int, seed: int) -> dict[str, Any]:
+    decision: dict[str, Any] = {
+        "id": name,
+        "kind": kind,
+        "question": f"{_text(seed + 5, 6).capitalize()}?",
+    }
+    outcomes = {f"{_text(seed + i, 2)} {i}": _text(seed + 3 * i, 5) for i in range(n_outcomes)}
+    if kind == "single":
+        decision["outcomes"] = outcomes
+    elif kind == "ordinal":
+        decision["rubric"] = list(outcomes)
+    return decision
+
+
+def _text(seed: int, n_words: int) -> str:
+    """Give words that are the same in every run and differ between seeds."""
+    return " ".join(
+        _WORDS[(seed * 13 + i * (7 + seed % 4) + i // 11) % len(_WORDS)] for i in range(n_words)
+    )
+
+
+def _comparisons(
+    address: TritonAddress, sources: Mapping[str, ModelSource]
+) -> Iterator[Comparison]:
+    client = InferenceServerClient(address.target, ssl=address.is_secure)
+    with closing(client):
+        try:
+            index = client.get_model_repository_index(client_timeout=_ASK_S).models
+            for entry in sorted(index, key=lambda entry: str(entry.name)):
+                if entry.state != _READY:
+                    yield Comparison(entry.name, "unloaded", message=entry.reason)
+                    continue
+                config = client.get_model_config(entry.name, VERSION, client_timeout=_ASK_S).config
+                told = {key: value.string_value for key, value in config.parameters.items()}
+                yield _compare(address, entry.name, told, sources.get(entry.name))
+        except InferenceServerException as error:
+            raise failure_of(error, address.url, "its models") from error
+
+
+def _compare(
+    address: TritonAddress, name: str, told: Mapping[str, str], source: ModelSource | None
+) -> Comparison:
+    precision = told.get(PRECISION, "")
+    if SHA256 not in told:
+        message = "It was not exported by steelyard."
+        return Comparison(name, "foreign", precision, message=message)
+    if source is None:
+        message = "This installation has no such model in use; give the service's home."
+        return Comparison(name, "failed", precision, message=message)
+    here = source.files
+    if told[SHA256] != source.sha256 or precision != here.precision:
+        message = (
+            f"The server has {told[SHA256][:12]} in {precision}, and this installation "
+            f"{source.sha256[:12]} in {here.precision}; export it again, or give the same --engine."
+        )
+        return Comparison(name, "failed", precision, message=message)
+    there = TritonEngine(
+        address, name, sha256=source.sha256, precision=precision, timeout_s=_PASS_S
+    )
+    local: PassEngine | None = None
+    try:
+        there.open(loads=False)
+        local = source.engine()
+        return compare_engines(source, local, there)
+    except SteelyardError as error:
+        return Comparison(name, "failed", precision, message=error.message)
+    finally:
+        there.close()
+        if local is not None:
+            local.close()
+
+
+def _scorer(source: ModelSource, engine: PassEngine) -> OnnxScorer:
+    return source.files.scorer({}, threads=0, engine=engine)
+
+
+def _answers(
+    decide: DecideService, scorer: OnnxScorer, prepared: Sequence[Prepared]
+) -> Iterator[tuple[list[float], Any]]:
+    """Give the probabilities and the marker vectors of every decision."""
+    scored = scorer.score([one.rendered for one in prepared])
+    for one, scores in zip(prepared, scored, strict=True):
+        for decision, score in zip(one.request.decisions, scores, strict=True):
+            yield decide.probabilities(decision, score), score.marker_vectors
+
+
+def _largest(so_far: float, one: Any, other: Any) -> float:
+    found = np.abs(np.asarray(one, np.float64) - np.asarray(other, np.float64))
+    # ``max`` of Python would lose what is no number.
+    return float(np.max([so_far, found.max(initial=0.0)]))
+
+
+def _median_ms(scorer: OnnxScorer, requests: Sequence[Any], rounds: int) -> float:
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        scorer.score(requests)
+        times.append((time.perf_counter() - began) * 1000.0)
+    return statistics.median(times) if times else 0.0

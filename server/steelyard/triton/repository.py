@@ -1,0 +1,362 @@
+"""Model repositories: a folder for each set of weights, as Triton reads them.
+
+A CPU host's models are ``config.pbtxt`` and, in the version ``1``, the Python backend's program,
+the graph and the tensors it takes. A GPU host's are one ONNX file with the weights inside. Each
+folder also has an ``export.json``: what it was made from, and every file's SHA-256.
+
+A model is written beside its place and renamed, so that a server never reads half of one; one that
+is as it would be written now is left as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.errors import EngineUnavailableError
+from steelyard.scoring.assets import AUTO, BaseFiles, read_base_files
+from steelyard.scoring.engine import FLOAT32, Engine, graph_weights
+from steelyard.scoring.merging import check_base, merge, read_adapter
+from steelyard.triton import backend_model
+from steelyard.triton.model_config import Backend, TensorSpec, render_config
+from steelyard.version import __version__
+
+Target = Literal["cpu", "gpu"]
+Tensors = Mapping[str, NDArray[np.generic]]
+
+#: The one version of every model.
+VERSION = "1"
+CONFIG, EXPORT, PROGRAM, GPU_GRAPH = "config.pbtxt", "export.json", "model.py", "model.onnx"
+#: Parameters of a configuration that say which weights it is of.
+SHA256, PRECISION, BASE = "steelyard_sha256", "precision", "base"
+#: Counted up when what is written changes and nothing it is made from does.
+_FORMAT = 1
+_PARTIAL = ".partial-"
+_OLD = ".old"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """What a Triton model is made from.
+
+    Parameters
+    ----------
+    name : str
+        The Triton model's: that of a base model, or a fine-tune's adapter id.
+    sha256 : str
+        Names the weights: of a base model, ``OnnxScorer.sha256``; of a fine-tune, its artifact.
+    files : BaseFiles
+        The base model, on the engine whose precision the model will have.
+    adapter : pathlib.Path, optional
+        Folder of the LoRA adapter that is merged in.
+    """
+
+    name: str
+    sha256: str
+    files: BaseFiles = field(repr=False)
+    adapter: Path | None = None
+
+    def weights(self) -> Tensors:
+        """Give the weights as an ``Engine`` takes them.
+
+        Raises
+        ------
+        steelyard.errors.EngineUnavailableError
+            When the adapter cannot be read, or is of another base model.
+        """
+        if self.adapter is None:
+            return self.files.weights
+        adapter = read_adapter(self.adapter)
+        check_base(adapter.facts, self.files)
+        return merge(self.files.weights, adapter.pairs, self.files.precision)
+
+    def engine(self, threads: int = 0) -> Engine:
+        """Make an engine of the weights in this process; raises as ``weights`` does."""
+        files = self.files
+        return Engine(files.graph, self.weights(), precision=files.precision, threads=threads)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """How models are written.
+
+    Parameters
+    ----------
+    backend : {"python", "onnxruntime", "tensorrt"}
+        The first is a CPU host's; see ``render_config``.
+    threads : int
+        Threads of a pass on the CPU; 0 takes every core.
+    instances : int
+        Passes of a model that run at a time.
+    """
+
+    backend: Backend = "python"
+    threads: int = 0
+    instances: int = 1
+
+    @property
+    def target(self) -> Target:
+        """Which host the models are for."""
+        return "cpu" if self.backend == "python" else "gpu"
+
+
+class ExportRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``export.json`` says.
+
+    Parameters
+    ----------
+    source : str
+        SHA-256 of everything that the files are made from.
+    model_sha256 : str
+        As in ``ModelSource``.
+    base, precision, target : str
+        The base model's name, ``float32`` or ``int8``, ``cpu`` or ``gpu``.
+    files : dict of str to str
+        Path of every other file to its SHA-256.
+    """
+
+    source: str
+    model_sha256: str
+    base: str
+    precision: str
+    target: Target
+    files: dict[str, str]
+
+
+def base_source(
+    folder: Path | None = None, *, name: str | None = None, engine: str = AUTO
+) -> ModelSource:
+    """Read a base model, every file's SHA-256 checked.
+
+    Parameters
+    ----------
+    folder : pathlib.Path, optional
+        By default the model shipped in the package.
+    name : str, optional
+        What requests call it; its own name when left out.
+    engine : str, default ``auto``
+        As the setting: it decides the precision.
+
+    Raises
+    ------
+    steelyard.errors.EngineUnavailableError
+        When it cannot be read.
+    """
+    files = read_base_files(engine, folder)
+    return ModelSource(name or files.manifest["name"], files.sha256, files)
+
+
+def write_model(folder: Path, source: ModelSource, options: ExportOptions) -> bool:
+    """Write a model into a repository unless it is there.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The repository; made where it is missing.
+    source : ModelSource
+    options : ExportOptions
+
+    Returns
+    -------
+    bool
+        Whether it was written.
+
+    Raises
+    ------
+    steelyard.errors.EngineUnavailableError
+        When it cannot be made: see ``ModelSource.weights``; or ``onnx`` is not installed, which a
+        GPU host's needs, or the engine's precision is not for it.
+    OSError
+        When it cannot be written.
+    """
+    _check_precision(source, options)
+    if is_current(folder, source, options):
+        return False
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{source.name}{_PARTIAL}", dir=folder))
+    try:
+        partial.chmod(0o755)
+        (partial / VERSION).mkdir()
+        _fill(partial, source, options)
+        _replace(partial, folder / source.name)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return True
+
+
+def is_current(folder: Path, source: ModelSource, options: ExportOptions) -> bool:
+    """Tell whether a repository has a model as it would be written now, every byte of it."""
+    place = folder / source.name
+    record = read_record(place)
+    return (
+        record is not None
+        and record.source == _source_sha256(source, options)
+        and all(_sha256(place / name) == wanted for name, wanted in record.files.items())
+    )
+
+
+def read_record(model: Path) -> ExportRecord | None:
+    """Read the record of a model's folder; ``None`` where it is none of ours."""
+    try:
+        return msgspec.json.decode((model / EXPORT).read_bytes(), type=ExportRecord)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def exported(folder: Path) -> dict[str, ExportRecord]:
+    """Give the models that were exported into a repository, by name."""
+    if not folder.is_dir():
+        return {}
+    found = {
+        place.name: read_record(place)
+        for place in sorted(folder.iterdir())
+        if not place.name.startswith(".")
+    }
+    return {name: record for name, record in found.items() if record is not None}
+
+
+def remove_model(folder: Path, name: str) -> None:
+    """Remove an exported model; what else is in the repository is left alone."""
+    if read_record(folder / name) is not None:
+        shutil.rmtree(folder / name)
+
+
+def _check_precision(source: ModelSource, options: ExportOptions) -> None:
+    if options.target == "gpu" and source.files.precision != FLOAT32:
+        raise EngineUnavailableError(
+            f"The {source.files.precision} graph of {source.name} runs on the CPU alone; export "
+            "it for a GPU with --engine onnxruntime-float32, and give the service the same engine."
+        )
+
+
+def _source_sha256(source: ModelSource, options: ExportOptions) -> str:
+    decisive = {
+        "format": _FORMAT,
+        "version": __version__,
+        "name": source.name,
+        "sha256": source.sha256,
+        "base": source.files.sha256,
+        "precision": source.files.precision,
+        "program": hashlib.sha256(_program()).hexdigest(),
+        "backend": options.backend,
+        "threads": options.threads,
+        "instances": options.instances,
+    }
+    return hashlib.sha256(msgspec.json.encode(decisive, order="deterministic")).hexdigest()
+
+
+def _fill(partial: Path, source: ModelSource, options: ExportOptions) -> None:
+    version = partial / VERSION
+    tensors = graph_weights(source.weights(), source.files.precision)
+    parameters = {
+        SHA256: source.sha256,
+        PRECISION: source.files.precision,
+        BASE: source.files.manifest["name"],
+        "steelyard_version": __version__,
+    }
+    if options.target == "gpu":
+        from steelyard.triton.onnx_file import embed_weights
+
+        (version / GPU_GRAPH).write_bytes(embed_weights(source.files.graph, tensors))
+        hashed = [GPU_GRAPH]
+    else:
+        (version / PROGRAM).write_bytes(_program())
+        (version / backend_model.GRAPH).write_bytes(source.files.graph)
+        with (version / backend_model.WEIGHTS).open("wb") as file:
+            np.savez(file, allow_pickle=False, **tensors)
+        hashed = [backend_model.GRAPH, backend_model.WEIGHTS]
+        parameters["threads"] = str(options.threads)
+    parameters |= {f"{name}.sha256": _sha256(version / name) or "" for name in hashed}
+    inputs, outputs = _specs(source.files.graph, tensors)
+    text = render_config(
+        source.name,
+        backend=options.backend,
+        inputs=inputs,
+        outputs=outputs,
+        parameters=parameters,
+        instances=options.instances,
+    )
+    (partial / CONFIG).write_text(text, encoding="utf-8")
+    record = ExportRecord(
+        source=_source_sha256(source, options),
+        model_sha256=source.sha256,
+        base=source.files.manifest["name"],
+        precision=source.files.precision,
+        target=options.target,
+        files={
+            str(path.relative_to(partial)): _sha256(path) or ""
+            for path in sorted(partial.rglob("*"))
+            if path.is_file()
+        },
+    )
+    (partial / EXPORT).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2))
+    for path in [*partial.rglob("*"), partial]:
+        _sync(path)
+
+
+def _specs(graph: bytes, tensors: Tensors) -> tuple[list[TensorSpec], list[TensorSpec]]:
+    """Load a graph, which tests it too, and give its inputs and outputs."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in tensors.values()]
+    options.add_external_initializers(list(tensors), values)
+    try:
+        session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        message = "ONNX Runtime cannot load the model's graph; install steelyard again."
+        raise EngineUnavailableError(message) from error
+
+    def specs(nodes: list[object]) -> list[TensorSpec]:
+        return [
+            TensorSpec(
+                node.name,  # type: ignore[attr-defined]
+                node.type,  # type: ignore[attr-defined]
+                tuple(size if isinstance(size, int) else -1 for size in node.shape),  # type: ignore[attr-defined]
+            )
+            for node in nodes
+        ]
+
+    return specs(session.get_inputs()), specs(session.get_outputs())
+
+
+def _program() -> bytes:
+    return Path(backend_model.__file__).read_bytes()
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _replace(partial: Path, place: Path) -> None:
+    """Put a folder in the place of what is there; a crash between leaves none, or the whole new."""
+    old = place.with_name(f".{place.name}{_OLD}")
+    shutil.rmtree(old, ignore_errors=True)
+    if place.exists():
+        place.rename(old)
+    partial.rename(place)
+    _sync(place.parent)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,231 @@
+"""What there is to serve: the base models of the settings, and the LoRA fine-tunes in use.
+
+A fine-tune of heads alone has no weights of its own: its heads stay in the service, and its passes
+are its base model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlalchemy import Connection, make_url
+from sqlalchemy.exc import ArgumentError
+
+from steelyard.base_models import HASHING, parse_base_models
+from steelyard.errors import EngineUnavailableError, NotFoundError
+from steelyard.families.line import answering, kept_warm, latest_of
+from steelyard.scoring.assets import AUTO
+from steelyard.scoring.tuned import read_artifact
+from steelyard.settings import Settings, frames_url_of, home_of, state_url_of
+from steelyard.storage.frames.artifacts import ArtifactStore
+from steelyard.storage.frames.store import open_store
+from steelyard.storage.state import open_state
+from steelyard.storage.state.lines import StoredLines, all_revisions, load_lines
+from steelyard.triton.repository import ModelSource, base_source
+
+
+@dataclass(frozen=True, slots=True)
+class TunedModel:
+    """A fine-tuned model in use.
+
+    Parameters
+    ----------
+    adapter : str
+        Its identity, ``ft-ftj_…``.
+    ref : str
+        Its number as callers name it, such as ``router@3``.
+    base : str
+        The base model that it is tuned from.
+    artifact_sha256 : str
+        Names its files.
+    """
+
+    adapter: str
+    ref: str
+    base: str
+    artifact_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Models that can be exported, and why others cannot.
+
+    Parameters
+    ----------
+    sources : list of ModelSource
+        Base models first.
+    left_out : dict of str to str
+        Name to the reason, in a sentence.
+    """
+
+    sources: list[ModelSource] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def find_sources(
+    settings: Settings, *, names: Collection[str] = (), engine: str | None = None
+) -> Found:
+    """Find what a Triton of these settings is to serve.
+
+    Parameters
+    ----------
+    settings : steelyard.settings.Settings
+        Name the base models, and the home and the state in which fine-tunes are.
+    names : collection of str, optional
+        Base models and fine-tunes to find, these by adapter or number; by default all in use.
+    engine : str, optional
+        Instead of the setting's.
+
+    Raises
+    ------
+    steelyard.errors.NotFoundError
+        When a name is none of these.
+    steelyard.errors.EngineUnavailableError
+        When a base model cannot be read.
+    steelyard.errors.StorageUnavailableError
+        When the state cannot be read.
+    """
+    found = Found()
+    bases = _find_bases(settings, engine or settings.engine, found)
+    tuned = tuned_models(settings)
+    wanted = set(names)
+    known = {*bases, *found.left_out, *(key for one in tuned for key in (one.adapter, one.ref))}
+    unknown = sorted(wanted - known)
+    if unknown:
+        raise NotFoundError(
+            f"There is no model {unknown[0]!r} in use here; there are {', '.join(sorted(known))}."
+        )
+    if not wanted:
+        found.sources.extend(bases.values())
+    else:
+        found.sources.extend(source for name, source in bases.items() if name in wanted)
+    for model in tuned:
+        if not wanted or wanted & {model.adapter, model.ref}:
+            _add_tuned(settings, model, bases, found)
+    return found
+
+
+def tuned_models(settings: Settings) -> list[TunedModel]:
+    """Give the fine-tuned models in use, oldest first.
+
+    These are those that answer or are kept warm, and the newest of every family that is on, which
+    it may move to by itself. None where the state was never made.
+
+    Raises
+    ------
+    steelyard.errors.StorageUnavailableError
+        When the state cannot be read.
+    """
+    url = state_url_of(settings)
+    if not _is_there(url):
+        return []
+    state = open_state(url)
+    try:
+        stored = state.read_now(_all_lines)
+    finally:
+        state.close()
+    return [model for one in stored for model in models_in_use(one)]
+
+
+def models_in_use(stored: StoredLines) -> list[TunedModel]:
+    """Give an account's models in use, oldest first; see ``tuned_models``."""
+    lines = stored.lines
+    wanted = answering(lines).keys() | kept_warm(lines).keys()
+    for family in lines.families.values():
+        latest = latest_of(lines, family) if family.switch.is_on else None
+        if latest is not None:
+            wanted.add(latest.adapter)
+    models = sorted(
+        (lines.models[one] for one in wanted),
+        key=lambda model: (model.created_at, model.family, model.version),
+    )
+    return [
+        TunedModel(model.adapter, model.ref, model.base, stored.artifacts[model.adapter])
+        for model in models
+        if model.adapter in stored.artifacts
+    ]
+
+
+def tuned_source(folder: Path, model: TunedModel, base: ModelSource) -> ModelSource | None:
+    """Give what a fine-tune's Triton model is made from; ``None`` for one of heads alone.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Its artifact.
+    model : TunedModel
+    base : ModelSource
+        What its base model's is made from.
+
+    Raises
+    ------
+    steelyard.errors.EngineUnavailableError
+        When it was trained on other weights, or on another engine.
+    """
+    manifest = read_artifact(folder)
+    if not manifest.has_adapter:
+        return None
+    trained, files = manifest.base, base.files
+    if trained.sha256 != files.sha256:
+        raise EngineUnavailableError(
+            f"It was trained on other weights of {trained.name} than those here; fine-tune again."
+        )
+    if trained.engine != files.engine:
+        raise EngineUnavailableError(
+            f"It was trained on the engine {trained.engine}, and this is for {files.engine}; give "
+            f"--engine {trained.engine}, or fine-tune again."
+        )
+    return ModelSource(model.adapter, model.artifact_sha256, files, folder)
+
+
+def _find_bases(settings: Settings, engine: str, found: Found) -> dict[str, ModelSource]:
+    chosen = AUTO if engine == HASHING else engine
+    shipped = base_source(engine=chosen)
+    bases = {shipped.name: shipped}
+    for name, source in parse_base_models(settings.base_models).items():
+        if source == HASHING:
+            found.left_out[name] = "It is the test double, and has no weights."
+        else:
+            folder = Path(source).expanduser()
+            bases[name] = base_source(folder, name=name, engine=chosen)
+    return bases
+
+
+def _add_tuned(
+    settings: Settings, model: TunedModel, bases: dict[str, ModelSource], found: Found
+) -> None:
+    base = bases.get(model.base)
+    if base is None:
+        found.left_out[model.adapter] = f"Its base model {model.base} is not here."
+        return
+    try:
+        folder = _artifacts(settings).fetch(model.artifact_sha256)
+        source = tuned_source(folder, model, base)
+    except EngineUnavailableError as error:
+        found.left_out[model.adapter] = error.message
+        return
+    if source is not None:
+        found.sources.append(source)
+
+
+def _artifacts(settings: Settings) -> ArtifactStore:
+    return ArtifactStore(
+        open_store(f"{frames_url_of(settings)}/models"), home_of(settings) / "models"
+    )
+
+
+def _all_lines(connection: Connection) -> Sequence[StoredLines]:
+    return [load_lines(connection, account) for account in sorted(all_revisions(connection))]
+
+
+def _is_there(url: str) -> bool:
+    """Tell whether a state was ever made; looking for models makes none."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        return True  # opening it says what is wrong
+    if parsed.get_backend_name() != "sqlite":
+        return True
+    return Path(parsed.database or "").expanduser().is_file()

@@ -1,0 +1,328 @@
+"""The results page, from a run's record and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from peers.contestants import BEST, OURS, PEERS, PLAIN
+from peers.figures import FIGURES, spread
+from peers.plan import CLOSED, OPEN_SHARE
+
+#: How many times the best peer's decisions a second are wanted, by questions of a request.
+WANTED = {3: 3.0, 32: 10.0}
+_TABLES = {PLAIN: "Table 1: float32 for all", BEST: "Table 2: each one's best setting"}
+_HEADER = ("contestant", "clients", "loop", "p50 ms", "p95 ms", "p99 ms", "decisions a second",
+           "CPU ms a decision", "peak MB", "requests", "errors")  # fmt: skip
+_SIZE = ("questions", "outcomes", "context")
+
+
+def write_page(record: Mapping[str, Any], quality: Sequence[Mapping[str, Any]], file: Path) -> None:
+    """Write the page of a run; ``quality`` is what ``finetune.py`` wrote, or empty."""
+    file.write_text(make_page(record, quality), encoding="utf-8")
+
+
+def make_page(record: Mapping[str, Any], quality: Sequence[Mapping[str, Any]]) -> str:
+    parts = [_opening(record), _reached(record), _contestants(record)]
+    parts += [_table(record, table) for table in _TABLES]
+    parts += [_not_run(record), _quality(quality)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+
+
+def shown(value: float) -> str:
+    """Give a figure with three digits that count, more where it is large."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
+
+
+def with_range(rounds: Sequence[Mapping[str, Any]], name: str) -> str:
+    found = spread(rounds, name)
+    if found is None:
+        return "-"
+    middle, low, high = map(shown, found)
+    return f"{middle} ({low} to {high})"
+
+
+def _opening(record: Mapping[str, Any]) -> str:
+    cores = record["cores"]
+    server, client = (", ".join(map(str, cores[name])) for name in ("server", "client"))
+    apart = (
+        f"Every server ran on core {server}, every client on core {client}."
+        if server != client
+        else f"Servers and clients shared core {server}: there was no other."
+    )
+    return "\n".join(
+        [
+            "# Steelyard beside its peers",
+            "",
+            (
+                "Written by `run.py` from its results file; what each column means is in "
+                "[README.md](README.md)."
+            ),
+            "",
+            f"- date: {record['date']}; {record['minutes']} minutes",
+            f"- command: `{record['command']}`",
+            *(f"- {line}" for line in record["machine"]),
+            f"- {apart} Threads of a server: as many as its cores.",
+            (
+                f"- {record['rounds']} rounds in which all contestants take turns. A figure is the "
+                "median of rounds, with their range in parentheses."
+            ),
+            (
+                "- Every contestant was sent the same bytes: `POST /v1/systemone` is a dialect that "
+                "all of them speak. A new context in each request; questions and outcomes stay."
+            ),
+        ]
+    )
+
+
+def size_of(entry: Mapping[str, Any]) -> tuple[int, int, str]:
+    return entry["questions"], entry["outcomes"], entry["context"]
+
+
+def throughput(
+    record: Mapping[str, Any], key: str, size: tuple[int, int, str]
+) -> tuple[float, str]:
+    """Give a contestant's most decisions a second at a size, and how that is known.
+
+    The largest median over numbers of clients in closed loop; where no load could be run, what one
+    request alone took; where that was not waited for, what it can be at most, or is expected to be;
+    0 where there is no answer at all.
+    """
+    best, words = 0.0, "no answer"
+    for cell in record["cells"]:
+        if cell["key"] == key and size_of(cell) == size and cell["loop"] == CLOSED:
+            found = spread(cell["rounds"], "decisions_s")
+            if found and found[0] > best:
+                best, words = found[0], f"{cell['clients']} client{'s' * (cell['clients'] > 1)}"
+    if not best:
+        for entry in record["alone"]:
+            if entry["key"] == key and size_of(entry) == size:
+                best, words = size[0] / entry["seconds"], "one request alone"
+        for entry in record["not_run"]:
+            if entry["key"] == key and size_of(entry) == size and entry["seconds"]:
+                best = size[0] / entry["seconds"]
+                words = "at most" if entry["words"].startswith("not answered") else "expected"
+                words += f": {entry['words']}"
+    return best, words
+
+
+def ratios(record: Mapping[str, Any], table: int) -> list[dict[str, Any]]:
+    """Give Steelyard's decisions a second over the best peer's, at each size with a target."""
+    entries = [
+        one for one in record["contestants"] if one["table"] == table and "left_out" not in one
+    ]
+    ours = [one["key"] for one in entries if one["peer"] == OURS]
+    peers = [one["key"] for one in entries if one["peer"] != OURS]
+    found = []
+    for size in sorted({size_of(one) for one in record["alone"]}):
+        if size[0] not in WANTED or not ours or not peers:
+            continue
+        own, _ = throughput(record, ours[0], size)
+        rivals = {key: throughput(record, key, size) for key in peers}
+        key = max(rivals, key=lambda name: rivals[name][0])
+        best, words = rivals[key]
+        found.append(
+            {
+                "size": size, "own": own, "best": best, "peer": key, "words": words,
+                "ratio": own / best if best else None, "wanted": WANTED[size[0]],
+            }
+        )  # fmt: skip
+    return found
+
+
+def verdict(found: Mapping[str, Any]) -> str:
+    """Say whether a ratio is what is wanted, and whether the peer's side was measured in rounds."""
+    reached = "reached" if found["ratio"] >= found["wanted"] else "not reached"
+    return reached if "client" in found["words"] else f"{reached}; peer not measured in rounds"
+
+
+def _reached(record: Mapping[str, Any]) -> str:
+    parts = [
+        "## What was reached",
+        "",
+        "Decisions a second of Steelyard over those of the best peer at that size, each at the "
+        "number of clients that suits it best, closed loop. Wanted: at least "
+        + ", ".join(f"{times:g} times at {n} questions" for n, times in WANTED.items())
+        + ".",
+    ]
+    for table, name in _TABLES.items():
+        found = ratios(record, table)
+        if not found:
+            continue
+        rows = [
+            [
+                str(one["size"][0]), str(one["size"][1]), one["size"][2], shown(one["own"]),
+                shown(one["best"]), f"{one['peer']} ({one['words']})",
+                "-" if one["ratio"] is None else f"{one['ratio']:.2f}", f"{one['wanted']:g}",
+                "no peer answers" if one["ratio"] is None
+                else verdict(one),
+            ]
+            for one in found
+        ]  # fmt: skip
+        parts += ["", f"{name}:", "", markdown_table(
+            [*_SIZE, OURS, "best peer", "which", "ratio", "wanted", ""], rows)]  # fmt: skip
+        for n, wanted in WANTED.items():
+            values = [one["ratio"] for one in found if one["size"][0] == n and one["ratio"]]
+            if values:
+                reached = sum(value >= wanted for value in values)
+                parts += [
+                    "",
+                    (
+                        f"At {n} questions: {median(values):.2f} times the best peer in the median of "
+                        f"{len(values)} sizes ({min(values):.2f} to {max(values):.2f}); "
+                        f"{wanted:g} times or more at {reached} of them."
+                    ),
+                ]
+    return "\n".join(parts)
+
+
+def _contestants(record: Mapping[str, Any]) -> str:
+    rows = [
+        [
+            str(one["table"]), one["key"], one.get("versions", ""),
+            shown(one["idle_mb"]) if "idle_mb" in one else "-",
+            one.get("left_out") or one.get("lost") or "",
+        ]
+        for one in record["contestants"]
+    ]  # fmt: skip
+    parts = [
+        "## Contestants",
+        "",
+        markdown_table(
+            ["table", "contestant", "versions", "MB after its start", "left out"],
+            rows,
+        ),
+    ]
+    known = {one["peer"] for one in record["contestants"]}
+    for peer in PEERS.values():
+        if peer.name in known:
+            parts += ["", f"**{peer.name}**", "", *(f"- {words}" for words in peer.says)]
+    return "\n".join(parts)
+
+
+def _table(record: Mapping[str, Any], table: int) -> str:
+    keys = {one["key"]: at for at, one in enumerate(record["contestants"]) if one["table"] == table}
+    cells = [cell for cell in record["cells"] if cell["key"] in keys]
+    if not cells:
+        return ""
+    parts = [
+        f"## {_TABLES[table]}",
+        "",
+        (
+            "Open loop: requests arrive at random (Poisson) at "
+            f"{OPEN_SHARE:.0%} of what the same contestant answered with as many clients in closed "
+            "loop, so rates differ between contestants; times count from when a request was due."
+        ),
+    ]
+    contexts = list(dict.fromkeys(cell["context"] for cell in cells))
+    for size in sorted({size_of(cell) for cell in cells}, key=lambda s: (contexts.index(s[2]), s)):
+        here = [cell for cell in cells if size_of(cell) == size]
+        here.sort(key=lambda cell: (cell["clients"], cell["loop"], keys[cell["key"]]))
+        parts += [
+            "",
+            f"### {size[0]} questions, {size[1]} outcomes, {size[2]} context",
+            "",
+            markdown_table(_HEADER, [_row(cell) for cell in here]),
+        ]
+    return "\n".join(parts)
+
+
+def _row(cell: Mapping[str, Any]) -> list[str]:
+    rounds = cell["rounds"]
+    named = [cell["key"], str(cell["clients"]), cell["loop"]]
+    if not rounds:
+        return [*named, cell.get("words", "not run"), *[""] * (len(_HEADER) - len(named) - 1)]
+    errors: dict[str, int] = {}
+    for one in rounds:
+        for name, n in one["errors"].items():
+            errors[name] = errors.get(name, 0) + n
+    rates = [one["rate"] for one in rounds if "rate" in one]
+    if rates:
+        named[2] += f", {shown(rates[0])} requests a second"
+    return [
+        *named,
+        *(with_range(rounds, name) for name in FIGURES),
+        f"{sum(one['n'] for one in rounds)}",
+        ", ".join(f"{name}: {n}" for name, n in errors.items()) or "0",
+    ]
+
+
+def _not_run(record: Mapping[str, Any]) -> str:
+    """Tell each answer that a contestant did not give, in words."""
+    if not record["not_run"]:
+        return ""
+    rows = [
+        [
+            one["key"], str(one["questions"]), str(one["outcomes"]), one["context"],
+            one["words"] + (
+                f"; about {one['seconds']:.0f} s expected"
+                if one["words"].startswith("not tried")
+                else ""
+            ),
+        ]
+        for one in record["not_run"]
+    ]  # fmt: skip
+    return "\n".join(
+        [
+            "## Without an answer",
+            "",
+            "Sizes of which a contestant answered no request, and why.",
+            "",
+            markdown_table(["contestant", *_SIZE, "why"], rows),
+        ]
+    )
+
+
+def _quality(results: Sequence[Mapping[str, Any]]) -> str:
+    command = "python tests/benchmarks/finetune.py --data DIR --json FILE"
+    parts = ["## Quality", ""]
+    if not results:
+        return "\n".join(
+            [
+                *parts,
+                (
+                    "No quality was measured beside this run. "
+                    f"`{command}`, and `run.py --only-page --quality FILE`, put it here."
+                ),
+            ]
+        )
+
+    def figure(value: Mapping[str, float] | None, digits: int = 3) -> str:
+        if value is None:
+            return ""
+        return " ".join(
+            (f"{value['value']:.{digits}f}", f"[{value['low']:.{digits}f}",
+             f"{value['high']:.{digits}f}]")
+        )  # fmt: skip
+
+    rows = [
+        [
+            one["task"], one["rows"], one["method"], f"{one['n_train']:,}", f"{one['n']:,}",
+            figure(one["accuracy"]), figure(one["log_loss"]), figure(one["gain"]),
+            figure(one["ece"]), figure(one["aurc"], 4), f"{one['served_ms']:.2f}", one["note"],
+        ]
+        for one in results
+    ]  # fmt: skip
+    header = ["task", "rows", "method", "n train", "n", "accuracy", "log loss",
+              "more than ours by", "ECE", "AURC", "CPU ms", "note"]  # fmt: skip
+    return "\n".join(
+        [
+            *parts,
+            (
+                f"Measured here by `{command}`: every method learned the same rows on one machine. No "
+                "figure that somebody published is among them, and the peers above are not: their "
+                "weights here are random."
+            ),
+            "",
+            markdown_table(header, rows),
+        ]
+    )

@@ -1,0 +1,279 @@
+"""LoRA models in a server: loaded, kept, let go of and loaded again as tuned models are here."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import hashlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from random_model import sample_requests
+from remote_engines import run_pass
+from steelyard.calibration.temperature import TemperatureTable
+from steelyard.decisions.rendering import RenderedRequest
+from steelyard.errors import EngineUnavailableError, ModelWarmingError
+from steelyard.scoring.assets import BaseModel, load_base_model, read_base_files
+from steelyard.scoring.batching import Batcher
+from steelyard.scoring.engine import Engine
+from steelyard.scoring.engine_host import RemoteHost
+from steelyard.scoring.heads import Heads
+from steelyard.scoring.merging import (
+    ADAPTER,
+    ADAPTER_FACTS,
+    AdapterFacts,
+    base_hashes,
+    merge,
+    read_adapter,
+)
+from steelyard.scoring.triton_address import parse_scorer
+from steelyard.scoring.tuned import FORMAT, ArtifactBase, ArtifactManifest, load_tuned
+from steelyard.services.decide import DecideService
+from steelyard.services.models import HostedModel
+from steelyard.services.tuned_models import Base, TunedModels
+
+pytest.importorskip("tritonclient.grpc")
+
+from fake_triton import FakeModel, FakeTriton, serving
+from triton_service import wait_until
+
+REQUEST = RenderedRequest("Short.", sample_requests()[0].decisions)
+ADAPTERS = ("ft-ftj_one", "ft-ftj_two", "ft-ftj_three")
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A model that may be loaded."""
+
+    adapter: str
+    base: str = "random"
+
+    @property
+    def ref(self) -> str:
+        return f"router@{1 + ADAPTERS.index(self.adapter)}"
+
+
+def write_artifact(folder: Path, base: BaseModel, seed: int) -> str:
+    """Write a LoRA model without heads; gives what names it."""
+    folder.mkdir()
+    files = read_base_files(base.scorer.engine, base.scorer.folder)
+    rng = np.random.default_rng(seed)
+    tensors = {
+        "layers.0.query.a": rng.normal(scale=0.5, size=(2, 384)).astype(np.float32),
+        "layers.0.query.b": rng.normal(scale=0.5, size=(384, 2)).astype(np.float32),
+    }
+    content = save(tensors)
+    facts = AdapterFacts(
+        base=base.scorer.name,
+        base_files=base_hashes(files),
+        rank=2,
+        sha256=hashlib.sha256(content).hexdigest(),
+        trained_on="0" * 64,
+        parity=0.0,
+        parity_decisions=0,
+        int8_difference=0.0,
+    )
+    (folder / ADAPTER).write_bytes(content)
+    (folder / ADAPTER_FACTS).write_bytes(msgspec.json.encode(facts))
+    Heads([]).save(folder)
+    manifest = ArtifactManifest(
+        format=FORMAT,
+        base=ArtifactBase(
+            name=base.scorer.name, sha256=base.scorer.sha256, engine=base.scorer.engine
+        ),
+        method="sft",
+        has_adapter=True,
+        parent_sha256=None,
+        versions={},
+        files={
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()
+        },
+    )
+    encoded = msgspec.json.encode(manifest)
+    (folder / "manifest.json").write_bytes(encoded)
+    return hashlib.sha256(encoded).hexdigest()
+
+
+def remote_model(base: BaseModel, artifact: Path, sha256: str) -> FakeModel:
+    """The same model as an export of it has it."""
+
+    @cache
+    def engine() -> Engine:
+        files = read_base_files(base.scorer.engine, base.scorer.folder)
+        merged = merge(files.weights, read_adapter(artifact).pairs, files.precision)
+        return Engine(files.graph, merged, precision=files.precision, threads=1)
+
+    def run(inputs: Any, outputs: Any) -> Any:
+        return engine().run(inputs, outputs)
+
+    return FakeModel(run, {"steelyard_sha256": sha256, "precision": "float32"})
+
+
+@dataclass(frozen=True)
+class World:
+    """Tuned models over a base in a server."""
+
+    triton: FakeTriton
+    models: TunedModels
+    base: BaseModel
+    folders: dict[str, Path]
+    shas: dict[str, str]
+
+    def fetch(self, sha256: str) -> Path:
+        return next(self.folders[name] for name, sha in self.shas.items() if sha == sha256)
+
+    def hold(self, adapter: str) -> None:
+        """Load a model, and use it for a moment."""
+        with self.models.holding(Tuned(adapter), self.shas[adapter]):
+            pass
+
+    def answer(self, adapter: str) -> list[np.ndarray]:
+        """The logits of a model that is loaded."""
+        hosted = self.models.loaded(adapter)
+        assert hosted is not None
+        return [one.logits for one in hosted.queue.submit(REQUEST).result(60)]
+
+    def alone(self, adapter: str) -> list[np.ndarray]:
+        """The same without a server."""
+        scorer = load_tuned(self.folders[adapter], self.base.scorer, threads=1)
+        found = [one.logits for one in scorer.score([REQUEST])[0]]
+        scorer.close()
+        return found
+
+    @property
+    def in_server(self) -> set[str]:
+        return {name for name, model in self.triton.models.items() if model.is_loaded}
+
+
+@pytest.fixture
+def falls_back(request: pytest.FixtureRequest) -> bool:
+    return getattr(request, "param", False)
+
+
+@pytest.fixture(scope="module")
+def alone(random_folder: Path) -> BaseModel:
+    """The base model in this process."""
+    return load_base_model("onnxruntime-float32", 1, random_folder)
+
+
+@pytest.fixture
+def world(
+    alone: BaseModel,
+    random_folder: Path,
+    tmp_path: Path,
+    falls_back: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[World]:
+    monkeypatch.setattr("steelyard.scoring.routed.PROBE_S", 0.05)
+    with ExitStack() as closing:
+        folders = {name: tmp_path / name for name in ADAPTERS}
+        shas = {
+            name: write_artifact(folder, alone, seed)
+            for seed, (name, folder) in enumerate(folders.items())
+        }
+        remote = {name: remote_model(alone, folders[name], shas[name]) for name in ADAPTERS}
+        parameters = {"steelyard_sha256": alone.scorer.sha256, "precision": "float32"}
+        remote["random"] = FakeModel(alone.scorer._engine.run, parameters)
+        if not falls_back:  # then nothing holds their answers against those of an engine here
+            for model in remote.values():
+                model.run = run_pass
+        triton = closing.enter_context(serving(*remote.items()))
+        host = RemoteHost(parse_scorer(triton.url), falls_back=falls_back, timeout_s=30.0)
+        closing.callback(host.close)
+        base = load_base_model(
+            "onnxruntime-float32", 1, random_folder, host=host, hosted_name="random"
+        )
+        closing.callback(base.scorer.close)
+        queue = Batcher(base.scorer)
+        closing.callback(queue.close)
+        hosted = HostedModel(
+            DecideService(
+                model_name="random", temperatures=TemperatureTable(), tokenizer=base.tokenizer
+            ),
+            queue,
+            engine=base.scorer.engine,
+            description="A base.",
+            release_date=dt.date(2026, 5, 1),
+            price_nano=0,
+            evaluation_key="0" * 64,
+        )
+
+        class Artifacts:
+            def fetch(self, sha256: str) -> Path:
+                return world.fetch(sha256)
+
+        def load(folder, base, *, threads, adapter):
+            return load_tuned(folder, base, threads=1, host=host, hosted_name=adapter)
+
+        models = TunedModels(
+            Artifacts(), {"random": Base(hosted, base.scorer)}, load, max_loaded=2, threads=1
+        )
+        closing.callback(models.close)
+        world = World(triton, models, alone, folders, shas)
+        yield world
+
+
+def test_models_are_loaded_and_let_go_of_in_the_server(world):
+    one, two, three = ADAPTERS
+    world.hold(one)
+    assert world.in_server == {"random", one}
+    assert world.triton.models[one].n_passes > 1
+    world.models.pin([one])
+    world.hold(two)
+    world.hold(three)
+    wait_until(lambda: world.in_server == {"random", one, three})
+    assert world.models.states() == {one: "loaded", three: "loaded"}
+    world.models.close()
+    assert world.in_server == {"random"}
+
+
+@pytest.mark.parametrize("falls_back", [True], indirect=True)
+def test_a_model_that_the_server_lost_runs_here_and_is_loaded_again(world):
+    one = ADAPTERS[0]
+    model = world.triton.models[one]
+    world.hold(one)
+    expected = world.alone(one)
+
+    def check() -> None:
+        for found, right in zip(world.answer(one), expected, strict=True):
+            np.testing.assert_allclose(found, right, atol=1e-5)
+
+    check()
+    assert model.n_passes > 1
+    model.load_fault, model.is_loaded = "failed to poll from model repository", False
+    n_passes = model.n_passes
+    check()
+    assert model.n_passes == n_passes
+    model.load_fault = None
+    wait_until(lambda: one in world.in_server)
+
+
+def test_a_cold_model_is_waited_for_and_then_told_to_be_warming(world):
+    one = ADAPTERS[0]
+    model = world.triton.models[one]
+    model.load_gate.clear()
+    with pytest.raises(ModelWarmingError, match="router@1 is still loading"):
+        asyncio.run(world.models.ensure(Tuned(one), world.shas[one], wait_s=0.05))
+    model.load_gate.set()
+    asyncio.run(world.models.ensure(Tuned(one), world.shas[one], wait_s=60))
+    assert world.models.states() == {one: "loaded"}
+
+
+def test_a_server_that_is_away_is_asked_again_by_the_next_call(world):
+    one = ADAPTERS[0]
+    world.triton.stop()
+    with pytest.raises(EngineUnavailableError, match="cannot be reached"):
+        asyncio.run(world.models.ensure(Tuned(one), world.shas[one], wait_s=60))
+    assert world.models.states() == {}
+    world.triton.start()
+    asyncio.run(world.models.ensure(Tuned(one), world.shas[one], wait_s=60))
+    assert world.in_server >= {one}

@@ -1,0 +1,129 @@
+"""The command's files and its refusals, without a server."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from steelyard.cli import triton as module
+from steelyard.cli.main import main
+from steelyard.settings import read_settings
+from steelyard.triton.parity import Comparison
+from steelyard.triton.repository import ExportOptions, write_model
+from triton_hosting import write_lora_artifact
+
+
+@pytest.fixture
+def run(tmp_path: Path, random_folder: Path, monkeypatch):
+    """Run the command on a home of its own with the random model beside the shipped one."""
+    monkeypatch.setenv("STEELYARD_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("STEELYARD_BASE_MODELS", f"small={random_folder}")
+
+    def run_command(*arguments: str):
+        return CliRunner().invoke(main, ["triton", *arguments], terminal_width=120)
+
+    return run_command
+
+
+def test_export_writes_once_and_then_leaves_alone(run, tmp_path) -> None:
+    folder = str(tmp_path / "models")
+    first = run("export", folder, "--model", "small", "--engine", "onnxruntime-float32")
+    assert first.exit_code == 0, first.output
+    assert first.output.startswith("small: written (float32, ")
+    second = run("export", folder, "--model", "small", "--engine", "onnxruntime-float32")
+    assert second.output.startswith("small: unchanged (float32, ")
+
+
+def test_export_for_a_gpu_says_what_the_service_needs(run, tmp_path) -> None:
+    done = run("export", str(tmp_path / "models"), "--model", "small", "--target", "gpu")
+    assert done.exit_code == 0, done.output
+    assert "STEELYARD_ENGINE=onnxruntime-float32" in done.output
+    assert (tmp_path / "models" / "small" / "1" / "model.onnx").is_file()
+
+
+def test_prune_removes_what_is_no_longer_in_use(run, tmp_path, base, monkeypatch) -> None:
+    folder = tmp_path / "models"
+    write_model(folder, write_lora_artifact(tmp_path / "artifact", base), ExportOptions())
+    monkeypatch.setenv("STEELYARD_BASE_MODELS", "")
+    done = run("export", str(folder), "--prune")
+    assert "ft-ftj_test: removed" in done.output
+    assert [path.name for path in folder.iterdir()] == ["steelyard-base-1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["export", "{}", "--model", "nope"], 2, "There is no model 'nope' in use here"),
+        (["export", "{}", "--backend", "tensorrt"], 2, "--backend is for --target gpu"),
+        (["export", "{}", "--prune", "--model", "small"], 2, "leave --model out"),
+        (
+            ["export", "{}", "--target", "gpu", "--engine", "onnxruntime-int8"],
+            3,
+            "runs on the CPU alone",
+        ),
+        (["export", "/proc/models", "--model", "small"], 3, "cannot be written"),
+        (["check", "http://127.0.0.1:8001"], 2, "give triton://HOST:PORT"),
+        (["check", ""], 2, "triton://"),
+        (["up", "--port", "70000"], 2, "not in the range"),
+    ],
+)
+def test_what_cannot_be_done_is_told(run, tmp_path, arguments, status, said) -> None:
+    done = run(*(argument.format(tmp_path / "models") for argument in arguments))
+    assert (done.exit_code, said in done.output) == (status, True), done.output
+
+
+def test_check_tells_that_nobody_answers(run) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        done = run("check", f"triton://127.0.0.1:{unused.getsockname()[1]}")
+    assert done.exit_code == 3, done.output
+    assert "Error (engine_unavailable)" in done.output
+
+
+def test_check_shows_a_table_and_fails_for_one_that_differs(run, monkeypatch) -> None:
+    found = [
+        Comparison("a", "equal", "int8", 40, 1e-7, 1e-6, 2.5, 3.25),
+        Comparison("b", "different", "int8", 40, 0.25, 1.0, 2.5, 3.25),
+        Comparison("c", "unloaded"),
+    ]
+    monkeypatch.setattr("steelyard.triton.parity.check_server", lambda *_: found)
+    done = run("check", "127.0.0.1:8001")
+    assert done.exit_code == 1
+    assert "0.25" in done.output
+    told = run("check", "triton://127.0.0.1", "--json")
+    assert told.exit_code == 1
+    answer = json.loads(told.output)
+    assert (answer["url"], answer["ok"]) == ("triton://127.0.0.1:8001", False)
+    assert [one["verdict"] for one in answer["models"]] == ["equal", "different", "unloaded"]
+    found[1:2] = []
+    assert run("check", "127.0.0.1:8001").exit_code == 0
+
+
+def test_models_that_come_into_use_are_written_and_trouble_is_told_once(
+    run, tmp_path, monkeypatch, capsys
+) -> None:
+    in_use: list[set[str]] = [set()]
+    written: list[None] = []
+    monkeypatch.setattr(module._Following, "_in_use", lambda _: frozenset(in_use[0]))
+    monkeypatch.setattr(module, "_FOLLOW_S", 0.0)
+    monkeypatch.setattr(module, "_write", lambda *_: written.append(None))
+    follow = module._Following(read_settings(), tmp_path, ExportOptions())
+    follow()
+    assert written == []
+    in_use[0] = {"ft-ftj_1"}
+    follow()
+    follow()
+    assert len(written) == 1
+
+    def fail(*_):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(module, "_write", fail)
+    in_use[0] = {"ft-ftj_1", "ft-ftj_2"}
+    follow()
+    follow()
+    assert capsys.readouterr().err.count("the disk is full") == 1

@@ -1,0 +1,39 @@
+"""The fixed requests of a comparison cover what passes can be."""
+
+from __future__ import annotations
+
+import pytest
+
+from random_model import WORDS
+from steelyard.calibration.temperature import TemperatureTable
+from steelyard.scoring.onnx import PACKED_TOKENS, WHOLE_DECISION_TOKENS, OnnxScorer
+from steelyard.services.decide import DecideService
+from steelyard.triton import parity
+from steelyard.triton.parity import fixed_requests
+
+
+def test_they_are_the_same_each_time() -> None:
+    assert list(fixed_requests()) == list(fixed_requests())
+
+
+@pytest.mark.parametrize("words", [parity._WORDS, WORDS], ids=["long", "short"])
+def test_they_are_valid_and_cover_every_kind_and_stage(base, monkeypatch, words) -> None:
+    # The random model's tokenizer reads its own words as a token each, others letter by letter.
+    monkeypatch.setattr(parity, "_WORDS", words)
+    decide = DecideService(
+        model_name="m", temperatures=TemperatureTable(), tokenizer=base.files.tokenizer
+    )
+    scorer = OnnxScorer(None, base.files.tokenizer, name="m", engine_name="")
+    kinds, packed, staged, large = set(), 0, 0, 0
+    for together in fixed_requests():
+        laid = [scorer.lay_out(decide.prepare(request).rendered) for request in together]
+        short = [one for one in laid if len(one.layout) <= PACKED_TOKENS]
+        packed = max(packed, len(short))
+        staged += len(laid) - len(short)
+        for one in laid:
+            kinds |= set(one.layout.kinds)
+            large += sum(stop - start > WHOLE_DECISION_TOKENS for start, stop in one.layout.spans)
+    assert kinds == {"single", "binary", "ordinal"}
+    assert packed > 1
+    assert staged
+    assert large
