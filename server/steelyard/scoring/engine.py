@@ -18,6 +18,9 @@ FLOAT32, INT8 = "float32", "int8"
 #: The layer whose products are in float32 whatever the precision: the set-attention layer.
 _EXACT_PREFIX = "set_layer."
 _LOOKED_UP_PREFIX = "word_embeddings."
+#: Past tokens from which on a pass gives its memory back: few requests are that long, and what one
+#: needs would otherwise stay with the process.
+_LARGE_PAST = 2_048
 
 
 class PassEngine(Protocol):
@@ -65,6 +68,8 @@ class Engine:
         options.log_severity_level = 3  # errors; they are raised as well
         # Spinning threads make two busy processes on two cores many times slower.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._give_back = onnxruntime.RunOptions()
+        self._give_back.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
         tensors = graph_weights(weights, precision)
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in tensors.values()]
         options.add_external_initializers(list(tensors), values)
@@ -84,8 +89,9 @@ class Engine:
         if session is None:
             message = "The scoring engine is closed; start the service again."
             raise EngineUnavailableError(message, retry_after_s=1.0)
+        is_large = inputs["past_channels"].size > _LARGE_PAST
         try:
-            values = session.run(list(outputs), inputs)
+            values = session.run(list(outputs), inputs, self._give_back if is_large else None)
         except Exception as error:
             message = "The scoring engine failed on this request; try it again."
             raise EngineUnavailableError(message, retry_after_s=1.0) from error

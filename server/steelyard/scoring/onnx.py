@@ -48,7 +48,7 @@ PACKED_TOKENS = 512
 #: A decision of up to this many tokens stays whole in a staged pass.
 WHOLE_DECISION_TOKENS = 512
 #: Attention weights of one head in a pass, at most, as far as a single unit allows.
-PASS_WEIGHTS = 4_000_000
+PASS_WEIGHTS = 1_000_000
 
 Vectors = dict[tuple[int, ...], NDArray[np.float32]]
 DECISION_OUTPUTS = ("logits", "marker_vectors")

@@ -19,8 +19,9 @@ T = TypeVar("T", bound=Sized)
 
 #: Vectors kept: 1.5 kB each.
 MAX_VECTORS = 65_536
-#: Tokens of a pass over texts.
-PASS_TOKENS = 4_096
+#: Tokens of a pass: what they need then stays in the cache of a core. Passes of 4,096 take a third
+#: more time a token, and several times the memory.
+PASS_TOKENS = 512
 
 
 class OutcomeVectors:

@@ -1,0 +1,25 @@
+"""The workbench's benchmark: one small run of the whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+def test_a_run_measures_every_figure(script, tmp_path, capsys):
+    pytest.importorskip("panel", reason="needs the workbench extra")
+    pytest.importorskip("playwright", reason="needs Playwright")
+    workbench = script("workbench")
+    figures = tmp_path / "figures.json"
+    given = ["--rows", "400", "--rounds", "1", "--home", str(tmp_path), "--json", str(figures)]
+    assert workbench.main(given) == 0
+    measured = json.loads(figures.read_text())["by_name"]
+    assert set(measured) == set(workbench.TARGETS)
+    assert all(values and min(values) > 0 for values in measured.values())
+    assert workbench.COLD_REVIEW in capsys.readouterr().out
