@@ -12,6 +12,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 from steelyard_workbench import Workbench
 from steelyard_workbench.app import App
+from steelyard_workbench.review.row_filter import RowFilter, write_query
 
 ASKED = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
 ROWS = [
@@ -74,8 +75,9 @@ def test_selected_rows_come_back_as_a_frame(workbench, dataset):
 
 def test_the_filter_comes_back_and_finds_its_rows(workbench, dataset):
     where = {"type": "expected", "decision": "team", "outcome": "billing"}
-    looked_at(workbench, dataset=dataset.id, query=json.dumps({"where": where}))
-    assert workbench.filter == {"where": where}
+    query = write_query(RowFilter(words="money", expected=(("team", "billing"),)), "all")
+    looked_at(workbench, page="review", dataset=dataset.id, query=query)
+    assert workbench.filter == {"where": where, "text": "money"}
     found = workbench.rows()
     assert found.height == 20
     assert all("money" in context for context in found["context"])
@@ -100,3 +102,31 @@ def test_one_of_its_own_ends_with_it(tmp_path):
     assert shown.client.health().status == "ok"
     shown.stop()
     assert not shown._own.is_running
+
+
+def test_the_row_that_is_read_is_the_selection(workbench, dataset):
+    app = looked_at(workbench, page="datasets", dataset=dataset.id)
+    app.page.open()
+    app.page.rows.step(1)
+    app.page.rows.step(1)
+    assert workbench.selection["row"].to_list() == [1]
+    app.page.rows.close()
+    assert workbench.selection.height == 0
+
+
+def test_places_are_those_of_the_dataset_where_rows_were_taken_out(server, workbench):
+    made = server.client.datasets.create("shorter", ROWS)
+    draft = server.client.drafts.create(made.id)
+    server.client.drafts.edit(draft.id, [{"row": 0, "action": "exclude", "seen": 0}])
+    server.client.drafts.seal(draft.id, "version")
+    looked_at(workbench, dataset=made.id, selected=[3])
+    frame = workbench.selection
+    assert (frame["row"].to_list(), frame["context"].to_list()) == ([3], [ROWS[3]["context"]])
+
+
+def test_what_is_chosen_on_other_pages_filters_no_rows(workbench, dataset):
+    query = '{"words": "money"}'
+    looked_at(workbench, page="live", dataset=dataset.id, query=query)
+    assert workbench.filter == {}
+    looked_at(workbench, page="evaluations", dataset=dataset.id, query=query)
+    assert workbench.filter["wrong"] is False

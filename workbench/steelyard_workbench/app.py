@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import panel as pn
@@ -22,6 +26,9 @@ from steelyard_workbench.theme import THEME_CONFIG
 
 _log = logging.getLogger(__name__)
 
+#: What IPython sets, and Panel looks for.
+_IPYTHON = "__IPYTHON__"
+_SETTING_UP = threading.Lock()
 #: Milliseconds between two looks whether the server answers.
 _LOOK_MS = 3000
 _LOST = (
@@ -61,7 +68,9 @@ class App:
             object=_LOST, severity="error", closeable=False, visible=False,
             sizing_mode="stretch_width",
         )  # fmt: skip
-        self._place = pn.Column(sizing_mode="stretch_width")
+        # Bokeh bounds what stands here by the height of the window: taller parts would lie on those
+        # after them.
+        self._place = pn.Column(sizing_mode="stretch_width", styles={"max-height": "none"})
         self._help = pmui.Dialog(pmui.Markdown(_key_table()), title="Keys", open=False)
         self._keys = KeyCapture(watched=[key for entry in KEYS for key in entry.keys])
         self._keys.param.watch(self._on_key, "pressed")
@@ -82,6 +91,9 @@ class App:
         )
         if pn.state.location is not None:
             pn.state.location.sync(self.session, {name: name for name in IN_ADDRESS})
+        # After the address was read: it says which theme.
+        shell.dark_theme = self.session.theme == "dark"
+        shell.param.watch(self._on_theme, "dark_theme")
         if self.page is None:  # the address may have named a page, which is open then
             self._go(self.session.page)
         if pn.state.curdoc is not None:
@@ -114,7 +126,9 @@ class App:
             self.page.on_key(action, number)
 
     def _on_key(self, event: Any) -> None:
-        self.press(event.new["key"])
+        # All that a key changes goes to the browser as one message, and is drawn at once.
+        with pn.io.hold():
+            self.press(event.new["key"])
 
     def _on_menu(self, event: Any) -> None:
         if event.new is not None:
@@ -122,6 +136,9 @@ class App:
 
     def _on_page(self, event: Any) -> None:
         self._go(event.new)
+
+    def _on_theme(self, event: Any) -> None:
+        self.session.theme = "dark" if event.new else ""
 
     def _on_connection(self, event: Any) -> None:
         self._lost.visible = not event.new
@@ -183,6 +200,25 @@ def prepare(*, inline: bool = False) -> None:
     Parameters
     ----------
     inline : bool, default False
-        Put Panel's own scripts into a notebook instead of naming where they are.
+        Put Panel's own scripts into the cell of a notebook that draws the app; otherwise the app is
+        served, and a cell gets nothing.
     """
-    pn.extension("tabulator", notifications=True, exception_handler=on_error, inline=inline)
+    setting = nullcontext() if inline else _outside_cells()
+    with setting:
+        pn.extension("tabulator", notifications=True, exception_handler=on_error, inline=inline)
+
+
+@contextmanager
+def _outside_cells() -> Iterator[None]:
+    """Have Panel take this process for none of a notebook.
+
+    In a kernel it would write scripts into whichever cell runs, for every browser that opens the
+    served app, and these name addresses outside.
+    """
+    with _SETTING_UP:
+        is_kernel = vars(builtins).pop(_IPYTHON, None)
+        try:
+            yield
+        finally:
+            if is_kernel is not None:
+                setattr(builtins, _IPYTHON, is_kernel)

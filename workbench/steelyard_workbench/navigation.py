@@ -1,4 +1,4 @@
-"""The pages, in the order of the menu; each is imported when somebody goes to it."""
+"""The pages, in the order of the menu; each is imported by whoever first needs it."""
 
 from __future__ import annotations
 
@@ -39,6 +39,12 @@ def entry_of(slug: str) -> Entry | None:
     return next((entry for entry in ENTRIES if entry.slug == slug), None)
 
 
+def import_pages() -> None:
+    """Import every page now, so that the first visit does not wait for it."""
+    for entry in ENTRIES:
+        importlib.import_module(_module_of(entry))
+
+
 def make_page(slug: str, session: Session) -> Page:
     """Make a page.
 
@@ -50,7 +56,11 @@ def make_page(slug: str, session: Session) -> Page:
     entry = entry_of(slug)
     if entry is None:
         raise KeyError(slug)
-    module, _, name = entry.place.partition(":")
-    found = getattr(importlib.import_module(f"steelyard_workbench.pages.{module}"), name)
+    name = entry.place.partition(":")[2]
+    found = getattr(importlib.import_module(_module_of(entry)), name)
     page: Page = found(session)
     return page
+
+
+def _module_of(entry: Entry) -> str:
+    return f"steelyard_workbench.pages.{entry.place.partition(':')[0]}"

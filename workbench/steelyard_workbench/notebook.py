@@ -14,11 +14,18 @@ import polars as pl
 import steelyard
 from steelyard.client import Client, ClientOptions
 from steelyard_workbench.app import App, prepare
+from steelyard_workbench.datasets.row_pages import at_places
+from steelyard_workbench.evaluations.record_filter import filter_from
+from steelyard_workbench.review.row_filter import read_query
 from steelyard_workbench.serving import Served
 from steelyard_workbench.session import IN_ADDRESS, Session
 
-#: Rows of a selection that are asked for at once.
+#: Rows that are asked for at once.
 _PIECE = 500
+#: Places that one filter can tell.
+_PLACES = 60
+#: Pages whose query chooses rows of a dataset.
+_PAGES_OF_ROWS = ("datasets", "review")
 
 
 class Workbench:
@@ -110,42 +117,55 @@ class Workbench:
         session = self.session
         if session is None or not session.dataset or not session.selected:
             return pl.DataFrame(schema=_SCHEMA)
-        rows = sorted(set(session.selected))
-        version = session.version or None
-        read = self.client.datasets.rows
-        found = [
-            _row(number, read(session.dataset, offset=number, limit=1, version=version).data[0])
-            for number in rows
-        ]
+        places = sorted(set(session.selected))
+        pieces = [places[at : at + _PLACES] for at in range(0, len(places), _PLACES)]
+        found = [row for piece in pieces for row in self._search(where=at_places(piece))]
         return pl.DataFrame(found, schema=_SCHEMA)
 
     @property
     def filter(self) -> dict[str, Any]:
-        """What the page's rows are filtered, searched and ordered by, as ``search`` takes it."""
+        """What the page's rows are chosen by: ``where`` and ``text`` of ``client.datasets.search``.
+
+        On the evaluations page, what ``client.evaluations.records_page`` takes; empty where nothing
+        is chosen, and on pages that show no rows.
+        """
         session = self.session
-        query = session.query if session is not None else ""
-        found: dict[str, Any] = json.loads(query) if query else {}
-        return found
+        if session is None:
+            return {}
+        if session.page == "evaluations":
+            return {**filter_from(session.query).asked()} if session.query else {}
+        if session.page not in _PAGES_OF_ROWS:
+            return {}
+        chosen, _ = read_query(session.query)
+        given = {"where": chosen.where, "text": chosen.text}
+        return {name: value for name, value in given.items() if value is not None}
 
     def rows(self) -> pl.DataFrame:
         """Give every row that the page's filter finds, as ``selection`` gives them."""
         session = self.session
         if session is None or not session.dataset:
             return pl.DataFrame(schema=_SCHEMA)
-        given = {name: self.filter[name] for name in ("where", "text") if self.filter.get(name)}
+        given = self.filter if session.page in _PAGES_OF_ROWS else {}
+        return pl.DataFrame(self._search(**given), schema=_SCHEMA)
+
+    def _search(self, **given: Any) -> list[dict[str, Any]]:
+        """Give all rows that a search of the chosen dataset finds."""
+        session = self.session
         rows: list[dict[str, Any]] = []
-        while True:
+        # The datasets page shows the newest version, whichever was looked at on another page.
+        version = session.version if session is not None and session.page != "datasets" else 0
+        while session is not None:
             page = self.client.datasets.search(
                 session.dataset,
                 **given,
-                version=session.version or None,
+                version=version or None,
                 offset=len(rows),
                 limit=_PIECE,
             )
             rows += [_row(*found) for found in zip(page.indexes, page.data, strict=True)]
             if not page.data or len(rows) >= page.total:
                 break
-        return pl.DataFrame(rows, schema=_SCHEMA)
+        return rows
 
     def show(self) -> None:
         """Open it in a browser of its own."""

@@ -11,6 +11,7 @@ import panel as pn
 
 from steelyard.client import Client, ClientOptions
 from steelyard_workbench.app import App, prepare
+from steelyard_workbench.navigation import import_pages
 
 _log = logging.getLogger(__name__)
 
@@ -115,6 +116,7 @@ def open_server(
     OSError
         When the port is taken.
     """
+    import_pages()
     chosen = port or free_port(host)
     client = Client(ClientOptions(server, api_key))
     return pn.serve({"/": make_app(client)}, **_options(host, chosen), start=False)

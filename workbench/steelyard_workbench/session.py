@@ -24,6 +24,7 @@ IN_ADDRESS = (
     "decision",
     "query",
     "view",
+    "theme",
 )
 
 
@@ -77,6 +78,7 @@ class Session(param.Parameterized):
     decision = _text("Id of the decision looked at.")
     query = _text("JSON of the rows' filter, sort and search.")
     view = _text("How the page shows it, such as `bulk`.")
+    theme = _text("`dark` for the dark theme; empty for the light one.")
     selected = param.List(default=[], item_type=int, doc="Numbers of the rows that are selected.")
     is_connected = param.Boolean(default=True, doc="Whether the server answers.")
     reviewer = param.String(default="", doc="Name of whoever reviews; not in the address.")

@@ -183,9 +183,7 @@ class FrameTable(Viewer):
         """Show the first page anew: what the pages are of has changed."""
         self._chosen = {}
         self.selected = ()
-        self._is_filling = True
-        self._pages.value = 0
-        self._is_filling = False
+        self._to_first()
         await self.refresh()
 
     async def refresh(self) -> None:
@@ -230,8 +228,15 @@ class FrameTable(Viewer):
             f"{first + 1:,} to {first + len(ids):,} of {page.total:,}" if ids else "No rows"
         )
 
+    def _to_first(self) -> None:
+        """Turn to the first page, which is for the caller to fetch."""
+        self._is_filling = True
+        self._pages.value = 0
+        self._is_filling = False
+
     def _on_sort(self, _: Any) -> None:
         if not self._is_filling:
+            self._to_first()
             later(self.refresh)
 
     def _on_page(self, _: Any) -> None:

@@ -31,6 +31,8 @@ class RowTable(Viewer):
     page_size : int, default 25
     nothing : callable, optional
         Gives what to show instead of a table without rows.
+    on_opened : callable, optional
+        Called with the place in the dataset of the row that is open; ``None`` once none is.
 
     Attributes
     ----------
@@ -46,9 +48,11 @@ class RowTable(Viewer):
         what: str,
         page_size: int = 25,
         nothing: Callable[[], Viewable] | None = None,
+        on_opened: Callable[[int | None], None] | None = None,
     ) -> None:
         super().__init__()
         self._nothing = nothing
+        self._on_opened = on_opened
         self.opened: int | None = None
         self.table = FrameTable(
             fetch,
@@ -107,6 +111,7 @@ class RowTable(Viewer):
         self.opened = int(record["row"])
         self._detail[:] = [show_row(self.opened, record["side"], read_row(record["json"]))]
         self._detail.visible = True
+        self._tell()
 
     def step(self, by: int) -> None:
         """Open the row after the one that is open, or before it; within the page."""
@@ -122,6 +127,11 @@ class RowTable(Viewer):
         self.opened = None
         self._detail[:] = []
         self._detail.visible = False
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._on_opened is not None:
+            self._on_opened(self.opened)
 
     def on_key(self, action: str) -> bool:
         """Do what a key is for; give whether there was a use for it."""

@@ -70,6 +70,8 @@ class OpenedEvaluation(Viewer):
         Which rows are shown first.
     on_section, on_choose : callable
         Called with what the person went to, so that the address can keep it.
+    on_read : callable
+        Called with the place in the dataset of the row that is read; ``None`` once none is.
     """
 
     def __init__(
@@ -81,13 +83,19 @@ class OpenedEvaluation(Viewer):
         chosen: RecordFilter,
         on_section: Callable[[str], None],
         on_choose: Callable[[RecordFilter], None],
+        on_read: Callable[[int | None], None] = lambda _: None,
     ) -> None:
         super().__init__()
         self._client = client
         self._scored = scored
         self._on_section = on_section
         self.browser = RecordBrowser(
-            client, scored.evaluation, scored.detail, chosen=chosen, on_choose=on_choose
+            client,
+            scored.evaluation,
+            scored.detail,
+            chosen=chosen,
+            on_choose=on_choose,
+            on_read=on_read,
         )
         self._sections = self._known_sections()
         first = section if section in self._sections else next(iter(self._sections))

@@ -70,6 +70,8 @@ class RecordBrowser(Viewer):
         What is looked at first.
     on_choose : callable
         Called with each new choice, so that the address can keep it.
+    on_read : callable
+        Called with the place in the dataset of the row that is read; ``None`` once none is.
 
     Attributes
     ----------
@@ -86,12 +88,13 @@ class RecordBrowser(Viewer):
         *,
         chosen: RecordFilter,
         on_choose: Callable[[RecordFilter], None],
+        on_read: Callable[[int | None], None] = lambda _: None,
     ) -> None:
         super().__init__()
         self._client = client
         self._evaluation = evaluation
         self._detail = detail
-        self._on_choose = on_choose
+        self._on_choose, self._on_read = on_choose, on_read
         self._is_filling = False
         self._has_contexts = True
         self._records: list[EvaluationRecord] = []
@@ -182,6 +185,7 @@ class RecordBrowser(Viewer):
         if record is not None:
             self.opened = record
             self._read[:] = [show_record(record)]
+            self._on_read(record.row)
 
     def on_key(self, action: str) -> bool:
         """Go through the decisions with the keys of a review."""
@@ -328,6 +332,7 @@ class RecordBrowser(Viewer):
     def _close(self) -> None:
         self.opened = None
         self._read[:] = []
+        self._on_read(None)
 
 
 def show_record(record: EvaluationRecord) -> Viewable:

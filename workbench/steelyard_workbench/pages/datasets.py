@@ -178,7 +178,9 @@ class DatasetsPage(Page):
         back = pmui.Button(label="All datasets", variant="text")
         back.on_click(lambda _: self.session.param.update(dataset="", version=0, query=""))
         self.bar = FilterBar(self._chosen, self._on_filter)
-        self.rows = RowTable(self._row_page, what="The rows", nothing=self._no_rows)
+        self.rows = RowTable(
+            self._row_page, what="The rows", nothing=self._no_rows, on_opened=self._on_row
+        )
         fetched = SharedFetch(lambda: self.client.datasets.get(self.shown))
         head = Loaded("The dataset", fetched, self._show_head, n_lines=8)
         foot = Loaded("What can be done", fetched, self._show_foot)
@@ -254,6 +256,9 @@ class DatasetsPage(Page):
         self.session.query = json.dumps(fields, ensure_ascii=False) if fields else ""
         if self.rows is not None:
             self.rows.reload()
+
+    def _on_row(self, place: int | None) -> None:
+        self.session.selected = [] if place is None else [place]
 
     def _on_outcome(self, decision: str, outcome: str) -> None:
         if self.bar is not None:

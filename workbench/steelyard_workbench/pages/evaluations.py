@@ -94,7 +94,9 @@ class EvaluationsPage(Page):
         if evaluation.status == "succeeded":
             await self.parts[0].refresh()
 
-    def _on_session(self, *_: Any) -> None:
+    def _on_session(self, *events: Any) -> None:
+        if self.session.evaluation and all(event.name == "dataset" for event in events):
+            return  # an evaluation that is opened names its dataset
         for part in self.parts:
             part.drop()
         self.parts = []
@@ -177,7 +179,10 @@ class EvaluationsPage(Page):
             chosen=filter_from(self.session.query),
             on_section=lambda name: self.session.param.update(view=name),
             on_choose=self._keep,
+            on_read=self._on_read,
         )
+        of = found.evaluation
+        self.session.param.update(dataset=of.dataset_id, version=of.dataset_version, selected=[])
         await self.opened.refresh()
         return pn.Column(
             heading(f"{name_of(found.evaluation)}: {found.dataset_name}"),
@@ -204,6 +209,9 @@ class EvaluationsPage(Page):
 
     def _keep(self, chosen: RecordFilter) -> None:
         self.session.query = query_of(chosen)
+
+    def _on_read(self, row: int | None) -> None:
+        self.session.selected = [] if row is None else [row]
 
 
 def dataset_select(datasets: Sequence[Dataset], chosen: str) -> Any:

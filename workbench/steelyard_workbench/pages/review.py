@@ -73,7 +73,9 @@ class ReviewPage(Page):
 
     def _show(self, draft: Draft) -> Viewable:
         self.desk = self._desks[draft.id] = Desk(self.session, draft, self._leave)
-        self.session.dataset = draft.dataset_id
+        self.session.param.update(
+            dataset=draft.dataset_id, version=draft.dataset_version, selected=[]
+        )
         self.desk.start()
         return self.desk.__panel__()
 

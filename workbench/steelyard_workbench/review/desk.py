@@ -55,6 +55,9 @@ _STATE_OF: dict[str, RowState] = {
 }
 #: Milliseconds between two looks at how far the search for suspect labels is.
 _SUSPECTS_MS = 2000
+#: Seconds after the last edit when the queues are counted anew: counting reads every row's state,
+#: and the counts that an edit changes are known here already.
+_QUIET_S = 1.0
 
 
 class Desk(Viewer):
@@ -92,6 +95,7 @@ class Desk(Viewer):
         self._done: list[Unsent] = []
         self._undone: list[Unsent] = []
         self._touched = False
+        self._n_sent = 0
         self._open_conflicts: list[Conflict] = []
         self.rows = RowsAhead(self._name)
         self.queue = EditQueue(session.client, draft.id, self)
@@ -290,6 +294,14 @@ class Desk(Viewer):
             problem_of(error, "The counts")  # those shown stay; the log has what nobody foresaw
         else:
             self._take(page)
+
+    async def _count_in_quiet(self) -> None:
+        self._n_sent += 1
+        sent = self._n_sent
+        if pn.state.curdoc is not None:
+            await asyncio.sleep(_QUIET_S)
+        if sent == self._n_sent:
+            await self.count()
 
     def _fetch(self, offset: int, limit: int, order: dict[str, Any] | None = None) -> DraftRowPage:
         return self._client.drafts.rows(
@@ -595,7 +607,7 @@ class Desk(Viewer):
             self._show(active=self._view.active)
         if not self.queue.unsent:
             self._beside.edited()
-            later(self.count)
+            later(self._count_in_quiet)
 
     def on_refused(self, entry: Unsent, problem: Problem) -> None:
         """Bring back what the server refused, with the reason."""

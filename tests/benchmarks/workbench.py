@@ -1,0 +1,275 @@
+"""How long a person waits at the workbench: a cold start, a page turn, a filter, a key.
+
+See README.md beside this file.
+"""
+
+# A script: what it prints is what it is for.
+# ruff: noqa: T201
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from ingest import TEAMS, generate
+from machine import describe_machine
+from quality_tables import text_table
+
+from steelyard.cli.workbench import serving_workbench
+from steelyard.client import Client, ClientOptions
+from steelyard.client.failures import ServerUnreachableError
+
+#: The most that is wanted of each figure, in milliseconds; 0 for no bound.
+TARGETS = {
+    "first row of a dataset, cold": 4000.0,
+    "first row of a review, cold": 4000.0,
+    "page turn": 1000.0,
+    "sort": 0.0,
+    "page turn, sorted": 1000.0,
+    "filter by words": 2000.0,
+    "relabel, by key": 100.0,
+    "next row, by key": 100.0,
+}
+COLD_DATASET, COLD_REVIEW, TURN, SORT, SORTED_TURN, WORDS, RELABEL, NEXT = TARGETS
+
+_NAME = "tickets of the benchmark"
+_ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+_WAIT_MS, _START_S, _POLL_S = 30_000, 60.0, 0.05
+#: Relabels of a round: one is over too soon to tell much.
+_RELABELS = 10
+#: Milliseconds between two keys, as of somebody who reads.
+_READS_MS = 500
+#: Begins to wait for the next key or press, and from then, frame by frame, for a text that matches
+#: anywhere on the page; elements are replaced as they change, so that none is watched.
+_WATCH = """([wanted, waits]) => {
+  const matches = new RegExp(wanted);
+  const holds = (node) => {
+    if (node.nodeType === Node.TEXT_NODE) return matches.test(node.data);
+    if (node.tagName === "STYLE" || node.tagName === "SCRIPT") return false;
+    if (node.shadowRoot && holds(node.shadowRoot)) return true;
+    return [...node.childNodes].some(holds);
+  };
+  window.steelyardTook = new Promise((tell, fail) => {
+    let began = null;
+    const begin = (event) => { began ??= event.timeStamp; };
+    for (const kind of ["keydown", "mousedown"]) {
+      document.addEventListener(kind, begin, {capture: true, once: true});
+    }
+    const look = () => {
+      const now = performance.now();
+      if (began !== null && holds(document.body)) tell(now - began);
+      else if (began !== null && now - began > waits) fail(new Error(`not shown: ${wanted}`));
+      else requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);
+  });
+}"""
+
+
+@dataclass(slots=True)
+class Figures:
+    """What was measured: milliseconds by figure, one a round or more."""
+
+    by_name: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in TARGETS})
+
+    def add(self, name: str, milliseconds: float) -> None:
+        self.by_name[name].append(milliseconds)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse(arguments)
+    if options.chromium is None:
+        raise SystemExit("Chromium is not installed: apt-get install chromium.")
+    about = describe_machine()
+    print("\n".join(about))
+    figures = Figures()
+    with tempfile.TemporaryDirectory(prefix="steelyard-workbench-") as scratch:
+        home = options.home or Path(scratch)
+        with served(home, options.engine, options.rows) as url, client_of(url) as client:
+            dataset_id = find_dataset(client, Path(scratch), options.rows)
+            measure(figures, url, client, dataset_id, options)
+    print(f"{options.rows:,} rows, {options.rounds} rounds\n")
+    print(figure_table(figures))
+    if options.json:
+        told = {"machine": about, "rows": options.rows, **asdict(figures)}
+        options.json.write_text(json.dumps(told, indent=1), encoding="utf-8")
+    return 0
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of the dataset")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds, after one not counted")
+    parser.add_argument("--engine", default="hashing", help="engine of the server")
+    parser.add_argument("--home", type=Path, help="keep the server's files, and the dataset, here")
+    parser.add_argument(
+        "--chromium",
+        default=shutil.which("chromium") or shutil.which("chromium-browser"),
+        help="the browser",
+    )
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    return parser.parse_args(arguments)
+
+
+@contextmanager
+def served(home: Path, engine: str, n_rows: int) -> Iterator[str]:
+    """Run ``steelyard serve`` in a process of its own; give its address."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    environment = {
+        **os.environ,
+        "STEELYARD_ENGINE": engine,
+        "STEELYARD_DATASET_ROWS": str(max(n_rows, 100_000)),
+    }
+    command = [sys.executable, "-m", "steelyard", "serve", "--port", str(port), "--home", str(home)]
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(url, process)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a server answers."""
+    end = time.monotonic() + _START_S
+    with Client(ClientOptions(url, max_retries=0)) as client:
+        while True:
+            try:
+                client.health()
+            except ServerUnreachableError:
+                if process.poll() is not None or time.monotonic() > end:
+                    raise SystemExit("The server did not start.") from None
+                time.sleep(_POLL_S)
+            else:
+                return
+
+
+def client_of(url: str) -> Client:
+    """Give a client that waits for an upload of any size."""
+    return Client(ClientOptions(url, timeout_s=600.0))
+
+
+def find_dataset(client: Client, scratch: Path, n_rows: int) -> str:
+    """Give the dataset of so many rows, made now unless the home has it."""
+    for known in client.datasets.iterate():
+        if known.name == _NAME and known.rows == n_rows:
+            return known.id
+    path = scratch / "rows.jsonl"
+    generate(path, n_rows)
+    made = client.datasets.create(_NAME, path)
+    path.unlink()
+    return made.id
+
+
+def measure(
+    figures: Figures, url: str, client: Client, dataset_id: str, options: argparse.Namespace
+) -> None:
+    """Measure the rounds; the first, which brings files into the system's cache, is not counted."""
+    from playwright.sync_api import sync_playwright
+
+    draft = client.drafts.create(dataset_id, name="of the benchmark")
+    try:
+        with sync_playwright() as playwright:
+            for turn in range(-1, options.rounds):
+                into = Figures() if turn < 0 else figures
+                for measured in (measure_dataset, measure_review):
+                    # A process and a browser of its own for each: both are cold.
+                    with serving_workbench(url, port=0) as (address, _):
+                        chromium = playwright.chromium.launch(
+                            executable_path=options.chromium, args=list(_ARGUMENTS)
+                        )
+                        page = chromium.new_page(viewport={"width": 1280, "height": 900})
+                        page.set_default_timeout(_WAIT_MS)
+                        measured(into, page, address, dataset_id, draft.id, turn, options.rows)
+                        chromium.close()
+    finally:
+        client.drafts.delete(draft.id)
+
+
+def measure_dataset(
+    figures: Figures, page: Any, address: str, dataset: str, _: str, turn: int, n_rows: int
+) -> None:
+    """Open the dataset cold; turn its pages, sort them, and filter them."""
+    began = time.perf_counter()
+    page.goto(f"{address}/?page=datasets&dataset={dataset}")
+    page.locator(".tabulator-row").first.wait_for()
+    figures.add(COLD_DATASET, (time.perf_counter() - began) * 1000)
+    page.locator("[data-keys=ready]").wait_for(state="attached")
+    following = page.get_by_role("button", name="Go to next page").first
+    figures.add(TURN, timed(page, r"order 25\.", following.click))
+    title = page.get_by_role("columnheader", name="Characters").first
+    # The shortest contexts come first: those of the fewest digits, which the first page had.
+    figures.add(SORT, timed(page, r"order 0\.", title.click))
+    shown = n_rows - 1 if n_rows <= 25 else 25
+    figures.add(SORTED_TURN, timed(page, rf"order {shown}\.", following.click))
+    words = page.get_by_label("Words (key /)").first
+    # Another row each round: an answer that is kept from before tells nothing.
+    wanted = (n_rows // 2 + 7919 * (turn + 1)) % n_rows
+    words.fill(str(wanted))
+    figures.add(WORDS, timed(page, rf"order {wanted}\.", lambda: words.press("Enter")))
+
+
+def measure_review(
+    figures: Figures, page: Any, address: str, _: str, draft: str, turn: int, n_rows: int
+) -> None:
+    """Open the review cold; relabel rows by key; filter them by an outcome."""
+    began = time.perf_counter()
+    page.goto(f"{address}/?page=review&draft={draft}")
+    page.get_by_text(re.compile(r"^Row 1 of ")).first.wait_for()
+    figures.add(COLD_REVIEW, (time.perf_counter() - began) * 1000)
+    page.locator("[data-keys=ready]").wait_for(state="attached")
+    for row in range(1, min(_RELABELS, n_rows - 1) + 1):
+        # The labels go round the three teams: the next team is another one, so that it changes.
+        relabel = partial(page.keyboard.press, str(row % len(TEAMS) + 1))
+        shown = rf"row {row} of \S+ {TEAMS[row % len(TEAMS)]}; next"
+        page.wait_for_timeout(_READS_MS)
+        figures.add(RELABEL, timed(page, shown, relabel))
+        following = partial(page.keyboard.press, "1")
+        page.wait_for_timeout(_READS_MS)
+        figures.add(NEXT, timed(page, rf"Row {row + 1} of ", following))
+
+
+def timed(page: Any, wanted: str, act: Callable[[], Any]) -> float:
+    """Give the milliseconds from what a person does to the frame that shows the answer."""
+    page.evaluate(_WATCH, [wanted, _WAIT_MS])
+    act()
+    took: float = page.evaluate("() => window.steelyardTook")
+    return took
+
+
+def figure_table(figures: Figures) -> str:
+    """Give the median and the range of every figure beside what is wanted of it."""
+    lines = []
+    for name, values in figures.by_name.items():
+        if not values:
+            continue
+        low, middle, high = min(values), float(np.median(values)), max(values)
+        target = TARGETS[name]
+        bound = f"{target:g}" if target else "-"
+        kept = "" if not target else "kept" if middle <= target else "over"
+        lines.append([name, f"{middle:.0f} ({low:.0f} to {high:.0f})", bound, kept])
+    return text_table(["figure", "median ms (range)", "at most", ""], lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
