@@ -39,12 +39,17 @@ def post(running, body, encoding, path="/v1/decide"):
     return httpx.post(f"{running.url}{path}", content=body, headers=headers)
 
 
+def zip_up(data: bytes) -> bytes:
+    """Compress without the time of day, which would be in the names of tests."""
+    return gzip.compress(data, mtime=0)
+
+
 ENCODED = [
-    ("gzip", gzip.compress(BODY)),
-    ("GZIP", gzip.compress(BODY)),
-    ("x-gzip", gzip.compress(BODY)),
-    ("gzip", gzip.compress(BODY[:100]) + gzip.compress(BODY[100:])),
-    ("gzip", gzip.compress(BODY) + b"\0" * 10),
+    ("gzip", zip_up(BODY)),
+    ("GZIP", zip_up(BODY)),
+    ("x-gzip", zip_up(BODY)),
+    ("gzip", zip_up(BODY[:100]) + zip_up(BODY[100:])),
+    ("gzip", zip_up(BODY) + b"\0" * 10),
     ("zstd", zstd(BODY)),
     ("zstd", zstd(BODY, sized=False)),
     ("zstd", zstd(BODY[:100]) + zstd(BODY[100:])),
@@ -67,12 +72,12 @@ def test_a_long_body_arrives_whole(running, encoding):
 
 
 DAMAGED = [
-    ("gzip", gzip.compress(BODY)[:-1]),
-    ("gzip", gzip.compress(BODY)[:-9] + b"12345678"),
-    ("gzip", gzip.compress(BODY) + b"more"),
+    ("gzip", zip_up(BODY)[:-1]),
+    ("gzip", zip_up(BODY)[:-9] + b"12345678"),
+    ("gzip", zip_up(BODY) + b"more"),
     ("gzip", BODY),
     ("gzip", b""),
-    ("gzip", gzip.compress(b"") * 1001),
+    ("gzip", zip_up(b"") * 1001),
     ("zstd", zstd(BODY)[:-1]),
     ("zstd", zstd(BODY) + b"more"),
     ("zstd", BODY),
