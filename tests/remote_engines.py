@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.engine import Tensors
-from steelyard.scoring.passes import HEAD, N_HEADS, PAST_OUTPUTS, WIDTH
+from steelyard.scoring.passes import PAST_OUTPUTS, WIDTH
 
 
 def run_pass(inputs: Tensors, outputs: Sequence[str], *, weight: float = 1.0) -> Tensors:
@@ -23,15 +23,7 @@ def run_pass(inputs: Tensors, outputs: Sequence[str], *, weight: float = 1.0) ->
         "logits": logits,
         "marker_vectors": np.repeat(logits[..., None], WIDTH, axis=2),
         "pooled": inputs["pooled_past"] + text,
-        **{
-            name: np.full(
-                (n_rows, N_HEADS, HEAD, length)
-                if name.startswith("key")
-                else (n_rows, N_HEADS, length, HEAD),
-                text,
-            )
-            for name in PAST_OUTPUTS
-        },
+        **{name: np.full((n_rows, length, WIDTH), text) for name in PAST_OUTPUTS},
     }
     return {name: np.asarray(values[name], np.float32) for name in outputs}
 

@@ -372,17 +372,12 @@ def _open_models(
 ) -> tuple[ModelRegistry, dict[str, Base]]:
     from steelyard.billing.prices import Prices
 
-    if host is None:
-        here, further = load_named_model, load_further_model
-    else:
-        here = functools.partial(load_named_model, host=host)
-        further = functools.partial(load_further_model, host=host)
     return open_models(
         settings,
         Prices.parse(settings.prices),
         parse_base_models(settings.base_models),
-        load_model or here,
-        load_further or further,
+        load_model or functools.partial(load_named_model, host=host),
+        load_further or functools.partial(load_further_model, host=host),
         closing,
         host,
     )

@@ -63,8 +63,7 @@ def large_inputs(n_past: int = 256) -> dict[str, np.ndarray]:
     inputs = probe_inputs()
     past = Past(
         np.ones(n_past, np.int32),
-        (np.ones((N_HEADS, HEAD, n_past), np.float32),) * N_LAYERS,
-        (np.ones((N_HEADS, n_past, HEAD), np.float32),) * N_LAYERS,
+        *((np.ones((N_HEADS, n_past, HEAD), np.float32),) * N_LAYERS,) * 2,
     )
     return {**inputs, **past.tensors()}
 

@@ -10,6 +10,7 @@ import pytest
 import steelyard
 from dataset_rows import make_rows
 from evaluated import settings_of
+from shown_parts import named, texts
 from steelyard.bootstrap import open_worker
 from steelyard.wire.evaluations import Change, Unpaired
 
@@ -55,15 +56,6 @@ def opened(server, **chosen):
     page = ComparePage(Session(server.client, **chosen))
     page.open()
     return page
-
-
-def texts(shown):
-    parts = shown.select(lambda part: isinstance(getattr(part, "object", None), str))
-    return "\n".join(part.object for part in parts)
-
-
-def named(shown, label):
-    return shown.select(lambda part: getattr(part, "label", None) == label)
 
 
 def test_changes_have_intervals_and_n(server, pair):

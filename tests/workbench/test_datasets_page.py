@@ -13,6 +13,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 import polars as pl
 
 import steelyard
+from shown_parts import texts_of
 from steelyard.errors import SteelyardError
 from steelyard_workbench.components.frame_table import PageAsked
 from steelyard_workbench.datasets.importing import FileCheck, check_file, name_of, problem_text
@@ -49,14 +50,6 @@ def client():
 def dataset(client):
     rows = [row(f"case {n} of the desk", OUTCOMES[n % 3 == 0]) for n in range(40)]
     return client.datasets.create("desk", rows)
-
-
-def texts_of(shown):
-    """Everything that is written on a part of a page."""
-    found = [shown] if hasattr(shown, "object") else []
-    if hasattr(shown, "select"):
-        found = shown.select(lambda one: hasattr(one, "object"))
-    return " ".join(str(one.object) for one in found)
 
 
 def opened(client, **chosen):

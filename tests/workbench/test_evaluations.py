@@ -14,6 +14,7 @@ import pytest
 import steelyard
 from dataset_rows import make_rows
 from evaluated import settings_of
+from shown_parts import named, texts
 from steelyard.bootstrap import open_worker
 from steelyard.errors import KeyScopeError
 from steelyard.wire.evaluations import Evaluation, EvaluationError
@@ -70,16 +71,6 @@ def opened(server, **chosen):
     page = EvaluationsPage(Session(server.client, **chosen))
     page.open()
     return page
-
-
-def texts(shown):
-    parts = shown.select(lambda part: isinstance(getattr(part, "object", None), str))
-    return "\n".join(part.object for part in parts)
-
-
-def named(shown, label):
-    """The buttons and fields of a label."""
-    return shown.select(lambda part: getattr(part, "label", None) == label)
 
 
 class TestList:

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from client.family_data import deleted, gate, model
+from shown_parts import buttons, texts
 from steelyard.client.failures import ServerUnreachableError
 from steelyard.client.family_answers import FamiliesAnswer
 from steelyard.errors import InvalidNameError, KeyScopeError, PriceChangedError
@@ -52,16 +53,6 @@ def open_router(client: Any = None, **fields: Any) -> tuple[FamiliesPage, Any]:
     given = {"continue": growth(), "jobs": [family_job(3), family_job(2), family_job(1)], **fields}
     client = client or make_client(families_get=lambda name: told_family(**given))
     return open_page(client, family="router"), client
-
-
-def texts(shown: Any) -> str:
-    """Everything that a part of a page says."""
-    parts = shown.select(lambda one: isinstance(getattr(one, "object", None), str))
-    return " ".join(one.object for one in parts)
-
-
-def buttons(shown: Any) -> dict[str, Any]:
-    return {one.label: one for one in shown.select(lambda one: hasattr(one, "clicks"))}
 
 
 def run(work: Any) -> None:

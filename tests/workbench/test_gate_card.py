@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 from client.family_data import gate, group
+from shown_parts import texts_of
 from steelyard.client.gate_answers import GateAnswer
 from steelyard_workbench.families.gate_card import RowsAsked, show_gate
 from steelyard_workbench.families.number_line import Line, number_line
@@ -17,11 +18,6 @@ from told_families import record
 
 def told(**fields: object) -> GateAnswer:
     return msgspec.convert(gate(**fields), GateAnswer)
-
-
-def texts(shown: object) -> str:
-    """Everything that a part says."""
-    return " ".join(str(one.object) for one in shown.select(lambda p: hasattr(p, "object")))
 
 
 def near_miss(**fields: object) -> dict[str, object]:
@@ -37,7 +33,7 @@ def test_a_gate_that_passed_says_so():
 
 def test_a_gate_that_failed_says_why_in_sentences():
     shown = show_gate(told(passed=False, reasons=["new_rows_worse"]), lambda _: None)
-    said = texts(shown)
+    said = texts_of(shown)
     assert "**Failed** against the model it was trained from." in said
     assert "It is worse on new rows" in said
     assert "new_rows_worse" in said

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 import steelyard
+from shown_parts import texts_of
 from steelyard.errors import SteelyardError
 from steelyard.wire.drafts import Draft
 from steelyard.wire.families import Move
@@ -26,11 +27,6 @@ from steelyard_workbench.session import Session
 from steelyard_workbench.shared_fetch import SharedFetch
 
 NOW = 1_000_000.0
-
-
-def texts_of(shown):
-    found = shown.select(lambda one: hasattr(one, "object"))
-    return " ".join(str(one.object) for one in found)
 
 
 def draft(**states):

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+from shown_parts import buttons, texts
 from steelyard.client.failures import ServerUnreachableError
 from steelyard.errors import KeyScopeError, StorageUnavailableError
 from steelyard_workbench.job_progress import Track, duration
@@ -30,15 +31,6 @@ def open_page(client: Any, **session: Any) -> JobsPage:
     page = JobsPage(Session(client, **session))
     page.open()
     return page
-
-
-def texts(shown: Any) -> str:
-    parts = shown.select(lambda one: isinstance(getattr(one, "object", None), str))
-    return " ".join(one.object for one in parts)
-
-
-def buttons(shown: Any) -> dict[str, Any]:
-    return {one.label: one for one in shown.select(lambda one: hasattr(one, "clicks"))}
 
 
 def run(work: Any) -> None:

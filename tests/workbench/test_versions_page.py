@@ -11,6 +11,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 import polars as pl
 
 import steelyard
+from shown_parts import texts_of
 from steelyard.errors import SteelyardError
 from steelyard_workbench.datasets.changes import Transition, find_changes
 from steelyard_workbench.pages.versions import VersionsPage
@@ -41,11 +42,6 @@ def opened(client, **chosen):
     page = VersionsPage(Session(client, page="versions", **chosen))
     page.open()
     return page
-
-
-def texts_of(shown):
-    found = shown.select(lambda one: hasattr(one, "object"))
-    return " ".join(str(one.object) for one in found)
 
 
 def test_the_newest_version_is_compared_with_the_one_before(client, dataset):

@@ -177,6 +177,24 @@ class TemperatureTable:
         return probabilities
 
 
+def softmax(logits: ArrayLike) -> NDArray[np.float64]:
+    """Give the probabilities of one decision whose logits are not scaled.
+
+    Parameters
+    ----------
+    logits : array of shape (n_outcomes,)
+
+    Returns
+    -------
+    float64 array of shape (n_outcomes,)
+        In outcome order, summing to 1.
+    """
+    row = np.asarray(logits, dtype=np.float64)
+    weights = np.exp(row - row.max())
+    probabilities: NDArray[np.float64] = weights / weights.sum()
+    return probabilities
+
+
 def fit_temperature(logits: Sequence[ArrayLike], targets: Sequence[ArrayLike]) -> float:
     """Find the temperature that gives soft targets the lowest mean log loss.
 

@@ -149,7 +149,7 @@ class OnnxScorer:
         )
         scored: list[list[ScoredDecision]] = [[] for _ in requests]
         short = [i for i, item in enumerate(laid) if len(item.layout) <= PACKED_TOKENS]
-        # Requests of like lengths share rows best.
+        # Rows of requests of like lengths see like numbers of keys.
         short.sort(key=lambda i: len(laid[i].layout))
         for group in groups_of([_Sized(i, len(laid[i].layout)) for i in short], PASS_TOKENS):
             members = [member.index for member in group]

@@ -21,6 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
+from steelyard.calibration.temperature import softmax
 from steelyard.errors import (
     DeadlineExceededError,
     EngineUnavailableError,
@@ -470,14 +471,8 @@ def _distance(found: Tensors, expected: Tensors) -> float:
         if found[name].shape != expected[name].shape:
             return float("inf")
     for one, other in zip(found["logits"], expected["logits"], strict=True):
-        apart = max(apart, float(np.abs(_softmax(one) - _softmax(other)).max()))
+        apart = max(apart, float(np.abs(softmax(one) - softmax(other)).max()))
     return apart
-
-
-def _softmax(logits: object) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    values = np.asarray(logits, np.float64)
-    powers = np.exp(values - values.max())
-    return np.asarray(powers / powers.sum())
 
 
 def probe_inputs() -> Tensors:

@@ -433,7 +433,7 @@ class TritonEngine:
         told = result.get_output(name)
         if told is None:
             raise self._lie(f"no {name}")
-        if told.datatype != "FP32" or not _is_shape(name, tuple(told.shape), wanted.shape):
+        if told.datatype != "FP32" or tuple(told.shape) != wanted.shape:
             raise self._lie(f"{name} as {told.datatype} of shape {list(told.shape)}")
         shape = tuple(told.shape)
         if wanted.start is not None and region is not None:
@@ -515,22 +515,16 @@ def _shared_size(inputs: Tensors, shapes: dict[str, tuple[int, ...]]) -> int:
 
 
 def _output_shapes(inputs: Tensors, outputs: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Give the shape of each output; of keys and values, one with as many numbers."""
+    """Give the shape of each output."""
     n_rows, length = inputs["input_ids"].shape
     decisions = inputs["marker_index"].shape
     shapes: dict[str, tuple[int, ...]] = {
         "logits": decisions,
         "marker_vectors": (*decisions, WIDTH),
         "pooled": inputs["pooled_past"].shape,
-        **dict.fromkeys(PAST_OUTPUTS, (n_rows, length * WIDTH)),
+        **dict.fromkeys(PAST_OUTPUTS, (n_rows, length, WIDTH)),
     }
     return {name: shapes[name] for name in outputs}
-
-
-def _is_shape(name: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    if name in PAST_OUTPUTS:
-        return len(found) > 1 and found[0] == wanted[0] and math.prod(found) == math.prod(wanted)
-    return found == wanted
 
 
 def _wanted(

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import structs
 from sqlalchemy import Connection, Row
 
 from steelyard.datasets.review import STATES, Entry, EntryBody, Places, Review
@@ -58,20 +59,8 @@ def tell(row: Row[Any], review: Review | None) -> Draft:
     touched = sum(counts.values()) - counts["untouched"]
     # A version may have fewer rows than places, and what is not there is not touched.
     counts["untouched"] = row.rows - touched
-    return Draft(
-        id=row.id,
-        dataset_id=row.dataset_id,
-        dataset_version=row.dataset_version,
-        name=row.name,
-        status=row.status,
-        revision=row.revision,
-        rows=row.rows,
-        states=counts,
-        noted=0 if review is None else len(review.notes),
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        sealed=None if row.sealed is None else _decode_sealed(row.sealed),
-    )
+    noted = 0 if review is None else len(review.notes)
+    return Draft(**structs.asdict(summarise(row)), states=counts, noted=noted)
 
 
 def row_now(review: Review, row: int, originals: Originals, later: Sequence[Entry] = ()) -> RowNow:

@@ -56,21 +56,24 @@ def clock(at: float) -> str:
 
 def share_text(measure: Measure | None) -> tuple[str, str]:
     """Give a share in per cent, and its interval and n."""
-    if measure is None:
-        return "—", "n = 0"
-    value = f"{measure.value:.1%}"
-    if measure.low is None or measure.high is None:
-        return value, f"n = {measure.n:,}"
-    return value, f"{measure.low:.1%} to {measure.high:.1%}, n = {measure.n:,}"
+    return _measure_text(measure, "{:.1%}", "{:.1%}", "")
 
 
 def _time_text(measure: Measure | None) -> tuple[str, str]:
+    return _measure_text(measure, "{:.1f} ms", "{:.1f}", "too few for an interval, ")
+
+
+def _measure_text(
+    measure: Measure | None, value_as: str, bound_as: str, without: str
+) -> tuple[str, str]:
+    """Give a value, and its interval and n; ``without`` says that there is no interval."""
     if measure is None:
         return "—", "n = 0"
-    value = f"{measure.value:.1f} ms"
+    value = value_as.format(measure.value)
     if measure.low is None or measure.high is None:
-        return value, f"too few for an interval, n = {measure.n:,}"
-    return value, f"{measure.low:.1f} to {measure.high:.1f} ms, n = {measure.n:,}"
+        return value, f"{without}n = {measure.n:,}"
+    interval = f"{bound_as.format(measure.low)} to {value_as.format(measure.high)}"
+    return value, f"{interval}, n = {measure.n:,}"
 
 
 def _cards(summary: DecisionSummary, view: View, open_: Open) -> Viewable:

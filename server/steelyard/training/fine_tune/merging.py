@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
+from steelyard.calibration.temperature import softmax
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import ENGINES, BaseFiles, read_base_files, write_atomically
@@ -124,7 +125,7 @@ def _engine_probabilities(
     scorer = files.scorer(merge(files.weights, pairs, files.precision), threads=0)
     scored = scorer.score([_request(row) for row in rows])
     scorer.close()
-    return [_softmax(decisions[0].logits) for decisions in scored]
+    return [softmax(decisions[0].logits) for decisions in scored]
 
 
 def _model_probabilities(
@@ -138,7 +139,7 @@ def _model_probabilities(
         (batch,) = make_batches([item], tokenizer)
         with torch.no_grad():
             logits = model(batch)[0][0].numpy()
-        probabilities.append(_softmax(logits[: len(row.labels)]))
+        probabilities.append(softmax(logits[: len(row.labels)]))
     return probabilities
 
 
@@ -162,12 +163,6 @@ def _spread(rows: Sequence[TuningRow], n_rows: int) -> list[TuningRow]:
     """Take rows at even distances."""
     step = max(1, len(rows) // n_rows)
     return list(rows[::step][:n_rows])
-
-
-def _softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
-    weights = np.exp(logits.astype(np.float64) - logits.max())
-    probabilities: NDArray[np.float64] = weights / weights.sum()
-    return probabilities
 
 
 def _largest(ours: list[NDArray[np.float64]], theirs: list[NDArray[np.float64]]) -> float:
