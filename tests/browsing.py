@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-#: Milliseconds; a shared machine draws a page in seconds.
-SLOWLY = 30_000
+#: Milliseconds; a shared machine draws a page in seconds, and stands still for more of them.
+SLOWLY = 60_000
 
 
 def visit(page, query=""):

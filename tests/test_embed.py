@@ -194,6 +194,25 @@ def test_settings_reach_the_server():
         assert not server.client.decide("Paid twice.", DECISIONS).stored
 
 
+@pytest.mark.parametrize(
+    ("given", "variable", "expected"),
+    [
+        ({}, None, 0),
+        ({}, "7", 7),
+        ({"requests_per_minute": 8}, "7", 8),
+        ({"accounts": "on"}, None, 600),
+    ],
+)
+def test_without_accounts_nobody_waits_unless_told_to(monkeypatch, given, variable, expected):
+    if variable is None:
+        monkeypatch.delenv("STEELYARD_REQUESTS_PER_MINUTE", raising=False)
+    else:
+        monkeypatch.setenv("STEELYARD_REQUESTS_PER_MINUTE", variable)
+    with steelyard.embed(engine="hashing", **given) as server:
+        limits = server.client.account.get().effective_limits
+        assert limits["requests_per_minute"] == expected
+
+
 def test_with_accounts_the_client_has_a_key_and_others_need_one():
     with steelyard.embed(accounts="on") as server:
         summary = server.client.account.get()

@@ -237,7 +237,8 @@ def embed(
     Notes
     -----
     Works with and without a running event loop, takes no signal handlers, and several servers in
-    one process do not see each other.
+    one process do not see each other. Without accounts, requests and tokens per minute are bounded
+    only where such a setting is given, here or in the environment.
     """
     from steelyard.embedded import Embedded
 

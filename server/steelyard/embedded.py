@@ -32,6 +32,9 @@ _starting = threading.Lock()
 _KEY_NAME = "embedded"
 #: Settings that are decided here, because the environment's would be another server's.
 _OWN_SETTINGS = frozenset({"host", "workers", "url", "api_key"})
+#: Bounds a minute, off unless they are given: whoever calls here without accounts is the process
+#: that also does the work, and would only wait for itself.
+_NO_RATES = {"requests_per_minute": 0, "tokens_per_minute": 0, "public_requests_per_minute": 0}
 
 
 class Embedded:
@@ -108,7 +111,7 @@ class Embedded:
                 "port": port,
                 "workers": 1,
             }
-            checked = read_settings(given)
+            checked = read_settings(given, defaults=_NO_RATES if accounts == "off" else {})
             self._listener = self._closing.enter_context(_listen(checked.port))
             self.url = f"http://{_LOOPBACK}:{self._listener.getsockname()[1]}"
             services = self._closing.enter_context(open_service(checked))

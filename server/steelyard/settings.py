@@ -447,7 +447,10 @@ class Settings:
 
 
 def read_settings(
-    overrides: Mapping[str, Any] | None = None, *, environ: Mapping[str, str] | None = None
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    defaults: Mapping[str, Any] | None = None,
 ) -> Settings:
     """Give the settings: an override wins over the environment, which wins over the default.
 
@@ -457,6 +460,8 @@ def read_settings(
         Values by setting name; ``None`` counts as not given.
     environ : mapping of str to str, optional
         Read instead of the process's environment. A blank value counts as not given.
+    defaults : mapping of str to object, optional
+        Taken instead of the settings' own defaults.
 
     Raises
     ------
@@ -470,11 +475,13 @@ def read_settings(
             f"There is no setting {unknown[0]!r}; the settings are {', '.join(_BY_NAME)}."
         )
     source = os.environ if environ is None else environ
+    own = defaults or {}
     values = {}
     for setting in SETTINGS:
         value = given.get(setting.name)
         if value is None:
-            value = source.get(setting.variable, "").strip() or setting.default
+            default = own.get(setting.name, setting.default)
+            value = source.get(setting.variable, "").strip() or default
         values[setting.name] = setting.parse(value)
     return Settings(**values)
 

@@ -118,6 +118,18 @@ def test_nothing_is_repeated_when_the_time_would_not_suffice(client_class, use, 
     assert len(server.requests) == n_requests
 
 
+@pytest.mark.parametrize(("wait_s", "n_told"), [("4", 0), ("20", 1)])
+def test_a_long_wait_says_why(client_class, wait_s, n_told, caplog):
+    replies = [refusal(RateLimitedError("Too many."), Retry_After=wait_s)]
+    server = ScriptedServer(client_class, replies, max_retries=1)
+    with pytest.raises(RateLimitedError):
+        server.ask(feedback)
+    told = [one.getMessage() for one in caplog.records if one.name.startswith("steelyard.client")]
+    assert len(told) == n_told
+    assert all("/v1/feedback: the next attempt is in 2" in one for one in told)
+    assert all("Too many." in one for one in told)
+
+
 def test_a_terminal_failure_is_not_repeated(client_class):
     error = EngineUnavailableError("Failed.")
     headers = {"Idempotency_Status": "terminal", "X_Operation_ID": "op_7"}

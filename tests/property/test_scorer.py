@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from random_model import WORDS
@@ -26,7 +26,7 @@ from strategies import requests
 TOLERANCES = {"onnxruntime-float32": 1e-5, "onnxruntime-int8": 1e-3}
 #: A pass over a model of the real size takes a while.
 fewer = settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 
 
@@ -103,11 +103,10 @@ def test_every_decision_has_a_distribution(model: BaseModel, request_: RenderedR
 
 
 @fewer
-@given(texts(CONTEXT_LENGTH), decisions(kinds=["single", "binary"]), st.data())
+@given(texts(CONTEXT_LENGTH), decisions(kinds=["single"]), st.data())
 def test_permuting_outcomes_permutes_probabilities(
     model: BaseModel, context: str, decision: RenderedDecision, data
 ) -> None:
-    assume(decision.kind != "binary")  # always yes, then no
     order = data.draw(st.permutations(range(len(decision.outcomes))))
     shuffled = replace(decision, outcomes=tuple(decision.outcomes[i] for i in order))
     one, other = (

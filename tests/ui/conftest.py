@@ -21,10 +21,12 @@ _LOCAL = ("127.0.0.1", "localhost")
 
 
 def pytest_collection_modifyitems(items):
-    if CHROMIUM is None:
-        needs = pytest.mark.skip(reason="needs Chromium: apt-get install chromium")
-        for item in items:
-            if "quiet_page" in getattr(item, "fixturenames", ()):
+    needs = pytest.mark.skip(reason="needs Chromium: apt-get install chromium")
+    for item in items:
+        if "quiet_page" in getattr(item, "fixturenames", ()):
+            # Several waits of up to SLOWLY each.
+            item.add_marker(pytest.mark.timeout(300))
+            if CHROMIUM is None:
                 item.add_marker(needs)
 
 

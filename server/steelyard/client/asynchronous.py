@@ -101,6 +101,7 @@ class AsyncClient:
             wait=exchange.wait_s,
             stop=exchange.is_over,
             sleep=self._sleep,
+            before_sleep=exchange.tell_wait,
             reraise=True,
         )
         return await attempts(self._attempt, exchange)

@@ -7,6 +7,7 @@ for the client that blocks and the one that does not.
 from __future__ import annotations
 
 import gzip
+import logging
 import math
 import platform
 import random
@@ -43,6 +44,10 @@ SCORED_MARGIN_S, MARGIN_S = 95.0, 1.0
 #: Seconds of the waits between attempts when the server names none.
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 4.0
 _CONNECT_S = 10.0
+#: Seconds from which a wait is told in the log: a person who looks on would take it for a hang.
+_TOLD_WAIT_S = 5.0
+
+_log = logging.getLogger(__name__)
 
 _USER_AGENT = (
     f"steelyard-python/{__version__} httpx/{httpx.__version__} "
@@ -206,6 +211,17 @@ class Exchange(Generic[_Answer]):
             return self._named_wait_s * random.uniform(1.0, 1.1)  # noqa: S311
         doubled: float = FIRST_WAIT_S * 2.0 ** (state.attempt_number - 1)
         return min(doubled, LONGEST_WAIT_S) * random.uniform(0.8, 1.2)  # noqa: S311
+
+    def tell_wait(self, state: RetryCallState) -> None:
+        """Say in the log why a long wait begins; for tenacity's ``before_sleep``."""
+        if state.upcoming_sleep < _TOLD_WAIT_S or state.outcome is None:
+            return
+        _log.warning(
+            "%s: the next attempt is in %.0f s. %s",
+            self._call.path,
+            state.upcoming_sleep,
+            state.outcome.exception(),
+        )
 
     def is_over(self, state: RetryCallState) -> bool:
         """Tell whether attempts or time are used up; for tenacity's ``stop``."""
