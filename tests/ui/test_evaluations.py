@@ -6,7 +6,8 @@ import time
 from contextlib import suppress
 
 import pytest
-from playwright.sync_api import TimeoutError, expect
+from playwright.sync_api import TimeoutError as NotInTimeError
+from playwright.sync_api import expect
 
 import steelyard
 from browsing import SLOWLY, visit
@@ -46,7 +47,7 @@ def click_until(page, mark, text):
     deadline = time.monotonic() + SLOWLY / 1000
     while not wanted.is_visible() and time.monotonic() < deadline:
         page.mouse.click(*page.wait_for_function(_PLACE, arg=mark, polling=250).json_value())
-        with suppress(TimeoutError):
+        with suppress(NotInTimeError):
             wanted.wait_for(timeout=5_000)
     expect(wanted).to_be_visible()
 
