@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import file_spreading
 from openapi_validation import responses_checked
 from postgres_server import PostgresMissingError, PostgresServer, postgres_server
 from random_model import write_random_model
@@ -20,32 +21,9 @@ settings.register_profile("repeatable", derandomize=True)
 settings.load_profile("repeatable")
 
 
-#: Files that take longest, by their beginnings: started first, they are not what all wait for last.
-_LONGEST = (
-    "notebooks/",
-    "property/test_scorer",
-    "jobs/",
-    "scoring/",
-    "clients/",
-    "faults/",
-    "training/",
-    "triton_server/",
-    "cli/",
-)
-_HERE = Path(__file__).parent
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first; ``--no-loadscope-reorder`` keeps them there."""
-
-    def rank(item: pytest.Item) -> int:
-        if not item.path.is_relative_to(_HERE):
-            return len(_LONGEST)
-        name = item.path.relative_to(_HERE).as_posix()
-        ranks = (n for n, start in enumerate(_LONGEST) if name.startswith(start))
-        return next(ranks, len(_LONGEST))
-
-    items.sort(key=rank)
+def pytest_configure(config: pytest.Config) -> None:
+    """Say which tests run first, and which together."""
+    config.pluginmanager.register(file_spreading)
 
 
 @pytest.fixture(scope="module")
