@@ -549,7 +549,7 @@ def _open_frames(settings: Settings, name: str) -> FrameStore:
     from steelyard.storage.frames.store import open_store
 
     try:
-        return open_store(f"{frames_url_of(settings)}/{name}")
+        return open_store(frames_url_of(settings), name)
     except ValueError as error:
         raise InvalidSettingError(
             f"The setting frames_url (STEELYARD_FRAMES_URL) cannot be used: {error}"

@@ -123,7 +123,9 @@ SETTINGS: tuple[Setting, ...] = (
         str,
         None,
         "Where the rows of datasets are: a directory, or an object store such as "
-        "`s3://BUCKET/PREFIX`. Unset: `frames` in `home`.",
+        "`s3://BUCKET/PREFIX?region=eu-west-1`. Unset: `frames` in `home`.",
+        # It may hold credentials.
+        is_secret=True,
     ),
     Setting(
         "workers",

@@ -212,7 +212,7 @@ def _add_tuned(
 
 def _artifacts(settings: Settings) -> ArtifactStore:
     return ArtifactStore(
-        open_store(f"{frames_url_of(settings)}/models"), home_of(settings) / "models"
+        open_store(frames_url_of(settings), "models"), home_of(settings) / "models"
     )
 
 

@@ -220,14 +220,16 @@ class FrameStore:
                 target.write(chunk)
 
 
-def open_store(url: str | Path) -> FrameStore:
+def open_store(url: str | Path, folder: str = "") -> FrameStore:
     """Open a store.
 
     Parameters
     ----------
     url : str or Path
         A directory, which is made when it is not there, or the address of an object store that
-        PyArrow knows, such as ``s3://bucket/prefix`` or ``gs://bucket/prefix``.
+        PyArrow knows, such as ``s3://bucket/prefix?region=eu-west-1`` or ``gs://bucket/prefix``.
+    folder : str, default ""
+        A directory, or a prefix, below it, which is opened instead.
 
     Raises
     ------
@@ -237,12 +239,27 @@ def open_store(url: str | Path) -> FrameStore:
         When it cannot be reached or written.
     """
     if isinstance(url, Path) or not urlsplit(url).scheme:
-        return FrameStore(fs.LocalFileSystem(), str(Path(url).absolute()))
+        return FrameStore(fs.LocalFileSystem(), str(Path(url, folder).absolute()))
+    shown = _without_secrets(url)
     try:
         filesystem, root = fs.FileSystem.from_uri(url)
-    except (ValueError, NotImplementedError) as error:
-        raise ValueError(f"{url!r} is no address of a store of frames: {error}") from error
-    return FrameStore(filesystem, root)
+        return FrameStore(filesystem, f"{root.rstrip('/')}/{folder}")
+    except (ValueError, NotImplementedError, pa.ArrowException) as error:
+        raise ValueError(f"{shown} is no address of a store of frames: {error}") from error
+    except (OSError, StorageUnavailableError) as error:
+        # Whoever opens a store may know all that its server said.
+        said = error.__cause__ or error
+        raise StorageUnavailableError(
+            f"The store of frames at {shown} cannot be opened: {said}. Check that the bucket is "
+            "there, and the credentials, region and endpoint."
+        ) from error
+
+
+def _without_secrets(url: str) -> str:
+    """Give an address without its credentials and options."""
+    parts = urlsplit(url)
+    place = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{place}{parts.path}"
 
 
 @contextlib.contextmanager
@@ -260,7 +277,8 @@ def told_as_unavailable() -> Iterator[None]:
         # Paths stay in the cause: a message goes to callers.
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise StorageUnavailableError(
-            f"The store of frames cannot be used: {reason}. Check its disk and try again."
+            f"The store of frames cannot be used: {reason}. Check its disk or its object store, and "
+            "try again."
         ) from error
 
 
