@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 ENVIRONMENT = {**os.environ, "STEELYARD_ENGINE": "hashing", "PYTHONUNBUFFERED": "1"}
 
@@ -50,12 +52,13 @@ def _wait_for_address(process: subprocess.Popen[str], path: Path) -> dict[str, A
     raise AssertionError("The server did not start.")
 
 
-def wait_until(is_so: Callable[[], bool], seconds: float = 30) -> None:
-    """Wait for a condition; fail when it does not come."""
+def wait_until(is_so: Callable[[], T], seconds: float = 30) -> T:
+    """Wait for a condition, or for something that is not empty, and give it; fail without it."""
     give_up = time.monotonic() + seconds
-    while not is_so():
+    while not (found := is_so()):
         assert time.monotonic() < give_up
         time.sleep(0.05)
+    return found
 
 
 def children_of(pid: int) -> set[int]:

@@ -67,7 +67,7 @@ def test_a_killed_worker_loses_nothing_it_acknowledged(
             for _ in range(n_rounds):
                 wait_until(lambda: len(server.workers()) == 2)
                 time.sleep(moments.uniform(0.1, 0.5))
-                os.kill(moments.choice(server.workers()), signal.SIGKILL)
+                os.kill(moments.choice(wait_until(server.workers)), signal.SIGKILL)
             stop(running)
             check_acknowledged(server, account, secret, running)
 

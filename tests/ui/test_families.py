@@ -3,57 +3,19 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 
-import httpx
 import pytest
 from playwright.sync_api import expect
 
 from browsing import visit
-from client.family_data import gate, group
-from fine_tuned import ask_stand_in, stand_in
-from grown_family import ended, post
-from learnable_rows import learnable_rows
-from live_server import live_server
-from steelyard.bootstrap import open_worker
-
-WORSE = gate(
-    passed=False,
-    reasons=["new_rows_worse"],
-    groups={"new": group(before=0.4, after=0.9), "earlier": group(after=0.91)},
-)
+from failed_gate import server_with_failed_gate
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """A server whose family router has two models, and a fine-tune that its gate did not pass."""
-    home = tmp_path_factory.mktemp("home")
-    with live_server(home=home, jobs="off") as running, ThreadPoolExecutor(1) as thread:
-        # In a thread of its own: the browser's has a loop, beside which no worker is opened.
-        assert thread.submit(grow_router, running, home).result() == "gate_failed"
+    with server_with_failed_gate(tmp_path_factory.mktemp("home")) as running:
         yield running
-
-
-def grow_router(server, home):
-    """Grow the family; gives how its last fine-tune ended."""
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        open_worker(server.services.settings),
-        httpx.Client(base_url=server.url, timeout=60) as http,
-    ):
-        stand_in(patch, home)
-        body = {"name": "tickets", "examples": learnable_rows(0), "evaluation_fraction": 0.3}
-        dataset_id = post(http, "/v1/datasets", body)["id"]
-        job = post(http, "/v1/families", {"family": "router", "dataset_id": dataset_id})
-        # Stand-ins cannot be loaded: a family that is off serves nobody.
-        post(http, "/v1/families/router/switch", {"on": False})
-        for batch, told in ((1, {}), (2, {"passed": False, "gate": WORSE})):
-            ended(http, job["id"])
-            ask_stand_in(home, **told)
-            rows = {"examples": learnable_rows(batch), "evaluation_fraction": 0.3}
-            post(http, f"/v1/datasets/{dataset_id}/versions", rows)
-            job = post(http, "/v1/families/router/continue", {})
-        return ended(http, job["id"])["outcome"]
 
 
 def test_a_failed_gate_says_why_and_the_line_is_rolled_back(quiet_page):

@@ -54,6 +54,12 @@ def test_five_rows_are_reviewed_by_keys_one_is_undone_and_the_draft_is_sealed(
     expect(page.get_by_role("tab", name="Excluded (1)")).to_be_visible()
     expect(page.get_by_role("tab", name="To review (4)")).to_be_visible()
 
+    back = page.get_by_role("button", name="Back (k)")
+    back.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Row 4 of 8").first).to_be_visible()
+    expect(back).to_be_focused()
+
     page.get_by_role("button", name="Seal…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("rows get another label")).to_be_visible()

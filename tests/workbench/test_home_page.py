@@ -71,8 +71,10 @@ def test_a_running_fine_tune_and_those_of_the_last_week_that_ended_badly_are_tol
     told = SimpleNamespace(status="unsure", word="inconclusive", settles="Needs 40 more rows.")
     monkeypatch.setattr(home_needs, "verdict_of", lambda _: told)
     running = job(status="running", outcome=None, progress=SimpleNamespace(step=3, steps=9))
-    failed = job(status="failed", outcome="failed", error=SimpleNamespace(message="No memory."))
-    old = job(outcome="gate_failed", gate=gate("x"), updated_at=NOW - home_needs.WEEK_S - 1)
+    broken = SimpleNamespace(message="No memory.")
+    failed = job(family="desk", status="failed", outcome="failed", error=broken)
+    long_ago = NOW - home_needs.WEEK_S - 1
+    old = job(family="ant", outcome="gate_failed", gate=gate("x"), updated_at=long_ago)
     needs = job_needs(
         [running, job(outcome="gate_failed", gate=gate("x")), failed, old, job()], NOW
     )
@@ -81,6 +83,14 @@ def test_a_running_fine_tune_and_those_of_the_last_week_that_ended_badly_are_tol
     assert "Needs 40 more rows." in needs[1].text
     assert "No memory." in needs[2].text
     assert needs[0].chosen == {"job": "ftj_1", "family": "router"}
+
+
+def test_of_a_family_the_last_fine_tune_that_ended_is_told(monkeypatch):
+    told = SimpleNamespace(status="bad", word="failed", settles="")
+    monkeypatch.setattr(home_needs, "verdict_of", lambda _: told)
+    failed = job(outcome="gate_failed", gate=gate("x"))
+    assert len(job_needs([failed, failed], NOW)) == 1
+    assert job_needs([job(), failed], NOW) == []
 
 
 def test_a_family_that_waits_says_for_what():

@@ -15,6 +15,7 @@ from drafts_in_memory import TEAM, URGENT, FakeClient, make_row
 from steelyard.client.failures import ServerUnreachableError
 from steelyard.errors import DraftChangedError, KeyScopeError, ModelUnavailableError
 from steelyard.wire.drafts import DraftRow
+from steelyard_workbench.components.row_card import RowCard
 from steelyard_workbench.pages.review import ReviewPage
 from steelyard_workbench.review.desk import Desk
 from steelyard_workbench.review.row_filter import RowFilter, read_query, write_query
@@ -40,8 +41,28 @@ def press(desk: Desk, *actions: str) -> None:
 
 def texts(view: Any) -> str:
     """Every text that is shown."""
-    found = view.__panel__().select(lambda one: hasattr(one, "object") or hasattr(one, "label"))
-    return " ".join(str(getattr(one, "object", "") or getattr(one, "label", "")) for one in found)
+    found = view.__panel__().select(
+        lambda one: hasattr(one, "object") or hasattr(one, "label") or isinstance(one, RowCard)
+    )
+    return " ".join(
+        card_text(one)
+        if isinstance(one, RowCard)
+        else str(getattr(one, "object", "") or getattr(one, "label", ""))
+        for one in found
+    )
+
+
+def card_text(card: RowCard) -> str:
+    """Every text of a row's card, with stars around what stands out."""
+    lines = [card.head, card.context, *card.said, *(asked["text"] for asked in card.questions)]
+    told = ["".join(f"**{text}**" if kind else text for text, kind in line) for line in lines]
+    return " ".join([*told, *(button["label"] for button in buttons(card).values())])
+
+
+def buttons(card: RowCard) -> dict[str, Any]:
+    """The buttons of a row's card by what each is for."""
+    chosen = [choice for asked in card.questions for choice in asked["outcomes"]]
+    return {choice["name"]: choice for choice in (*chosen, *card.actions)}
 
 
 def states(client: FakeClient) -> list[str]:
@@ -129,7 +150,7 @@ def test_a_note_is_kept_with_the_row() -> None:
     desk.notes.write("ask Kim <b>")
     desk.notes.save()
     assert client.drafts.held[0].now.note == "ask Kim <b>"
-    assert "ask Kim &lt;b&gt;" in texts(desk)
+    assert "**Note:** ask Kim <b>" in texts(desk)
     press(desk, "note", "close")
     assert not desk.notes.is_open
 
@@ -296,8 +317,12 @@ def test_without_the_permission_controls_are_disabled_with_the_reason() -> None:
     client.drafts.failing = [KeyScopeError("This key may only read.")]
     press(desk, "choose 2")
     assert "This key may only read." in texts(desk)
-    assert desk._view._buttons["accept"].disabled
-    assert not desk._view._buttons["next"].disabled
+    shown = buttons(desk._view.__panel__())
+    assert {name for name, button in shown.items() if not button["is_off"]} == {
+        "similar",
+        "previous",
+        "next",
+    }
     press(desk, "accept", "choose 2")
     assert states(client) == ["untouched"] * 4
 

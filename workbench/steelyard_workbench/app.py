@@ -16,13 +16,23 @@ from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
+from steelyard_workbench.components.frame_roles import FrameRoles
 from steelyard_workbench.components.key_capture import KeyCapture
-from steelyard_workbench.keys import KEYS, action_of, shown_key
+from steelyard_workbench.components.select_keys import SelectKeys
+from steelyard_workbench.keys import (
+    KEYS,
+    PLACES,
+    action_of,
+    is_character,
+    shown_key,
+    watched_on,
+)
 from steelyard_workbench.navigation import ENTRIES, entry_of, make_page
 from steelyard_workbench.page import Page
+from steelyard_workbench.poller import Poller
 from steelyard_workbench.session import IN_ADDRESS, Session
 from steelyard_workbench.states import empty
-from steelyard_workbench.theme import THEME_CONFIG
+from steelyard_workbench.theme import ON_BAR, THEME_CONFIG
 
 _log = logging.getLogger(__name__)
 
@@ -72,20 +82,22 @@ class App:
         # after them.
         self._place = pn.Column(sizing_mode="stretch_width", styles={"max-height": "none"})
         self._help = pmui.Dialog(pmui.Markdown(_key_table()), title="Keys", open=False)
-        self._keys = KeyCapture(watched=[key for entry in KEYS for key in entry.keys])
+        self._poller = Poller(self.look, _LOOK_MS)
+        self._keys = KeyCapture()
         self._keys.param.watch(self._on_key, "pressed")
+        self.session.param.watch(lambda _: self._watch_keys(), "shortcuts")
         self.session.param.watch(self._on_page, "page")
         self.session.param.watch(self._on_connection, "is_connected")
 
     def view(self) -> Viewable:
         """Give the whole page, and begin to look after the connection."""
-        keys_button = pmui.Button(label="Keys ?", variant="text", color="light")
+        keys_button = pmui.Button(label="Keys ?", variant="text", color="light", sx=ON_BAR)
         keys_button.on_click(lambda _: self._help.param.update(open=True))
         shell = pmui.Page(
             title="Steelyard",
             header=[pmui.Row(keys_button, align="end")],
             sidebar=[self._menu],
-            main=[self._lost, self._place, self._help, self._keys],
+            main=[self._lost, self._place, self._help, self._keys, SelectKeys(), FrameRoles()],
             sidebar_width=220,
             theme_config=THEME_CONFIG,
         )
@@ -96,8 +108,10 @@ class App:
         shell.param.watch(self._on_theme, "dark_theme")
         if self.page is None:  # the address may have named a page, which is open then
             self._go(self.session.page)
+        if pn.state.notifications is not None and "theme_config" in pn.state.notifications.param:
+            pn.state.notifications.theme_config = THEME_CONFIG  # messages stand outside the frame
         if pn.state.curdoc is not None:
-            pn.state.add_periodic_callback(self.look, period=_LOOK_MS)
+            self._poller.start()
             pn.state.onload(lambda: self._keys.param.update(is_ready=True))
         return shell
 
@@ -113,7 +127,7 @@ class App:
     def press(self, key: str) -> None:
         """Do what a key is for."""
         found = action_of(key)
-        if found is None or (not self.session.shortcuts and len(key) == 1 and key != "?"):
+        if found is None or (not self.session.shortcuts and is_character(key)):
             return
         action, number = found
         if action == "help":
@@ -129,6 +143,9 @@ class App:
         # All that a key changes goes to the browser as one message, and is drawn at once.
         with pn.io.hold():
             self.press(event.new["key"])
+
+    def _watch_keys(self) -> None:
+        self._keys.watched = watched_on(self.session.page, shortcuts=self.session.shortcuts)
 
     def _on_menu(self, event: Any) -> None:
         if event.new is not None:
@@ -162,6 +179,7 @@ class App:
         self._disabled.clear()
 
     def _go(self, slug: str) -> None:
+        self._watch_keys()
         if self.page is not None:
             self.page.close()
         if entry_of(slug) is None:
@@ -180,10 +198,14 @@ class App:
 
 
 def _key_table() -> str:
-    lines = ["| key | does |", "|---|---|"]
-    for entry in KEYS:
-        keys = "1 to 9" if entry.action == "choose" else " or ".join(map(shown_key, entry.keys))
-        lines.append(f"| {keys} | {entry.help} |")
+    lines = []
+    for where, place in PLACES.items():
+        lines += [f"\n**{place}**\n", "| key | does |", "|---|---|"]
+        for entry in KEYS:
+            if entry.where == where:
+                is_digit = entry.action == "choose"
+                keys = "1 to 9" if is_digit else " or ".join(map(shown_key, entry.keys))
+                lines.append(f"| {keys} | {entry.help} |")
     return "\n".join(lines)
 
 

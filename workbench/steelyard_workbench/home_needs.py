@@ -103,10 +103,18 @@ def draft_needs(drafts: Iterable[Draft]) -> list[Need]:
 
 
 def job_needs(jobs: Iterable[JobAnswer], now: float | None = None) -> list[Need]:
-    """Tell of fine-tunes that run, and of those that ended badly in the last week."""
+    """Tell of fine-tunes that run, and of those that ended badly in the last week.
+
+    Of a family's, newest first, only the last that ended counts: those before it were answered by it.
+    """
     now = time.time() if now is None else now
     needs = []
+    ended: set[str] = set()
     for job in jobs:
+        if job.status not in ACTIVE and job.family:
+            if job.family in ended:
+                continue
+            ended.add(job.family)
         chosen = {"job": job.id, **({"family": job.family} if job.family else {})}
         name = f"Fine-tune of {job.family or job.model}"
         if job.status in ACTIVE:

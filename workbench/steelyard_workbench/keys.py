@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+Where = Literal["everywhere", "rows", "review", "table", "go"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +21,15 @@ class Key:
         other.
     help : str
         What it does, for the table of keys.
-    where : {"everywhere", "review", "go"}
-        On which pages it works.
+    where : {"everywhere", "rows", "review", "table", "go"}
+        Where it works: on every page; on pages with rows; on the review page; on the row of a
+        table that has the focus, whatever the page does with it; on every page, to go to another.
     """
 
     action: str
     keys: tuple[str, ...]
     help: str
-    where: str = "everywhere"
+    where: Where = "everywhere"
 
     @property
     def shown(self) -> str:
@@ -42,8 +46,10 @@ def shown_key(key: str) -> str:
 
 
 KEYS: tuple[Key, ...] = (
-    Key("next", ("j", "ArrowDown"), "Next row", "review"),
-    Key("previous", ("k", "ArrowUp"), "Previous row", "review"),
+    Key("next", ("j", "ArrowDown"), "Next row", "rows"),
+    Key("previous", ("k", "ArrowUp"), "Previous row", "rows"),
+    Key("back", ("[",), "Page before", "rows"),
+    Key("forward", ("]",), "Next page", "rows"),
     Key("choose", tuple("123456789"), "Choose the outcome of that number", "review"),
     Key("accept", ("a", "Enter"), "Accept the label or the suggestion", "review"),
     Key("exclude", ("x",), "Exclude the row", "review"),
@@ -55,8 +61,15 @@ KEYS: tuple[Key, ...] = (
     Key("view", ("b",), "Focus or bulk view", "review"),
     Key("extend", ("Shift+J", "Shift+K"), "Extend the selection", "review"),
     Key("all", ("*",), "Select every row that matches", "review"),
-    Key("back", ("[",), "Page before", "review"),
-    Key("forward", ("]",), "Next page", "review"),
+    Key("row after", ("ArrowDown", "j"), "Go to the row after", "table"),
+    Key("row before", ("ArrowUp", "k"), "Go to the row before", "table"),
+    Key("first row", ("Home",), "Go to the first row of the page", "table"),
+    Key("last row", ("End",), "Go to the last row of the page", "table"),
+    Key("open row", ("Enter",), "Open the row", "table"),
+    Key("select row", (" ",), "Select the row, where rows can be selected", "table"),
+    Key("extend rows", ("Shift+J", "Shift+K"), "Select the row and go on", "table"),
+    Key("page before", ("[",), "Page before", "table"),
+    Key("page after", ("]",), "Next page", "table"),
     Key("search", ("/",), "Search"),
     Key("close", ("Escape",), "Close, or leave the field"),
     Key("help", ("?",), "This table"),
@@ -72,7 +85,24 @@ KEYS: tuple[Key, ...] = (
     Key("go settings", ("g s",), "Go to Settings", "go"),
 )
 
-_ACTIONS = {key: (entry.action, n) for entry in KEYS for n, key in enumerate(entry.keys, start=1)}
+#: What the places are called in the table of keys, in its order.
+PLACES: dict[Where, str] = {
+    "everywhere": "On every page",
+    "rows": "On pages with rows; there arrows scroll, but in a review",
+    "table": "On the row of a table, once Tab went into it",
+    "review": "In a review",
+    "go": "To another page",
+}
+
+#: Pages that go from row to row; on the others those keys stay the browser's.
+_WITH_ROWS = frozenset({"datasets", "versions", "evaluations", "compare", "families", "live"})
+_REVIEW = "review"
+_ACTIONS = {
+    key: (entry.action, n)
+    for entry in KEYS
+    if entry.where != "table"
+    for n, key in enumerate(entry.keys, start=1)
+}
 
 
 def action_of(pressed: str) -> tuple[str, int] | None:
@@ -84,6 +114,45 @@ def action_of(pressed: str) -> tuple[str, int] | None:
     ('choose', 3)
     """
     return _ACTIONS.get(pressed)
+
+
+def watched_on(slug: str, *, shortcuts: bool = True) -> list[str]:
+    """Give the keys that a page has a use for; all others are left to the browser.
+
+    Parameters
+    ----------
+    slug : str
+        The page. Arrows scroll every page but that of a review, where one row is in focus.
+    shortcuts : bool, default True
+        Whether single letters, digits and signs are shortcuts.
+    """
+    places: set[Where] = {"everywhere", "go"}
+    if slug == _REVIEW:
+        places |= {"rows", "review"}
+    elif slug in _WITH_ROWS:
+        places.add("rows")
+    return [
+        key
+        for entry in KEYS
+        if entry.where in places
+        for key in entry.keys
+        if slug == _REVIEW or not key.startswith("Arrow")
+        if shortcuts or not is_character(key)
+    ]
+
+
+def is_character(key: str) -> bool:
+    """Say whether a key is a character alone, or several in turn, which can be switched off.
+
+    ``?`` is none of them: it shows how the others are switched on again.
+
+    Examples
+    --------
+    >>> [is_character(key) for key in ("j", "g d", "Shift+J", "Ctrl+z", "Escape", "?")]
+    [True, True, True, False, False, False]
+    """
+    plain = key.removeprefix("Shift+")
+    return key != "?" and (len(plain) == 1 or plain.startswith("g "))
 
 
 def key_of(action: str) -> Key:

@@ -7,6 +7,9 @@ from typing import Any
 
 import panel as pn
 
+#: How the error of an executor begins that takes no more work, as that of a process at its end.
+_NO_MORE_WORK = "cannot schedule new futures"
+
 
 class Poller:
     """Does something again and again while a page is open; one for each page.
@@ -43,11 +46,15 @@ class Poller:
             self._callback = None
 
     async def turn(self) -> None:
-        """Do it once."""
+        """Do it once; at the end of the process, which takes no work for its threads, do nothing."""
         if self._is_busy:
             return
         self._is_busy = True
         try:
             await self._work()
+        except RuntimeError as error:
+            if not str(error).startswith(_NO_MORE_WORK):
+                raise
+            self.stop()
         finally:
             self._is_busy = False

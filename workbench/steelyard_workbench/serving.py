@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import socket
 from collections.abc import Callable
@@ -18,6 +19,8 @@ _log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 #: How many browsers' apps are kept at hand beside the newest.
 _MOST_APPS = 15
+#: Seconds that a workbench has to end.
+_END_S = 5.0
 
 
 def make_app(client: Client, *, opened: Callable[[App], None] | None = None) -> Any:
@@ -84,10 +87,16 @@ class Served:
             start=True,
             threaded=True,
         )
+        # A kernel or a script may end without it: its pages would go on asking meanwhile.
+        atexit.register(self.stop)
 
     def stop(self) -> None:
-        """Stop serving."""
-        self._thread.stop()
+        """Stop serving, and wait until what browsers asked for has ended; again, it does nothing."""
+        atexit.unregister(self.stop)
+        if self._thread.is_alive():
+            self._thread.stop()
+            # What is at work still asks with the client.
+            self._thread.join(_END_S)
         self._client.close()
 
     def _opened(self, app: App) -> None:

@@ -19,6 +19,13 @@ _SEVERITY: dict[Status, str] = {
     "off": "info",
 }
 
+#: The text begins beside the icon: paragraphs have margins between them only.
+ALERT_TEXT = {
+    "& .MuiAlert-message > :first-child, & .MuiAlert-message p:first-of-type": {"marginTop": 0},
+    "& .MuiAlert-message p:last-of-type": {"marginBottom": 0},
+    "& .MuiAlert-message": {"paddingTop": "5px"},
+}
+
 
 def loading(n_lines: int = 4, label: str = "Loading") -> Viewable:
     """Show the place of what is coming."""
@@ -47,6 +54,7 @@ def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
         variant="outlined",
         closeable=False,
         margin=(5, 10),
+        sx=ALERT_TEXT,
         sizing_mode="stretch_width",
     ) if not actions else pmui.Column(
         empty(text, is_good=is_good), pmui.Row(*actions), sizing_mode="stretch_width"
@@ -71,6 +79,7 @@ def failed(problem: Problem, retry: Callable[[Any], Any] | None = None) -> Viewa
             variant="outlined",
             closeable=False,
             margin=(5, 10),
+            sx=ALERT_TEXT,
             sizing_mode="stretch_width",
         )
     ]
@@ -98,6 +107,7 @@ def verdict(status: Status, word: str, text: str = "") -> Viewable:
         variant="outlined",
         closeable=False,
         margin=(5, 10),
+        sx=ALERT_TEXT,
         sizing_mode="stretch_width",
     )
 
@@ -106,5 +116,5 @@ def refused_button(label: str, reasons: Sequence[str]) -> Viewable:
     """Show an action that cannot be done now, and why beside it."""
     return pmui.Row(
         pmui.Button(label=label, disabled=True, variant="outlined"),
-        pmui.Typography("; ".join(reasons), variant="body2"),
+        pmui.Typography("; ".join(reasons), variant="body2", align="center"),
     )

@@ -78,7 +78,7 @@ class GateAnswer(Gate, frozen=True, kw_only=True):
 
 
 #: Columns of ``group_rows`` and ``slice_rows`` after the first.
-GATE_COLUMNS = ("n", "before", "after", "change, 95 % interval", "right", "fixed", "broken")
+GATE_COLUMNS = ("n", "before", "after", "change, 95 % interval", "share right", "fixed", "broken")
 
 
 def verdict_of(gate: Gate) -> str:
@@ -144,7 +144,7 @@ def _cells(group: GateGroup | GateSlice) -> tuple[str, ...]:
 def _show_right(right: Any) -> str:
     if not isinstance(right, BeforeAfter) or right.before is None or right.after is None:
         return "-"
-    return f"{right.before:.3f} to {right.after:.3f}"
+    return f"{right.before:.3f} → {right.after:.3f}"
 
 
 def _change(group: GateGroup | GateSlice) -> GateChange | None:

@@ -19,6 +19,7 @@ import param
 import polars as pl
 from panel.viewable import Viewable, Viewer
 
+from steelyard_workbench.components.table_keys import TABLE_CSS, TableKeys, new_mark
 from steelyard_workbench.later import later, until_shown
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.states import failed
@@ -61,6 +62,9 @@ class PageAsked:
 class FrameTable(Viewer):
     """A table that asks for one page after the other.
 
+    By keys, Tab goes to the headers that sort and to one row; there arrows go from row to row,
+    Enter opens, space selects, and ``[`` and ``]`` turn pages, as ``keys.py`` lists them.
+
     Parameters
     ----------
     fetch : callable
@@ -79,7 +83,7 @@ class FrameTable(Viewer):
     selectable : bool, default False
         Whether rows can be selected; ``selected`` has their ids, across pages.
     on_open : callable, optional
-        Called with the row (a dict) that was clicked.
+        Called with the row (a dict) that was clicked, or on which Enter was pressed.
 
     Attributes
     ----------
@@ -118,6 +122,7 @@ class FrameTable(Viewer):
         self._rows = pl.DataFrame()
         self._chosen: dict[Any, None] = {}
         widths = widths or {}
+        mark = new_mark()
         import pandas as pd  # Tabulator takes nothing else
 
         self._table = pn.widgets.Tabulator(
@@ -132,6 +137,15 @@ class FrameTable(Viewer):
             sizing_mode="stretch_width",
             sortable={name: name in self._sortable for name in self._titles},
             configuration={"columnDefaults": {"tooltip": True}},
+            css_classes=[mark],
+            stylesheets=[TABLE_CSS],
+        )
+        self._keys = TableKeys(
+            on_open=self.open,
+            on_turn=lambda by: self.turn_to(self.page + by),
+            mark=mark,
+            label=what,
+            sortable=[name for name in self._titles if name in self._sortable],
         )
         self._table.param.watch(self._on_sort, "sorters")
         self._table.param.watch(self._on_select, "selection")
@@ -143,6 +157,7 @@ class FrameTable(Viewer):
         self._box = pmui.Column(
             self._problem,
             self._table,
+            self._keys,
             pmui.Row(self._pages, self._count),
             sizing_mode="stretch_width",
         )
@@ -178,6 +193,34 @@ class FrameTable(Viewer):
         self._table.selection = [i for i, id_ in enumerate(shown) if id_ in self._chosen]
         self._is_filling = False
         self.selected = tuple(self._chosen)
+
+    def mark(self, id_: Any) -> None:
+        """Mark a row as the one that is open, by its id; ``None`` marks none."""
+        self._keys.current = "" if id_ is None else str(id_)
+
+    @property
+    def marked(self) -> str:
+        """Id of the row that is marked, as text; empty for none."""
+        return str(self._keys.current)
+
+    def focus(self) -> None:
+        """Put the focus on a row: the marked one, the one that had it before, or the first."""
+        self._keys.n_focus += 1
+
+    def on_key(self, action: str) -> bool:
+        """Go into the rows or turn pages with the keys of rows; give whether there was a use."""
+        if action in ("next", "previous"):
+            self.focus()
+        elif action in ("back", "forward"):
+            self.turn_to(self.page + (1 if action == "forward" else -1))
+        else:
+            return False
+        return True
+
+    def open(self, place: int) -> None:
+        """Open the row at a place of the page, as a click on it does."""
+        if self._on_open is not None and 0 <= place < self._rows.height:
+            self._on_open(self._rows.row(place, named=True))
 
     async def restart(self) -> None:
         """Show the first page anew: what the pages are of has changed."""
@@ -217,6 +260,7 @@ class FrameTable(Viewer):
         ids = page.rows[self._id].to_list() if page.rows.width else []
         # Assigning answers with events of its own; they are not the person's.
         self._is_filling = True
+        self._keys.ids = [str(id_) for id_ in ids]
         try:
             self._table.value = shown
             self._table.selection = [i for i, id_ in enumerate(ids) if id_ in self._chosen]
@@ -253,5 +297,4 @@ class FrameTable(Viewer):
         self.selected = tuple(self._chosen)
 
     def _on_click(self, event: Any) -> None:
-        if self._on_open is not None and event.row < self._rows.height:
-            self._on_open(self._rows.row(event.row, named=True))
+        self.open(event.row)

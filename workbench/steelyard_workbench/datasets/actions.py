@@ -57,7 +57,7 @@ class DatasetActions(Viewer):
         if dataset.archived_at is None:
             archive = refused_button(
                 "Archive",
-                ["whoever runs the server archives it, with steelyard dataset archive and its id"],
+                [f"whoever runs the server archives it: steelyard dataset archive {dataset.id}"],
             )
         else:
             self.restore_button = pmui.Button(label="Restore", variant="contained")

@@ -24,7 +24,7 @@ from steelyard_workbench.datasets.importing import (
 )
 from steelyard_workbench.later import later, until_shown
 from steelyard_workbench.problems import problem_of
-from steelyard_workbench.states import empty, failed, loading, verdict
+from steelyard_workbench.states import ALERT_TEXT, empty, failed, loading, verdict
 
 _NEW, _NEXT = "A new dataset", "The next version of this one"
 _LABELLED = {"sft": "targets", "reward": "rewards"}
@@ -214,7 +214,7 @@ class ImportPanel(Viewer):
             text = problem_text(check) if check.n_problems else "**The file has no rows.**"
             self.found[:] = [
                 pmui.Alert(
-                    object=text, severity="error", variant="outlined", closeable=False,
+                    object=text, severity="error", variant="outlined", sx=ALERT_TEXT, closeable=False,
                     margin=(5, 10), sizing_mode="stretch_width",
                 )
             ]  # fmt: skip

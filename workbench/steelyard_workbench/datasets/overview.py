@@ -142,7 +142,7 @@ def _opener(
 
 def _readiness_row(one: DecisionReadiness) -> tuple[str, ...]:
     name = one.decision.get("id", "") if isinstance(one.decision, Mapping) else one.decision
-    labels = ", ".join(f"{outcome} {n:,}" for outcome, n in one.labels.items())
+    labels = ", ".join(f"{outcome} ({n:,})" for outcome, n in one.labels.items())
     return (
         str(name),
         f"{one.rows:,}",

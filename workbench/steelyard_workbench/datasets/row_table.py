@@ -20,7 +20,7 @@ _DETAIL_WIDTH = 400
 
 
 class RowTable(Viewer):
-    """A table of rows; a click, or the buttons under it, open one.
+    """A table of rows; a click, Enter, or the buttons under it, open one.
 
     Parameters
     ----------
@@ -109,6 +109,7 @@ class RowTable(Viewer):
     def show(self, record: dict[str, Any]) -> None:
         """Open a row of the page."""
         self.opened = int(record["row"])
+        self.table.mark(self.opened)
         self._detail[:] = [show_row(self.opened, record["side"], read_row(record["json"]))]
         self._detail.visible = True
         self._tell()
@@ -125,6 +126,7 @@ class RowTable(Viewer):
     def close(self) -> None:
         """Close the row that is open."""
         self.opened = None
+        self.table.mark(None)
         self._detail[:] = []
         self._detail.visible = False
         self._tell()
@@ -139,8 +141,6 @@ class RowTable(Viewer):
             self.step(1 if action == "next" else -1)
         elif action == "close" and self.opened is not None:
             self.close()
-        elif action in {"back", "forward"}:
-            self.table.turn_to(self.table.page + (1 if action == "forward" else -1))
         else:
-            return False
+            return self.table.on_key(action)
         return True

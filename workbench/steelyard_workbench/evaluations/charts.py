@@ -415,6 +415,7 @@ def forest_chart(
         },
     )
     made.add_layout(counts, "right")
+    made.min_border_right = 70
     made.ygrid.visible = False
     made.toolbar_location = "above"
     made.hover.renderers = [points]

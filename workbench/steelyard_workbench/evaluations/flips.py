@@ -132,12 +132,14 @@ class FlipBrowser(Viewer):
         """Show the first page of what is chosen."""
         self._read[:] = []
         self._open_place = None
+        self.table.mark(None)
         await self.table.restart()
         self._tell()
 
     def read(self, place: int) -> None:
         """Open a flip of the page that is shown."""
         self._open_place = place
+        self.table.mark(place)
         one = self.shown[place]
         self._read[:] = [
             heading(f"{one.decision_id}: {one.flip}", level=3),
@@ -156,10 +158,8 @@ class FlipBrowser(Viewer):
             at = places.index(self._open_place) if self._open_place in places else -1
             step = at + 1 if action == "next" else at - 1
             self.read(places[min(max(step, 0), len(places) - 1)])
-        elif action in ("back", "forward"):
-            self.table.turn_to(self.table.page + (1 if action == "forward" else -1))
         else:
-            return False
+            return self.table.on_key(action)
         return True
 
     def _fetch(self, asked: PageAsked) -> TablePage:

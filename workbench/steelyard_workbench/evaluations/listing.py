@@ -27,7 +27,7 @@ from steelyard_workbench.theme import Status
 
 #: Evaluations that are listed at first, and how many more at a time.
 _STEP = 20
-_ICON = "display:inline-block;width:1.1em;vertical-align:-0.45em;margin-right:0.3em"
+_ICON = "display:inline-block;width:24px;vertical-align:-0.45em;margin-right:0.4em"
 _STATUS: dict[str, tuple[Status, str]] = {
     "queued": ("running", "waits"),
     "running": ("running", "running"),
@@ -173,7 +173,7 @@ class EvaluationLine(Viewer):
         self._name = pmui.Button(
             label=f"{evaluation.model_label}, version {evaluation.dataset_version}",
             variant="text",
-            width=260,
+            width=300,
             sx={"justifyContent": "flex-start", "textAlign": "left"},
         )
         self._name.on_click(lambda _: open_(evaluation.id))
@@ -191,7 +191,7 @@ class EvaluationLine(Viewer):
             ),
             self._problem,
             sizing_mode="stretch_width",
-            margin=(3, 0),
+            margin=(3, 10),
             elevation=1,
         )  # fmt: skip
         self.update(evaluation, measured)
@@ -342,4 +342,6 @@ def _line_html(
         if ece is not None:
             parts.append(f"ECE {measure_text(ece)}")
     parts.append(ago(evaluation.created_at))
-    return f'<div style="line-height:1.6;padding:0.35em 0">{" · ".join(parts)}</div>'
+    return (
+        f'<div style="font-size:0.875rem;line-height:1.6;padding:0.5em 0">{" · ".join(parts)}</div>'
+    )

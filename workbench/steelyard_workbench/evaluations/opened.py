@@ -20,6 +20,7 @@ from steelyard.wire.evaluations import (
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.download import Download
 from steelyard_workbench.components.facts import heading, table
+from steelyard_workbench.components.mark_table import mark_table, show_data
 from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.evaluations.charts import (
     FALLING,
@@ -164,6 +165,7 @@ class OpenedEvaluation(Viewer):
             row = rows[place]
             self.choose(RecordFilter(p_from=row.low, p_to=row.high))
 
+        held = [place for place, row in enumerate(rows) if row.n]
         values = [
             (
                 bin_name(row),
@@ -171,16 +173,21 @@ class OpenedEvaluation(Viewer):
                 "—" if row.mean_top_probability is None else f"{row.mean_top_probability:.3f}",
                 measure_text(row.accuracy),
             )
-            for row in rows
-            if row.n
+            for row in (rows[place] for place in held)
         ]
         return [
             heading("Reliability"),
             figures.show(reliability_chart(rows, open_)),
             figures.show(bin_counts_chart(rows, open_)),
             _note("Click a bin for its rows. Below the line the model promises too much."),
-            _data(
-                table(("promised", "n", "mean", "accuracy"), values, label="Bins", numbers=(1, 2))
+            show_data(
+                mark_table(
+                    ("promised", "n", "mean", "accuracy"),
+                    values,
+                    label="Bins",
+                    numbers=(1, 2),
+                    open_=lambda i: open_(held[i]),
+                )
             ),
         ]
 
@@ -214,7 +221,8 @@ class OpenedEvaluation(Viewer):
                 notes.append(
                     f"The {MOST_OUTCOMES} most frequent outcomes are drawn; {left} are left out."
                 )
-            place[:] = [figures.show(chart), _note(" ".join(notes)), _data(_matrix_table(matrix))]
+            data = show_data(_matrix_table(matrix))
+            place[:] = [figures.show(chart), _note(" ".join(notes)), data]
 
         select.param.watch(lambda event: show(event.new), "value")
         show(chosen)
@@ -302,8 +310,8 @@ class OpenedEvaluation(Viewer):
             place[:] = [
                 figures.show(chart),
                 _note(slices_text(len(rows), properties, len(drawn), unlisted, measure)),
-                _data(
-                    table(
+                show_data(
+                    mark_table(
                         ("slice", TITLES[measure]),
                         [
                             (
@@ -315,6 +323,7 @@ class OpenedEvaluation(Viewer):
                             for row in rows
                         ],
                         label="Slices",
+                        open_=lambda i: self.choose(_slice_filter(rows[i].by, rows[i].of)),
                     )
                 ),
             ]
@@ -364,6 +373,7 @@ def show_headline(overall: Measures) -> Viewable:
         ),
         sizing_mode="stretch_width",
         align_items="center",
+        margin=(0, 6),
     )
 
 
@@ -435,10 +445,3 @@ def _matrix_table(matrix: ConfusionMatrix) -> Viewable:
 
 def _note(text: str) -> Viewable:
     return pmui.Typography(text, variant="body2")
-
-
-def _data(shown: Viewable) -> Viewable:
-    """Put a table beside a chart: what it says for those who do not see it."""
-    return pmui.Accordion(
-        ("Show data", shown), sizing_mode="stretch_width", margin=(5, 10), title_variant="body2"
-    )

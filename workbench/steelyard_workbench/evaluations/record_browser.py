@@ -184,6 +184,7 @@ class RecordBrowser(Viewer):
         record = next((one for one in self._records if _place(one) == place), None)
         if record is not None:
             self.opened = record
+            self.table.mark(place)
             self._read[:] = [show_record(record)]
             self._on_read(record.row)
 
@@ -194,12 +195,10 @@ class RecordBrowser(Viewer):
             at = places.index(_place(self.opened)) if self.opened in self._records else -1
             step = at + 1 if action == "next" else at - 1
             self.read(places[min(max(step, 0), len(places) - 1)])
-        elif action in ("back", "forward"):
-            self.table.turn_to(self.table.page + (1 if action == "forward" else -1))
         elif action == "close" and self.opened is not None:
             self._close()
         else:
-            return False
+            return self.table.on_key(action)
         return True
 
     def _make_fields(self) -> None:
@@ -331,6 +330,7 @@ class RecordBrowser(Viewer):
 
     def _close(self) -> None:
         self.opened = None
+        self.table.mark(None)
         self._read[:] = []
         self._on_read(None)
 

@@ -24,6 +24,7 @@ from steelyard.wire.evaluations import (
 )
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import facts, heading, table
+from steelyard_workbench.components.mark_table import mark_table, show_data
 from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.evaluations.charts import cost_chart, coverage_chart
 from steelyard_workbench.evaluations.record_filter import RecordFilter
@@ -209,10 +210,18 @@ class WhatIf(Viewer):
 
     def _show_coverage(self) -> None:
         points = self._detail.coverage_curve
-        chart = coverage_chart(
-            points,
-            at=self.threshold.value,
-            open_=lambda i: self._on_choose(RecordFilter(p_to=points[i].threshold, order="surest")),
+
+        def open_(place: int) -> None:
+            self._on_choose(RecordFilter(p_to=points[place].threshold, order="surest"))
+
+        chart = coverage_chart(points, at=self.threshold.value, open_=open_)
+        data = mark_table(
+            ("abstain below", "share answered"),
+            [(f"{point.threshold:.2f}", f"{point.coverage:.1%}") for point in points],
+            label="Answered by threshold",
+            numbers=(1,),
+            open_=open_,
+            opens="Show the decisions left to a person",
         )
         self.coverage[:] = [
             figures.show(chart),
@@ -221,6 +230,7 @@ class WhatIf(Viewer):
                 "that probability: those left to a person.",
                 variant="body2",
             ),
+            show_data(data),
         ]
 
     def _show_costs(self) -> None:
@@ -229,14 +239,35 @@ class WhatIf(Viewer):
             return
         is_binary = self._is_binary()
         self._binary_fields.visible, self._matrix_fields.visible = is_binary, not is_binary
+        x = (
+            "answer yes from a probability of"
+            if is_binary
+            else "abstain when the top probability is below"
+        )
+
+        def open_(place: int) -> None:
+            self._open_cost(place, is_binary=is_binary)
+
         chart = cost_chart(
-            curve,
-            x="answer yes from a probability of" if is_binary
-            else "abstain when the top probability is below",
-            at=self.yes_from.value if is_binary else self.threshold.value,
-            open_=lambda i: self._open_cost(i, is_binary=is_binary),
-        )  # fmt: skip
-        self.costs[:] = [figures.show(chart)]
+            curve, x=x, at=self.yes_from.value if is_binary else self.threshold.value, open_=open_
+        )
+        data = mark_table(
+            (x, "mean cost", "acted on"),
+            [
+                (
+                    f"{point.threshold:.2f}",
+                    measure_text(
+                        point.cost_in_all if isinstance(point.cost_in_all, Measure) else point.cost
+                    ),
+                    f"{point.coverage:.1%}",
+                )
+                for point in curve.points
+            ],
+            label="Cost by threshold",
+            numbers=(2,),
+            open_=open_,
+        )
+        self.costs[:] = [figures.show(chart), show_data(data)]
         self._show_yes()
 
     def _open_cost(self, place: int, *, is_binary: bool) -> None:

@@ -88,7 +88,9 @@ def show_gate(
         parts.append(_draw("What changed on held-out rows", shown, asked, gate, open_rows))
     rows = list(group_rows(gate))
     if rows:
-        parts.append(table(("rows", *GATE_COLUMNS), rows, label="Before and after", numbers=(1,)))
+        parts.append(
+            table(("rows", *GATE_COLUMNS), rows, label="Before and after", numbers=(1, 2, 3, 6, 7))
+        )
         parts.append(_explain(gate))
     parts += _flips(gate, open_rows)
     parts += [] if place is None else [place]
@@ -241,7 +243,7 @@ def _slices(
         )
         for line, one in zip(shown, compared, strict=True)
     ]
-    columns = ("of", "n", "change, 95 % interval", "p", "fixed", "broken")
+    columns = ("of", "n", "change, 95 % interval", "p, worse", "fixed", "broken")
     parts.append(table(columns, rows, label=title, numbers=(1, 3, 4, 5)))
     return parts
 

@@ -56,13 +56,13 @@ _TITLES = {
 }
 _WIDTHS = {
     "row": 60,
-    "context": 300,
-    "decision": 100,
+    "context": 235,
+    "decision": 95,
     "right": 100,
-    "before": 130,
-    "after": 130,
-    "change": 85,
-    "flip": 90,
+    "before": 160,
+    "after": 160,
+    "change": 90,
+    "flip": 100,
 }
 
 
@@ -106,7 +106,7 @@ class HeldOutRows(Viewer):
         }
         for field in self._filters.values():
             field.param.watch(self._on_filter, "value")
-        self._number = pmui.TextInput(label="Show row number", width=150)
+        self._number = pmui.TextInput(label="Row number", width=130)
         self._number.param.watch(lambda event: self._on_number(event.new), "value")
         self._table = FrameTable(
             self._page,
@@ -132,6 +132,10 @@ class HeldOutRows(Viewer):
     def __panel__(self) -> Viewable:
         return self._box
 
+    def on_key(self, action: str) -> bool:
+        """Go into the rows by keys; give whether there was a use for one."""
+        return self._table.on_key(action)
+
     async def start(self) -> None:
         """Fetch and show the rows."""
         await self._table.restart()
@@ -143,6 +147,7 @@ class HeldOutRows(Viewer):
             return
         found = self._frame.filter(pl.col("row") == number)
         if not found.height:
+            self._table.mark(None)
             self._row[:] = [empty(f"There is no held-out row {number}.")]
             return
         row = found.row(0, named=True)
@@ -154,6 +159,7 @@ class HeldOutRows(Viewer):
             "After": row["after"],
             f"Change of {self._measure}": f"{row['change']:+.4f}",
         }
+        self._table.mark(number)
         self._row[:] = [facts(shown)]
 
     @property

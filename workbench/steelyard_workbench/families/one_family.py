@@ -1,20 +1,14 @@
-"""One family: what it serves, its line of models, the gate of each, and whatever changes it.
-
-Every change is sent with what the page showed (``served``, ``latest``, the adapter behind a number),
-so that nothing is done to a family that has become another: it is fetched again then, and what
-changed is said.
-"""
+"""One family: what it serves, its line of models, the gate of each, and whatever changes it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
 from steelyard.client.family_answers import (
     FamilyAnswer,
@@ -22,29 +16,18 @@ from steelyard.client.family_answers import (
     ModelVersionAnswer,
     describe_family,
 )
-from steelyard.errors import KeyScopeError, PriceChangedError, SteelyardError
-from steelyard.errors.families import (
-    FamilyChangedError,
-    LiveLimitError,
-    ModelChangedError,
-    ModelDeletedError,
-    ModelDiscardedError,
-    NothingToRollBackError,
-    RollbackChangedError,
-    ServedChangedError,
-    WarmLimitError,
-)
+from steelyard.errors import SteelyardError
 from steelyard.wire.evaluations import Evaluation
 from steelyard.wire.families import DeletedModelVersion
 from steelyard_workbench.components import figures
-from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.families.changes import Seen
 from steelyard_workbench.families.gate_card import RowsAsked, show_gate
 from steelyard_workbench.families.held_out import HeldOutRows
+from steelyard_workbench.families.line_moves import LineMoves
 from steelyard_workbench.families.line_picture import draw_line
-from steelyard_workbench.families.places import PlaceChoice, holders_of
-from steelyard_workbench.families.start_form import show_estimate
+from steelyard_workbench.families.serving import Serving
 from steelyard_workbench.families.words import (
     ACTIVE,
     CANNOT_CONTINUE,
@@ -53,7 +36,6 @@ from steelyard_workbench.families.words import (
     choices_of,
     continue_of,
     continue_text,
-    differences,
     idle_text,
     is_same,
     line_rows,
@@ -65,58 +47,12 @@ from steelyard_workbench.families.words import (
     warm_text,
 )
 from steelyard_workbench.later import later
-from steelyard_workbench.loaded import Loaded
-from steelyard_workbench.problems import Problem, problem_of
+from steelyard_workbench.problems import problem_of
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, failed, loading, refused_button, verdict
 
-#: What a server refuses with when the family is no longer as it was shown.
-_CHANGED = (
-    FamilyChangedError,
-    ModelChangedError,
-    ModelDeletedError,
-    ModelDiscardedError,
-    NothingToRollBackError,
-    RollbackChangedError,
-    ServedChangedError,
-)
 
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A family as it was fetched, with the fine-tune that is looked at.
-
-    Parameters
-    ----------
-    family : FamilyAnswer
-    job : JobAnswer or None
-        ``None`` when there is none, or it could not be had.
-    problem : Problem or None
-        Why it could not be had.
-    """
-
-    family: FamilyAnswer
-    job: JobAnswer | None
-    problem: Problem | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RollbackPlan:
-    """What a server says that a rollback would do.
-
-    Parameters
-    ----------
-    discard : tuple of str
-        Numbers of the models that are gone for good then.
-    cancel : tuple of str
-        Ids of the fine-tunes and evaluations that are cancelled.
-    """
-
-    discard: tuple[str, ...]
-    cancel: tuple[str, ...]
-
-
-class OneFamily(Viewer):
+class OneFamily(Serving, LineMoves):
     """A family and what can be done to it.
 
     Parameters
@@ -126,25 +62,13 @@ class OneFamily(Viewer):
 
     Attributes
     ----------
-    loaded : Loaded
-        The part that fetches it.
-    dialog : Confirmation or None
-        The question that was asked last.
-    forbidden : str
-        Why nothing may be changed; empty while nothing says so.
+    rows : HeldOutRows or None
+        The held-out rows that were asked for last.
     """
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
-        self._session = session
-        self._client = session.client
-        self._name = session.family
-        self.forbidden = ""
-        self.dialog: Confirmation | None = None
+        super().__init__(session)
         self.rows: HeldOutRows | None = None
-        self.loaded: Loaded[Seen] = Loaded("The family", self._fetch, self._show, n_lines=8)
-        self._notes = pn.Column(sizing_mode="stretch_width")
-        self._dialog_place = pn.Column()
         self._rows_place = pn.Column(sizing_mode="stretch_width")
         self._box = pn.Column(
             self._notes,
@@ -155,19 +79,6 @@ class OneFamily(Viewer):
 
     def __panel__(self) -> Viewable:
         return self._box
-
-    @property
-    def family(self) -> FamilyAnswer:
-        """The family as it is shown.
-
-        Raises
-        ------
-        LookupError
-            Before it was fetched.
-        """
-        if self.loaded.data is None:
-            raise LookupError(f"{self._name} was not fetched yet.")
-        return self.loaded.data.family
 
     async def look(self) -> None:
         """See whether the family changed, and show it anew if so."""
@@ -187,182 +98,6 @@ class OneFamily(Viewer):
             self._session.job = choice.job.id
             self._rows_place[:] = []
             later(self._refresh)
-
-    def close_dialog(self) -> None:
-        """Leave what was asked."""
-        if self.dialog is not None:
-            self.dialog.close()
-
-    async def switch(self, on: bool) -> None:
-        """Switch the family on or off."""
-        served = _adapter(self.family.served)
-        await self._with_places(
-            f"Switch {self._name} {'on' if on else 'off'}",
-            f"{self._name} is {'on' if on else 'off'}.",
-            lambda names: self._client.families.switch(
-                self._name, on, switch_off=names or None, served=served
-            ),
-        )
-
-    async def switch_model(self, model: ModelVersionAnswer, on: bool) -> None:
-        """Switch a model's own switch."""
-        await self._with_places(
-            f"Switch {model.ref} {'on' if on else 'off'}",
-            f"The switch of {model.ref} is {'on' if on else 'off'}.",
-            lambda names: self._client.models.switch(
-                model.ref, on, switch_off=names or None, adapter=model.adapter
-            ),
-        )
-
-    async def keep_warm(self) -> None:
-        """Keep the family's served model loaded; the price of an hour is asked about first."""
-        served = _adapter(self.family.served)
-        await self._keep_warm(
-            self._name,
-            lambda price, names: self._client.families.keep_warm(
-                self._name, max_price_usd=price, switch_off=names or None, served=served
-            ),
-        )
-
-    async def keep_model_warm(self, model: ModelVersionAnswer) -> None:
-        """Keep a model loaded through its own switch; the price is asked about first."""
-        await self._keep_warm(
-            model.ref,
-            lambda price, names: self._client.models.keep_warm(
-                model.ref, max_price_usd=price, switch_off=names or None, adapter=model.adapter
-            ),
-        )
-
-    async def stop_warm(self, model: ModelVersionAnswer | None = None) -> None:
-        """Stop keeping the family, or a model of it, warm."""
-        served = _adapter(self.family.served)
-        name = self._name if model is None else model.ref
-        if model is None:
-            await self._directly(
-                f"Stopping the keep warm of {name}",
-                f"{name} is not kept warm.",
-                lambda: self._client.families.keep_warm(name, False, served=served),
-            )
-        else:
-            await self._directly(
-                f"Stopping the keep warm of {name}",
-                f"{name} is not kept warm.",
-                lambda: self._client.models.keep_warm(name, False, adapter=model.adapter),
-            )
-
-    async def ask_roll_back(self, to: str) -> None:
-        """Ask about going back to an older model, with what the server says it would do."""
-        served = _adapter(self.family.served)
-        try:
-            plan = await asyncio.to_thread(self._plan_rollback, to, served)
-        except _CHANGED as error:
-            await self._tell_change(error)
-            return
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            await self._fail(error, f"Going back to {to}")
-            return
-        discard = list(plan.discard)
-        content: list[Viewable] = [
-            pmui.Markdown(
-                f"**These models are discarded for good:** {', '.join(discard)}. Calls to their "
-                "numbers are refused from then on (410 `model_discarded`)."
-            ),
-            pmui.Markdown(
-                f"**This work is cancelled:** {', '.join(plan.cancel)}."
-                if plan.cancel
-                else "No fine-tune or evaluation is cancelled."
-            ),
-        ]
-        if self.family.switched_on:
-            content.append(pmui.Markdown(f"{self._name} serves {to} once it is loaded."))
-        self._ask(
-            Confirmation(
-                f"Roll {self._name} back to {to}?",
-                *content,
-                action=f"Discard {len(discard)} and go back",
-                act=lambda: self._confirmed(
-                    f"{self._name} is back at {to}; {', '.join(discard)} discarded.",
-                    lambda: self._client.families.roll_back(self._name, to, discard, served=served),
-                ),
-                typed=to,
-                is_harmful=True,
-            )
-        )
-
-    async def ask_continue(self) -> None:
-        """Ask about the next fine-tune, with its fee."""
-        latest = _adapter(self.family.latest)
-        try:
-            told = await asyncio.to_thread(
-                self._client.families.estimate_continue, self._name, latest=latest
-            )
-        except _CHANGED as error:
-            await self._tell_change(error)
-            return
-        except Exception as error:  # noqa: BLE001
-            await self._fail(error, "The fee")
-            return
-        self._ask(
-            Confirmation(
-                f"Continue {self._name}?",
-                show_estimate(told),
-                action=f"Continue for {told.price_usd} USD",
-                act=lambda: self._confirmed(
-                    f"The next fine-tune of {self._name} is queued.",
-                    lambda: self._continue(latest, told.seed, told.dataset_version, told.price_usd),
-                ),
-            )
-        )
-
-    async def ask_delete_model(self, model: ModelVersionAnswer) -> None:
-        """Ask about deleting a model."""
-        self._ask(
-            Confirmation(
-                f"Delete {model.ref}?",
-                pmui.Markdown(f"{model.ref} is gone for good; its number is never given again."),
-                action=f"Delete {model.ref}",
-                act=lambda: self._confirmed(
-                    f"{model.ref} is deleted.",
-                    lambda: self._client.models.delete(model.ref, adapter=model.adapter),
-                ),
-                typed=model.ref,
-                is_harmful=True,
-            )
-        )
-
-    async def ask_delete(self) -> None:
-        """Ask about deleting the family with its line."""
-        family = self.family
-        live = [model.ref for model in family.models if model.status == "ready"]
-        gone = f"with {', '.join(live)}" if live else "It has no models, so its name is free again"
-        said = f"It is gone for good {gone}. Its dataset and its fine-tunes stay."
-        if not live and not family.models:
-            said = f"{gone}. Its dataset and its fine-tunes stay."
-        self._ask(
-            Confirmation(
-                f"Delete {family.id}?",
-                pmui.Markdown(said),
-                action=f"Delete {family.id}",
-                act=self._delete,
-                typed=family.id,
-                is_harmful=True,
-            )
-        )
-
-    async def ask_switch_off(self) -> None:
-        """Ask about switching the family off."""
-        warm = " Its keep warm stops." if self.family.keep_warm else ""
-        self._ask(
-            Confirmation(
-                f"Switch {self._name} off?",
-                pmui.Markdown(
-                    f"Calls to {self._name} are refused (409 `family_off`) until it is on again."
-                    f"{warm} Numbers whose own switch is on go on answering."
-                ),
-                action="Switch off",
-                act=self._switch_off,
-            )
-        )
 
     async def show_rows(self, asked: RowsAsked) -> None:
         """Show the held-out rows behind something on the gate's card."""
@@ -612,178 +347,6 @@ class OneFamily(Viewer):
 
         button.on_click(go)
         return button
-
-    def _ask(self, dialog: Confirmation) -> None:
-        self.dialog = dialog
-        self._dialog_place[:] = [dialog]
-
-    async def _refresh(self) -> None:
-        await self.loaded.refresh(quietly=True)
-
-    async def _run(self, done: str, call: Callable[[], Any]) -> None:
-        """Do something, and show the family as it is then; what refuses it is raised."""
-        try:
-            await asyncio.to_thread(call)
-        except _CHANGED as error:
-            await self._tell_change(error)
-            return
-        self._notes[:] = [verdict("good", "Done.", done)]
-        await self._refresh()
-
-    async def _directly(self, doing: str, done: str, call: Callable[[], Any]) -> None:
-        try:
-            await self._run(done, call)
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            await self._fail(error, doing)
-
-    async def _confirmed(self, done: str, call: Callable[[], Any]) -> bool:
-        try:
-            await self._run(done, call)
-        except KeyScopeError as error:
-            await self._forbid(error)
-            raise
-        return True
-
-    async def _with_places(self, doing: str, done: str, call: Callable[[list[str]], Any]) -> None:
-        """Do something that takes a place; where none is free, ask what to switch off."""
-        try:
-            await self._run(done, lambda: call([]))
-        except (LiveLimitError, WarmLimitError) as error:
-            self._ask_places(doing, done, error, call)
-        except Exception as error:  # noqa: BLE001
-            await self._fail(error, doing)
-
-    def _ask_places(
-        self, doing: str, done: str, error: SteelyardError, call: Callable[[list[str]], Any]
-    ) -> None:
-        choice = PlaceChoice(holders_of(error))
-
-        async def go_on() -> bool:
-            return await self._confirmed(done, lambda: call(choice.names))
-
-        self._ask(
-            Confirmation(
-                f"{doing}?",
-                pmui.Markdown(f"{error.message} Choose what gives its place up."),
-                choice,
-                action="Switch these off and go on",
-                act=go_on,
-            )
-        )
-
-    async def _keep_warm(self, name: str, call: Callable[[str, list[str]], Any]) -> None:
-        """Keep something warm; with a bound of nothing the server tells what an hour costs."""
-        doing, done = f"Keep {name} warm", f"{name} is kept warm."
-        try:
-            await self._run(done, lambda: call("0", []))
-        except (LiveLimitError, WarmLimitError) as error:
-            self._ask_places(doing, done, error, lambda names: call("0", names))
-        except PriceChangedError as error:
-            price = _price_of(error)
-            if price is None:
-                await self._fail(error, doing)
-                return
-            self._ask_price(doing, done, price, call)
-        except Exception as error:  # noqa: BLE001
-            await self._fail(error, doing)
-
-    def _ask_price(
-        self, doing: str, done: str, price: str, call: Callable[[str, list[str]], Any]
-    ) -> None:
-        async def go_on() -> bool:
-            try:
-                return await self._confirmed(done, lambda: call(price, []))
-            except (LiveLimitError, WarmLimitError) as error:
-                self._ask_places(doing, done, error, lambda names: call(price, names))
-                return False
-
-        self._ask(
-            Confirmation(
-                f"{doing}?",
-                pmui.Markdown(
-                    f"An hour costs **{price} USD**. It is held now and at the start of every hour "
-                    "to come; the minutes used are charged."
-                ),
-                action=f"Keep warm for {price} USD an hour",
-                act=go_on,
-            )
-        )
-
-    async def _switch_off(self) -> bool:
-        served = _adapter(self.family.served)
-        return await self._confirmed(
-            f"{self._name} is off.",
-            lambda: self._client.families.switch(self._name, False, served=served),
-        )
-
-    def _plan_rollback(self, to: str, served: str | None) -> RollbackPlan:
-        """Have the server say what a rollback would do: it refuses one that names no model."""
-        try:
-            self._client.families.roll_back(self._name, to, [], served=served)
-        except RollbackChangedError as error:
-            (told,) = error.details or ({},)
-            return RollbackPlan(tuple(told.get("discard", ())), tuple(told.get("cancel", ())))
-        return RollbackPlan((), ())
-
-    def _continue(self, latest: str | None, seed: int, version: int, price: str) -> None:
-        job = self._client.families.continue_(
-            self._name,
-            hyperparameters={"seed": seed},
-            latest=latest,
-            dataset_version=version,
-            max_price_usd=price,
-        )
-        self._session.job = job.id
-
-    async def _delete(self) -> bool:
-        family = self.family
-        try:
-            await asyncio.to_thread(
-                self._client.families.delete,
-                family.id,
-                dataset_id=family.dataset_id,
-                latest=_adapter(family.latest),
-            )
-        except _CHANGED as error:
-            await self._tell_change(error)
-            return True
-        except KeyScopeError as error:
-            await self._forbid(error)
-            raise
-        self._session.param.update(family="", job="")
-        return True
-
-    async def _tell_change(self, error: SteelyardError) -> None:
-        """Fetch the family anew, and say what became of it since it was shown."""
-        before = self.family
-        await self._refresh()
-        changed = differences(before, self.family)
-        told = "; ".join(changed) or error.message
-        self._notes[:] = [
-            verdict("unsure", f"{self._name} changed meanwhile; nothing was done.", f"{told}.")
-        ]
-
-    async def _forbid(self, error: KeyScopeError) -> None:
-        self.forbidden = error.message
-        await self._refresh()
-
-    async def _fail(self, error: Exception, doing: str) -> None:
-        problem = problem_of(error, doing)
-        if isinstance(error, KeyScopeError):
-            await self._forbid(error)
-        self._notes[:] = [failed(problem)]
-
-
-def _adapter(model: ModelVersionAnswer | None) -> str | None:
-    return None if model is None else model.adapter
-
-
-def _price_of(error: SteelyardError) -> str | None:
-    for detail in error.details or ():
-        price = detail.get("price_usd")
-        if isinstance(price, str):
-            return price
-    return None
 
 
 def _job_before(family: FamilyAnswer, job_id: str) -> str | None:

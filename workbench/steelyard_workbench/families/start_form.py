@@ -73,7 +73,7 @@ class StartForm(Viewer):
             width=380,
         )
         self.family = pmui.TextInput(
-            label="Name: small letters, digits and hyphens", placeholder="router", width=300
+            label="Name (a to z, 0 to 9, hyphens)", placeholder="router", width=300
         )
         self.rank = pmui.Select(label="LoRA rank", options=_RANKS, value=0, width=220)
         self.seed = pmui.TextInput(label="Seed (optional)", width=150)

@@ -115,7 +115,7 @@ def own_switch_text(model: ModelVersionAnswer) -> str:
 def idle_text(switches_off_at: float | None) -> str:
     """Say when something that nobody uses switches off."""
     if switches_off_at is None:
-        return "no idle clock runs"
+        return "does not switch itself off"
     return f"switches off {ahead(switches_off_at)} unless it is used"
 
 

@@ -13,12 +13,17 @@ from steelyard.wire.decision_log import DecisionGroup, DecisionSummary
 from steelyard.wire.evaluations import Measure
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading, table
+from steelyard_workbench.components.mark_table import mark_table
 from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.evaluations.charts import bin_counts_chart, bin_name, reliability_chart
 from steelyard_workbench.live.charts import rate_chart, unit_of
 from steelyard_workbench.live.view import RowFilter, View
 
 Open = Callable[[RowFilter], None]
+
+#: Six of them stand side by side beside the menu of a window of 1280 pixels.
+_CARD_PX = 165
+_CARD_HEIGHT_PX = 130
 
 _NOT_RANDOM = (
     "Feedback is no random sample of the traffic: it comes where somebody looked. These figures "
@@ -94,14 +99,14 @@ def _cards(summary: DecisionSummary, view: View, open_: Open) -> Viewable:
             open_=open_,
         ),
         _card(
-            "Right, of those with feedback",
+            "Right by feedback",
             *share_text(summary.accuracy),
             rows=RowFilter(name="wrong, by the feedback", has_feedback=True, wrong=True),
             open_=open_,
             opens="Show the wrong",
         ),
-        _card("Half within", *_time_text(summary.latency_p50_ms)),
-        _card("95 % within", *_time_text(summary.latency_p95_ms)),
+        _card("Half answered within", *_time_text(summary.latency_p50_ms)),
+        _card("95 % answered within", *_time_text(summary.latency_p95_ms)),
     ]
     window = f"{view.window}, {clock(summary.since)} to {clock(summary.until)} UTC"
     said = [
@@ -117,7 +122,7 @@ def _cards(summary: DecisionSummary, view: View, open_: Open) -> Viewable:
             "stored or not."
         )
     return pn.Column(
-        pn.FlexBox(*cards, gap="8px"),
+        pn.FlexBox(*cards, gap="10px", align_items="stretch", margin=(0, 10)),
         pmui.Typography(" ".join(said), variant="body2"),
         sizing_mode="stretch_width",
     )
@@ -146,7 +151,7 @@ def _card(
         )  # fmt: skip
         button.on_click(lambda _: open_(rows))
         shown.append(button)
-    return pmui.Paper(*shown, width=200, margin=4)
+    return pmui.Paper(*shown, width=_CARD_PX, min_height=_CARD_HEIGHT_PX, margin=0)
 
 
 def _rates(summary: DecisionSummary, open_: Open) -> Viewable:
@@ -156,7 +161,8 @@ def _rates(summary: DecisionSummary, open_: Open) -> Viewable:
         name = f"{clock(start)} to {clock(end)} UTC"
         open_(RowFilter(name=name, since=start, until=end))
 
-    data = table(
+    held = [place for place, bucket in enumerate(summary.buckets) if bucket.decisions]
+    data = mark_table(
         ("from, UTC", "decisions", "abstained", "with feedback"),
         [
             (
@@ -165,9 +171,9 @@ def _rates(summary: DecisionSummary, open_: Open) -> Viewable:
                 f"{bucket.abstained:,}",
                 f"{bucket.with_feedback:,}",
             )
-            for bucket in summary.buckets
-            if bucket.decisions
+            for bucket in (summary.buckets[place] for place in held)
         ],
+        open_=lambda i: open_bucket(held[i]),
         label=f"Decisions by {unit_of(summary.bucket_s)}",
         numbers=(1, 2, 3),
     )
@@ -193,17 +199,20 @@ def _calibration(summary: DecisionSummary, open_: Open) -> Viewable:
         name = f"with feedback, top probability above {row.low:g} and up to {row.high:g}"
         open_(RowFilter(name=name, has_feedback=True, p_from=row.low, p_to=row.high))
 
+    held = [place for place, row in enumerate(summary.reliability) if row.n]
     rows = [
         (
             bin_name(row),
             "—" if row.mean_top_probability is None else f"{row.mean_top_probability:.3f}",
             measure_text(row.accuracy),
         )
-        for row in summary.reliability
-        if row.n
+        for row in (summary.reliability[place] for place in held)
     ]
-    data = table(
-        ("promised", "mean", "accuracy (95 % interval, n)"), rows, label="Reliability on feedback"
+    data = mark_table(
+        ("promised", "mean", "accuracy (95 % interval, n)"),
+        rows,
+        label="Reliability on feedback",
+        open_=lambda i: open_bin(held[i]),
     )
     return pn.Column(
         pmui.Typography(_NOT_RANDOM.format(n=n, share=f"{share.value:.1%}"), variant="body2"),
@@ -243,9 +252,7 @@ def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
         )
     options: dict[str, DecisionGroup | None] = {"": None}
     options |= {f"{group.decision} by {_name(group)}": group for group in summary.groups}
-    choose = pmui.Select(
-        label="Show the decisions of", options=options, value=None, width=380, size="small"
-    )
+    choose = pmui.Select(label="Show the decisions of", options=options, value=None, width=380)
 
     def chosen(event: object) -> None:
         group = getattr(event, "new", None)

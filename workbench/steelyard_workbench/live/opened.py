@@ -131,7 +131,7 @@ class OpenedAnswer(Viewer):
     ) -> list[Viewable]:
         likeliest = sorted(result.probabilities.items(), key=lambda item: -item[1])
         chart = figures.bars(
-            [outcome for outcome, _ in likeliest[:_MOST_BARS]],
+            [f"{outcome}  {probability:.3f}" for outcome, probability in likeliest[:_MOST_BARS]],
             [probability for _, probability in likeliest[:_MOST_BARS]],
             title=f"{name}: {result.top} {result.p_top:.3f}, action {result.action}",
             x="probability",

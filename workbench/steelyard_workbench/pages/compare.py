@@ -16,6 +16,7 @@ from steelyard.wire.datasets import Dataset
 from steelyard.wire.evaluations import Change, Evaluation, EvaluationComparison
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading, table
+from steelyard_workbench.components.mark_table import mark_table, show_data
 from steelyard_workbench.components.numbers import change_text
 from steelyard_workbench.evaluations.charts import (
     FALLING,
@@ -160,7 +161,7 @@ class ComparePage(Page):
             if id_ not in options.values():
                 options[id_] = id_
         fields = [
-            pmui.Select(label=label, options=options, value=value, width=380)
+            pmui.Select(label=label, options=options, value=value, width=440)
             for label, value in (("Before", before), ("After", after))
         ]
         for field, name in zip(fields, ("before", "after"), strict=True):
@@ -221,6 +222,8 @@ class ComparePage(Page):
                     (TITLES[name], f"{change.before:.3f}", f"{change.after:.3f}",
                      change_text(change), judged(name, change)[1])
                 )  # fmt: skip
+        rows_after = pmui.Button(label="Rows of the evaluation after", variant="text", size="small")
+        rows_after.on_click(lambda _: self._open_rows(RecordFilter(), after))
         return [
             heading("What changed"),
             pmui.Typography(
@@ -237,6 +240,7 @@ class ComparePage(Page):
                 label="Changes",
                 numbers=(1, 2),
             ),
+            rows_after,
             *charts,
         ]
 
@@ -271,7 +275,18 @@ class ComparePage(Page):
                 f"{f', {unlisted:,} smaller ones not measured' if unlisted else ''}. {CHANCE} "
                 "Click a decision for its flips, another slice for its rows."
             )
-            place[:] = [figures.show(chart), pmui.Typography(note, variant="body2")]
+            data = mark_table(
+                ("slice", "change", "95 % interval", "n"),
+                [(row.name, f"{row.value:+.4f}", _ends(row), f"{row.n:,}") for row in rows],
+                label="Changes by slice",
+                numbers=(1, 3),
+                open_=lambda i: self._open_slice(rows[i], after),
+            )
+            place[:] = [
+                figures.show(chart),
+                pmui.Typography(note, variant="body2"),
+                show_data(data),
+            ]
 
         select.param.watch(lambda event: show(event.new), "value")
         show(select.value)
@@ -285,6 +300,12 @@ class ComparePage(Page):
 
     def _open_rows(self, chosen: RecordFilter, after: str) -> None:
         self.session.open("evaluations", evaluation=after, query=query_of(chosen), view="")
+
+
+def _ends(row: ForestRow) -> str:
+    if row.low is None or row.high is None:
+        return "none"
+    return f"{row.low:+.4f} to {row.high:+.4f}"
 
 
 def judged(measure: str, change: Change) -> tuple[Status, str]:

@@ -111,6 +111,8 @@ class DatasetsPage(Page):
         if action == "search" and self.bar is not None:
             self.bar.focus()
             return True
+        if self.list is not None:
+            return self.list.on_key(action)
         return self.rows is not None and self.rows.on_key(action)
 
     # The list
@@ -118,7 +120,7 @@ class DatasetsPage(Page):
     def _build_list(self) -> list[Viewable]:
         self._archived = pmui.Switch(label="Archived ones", value=False)
         self._archived.param.watch(lambda _: later(self.load_list), "value")
-        # A table cannot be used by keys alone; this field can.
+        # Finds one of many by its name.
         self._choose = pmui.Select(
             label="Open a dataset", options={"": ""}, value="", width=320, searchable=True
         )

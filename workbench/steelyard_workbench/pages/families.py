@@ -81,12 +81,13 @@ class FamiliesPage(Page):
         ]
 
     def on_key(self, action: str, number: int) -> bool:
-        """Close the question that is open."""
+        """Close the question that is open, or go through the held-out rows."""
         del number
         if action == "close" and self.one is not None:
             self.one.close_dialog()
             return True
-        return False
+        rows = None if self.one is None else self.one.rows
+        return rows is not None and rows.on_key(action)
 
     def show_list(self, found: FamiliesAnswer) -> Viewable:
         """Show the families, those whose name has what the search says."""
@@ -129,7 +130,10 @@ class FamiliesPage(Page):
         latest = "" if family.latest is None else f", latest {family.latest.ref}"
         shown: list[Viewable] = [
             pmui.Row(
-                name, pmui.Typography(f"{switch_text(family)}, {served}{latest}", variant="body1")
+                name,
+                pmui.Typography(
+                    f"{switch_text(family)}, {served}{latest}", variant="body1", align="center"
+                ),
             ),
             pmui.Typography(
                 f"Used {ago(family.used_at)}; {idle_text(family.switches_off_at)}. "

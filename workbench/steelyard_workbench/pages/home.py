@@ -32,6 +32,8 @@ from steelyard_workbench.shared_fetch import SharedFetch
 from steelyard_workbench.states import empty, verdict
 
 T = TypeVar("T")
+#: A line that stands close under what it tells of.
+_CLOSE = {"& p": {"margin": 0}}
 #: Things of each kind that are listed as recent.
 MOST_RECENT = 5
 _WELCOME = (
@@ -174,7 +176,12 @@ class HomePage(Page):
     def _links(self, entries: Sequence[tuple[str, str, str, dict[str, Any]]]) -> Viewable:
         shown: list[Viewable] = []
         for label, text, page, chosen in entries:
-            button = pmui.Button(label=label, variant="text", size="small")
+            button = pmui.Button(
+                label=label, variant="text", size="small", margin=(0, 5), sx={"minWidth": 0}
+            )
             button.on_click(lambda _, page=page, chosen=chosen: self.session.open(page, **chosen))
-            shown += [button, pmui.Typography(text, variant="body2", margin=(0, 18, 6, 18))]
+            shown += [
+                button,
+                pmui.Typography(text, variant="body2", margin=(0, 10, 6, 10), sx=_CLOSE),
+            ]
         return pn.Column(*shown, sizing_mode="stretch_width")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
+from textwrap import shorten
 from typing import Any, Literal
 
 import panel as pn
@@ -228,15 +229,23 @@ class JobDetail(Viewer):
         work = work_of_job(job)
         self._text.object = progress_text(work, track) if work.is_active else work.ended
         if job != self._shown:
-            self._facts[:] = [facts(dict(job_facts(job)))]
+            # What it ends with says the reason.
+            told = {name: text for name, text in job_facts(job) if name != "reason"}
+            self._facts[:] = [facts(told)]
         self._shown = job
         points = track.losses
         if isinstance(job.curve, list) and job.curve:
             points = [(point.step, point.loss) for point in job.curve]
-        if points != self.losses:
+        if points != self.losses and len(points) > 1:  # one point is no curve
             self._draw(points)
         rows = [
-            (str(event.seq), show_time(event.created_at), event.type, event.message)
+            # A time stays on one line.
+            (
+                str(event.seq),
+                show_time(event.created_at).replace(" ", "\u00a0"),
+                event.type,
+                event.message,
+            )
             for event in reversed(events[-_SHOWN_EVENTS:])
         ]
         self._events[:] = [table(("", "at (UTC)", "what", ""), rows, label="Events, newest first")]
@@ -308,8 +317,8 @@ class JobsPage(Page):
         shown: list[Viewable] = [
             self._notes,
             self._kind,
-            self.part(self.listed),
             self._detail_place,
+            self.part(self.listed),
             self._dialog_place,
         ]
         if self.session.job:
@@ -416,13 +425,17 @@ class JobsPage(Page):
         )
 
     def _ended_row(self, work: Work) -> Viewable:
-        name = pmui.Button(label=f"{work.kind} of {work.name}", variant="text", size="small")
-        name.on_click(lambda _: self._open(work))
-        ended = work.ended if len(work.ended) <= _MOST_REASON else f"{work.ended[:_MOST_REASON]}…"
-        said = pmui.Typography(
-            f"{ago(work.created_at)}: {ended}", variant="body2", sizing_mode="stretch_width"
+        name = pmui.Button(
+            label=f"{work.kind} of {work.name}", variant="text", size="small", align="center"
         )
-        return pmui.Row(name, said, sizing_mode="stretch_width")
+        name.on_click(lambda _: self._open(work))
+        said = pmui.Typography(
+            f"{ago(work.created_at)}: {shorten(work.ended, _MOST_REASON, placeholder=' …')}",
+            variant="body2",
+            align="center",
+            sizing_mode="stretch_width",
+        )
+        return pmui.Row(name, said, sizing_mode="stretch_width", margin=(0, 6))
 
     def _track(self, listed: Iterable[Work]) -> None:
         now = time.monotonic()
@@ -554,6 +567,9 @@ class JobsPage(Page):
             opened = pmui.Button(label="Open its evaluation", variant="outlined")
             opened.on_click(lambda _: self.session.open("evaluations", evaluation=held.id))
             links.append(opened)
+        close = pmui.Button(label="Close", variant="text")
+        close.on_click(lambda _: self.session.param.update(job=""))
+        links.append(close)
         self._detail = JobDetail(job, links)
         self._detail.update(job, events, self._track_of(job))
         return self._detail.__panel__()

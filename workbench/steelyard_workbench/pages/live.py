@@ -128,11 +128,8 @@ class LivePage(Page):
             self.feed.step(1 if action == "next" else -1)
         elif action == "close" and self.opened is not None:
             self.close_answer()
-        elif action in {"back", "forward"}:
-            table = self.feed.table
-            table.turn_to(table.page + (1 if action == "forward" else -1))
         else:
-            return False
+            return self.feed.table.on_key(action)
         return True
 
     async def look(self) -> None:
@@ -158,6 +155,7 @@ class LivePage(Page):
     def show(self, decision_id: str) -> None:
         """Open an answer beside the feed."""
         self.session.decision = self.feed.opened = decision_id
+        self.feed.table.mark(decision_id)
         self.opened = OpenedAnswer(
             self.client, decision_id, on_told=self._told, on_close=self.close_answer
         )
@@ -169,6 +167,7 @@ class LivePage(Page):
         """Close the answer that is open."""
         self.opened = None
         self.session.decision = self.feed.opened = ""
+        self.feed.table.mark(None)
         self._opened.visible = False
         self._opened[:] = []
 

@@ -67,7 +67,7 @@ class DecisionForm(Viewer):
             rows=4,
             sizing_mode="stretch_width",
         )
-        remove = pmui.Button(label="Remove", variant="text", color="danger")
+        remove = pmui.Button(label="Remove", variant="text", color="danger", align="center")
         remove.on_click(lambda _: on_remove(self))
         for field in (self._id, self._kind, self._question, self._outcomes):
             field.param.watch(lambda _: on_change(), "value")
@@ -76,7 +76,7 @@ class DecisionForm(Viewer):
             self._question,
             self._outcomes,
             sizing_mode="stretch_width",
-            margin=(4, 0),
+            margin=(4, 10),
         )
 
     def __panel__(self) -> Viewable:
@@ -228,9 +228,9 @@ def show_answer(answer: DecideAnswer) -> Viewable:
     for name, result in answer.decisions.items():
         likeliest = sorted(result.probabilities.items(), key=lambda item: -item[1])[:20]
         chart = figures.bars(
-            [outcome for outcome, _ in likeliest],
+            [f"{outcome}  {probability:.3f}" for outcome, probability in likeliest],
             [probability for _, probability in likeliest],
-            title=f"{name}: {result.top}",
+            title=f"{name}: {result.top} {result.p_top:.3f}, action {result.action}",
             x="probability",
         )
         parts.append(figures.show(chart))

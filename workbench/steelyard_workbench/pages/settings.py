@@ -15,7 +15,7 @@ from steelyard.wire.discovery import Discovery
 from steelyard.wire.health import Health
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import ago
-from steelyard_workbench.keys import KEYS, shown_key
+from steelyard_workbench.keys import KEYS, PLACES, shown_key
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.states import empty, verdict
@@ -69,9 +69,11 @@ class SettingsPage(Page):
                         if entry.action == "choose"
                         else " or ".join(map(shown_key, entry.keys)),
                         entry.help,
-                        "everywhere" if entry.where == "go" else entry.where,
+                        place,
                     )
+                    for where, place in PLACES.items()
                     for entry in KEYS
+                    if entry.where == where
                 ],
                 label="Keys of the keyboard",
             ),
@@ -105,12 +107,17 @@ def show_account(account: AccountSummary) -> Viewable:
     limits = table(
         ("limit", "value"),
         [
-            (name.replace("_", " "), f"{value:,}")
+            (name.replace("_", " "), _limit_text(name, value))
             for name, value in sorted(account.effective_limits.items())
         ],
         label="Limits",
     )
     return pmui.Column(shown, limits, sizing_mode="stretch_width")
+
+
+def _limit_text(name: str, value: int) -> str:
+    """Give a limit; of those a minute, 0 stands for none."""
+    return "none" if not value and name.endswith("_per_minute") else f"{value:,}"
 
 
 def show_keys(keys: list[ApiKey]) -> Viewable:

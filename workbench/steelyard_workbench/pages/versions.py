@@ -135,7 +135,7 @@ class VersionsPage(Page):
         if chosen and chosen not in options.values():
             options[chosen] = chosen
         field = pmui.Select(
-            label="Dataset", options={"": "", **options}, value=chosen, width=360, searchable=True
+            label="Dataset", options={"": "", **options}, value=chosen, width=520, searchable=True
         )
         field.param.watch(
             lambda event: self.session.param.update(dataset=event.new or "", version=0), "value"
@@ -361,6 +361,6 @@ def _difference_facts(diff: Mapping[str, Any]) -> dict[str, str]:
         "Labels that changed": f"{relabelled:,} (a decision of a context)",
     }
     for decision, counts in diff["expected"].items():
-        spread = ", ".join(f"{outcome} {n:,}" for outcome, n in counts.items())
+        spread = ", ".join(f"{outcome} ({n:,})" for outcome, n in counts.items())
         values[f"Added, {decision}"] = f"{spread} (n = {sum(counts.values()):,})"
     return values

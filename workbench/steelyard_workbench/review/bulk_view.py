@@ -204,6 +204,7 @@ class BulkView(Viewer):
             self.table.select([*self.table.selected, here])
         self._cursor = min(max(self._cursor + step, 0), len(numbers) - 1)
         row = self._seen[numbers[self._cursor]]
+        self.table.mark(row.row)
         self._on_told(
             f"row {row.row}, {labels_text(row.now.labels)}; {self._n_selected:,} selected"
         )

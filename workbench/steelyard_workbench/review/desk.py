@@ -143,6 +143,7 @@ class Desk(Viewer):
         self._trouble = pn.Column(sizing_mode="stretch_width")
         self._conflicts = pn.Column(sizing_mode="stretch_width")
         self._middle = pn.Column(sizing_mode="stretch_width")
+        self._in_middle: Viewable | Viewer | None = None
         self._reviewer = pmui.TextInput(
             label="Your name", value=self._session.reviewer, max_length=64, width=180, size="small"
         )
@@ -244,7 +245,7 @@ class Desk(Viewer):
         if self.is_bulk:
             later(self._fill_table)
         else:
-            self._middle[:] = [loading(6, "The rows")]
+            self._show_in_middle(loading(6, "The rows"))
             later(self.fill)
 
     # Fetching
@@ -279,11 +280,11 @@ class Desk(Viewer):
     async def _fill_table(self) -> None:
         """Fill the table, and show it then: Tabulator takes no data while it is being drawn."""
         asked = self._round
-        if list(self._middle) != [self._bulk]:
-            self._middle[:] = [loading(6, "The rows")]
+        if self._in_middle is not self._bulk:
+            self._show_in_middle(loading(6, "The rows"))
         await self._bulk.table.restart()
         if asked == self._round and self.is_bulk:
-            self._middle[:] = [self._bulk]
+            self._show_in_middle(self._bulk)
             await self.count()
 
     async def count(self) -> None:
@@ -762,12 +763,18 @@ class Desk(Viewer):
         if self.is_bulk:
             return
         if row is None:
-            self._middle[:] = [self._nothing()]
+            self._show_in_middle(self._nothing())
             return
-        place = f"Row {self._place_text()}"
-        if list(self._middle) != [self._view]:
-            self._middle[:] = [self._view]
-        self._view.show(row, place, self._filter.words, active)
+        self._view.show(row, f"Row {self._place_text()}", self._filter.words, active)
+        self._show_in_middle(self._view)
+
+    def _show_in_middle(self, view: Viewable | Viewer) -> None:
+        """Show the row, the table, or what stands for them."""
+        # The column makes a pane of its own of a Viewer: only by this is it known what it shows,
+        # and to put the same in again has the whole page looked through and laid out.
+        if self._in_middle is not view:
+            self._in_middle = view
+            self._middle[:] = [view]
 
     def _nothing(self) -> Viewable:
         """Say why no row is shown, and what can be done."""

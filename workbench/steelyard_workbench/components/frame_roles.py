@@ -1,0 +1,55 @@
+"""Names and roles that the frame of panel-material-ui lacks, for those who do not see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from panel.custom import JSComponent
+
+# The frame is React's, which leaves alone what it did not set; what it makes anew is named again.
+_NAME = """
+export function render({ model }) {
+  let isGone = false;
+  const mark = document.createElement("span");
+  mark.hidden = true;
+  const name = (root) => {
+    const set = (found, attribute, value) => {
+      for (const one of root.querySelectorAll(found)) {
+        if (one.getAttribute(attribute) !== value) one.setAttribute(attribute, value);
+      }
+    };
+    set("[role=progressbar]", "aria-label", "Work of this page");
+    set("[aria-label='Resize sidebar']", "role", "separator");
+    set("nav", "aria-label", "Pages");
+    for (const title of root.querySelectorAll("h5")) {
+      if (!title.textContent.trim()) title.setAttribute("role", "presentation");
+    }
+  };
+  const watcher = new MutationObserver(() => watched.forEach(name));
+  const watched = [];
+  const attach = () => {
+    if (isGone) return;
+    let root = mark.getRootNode();
+    while (root.host && !root.querySelector("nav")) root = root.host.getRootNode();
+    if (!root.host) {
+      setTimeout(attach, 100);
+      return;
+    }
+    watched.push(root);
+    watcher.observe(root, { childList: true, subtree: true });
+    name(root);
+  };
+  model.on("remove", () => { isGone = true; watcher.disconnect(); });
+  attach();
+  return mark;
+}
+"""
+
+
+class FrameRoles(JSComponent):
+    """Names the parts of the page's frame: its menu, its bar of progress, and its resizer."""
+
+    _esm = _NAME
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{"width": 0, "height": 0, "margin": 0, **given})

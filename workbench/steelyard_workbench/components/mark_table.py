@@ -1,0 +1,153 @@
+"""The marks of a chart as a table beside it: each line opens the rows behind its mark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import panel_material_ui as pmui
+import param
+from panel.custom import JSComponent
+from panel.viewable import Viewable
+
+from steelyard_workbench.theme import FOCUS
+
+_STYLE = f"""
+table {{ border-collapse: collapse; width: 100%; font-size: 0.9rem; }}
+th, td {{
+  text-align: left; vertical-align: top; padding: 0.35em 0.8em 0.35em 0;
+  border-bottom: 1px solid rgba(128, 128, 128, 0.3);
+}}
+.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
+button {{
+  font: inherit; color: inherit; background: none; border: 0; padding: 0.2em 0.3em;
+  min-height: 24px; text-align: left; text-decoration: underline; cursor: pointer;
+}}
+button:focus-visible {{ outline: 3px solid {FOCUS}; outline-offset: 1px; }}
+button:disabled {{ opacity: 0.6; cursor: default; }}
+"""
+
+_DRAW = """
+export function render({ model }) {
+  const table = document.createElement("table");
+  const cell = (line, kind, place) => {
+    const made = document.createElement(kind);
+    if (model.numbers.includes(place)) made.className = "number";
+    line.append(made);
+    return made;
+  };
+  const draw = () => {
+    table.replaceChildren();
+    table.setAttribute("aria-label", model.label);
+    const head = table.createTHead().insertRow();
+    model.columns.forEach((name, place) => {
+      const made = cell(head, "th", place);
+      made.scope = "col";
+      made.textContent = name;
+    });
+    const body = table.createTBody();
+    model.rows.forEach((texts, row) => {
+      const line = body.insertRow();
+      texts.forEach((text, place) => {
+        const made = cell(line, place ? "td" : "th", place);
+        if (place) { made.textContent = text; return; }
+        made.scope = "row";
+        const button = document.createElement("button");
+        button.type = "button";
+        button.textContent = text;
+        button.title = model.opens;
+        button.disabled = model.disabled;
+        button.addEventListener("click", () => model.send_msg({ open: row }));
+        made.append(button);
+      });
+    });
+  };
+  for (const name of ["columns", "rows", "numbers", "label", "disabled"]) model.on(name, draw);
+  draw();
+  return table;
+}
+"""
+
+
+class MarkTable(JSComponent):
+    """A table whose first column has a button in each line.
+
+    Parameters
+    ----------
+    open_ : callable
+        Called with the place of a line whose button was pressed.
+    columns : list of str
+    rows : list of list of str
+        Texts; the first of each names the mark.
+    label : str
+        What it holds, for those who do not see it.
+    numbers : list of int
+        Places of columns that hold numbers, which are set to the right.
+    opens : str
+        What a button does.
+    disabled : bool
+    """
+
+    columns = param.List(default=[])
+    rows = param.List(default=[])
+    numbers = param.List(default=[])
+    label = param.String(default="")
+    opens = param.String(default="")
+    disabled = param.Boolean(default=False)
+
+    _esm = _DRAW
+    _stylesheets = [_STYLE]  # noqa: RUF012  Panel reads it from the class
+
+    def __init__(self, open_: Callable[[int], None], **given: Any) -> None:
+        self._open = open_
+        super().__init__(**{"sizing_mode": "stretch_width", **given})
+
+    def _handle_msg(self, msg: Any) -> None:
+        self.press(int(msg["open"]))
+
+    def press(self, place: int) -> None:
+        """Open what is behind a line."""
+        if not self.disabled and 0 <= place < len(self.rows):
+            self._open(place)
+
+
+def mark_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    label: str,
+    open_: Callable[[int], None],
+    numbers: Sequence[int] = (),
+    opens: str = "Show the rows behind it",
+) -> MarkTable:
+    """Give the marks of a chart as a table whose lines open the same rows.
+
+    Parameters
+    ----------
+    columns : sequence of str
+    rows : sequence of sequences of str
+        The first text of each names the mark.
+    label : str
+        What it holds, for those who do not see it.
+    open_ : callable
+        Called with the place of a line.
+    numbers : sequence of int
+        Places of columns that hold numbers.
+    opens : str
+        What opening one does.
+    """
+    return MarkTable(
+        open_,
+        columns=list(columns),
+        rows=[list(row) for row in rows],
+        label=label,
+        numbers=list(numbers),
+        opens=opens,
+    )
+
+
+def show_data(shown: Viewable) -> Viewable:
+    """Put a table beside a chart, closed at first: what it says for those who do not see it."""
+    return pmui.Accordion(
+        ("Show data", shown), sizing_mode="stretch_width", margin=(5, 10), title_variant="body2"
+    )

@@ -1,0 +1,231 @@
+"""The keys of a table: Tab goes to its headers and into its rows, arrows from row to row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import param
+from panel.custom import JSComponent
+
+from steelyard_workbench.theme import FOCUS
+
+_CLASSES = count(1)
+
+#: Where the focus is, and which row was opened last, by more than a colour.
+TABLE_CSS = f"""
+.tabulator-row:focus-visible, .tabulator-col:focus-visible {{
+  outline: 3px solid {FOCUS}; outline-offset: -3px; z-index: 1;
+}}
+.tabulator-row[aria-current=true] {{ box-shadow: inset 5px 0 0 {FOCUS}; font-weight: 600; }}
+"""
+
+# Tabulator has a stop of Tab for each cell, which gives the focus away when cells are not edited,
+# and none for rows and headers. It makes rows anew whenever data come, so they are fitted each time.
+_FIT = """
+export function render({ model }) {
+  let view = null;
+  let at = 0;
+  let held = null;
+  let isGone = false;
+  let isAsked = false;
+  const mark = document.createElement("span");
+  mark.hidden = true;
+  const root = () => view.shadow_el;
+  const rows = () => [...root().querySelectorAll(".tabulator-row[role=row]")];
+  const placeOf = (row) => view.tabulator.getRow(row)?.getData()._index ?? -1;
+  const idAt = (place) => model.ids[place] ?? null;
+
+  const fit = () => {
+    const table = root().querySelector(".tabulator");
+    if (!table) return;
+    table.setAttribute("aria-label", model.label);
+    for (const stop of table.querySelectorAll(".tabulator-tableholder, .tabulator-cell")) {
+      stop.removeAttribute("tabindex");
+    }
+    for (const header of table.querySelectorAll(".tabulator-col")) {
+      const field = header.getAttribute("tabulator-field");
+      header.removeAttribute("tabindex");
+      if (model.sortable.includes(field)) header.tabIndex = 0;
+      else header.removeAttribute("aria-sort");
+      if (header.querySelector("input[type=checkbox]")) header.setAttribute("aria-label", "Selected");
+      else if (!field) header.setAttribute("role", "presentation");
+    }
+    const shown = rows();
+    const known = held?.id != null ? shown.findIndex((row) => idAt(placeOf(row)) === held.id) : -1;
+    if (known >= 0) at = known;
+    at = Math.max(0, Math.min(at, shown.length - 1));
+    shown.forEach((row, place) => {
+      row.tabIndex = place === at ? 0 : -1;
+      for (const box of row.querySelectorAll("input[type=checkbox]")) box.tabIndex = -1;
+      const isOpen = model.current !== "" && idAt(placeOf(row)) === model.current;
+      if (isOpen) row.setAttribute("aria-current", "true");
+      else row.removeAttribute("aria-current");
+    });
+    if (root().activeElement) return;
+    if (held?.field) {
+      table.querySelector(`.tabulator-col[tabulator-field="${held.field}"]`)?.focus();
+    } else if ((held || isAsked) && shown.length) {
+      isAsked = false;
+      shown[at].focus();
+    }
+  };
+
+  const goTo = (place) => {
+    const shown = rows();
+    if (!shown.length) return;
+    at = Math.max(0, Math.min(place, shown.length - 1));
+    shown.forEach((row, i) => { row.tabIndex = i === at ? 0 : -1; });
+    shown[at].focus();
+    shown[at].scrollIntoView({ block: "nearest" });
+  };
+
+  const select = (row) => row.querySelector("input[type=checkbox]")?.click();
+
+  const turn = (by) => {
+    at = 0;
+    if (held) held = { id: null };
+    model.send_msg({ turn: by });
+  };
+
+  const act = {
+    ArrowDown: () => goTo(at + 1),
+    ArrowUp: () => goTo(at - 1),
+    j: () => goTo(at + 1),
+    k: () => goTo(at - 1),
+    Home: () => goTo(0),
+    End: () => goTo(rows().length - 1),
+    Enter: (row) => model.send_msg({ open: placeOf(row) }),
+    " ": select,
+    J: (row) => { select(row); goTo(at + 1); },
+    K: (row) => { select(row); goTo(at - 1); },
+    "[": () => turn(-1),
+    "]": () => turn(1),
+  };
+
+  const onKey = (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    const target = event.composedPath()[0];
+    let done = null;
+    if (target.matches(".tabulator-col")) {
+      if (event.key === "Enter" || event.key === " ") done = () => target.click();
+      if (event.key === "ArrowDown") done = () => goTo(at);
+    } else if (target.matches(".tabulator-row")) {
+      done = act[event.key];
+    }
+    if (!done) return;
+    event.preventDefault();
+    event.stopPropagation();
+    done(target);
+  };
+
+  const onFocus = (event) => {
+    const target = event.composedPath()[0];
+    const row = target.closest(".tabulator-row");
+    held = target.matches(".tabulator-col") ? { field: target.getAttribute("tabulator-field") } : null;
+    if (!row) return;
+    const place = rows().indexOf(row);
+    if (place < 0) return;
+    held = { id: idAt(placeOf(row)) };
+    if (place !== at) {
+      at = place;
+      rows().forEach((one, i) => { one.tabIndex = i === at ? 0 : -1; });
+    }
+  };
+
+  // A row that is made anew takes the focus with it; whoever goes elsewhere leaves its row behind.
+  const onBlur = (event) => {
+    const left = event.composedPath()[0];
+    if (event.relatedTarget) held = null;
+    else setTimeout(() => { if (left.isConnected && !root().activeElement) held = null; }, 0);
+  };
+
+  const watcher = new MutationObserver(() => { if (view?.tabulator) fit(); });
+  const attach = () => {
+    if (isGone) return;
+    const found = [...Bokeh.index.query((one) => one.model.css_classes?.includes(model.mark))];
+    view = found.find((one) => one.tabulator && one.shadow_el?.isConnected) ?? null;
+    if (!view) {
+      setTimeout(attach, 100);
+      return;
+    }
+    root().addEventListener("keydown", onKey);
+    root().addEventListener("focusin", onFocus);
+    root().addEventListener("focusout", onBlur);
+    watcher.observe(root(), { childList: true, subtree: true });
+    fit();
+  };
+
+  model.on("current", () => {
+    if (!view?.tabulator) return;
+    const place = rows().findIndex((row) => idAt(placeOf(row)) === model.current);
+    if (place >= 0 && !root().activeElement) at = place;
+    fit();
+    if (place >= 0) rows()[place].scrollIntoView({ block: "nearest" });
+  });
+  model.on("n_focus", () => {
+    isAsked = true;
+    if (view?.tabulator) fit();
+  });
+  model.on("remove", () => {
+    isGone = true;
+    watcher.disconnect();
+    view?.shadow_el?.removeEventListener("keydown", onKey);
+    view?.shadow_el?.removeEventListener("focusin", onFocus);
+    view?.shadow_el?.removeEventListener("focusout", onBlur);
+  });
+  attach();
+  return mark;
+}
+"""
+
+
+class TableKeys(JSComponent):
+    """Makes the rows and headers of a Tabulator on the same page work by keys.
+
+    Parameters
+    ----------
+    on_open : callable
+        Called with the place on the page of a row that was opened.
+    on_turn : callable
+        Called with -1 for the page before and 1 for the next one.
+    mark : str
+        CSS class that the Tabulator has and no other.
+    label : str
+        What the table is called.
+    sortable : list of str
+        Columns whose headers sort.
+    ids : list of str
+        Of the rows of the page, in their order.
+    current : str
+        Id of the row that is marked; none when empty.
+    n_focus : int
+        Counted up for the focus to go into the rows.
+    """
+
+    mark = param.String(default="")
+    label = param.String(default="")
+    sortable = param.List(default=[], item_type=str)
+    ids = param.List(default=[], item_type=str)
+    current = param.String(default="")
+    n_focus = param.Integer(default=0)
+
+    _esm = _FIT
+
+    def __init__(
+        self, *, on_open: Callable[[int], None], on_turn: Callable[[int], None], **given: Any
+    ) -> None:
+        self._on_open, self._on_turn = on_open, on_turn
+        super().__init__(**{"width": 0, "height": 0, "margin": 0, **given})
+
+    def _handle_msg(self, msg: Any) -> None:
+        if "open" in msg:
+            self._on_open(int(msg["open"]))
+        elif "turn" in msg:
+            self._on_turn(1 if msg["turn"] > 0 else -1)
+
+
+def new_mark() -> str:
+    """Give a CSS class that no other table of this process has."""
+    return f"keyed-table-{next(_CLASSES)}"

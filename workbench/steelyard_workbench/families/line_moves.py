@@ -1,0 +1,172 @@
+"""What changes the line of one family: rolling back, continuing, and deleting."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.client.family_answers import ModelVersionAnswer
+from steelyard.errors import KeyScopeError
+from steelyard.errors.families import RollbackChangedError
+from steelyard_workbench.components.confirmation import Confirmation
+from steelyard_workbench.families.changes import CHANGED, FamilyChanges, adapter_of
+from steelyard_workbench.families.start_form import show_estimate
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPlan:
+    """What a server says that a rollback would do.
+
+    Parameters
+    ----------
+    discard : tuple of str
+        Numbers of the models that are gone for good then.
+    cancel : tuple of str
+        Ids of the fine-tunes and evaluations that are cancelled.
+    """
+
+    discard: tuple[str, ...]
+    cancel: tuple[str, ...]
+
+
+class LineMoves(FamilyChanges):
+    """Rolling a family back, continuing it, and deleting it or a model of it."""
+
+    async def ask_roll_back(self, to: str) -> None:
+        """Ask about going back to an older model, with what the server says it would do."""
+        served = adapter_of(self.family.served)
+        try:
+            plan = await asyncio.to_thread(self._plan_rollback, to, served)
+        except CHANGED as error:
+            await self._tell_change(error)
+            return
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            await self._fail(error, f"Going back to {to}")
+            return
+        discard = list(plan.discard)
+        content: list[Viewable] = [
+            pmui.Markdown(
+                f"**These models are discarded for good:** {', '.join(discard)}. Calls to their "
+                "numbers are refused from then on (410 `model_discarded`)."
+            ),
+            pmui.Markdown(
+                f"**This work is cancelled:** {', '.join(plan.cancel)}."
+                if plan.cancel
+                else "No fine-tune or evaluation is cancelled."
+            ),
+        ]
+        if self.family.switched_on:
+            content.append(pmui.Markdown(f"{self._name} serves {to} once it is loaded."))
+        self._ask(
+            Confirmation(
+                f"Roll {self._name} back to {to}?",
+                *content,
+                action=f"Discard {len(discard)} and go back",
+                act=lambda: self._confirmed(
+                    f"{self._name} is back at {to}; {', '.join(discard)} discarded.",
+                    lambda: self._client.families.roll_back(self._name, to, discard, served=served),
+                ),
+                typed=to,
+                is_harmful=True,
+            )
+        )
+
+    async def ask_continue(self) -> None:
+        """Ask about the next fine-tune, with its fee."""
+        latest = adapter_of(self.family.latest)
+        try:
+            told = await asyncio.to_thread(
+                self._client.families.estimate_continue, self._name, latest=latest
+            )
+        except CHANGED as error:
+            await self._tell_change(error)
+            return
+        except Exception as error:  # noqa: BLE001
+            await self._fail(error, "The fee")
+            return
+        self._ask(
+            Confirmation(
+                f"Continue {self._name}?",
+                show_estimate(told),
+                action=f"Continue for {told.price_usd} USD",
+                act=lambda: self._confirmed(
+                    f"The next fine-tune of {self._name} is queued.",
+                    lambda: self._continue(latest, told.seed, told.dataset_version, told.price_usd),
+                ),
+            )
+        )
+
+    async def ask_delete_model(self, model: ModelVersionAnswer) -> None:
+        """Ask about deleting a model."""
+        self._ask(
+            Confirmation(
+                f"Delete {model.ref}?",
+                pmui.Markdown(f"{model.ref} is gone for good; its number is never given again."),
+                action=f"Delete {model.ref}",
+                act=lambda: self._confirmed(
+                    f"{model.ref} is deleted.",
+                    lambda: self._client.models.delete(model.ref, adapter=model.adapter),
+                ),
+                typed=model.ref,
+                is_harmful=True,
+            )
+        )
+
+    async def ask_delete(self) -> None:
+        """Ask about deleting the family with its line."""
+        family = self.family
+        live = [model.ref for model in family.models if model.status == "ready"]
+        gone = f"with {', '.join(live)}" if live else "It has no models, so its name is free again"
+        said = f"It is gone for good {gone}. Its dataset and its fine-tunes stay."
+        if not live and not family.models:
+            said = f"{gone}. Its dataset and its fine-tunes stay."
+        self._ask(
+            Confirmation(
+                f"Delete {family.id}?",
+                pmui.Markdown(said),
+                action=f"Delete {family.id}",
+                act=self._delete,
+                typed=family.id,
+                is_harmful=True,
+            )
+        )
+
+    def _plan_rollback(self, to: str, served: str | None) -> RollbackPlan:
+        """Have the server say what a rollback would do: it refuses one that names no model."""
+        try:
+            self._client.families.roll_back(self._name, to, [], served=served)
+        except RollbackChangedError as error:
+            (told,) = error.details or ({},)
+            return RollbackPlan(tuple(told.get("discard", ())), tuple(told.get("cancel", ())))
+        return RollbackPlan((), ())
+
+    def _continue(self, latest: str | None, seed: int, version: int, price: str) -> None:
+        job = self._client.families.continue_(
+            self._name,
+            hyperparameters={"seed": seed},
+            latest=latest,
+            dataset_version=version,
+            max_price_usd=price,
+        )
+        self._session.job = job.id
+
+    async def _delete(self) -> bool:
+        family = self.family
+        try:
+            await asyncio.to_thread(
+                self._client.families.delete,
+                family.id,
+                dataset_id=family.dataset_id,
+                latest=adapter_of(family.latest),
+            )
+        except CHANGED as error:
+            await self._tell_change(error)
+            return True
+        except KeyScopeError as error:
+            await self._forbid(error)
+            raise
+        self._session.param.update(family="", job="")
+        return True
