@@ -9,6 +9,7 @@ import pytest
 
 from random_model import make_words
 from scoring.reference import Reference, tokenize
+from steelyard.calibration.temperature import softmax
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import ContextTooLongError, EngineUnavailableError
 from steelyard.scoring import onnx, similarity
@@ -19,6 +20,7 @@ from steelyard.scoring.packing import (
     QUESTION_LENGTH,
 )
 from steelyard.scoring.protocol import ScoredDecision, Scorer
+from steelyard.scoring.rows import MAX_KEYS
 from steelyard.services.decide import DecideLimits, DecideService
 
 #: What probabilities may differ by between two ways of computing one answer.
@@ -200,6 +202,23 @@ def test_a_hundred_short_requests_go_in_passes_of_a_bounded_size(
     assert sum(n_tokens) == 20 * len(random_model.scorer.lay_out(SHORT).layout)
     for item in scored:
         assert_same(item, alone, 1e-5)
+
+
+@pytest.mark.parametrize("engine", list(TOLERANCES))
+def test_the_order_of_long_outcomes_changes_nothing(load, engine: str) -> None:
+    model = load("shipped", engine)
+    texts = tuple(make_words(n, n) for n in (126, 205, 20, 300))
+    question, context = make_words(QUESTION_LENGTH, 5), make_words(CONTEXT_LENGTH, 6)
+    found = []
+    for turn in range(len(texts)):
+        asked = RenderedDecision("single", question, texts[turn:] + texts[:turn])
+        request = RenderedRequest(context, (asked,))
+        # What is read before the outcomes is more than a matrix product adds up in one go.
+        assert len(model.scorer.lay_out(request).layout) > 2 * MAX_KEYS
+        [[scored]] = model.scorer.score([request])
+        found.append(np.roll(softmax(scored.logits), turn))
+    for one in found[1:]:
+        assert abs(one - found[0]).max() <= TOLERANCES[engine]
 
 
 def test_many_outcomes(float32_model: BaseModel, force) -> None:

@@ -18,6 +18,7 @@ from steelyard.scoring.passes import (
     PassDecision,
     extend_past,
     pass_inputs,
+    tokens_read,
 )
 from steelyard.scoring.rows import Rows, Tokens, fill_rows
 
@@ -121,7 +122,7 @@ def test_the_past_has_every_token_of_every_pass_in_its_place(n_parts: int) -> No
     for part in range(n_parts):
         rows = make_rows(300, 200 + part, 140, 90)
         parts.append((rows, make_outputs(rows, part)))
-    past = extend_past(NO_PAST, parts)
+    past = extend_past(NO_PAST, [tokens_read(*part) for part in parts])
     at = 1
     for rows, outputs in parts:
         n_rows, length = rows.ids.shape
@@ -136,11 +137,22 @@ def test_the_past_has_every_token_of_every_pass_in_its_place(n_parts: int) -> No
     assert len(past.channels) == at
 
 
+def test_a_past_can_be_extended_by_some_of_the_tokens() -> None:
+    rows = make_rows(20, 30)
+    read = tokens_read(rows, make_outputs(rows, 0))
+    whole, part = extend_past(NO_PAST, [read]), extend_past(NO_PAST, [read.part(20, 50)])
+    assert np.array_equal(part.channels[1:], whole.channels[21:51])
+    for layer in range(N_LAYERS):
+        assert np.array_equal(part.keys[layer][:, 1:], whole.keys[layer][:, 21:51])
+        assert np.array_equal(part.values[layer][:, 1:], whole.values[layer][:, 21:51])
+
+
 def test_a_past_can_be_extended_again() -> None:
     first, second = make_rows(5), make_rows(3)
     outputs = make_outputs(first, 0), make_outputs(second, 1)
-    twice = extend_past(extend_past(NO_PAST, [(first, outputs[0])]), [(second, outputs[1])])
-    once = extend_past(NO_PAST, [(first, outputs[0]), (second, outputs[1])])
+    read = [tokens_read(*part) for part in zip((first, second), outputs, strict=True)]
+    twice = extend_past(extend_past(NO_PAST, read[:1]), read[1:])
+    once = extend_past(NO_PAST, read)
     assert np.array_equal(twice.channels, once.channels)
     for layer in range(N_LAYERS):
         assert np.array_equal(twice.keys[layer], once.keys[layer])

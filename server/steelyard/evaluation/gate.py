@@ -394,15 +394,16 @@ def _slice_reasons(slices: JudgedSlices) -> dict[str, str]:
     """Give the reasons that lie in one decision or outcome."""
     found = {}
     for reason, kind, judged in (
-        (DECISION_WORSE, "decisions", slices.by_decision),
-        (OUTCOME_WORSE, "outcomes", slices.by_outcome),
+        (DECISION_WORSE, "decision", slices.by_decision),
+        (OUTCOME_WORSE, "outcome", slices.by_outcome),
     ):
         worse = [one for one in judged if one.worse]
         if worse:
             named = "; ".join(_describe_slice(one) for one in worse[:_MAX_NAMED])
             more = len(worse) - _MAX_NAMED
             others = f"; and {more} more" if more > 0 else ""
-            found[reason] = f"{len(worse)} {kind} became worse: {named}{others}."
+            kinds = kind if len(worse) == 1 else f"{kind}s"
+            found[reason] = f"{len(worse)} {kinds} became worse: {named}{others}."
     return found
 
 

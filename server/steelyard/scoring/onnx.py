@@ -29,11 +29,13 @@ from steelyard.scoring.passes import (
     WIDTH,
     PassDecision,
     Past,
+    ReadTokens,
     extend_past,
     pass_inputs,
+    tokens_read,
 )
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision
-from steelyard.scoring.rows import ROW_LENGTH, Tokens, fill_rows
+from steelyard.scoring.rows import ROW_LENGTH, Rows, Tokens, fill_rows
 from steelyard.scoring.similarity import (
     PASS_TOKENS,
     OutcomeVectors,
@@ -241,6 +243,17 @@ class _Sized:
         return self.size
 
 
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A block of the outcome of a place."""
+
+    place: int
+    tokens: Tokens
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
 class _LongReader:
     """One request read in stages; reads the context when made."""
 
@@ -277,20 +290,28 @@ class _LongReader:
                 yield member.index, scored
 
     def large_decision(self, index: int) -> ScoredDecision:
-        """Score a decision that fits no row: question, long outcomes' rest, outcomes, set."""
+        """Score a decision that fits no row: question, long outcomes' rest, outcomes, set.
+
+        A long outcome is read beside its own rest alone. With the rest of others between, where in
+        the past its own is would depend on the outcomes' order, and so would the last bit of sums.
+        """
         start, stop = self._item.layout.spans[index]
         past = self._read(self._past, start, stop, STAGE_QUESTION)
-        past = self._read(past, start, stop, STAGE_CONTINUATION)
-        collected = [
-            np.asarray(
-                self._engine.run(self._marker_pass(group, past), ("marker_vectors",))[
-                    "marker_vectors"
-                ][0],
-                np.float32,
-            )
-            for group in groups_of(self._blocks(start, stop, STAGE_OUTCOME), self._room(past))
-        ]
-        vectors = np.concatenate(collected)
+        heads, rests = self._outcomes(start, stop)
+        vectors = np.zeros((len(heads), WIDTH), np.float32)
+        short = [_Placed(place, head) for place, head in enumerate(heads) if not rests[place]]
+        for group in groups_of(short, self._room(past)):
+            found = self._markers([member.tokens for member in group], past)
+            vectors[[member.place for member in group]] = found
+        long = [_Placed(place, rest) for place, of in enumerate(rests) for rest in of]
+        read: dict[int, list[ReadTokens]] = {}
+        for group in groups_of(long, self._room(past)):
+            rows, outputs = self._read_pass([member.tokens for member in group], past)
+            tokens = tokens_read(rows, outputs)
+            for member, at in zip(group, rows.starts, strict=True):
+                read.setdefault(member.place, []).append(tokens.part(at, at + len(member)))
+        for place, parts in read.items():
+            vectors[place] = self._markers([heads[place]], extend_past(past, parts))[0]
         decision = PassDecision(
             self._item.layout.kinds[index],
             np.full(len(vectors), GIVEN, np.int32),
@@ -308,28 +329,46 @@ class _LongReader:
         )
         return next(_split(inputs, self._engine.run(inputs, DECISION_OUTPUTS)))
 
-    def _marker_pass(self, group: Sequence[Tokens], past: Past) -> Tensors:
+    def _outcomes(self, start: int, stop: int) -> tuple[list[Tokens], list[list[Tokens]]]:
+        """Give the block of each outcome of a decision, and the blocks of its rest."""
+        heads: list[Tokens] = []
+        rests: list[list[Tokens]] = [[]]
+        for first, last in self._bounds:
+            if not start <= first < stop:
+                continue
+            stage = self._item.layout.stages[first]
+            # The rest comes before the block that listens to it.
+            if stage == STAGE_CONTINUATION:
+                rests[-1].append(self._tokens.part(first, last))
+            elif stage == STAGE_OUTCOME:
+                heads.append(self._tokens.part(first, last))
+                rests.append([])
+        return heads, rests[:-1]
+
+    def _markers(self, group: Sequence[Tokens], past: Past) -> NDArray[np.float32]:
+        """Give the marker vectors of outcomes."""
         rows = fill_rows(group)
         markers = PassDecision("single", np.asarray(rows.starts, np.int32), None, 0)
-        return pass_inputs(rows, [markers], self._channels, past=past)
+        inputs = pass_inputs(rows, [markers], self._channels, past=past)
+        outputs = self._engine.run(inputs, ("marker_vectors",))
+        return np.asarray(outputs["marker_vectors"][0], np.float32)
 
     def _read(self, past: Past, start: int, stop: int, stage: int) -> Past:
         """Add the blocks of a stage to the past; pool them where they are the context's."""
         parts = []
         for group in groups_of(self._blocks(start, stop, stage), self._room(past)):
-            rows = fill_rows(group)
-            inputs = pass_inputs(
-                rows,
-                [NO_DECISION],
-                self._channels,
-                # Windows of a context attend to themselves alone: they need no past.
-                past=NO_PAST if stage == STAGE_CONTEXT else past,
-                pooled_past=self._pooled,
-            )
-            outputs = self._engine.run(inputs, ("pooled", *PAST_OUTPUTS))
+            # Windows of a context attend to themselves alone: they need no past.
+            rows, outputs = self._read_pass(group, NO_PAST if stage == STAGE_CONTEXT else past)
             self._pooled = np.asarray(outputs["pooled"], np.float32)
-            parts.append((rows, outputs))
+            parts.append(tokens_read(rows, outputs))
         return extend_past(past, parts) if parts else past
+
+    def _read_pass(self, group: Sequence[Tokens], past: Past) -> tuple[Rows, Tensors]:
+        rows = fill_rows(group)
+        inputs = pass_inputs(
+            rows, [NO_DECISION], self._channels, past=past, pooled_past=self._pooled
+        )
+        return rows, self._engine.run(inputs, ("pooled", *PAST_OUTPUTS))
 
     def _blocks(self, start: int, stop: int, stage: int) -> list[Tokens]:
         return [

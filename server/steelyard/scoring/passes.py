@@ -53,24 +53,51 @@ NO_PAST = Past(
 PAST_OUTPUTS = tuple(f"{part}_{i}" for i in range(N_LAYERS) for part in ("key", "value"))
 
 
-def extend_past(past: Past, parts: Sequence[tuple[Rows, Tensors]]) -> Past:
-    """Add the tokens of passes to the past.
+@dataclass(frozen=True, slots=True)
+class ReadTokens:
+    """Tokens that a pass has read.
 
     Parameters
     ----------
-    past : Past
-    parts : sequence of (Rows, dict)
-        Rows of each pass and its ``PAST_OUTPUTS``.
+    channels : int32 array of shape (n_tokens,)
+        On which each speaks.
+    tensors : dict of str to float32 array of shape (n_tokens, width)
+        ``PAST_OUTPUTS`` by name.
     """
 
+    channels: NDArray[np.int32]
+    tensors: Tensors
+
+    def part(self, start: int, stop: int) -> ReadTokens:
+        """Give a run of the tokens."""
+        tensors = {name: tensor[start:stop] for name, tensor in self.tensors.items()}
+        return ReadTokens(self.channels[start:stop], tensors)
+
+
+def tokens_read(rows: Rows, outputs: Tensors) -> ReadTokens:
+    """Give the tokens of a pass, row after row, with what it gave for them.
+
+    Parameters
+    ----------
+    rows : Rows
+    outputs : dict
+        The pass's ``PAST_OUTPUTS``, and possibly others.
+    """
+    return ReadTokens(
+        rows.blocks[:, :, 1].reshape(-1),
+        {name: outputs[name].reshape(-1, WIDTH) for name in PAST_OUTPUTS},
+    )
+
+
+def extend_past(past: Past, parts: Sequence[ReadTokens]) -> Past:
+    """Add tokens to the past, in their order."""
+
     def joined(old: NDArray[np.float32], name: str) -> NDArray[np.float32]:
-        # (n_rows, length, width) to heads, with rows and tokens as one axis
-        new = [outputs[name].reshape(-1, N_HEADS, HEAD).swapaxes(0, 1) for _, outputs in parts]
+        new = [part.tensors[name].reshape(-1, N_HEADS, HEAD).swapaxes(0, 1) for part in parts]
         return np.concatenate([old, *new], axis=1, dtype=np.float32)
 
-    channels = [rows.blocks[:, :, 1].reshape(-1) for rows, _ in parts]
     return Past(
-        np.concatenate([past.channels, *channels]),
+        np.concatenate([past.channels, *(part.channels for part in parts)]),
         tuple(joined(past.keys[i], f"key_{i}") for i in range(N_LAYERS)),
         tuple(joined(past.values[i], f"value_{i}") for i in range(N_LAYERS)),
     )

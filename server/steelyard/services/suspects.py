@@ -103,7 +103,8 @@ class SuspectSearch:
 
     def close(self) -> None:
         """End the search that runs."""
-        self._stopped.set()
+        with self._lock:
+            self._stopped.set()
         self._pool.shutdown(cancel_futures=True)
 
     def _reason(self, manifest: Manifest) -> str | None:

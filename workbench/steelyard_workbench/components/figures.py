@@ -90,7 +90,7 @@ def bars(
     color: str = BLUE,
     open_: Callable[[int], None] | None = None,
 ) -> Any:
-    """Make a chart of horizontal bars, the first at the top, each printed with its number."""
+    """Make a chart of horizontal bars, the first at the top; the pointer on one shows its number."""
     source = ColumnDataSource({"name": list(names), "value": list(values)})
     made = plot(
         title, x, "", height=60 + 26 * max(1, len(names)), y_range=list(reversed(list(names)))

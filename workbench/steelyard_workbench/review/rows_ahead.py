@@ -75,6 +75,8 @@ class RowsAhead:
         """Add a page; give how many of its rows are new."""
         known = {row.row for row in self.rows}
         new = [row for row in page.data if row.row not in known]
+        # A guest whose turn has come is one of the queue.
+        self._guests.difference_update(row.row for row in page.data)
         n_left = len(self.rows) - self.offset
         self.rows += new
         self._total = page.total + n_left
