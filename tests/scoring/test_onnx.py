@@ -207,8 +207,8 @@ def test_a_hundred_short_requests_go_in_passes_of_a_bounded_size(
 @pytest.mark.parametrize("engine", list(TOLERANCES))
 def test_the_order_of_long_outcomes_changes_nothing(load, engine: str) -> None:
     model = load("shipped", engine)
-    texts = tuple(make_words(n, n) for n in (126, 205, 20, 300))
-    question, context = make_words(QUESTION_LENGTH, 5), make_words(CONTEXT_LENGTH, 6)
+    texts = tuple(make_words(n, n) for n in (400, 205, 180, 300))
+    question, context = make_words(60, 5), make_words(253, 6)
     found = []
     for turn in range(len(texts)):
         asked = RenderedDecision("single", question, texts[turn:] + texts[:turn])
