@@ -84,7 +84,7 @@ class App:
         self._help = pmui.Dialog(pmui.Markdown(_key_table()), title="Keys", open=False)
         self._poller = Poller(self.look, _LOOK_MS)
         self._keys = KeyCapture()
-        self._keys.param.watch(self._on_key, "pressed")
+        self._keys.on_msg(lambda event: self._on_key(str(event.data["key"])))
         self.session.param.watch(lambda _: self._watch_keys(), "shortcuts")
         self.session.param.watch(self._on_page, "page")
         self.session.param.watch(self._on_connection, "is_connected")
@@ -139,10 +139,10 @@ class App:
         elif self.page is not None and self.session.is_connected:
             self.page.on_key(action, number)
 
-    def _on_key(self, event: Any) -> None:
+    def _on_key(self, key: str) -> None:
         # All that a key changes goes to the browser as one message, and is drawn at once.
         with pn.io.hold():
-            self.press(event.new["key"])
+            self.press(key)
 
     def _watch_keys(self) -> None:
         self._keys.watched = watched_on(self.session.page, shortcuts=self.session.shortcuts)

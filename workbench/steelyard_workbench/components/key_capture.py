@@ -58,7 +58,7 @@ export function render({ model }) {
     beforeAt = now;
     if (!model.watched.includes(key)) return;
     event.preventDefault();
-    // A message each: changes of one property that follow closely are sent as one.
+    // A message each: changes of one property that follow closely are sent as one, and come back.
     model.send_msg({ key });
   };
   document.addEventListener("keydown", onKey, true);
@@ -74,7 +74,7 @@ export function render({ model }) {
 
 
 class KeyCapture(JSComponent):
-    """Tells which keys are pressed.
+    """Tells which keys are pressed: each is a message to ``on_msg``, ``{"key"}``.
 
     Parameters
     ----------
@@ -82,18 +82,12 @@ class KeyCapture(JSComponent):
         Keys to tell of; all others are left to the browser.
     is_ready : bool
         Whether keys are told of. Panel loses what a key changes on a page that is still being drawn.
-    pressed : dict
-        ``key``, and ``n`` that counts up so that the same key twice is two events.
     """
 
     watched = param.List(default=[], item_type=str)
     is_ready = param.Boolean(default=False)
-    pressed = param.Dict(default={})
 
     _esm = _LISTEN
-
-    def _handle_msg(self, msg: Any) -> None:
-        self.pressed = {"key": str(msg["key"]), "n": self.pressed.get("n", 0) + 1}
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{"width": 0, "height": 0, "margin": 0, **given})
