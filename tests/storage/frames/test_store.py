@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import traceback
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,16 @@ def test_a_disk_that_fails_is_told_without_its_path(
 def test_an_address_of_no_store_is_refused() -> None:
     with pytest.raises(ValueError, match="no address of a store"):
         open_store("ftp://example.test/frames")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["s3x://key:hush@bucket/frames", "s3://key:hush@bucket/a b", "s3://key:hush@bucket?a=b"],
+)
+def test_an_address_that_is_refused_keeps_its_secret(url: str) -> None:
+    with pytest.raises(ValueError, match="no address of a store") as raised:
+        open_store(url, "datasets")
+    assert "hush" not in "".join(traceback.format_exception(raised.value))
 
 
 def test_what_is_made_of_a_file_goes_with_it(store):

@@ -245,7 +245,9 @@ def open_store(url: str | Path, folder: str = "") -> FrameStore:
         filesystem, root = fs.FileSystem.from_uri(url)
         return FrameStore(filesystem, f"{root.rstrip('/')}/{folder}")
     except (ValueError, NotImplementedError, pa.ArrowException) as error:
-        raise ValueError(f"{shown} is no address of a store of frames: {error}") from error
+        # PyArrow repeats the address as it was given, in traces too.
+        reason = str(error).replace(url, shown)
+        raise ValueError(f"{shown} is no address of a store of frames: {reason}") from None
     except (OSError, StorageUnavailableError) as error:
         # Whoever opens a store may know all that its server said.
         said = error.__cause__ or error
