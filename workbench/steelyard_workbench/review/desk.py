@@ -719,8 +719,7 @@ class Desk(Viewer):
         elif action == "extend":
             self._bulk.step(1 if number == 1 else -1, extends=True)
         elif action in ("back", "forward"):
-            table = self._bulk.table
-            table.turn_to(table.page + (1 if action == "forward" else -1))
+            self._bulk.table.on_key(action)
         elif action == "choose" and not self._forbidden:
             self._bulk.choose(number)
             self._bulk.apply()
