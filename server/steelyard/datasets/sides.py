@@ -5,9 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-import numpy as np
-from numpy.typing import NDArray
-
 from steelyard.wire.datasets import MAX_FRACTION
 
 #: From this many new contexts on, at least one is put aside.
@@ -41,42 +38,31 @@ def count_evaluation(n_contexts: int, fraction: float) -> int:
     return max(0, min(max(round(fraction * n_contexts), least), n_contexts - 1))
 
 
-def pick_evaluation(
-    dataset_id: str, contexts: Iterable[bytes], fraction: float
-) -> NDArray[np.bool_]:
-    """Pick the contexts that are put aside for evaluation.
+def rank_contexts(dataset_id: str, contexts: Iterable[bytes]) -> list[bytes]:
+    """Give the ranks by which contexts are put aside: those with the lowest are for evaluation.
 
     Parameters
     ----------
     dataset_id : str
-        Of the dataset; another one picks others.
+        Of the dataset; another one ranks otherwise.
     contexts : iterable of bytes
-        SHA-256 of every new context, each once, in any order.
-    fraction : float
-        0.1 to 1.
+        SHA-256 of each.
 
     Returns
     -------
-    array of bool, shape (n_contexts,)
-        In the order given: whether the context is for evaluation. Those with the lowest SHA-256
-        of dataset id and context are.
+    list of bytes
+        SHA-256 of dataset id and context, in the order given.
 
     Examples
     --------
-    >>> hashes = [bytes([number]) * 32 for number in range(10)]
-    >>> picked = pick_evaluation("ds_1", hashes, 0.2)
-    >>> again = pick_evaluation("ds_1", hashes[::-1], 0.2)
-    >>> int(picked.sum()), bool((picked == again[::-1]).all())
-    (2, True)
+    >>> first, second = rank_contexts("ds_1", [b"a" * 32, b"b" * 32])
+    >>> rank_contexts("ds_1", [b"b" * 32, b"a" * 32]) == [second, first]
+    True
     """
     start = hashlib.sha256(dataset_id.encode() + b"\n")
-    ranks = bytearray()
+    ranks = []
     for context in contexts:
         rank = start.copy()
         rank.update(context)
-        ranks += rank.digest()
-    words = np.frombuffer(bytes(ranks), dtype=">u8").reshape(-1, 4)
-    is_evaluation = np.zeros(len(words), dtype=np.bool_)
-    lowest = np.lexsort(words.T[::-1])[: count_evaluation(len(words), fraction)]
-    is_evaluation[lowest] = True
-    return is_evaluation
+        ranks.append(rank.digest())
+    return ranks

@@ -22,7 +22,7 @@ from dataset_rows import (
 from steelyard.datasets.findings import Refusal
 from steelyard.datasets.versions import Manifest
 from steelyard.errors import StorageUnavailableError
-from steelyard.storage.frames import writing
+from steelyard.storage.frames import placing, writing
 from steelyard.storage.frames.pages import RowStore
 from steelyard.storage.frames.scanning import load_definitions, scan
 from steelyard.storage.frames.store import FrameStore, open_store
@@ -238,3 +238,33 @@ def test_an_error_of_the_caller_removes_what_was_staged(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         fail()
     assert list((tmp_path / "drafts").iterdir()) == []
+
+
+@some
+@given(
+    st.lists(target_rows(), min_size=1, max_size=12),
+    st.lists(target_rows(), max_size=6),
+    st.sampled_from([None, "training", "evaluation"]),
+    st.integers(min_value=1, max_value=5),
+)
+def test_ranges_of_hashes_do_not_show(
+    tmp_path: Path,
+    first: list[dict[str, Any]],
+    second: list[dict[str, Any]],
+    side: str | None,
+    range_rows: int,
+) -> None:
+    # As a dataset of millions of rows is placed: a range of contexts after the other.
+    store = open_store(tmp_path)
+
+    def write() -> list[Manifest | Refusal]:
+        versions: list[Manifest | Refusal] = [write_version(store, [*first, *first[:2]])]
+        for rows in (second, [*first, *second]):
+            latest = next(one for one in reversed(versions) if isinstance(one, Manifest))
+            versions.append(write_version(store, previous=latest, sides={side: rows}))
+        return versions
+
+    whole = write()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placing, "RANGE_ROWS", range_rows)
+        assert write() == whole

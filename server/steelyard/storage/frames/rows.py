@@ -29,7 +29,10 @@ from steelyard.datasets.canonical import compact_json
 from steelyard.datasets.labels import SUPERVISION_OF
 from steelyard.datasets.rows import Row
 from steelyard.datasets.tasks import Task
-from steelyard.wire.datasets import Method
+from steelyard.wire.datasets import SIDES, Method, Side
+
+#: Sides as numbers; 0 stands for none.
+SIDE_NUMBERS: dict[Side, int] = {side: number for number, side in enumerate(SIDES, 1)}
 
 _HASH = pa.binary(32)
 _LABEL_FIELDS = [
@@ -54,13 +57,13 @@ _REST = [
 ]
 
 #: Rows as they are read, before their sides are known; ``task`` is a place in a list of tasks, and
-#: ``named`` is the side that the sender named, if one was.
+#: ``named`` is the number of the side that the sender named, 0 where none was.
 STAGED_SCHEMA = pa.schema(
     [
         *_SENT,
         pa.field("task", pa.int32(), nullable=False),
         *_REST,
-        pa.field("named", pa.string()),
+        pa.field("named", pa.int8(), nullable=False),
     ]
 )
 #: Rows as they are stored.
@@ -78,7 +81,7 @@ STORED_SCHEMA = pa.schema(
 SENT_COLUMNS = ("context", "is_text", "decisions", "labels", "images", "extra")
 
 
-def stage_rows(rows: Sequence[Row], tasks: Sequence[int], named: str | None) -> pa.RecordBatch:
+def stage_rows(rows: Sequence[Row], tasks: Sequence[int], named: Side | None) -> pa.RecordBatch:
     """Make columns of rows.
 
     Parameters
@@ -87,7 +90,7 @@ def stage_rows(rows: Sequence[Row], tasks: Sequence[int], named: str | None) -> 
         In order.
     tasks : sequence of int
         The number of each row's task.
-    named : str, optional
+    named : {"training", "evaluation"}, optional
         The side that the sender named.
     """
     labels = [row.labels for row in rows]
@@ -111,7 +114,7 @@ def stage_rows(rows: Sequence[Row], tasks: Sequence[int], named: str | None) -> 
             pa.array([row.extra for row in rows], pa.string()),
             pa.array([row.context_sha256 for row in rows], _HASH),
             pa.array([row.row_sha256 for row in rows], _HASH),
-            pa.array([named] * len(rows), pa.string()),
+            pa.repeat(pa.scalar(SIDE_NUMBERS[named] if named else 0, pa.int8()), len(rows)),
         ],
         schema=STAGED_SCHEMA,
     )

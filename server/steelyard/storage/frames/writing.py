@@ -1,14 +1,15 @@
 """Writing a version: rows are staged as they are read, and stored once their sides are known.
 
 A side is picked among all new contexts, so no row can be stored before the last one was read. Rows
-wait in a file on the disk; only their hashes, 64 bytes a row, are in memory.
+wait in a file on the disk; one byte of each is in memory.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,17 +20,18 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Raw
-from numpy.typing import NDArray
 
 from steelyard.datasets.definitions import Definition
 from steelyard.datasets.findings import MAX_LISTED, Finding, Refusal
 from steelyard.datasets.labels import METHOD_OF
 from steelyard.datasets.rows import Row
-from steelyard.datasets.sides import pick_evaluation
 from steelyard.datasets.tasks import Task
 from steelyard.datasets.versions import Manifest, Part, hash_version
-from steelyard.storage.frames.rows import STAGED_SCHEMA, STORED_SCHEMA, stage_rows, store_rows
+from steelyard.storage.frames.picking import EvaluationPick
+from steelyard.storage.frames.placing import PlacedRows
+from steelyard.storage.frames.rows import SIDE_NUMBERS, STORED_SCHEMA, stage_rows, store_rows
 from steelyard.storage.frames.scanning import load_definitions, load_retired, scan
+from steelyard.storage.frames.staging import StagedRows
 from steelyard.storage.frames.store import FrameStore
 from steelyard.wire.datasets import DEFAULT_FRACTION, MAX_FRACTION, SIDES, Method, Side, Split
 
@@ -38,15 +40,6 @@ GROUP_ROWS = 4096
 #: Rows of a file.
 PART_ROWS = 32 * GROUP_ROWS
 PARQUET, JSON = ".parquet", ".json"
-_SIDE_NUMBERS: dict[Side, int] = {side: number for number, side in enumerate(SIDES, 1)}
-
-
-def _numbered(column: str) -> pl.Expr:
-    """Give sides as numbers, 0 for none."""
-    return pl.col(column).replace_strict(_SIDE_NUMBERS, default=0, return_dtype=pl.Int8)
-
-
-_NAMED_NUMBER = _numbered("named")
 
 
 class VersionWriter:
@@ -64,8 +57,8 @@ class VersionWriter:
     Notes
     -----
     A context manager, which removes what was staged at its end. What ``finish`` stored stays: until
-    the state refers to the manifest, nobody reads it, and a sweep takes it away. Memory grows by the
-    hashes of the rows and by every distinct list of decisions.
+    the state refers to the manifest, nobody reads it, and a sweep takes it away. Memory grows by a
+    byte a row and by every distinct list of decisions.
     """
 
     def __init__(
@@ -77,17 +70,13 @@ class VersionWriter:
         self._tasks: list[Task] = []
         self._task_numbers: dict[bytes, int] = {}
         self._method: Method | None = None if previous is None else previous.method
-        self._parts: list[str | None] = []
+        self._named: set[Side] = set()
         self._exit = contextlib.ExitStack()
-        self._path: Path | None = None
-        self._sink: Any = None
+        self._rows: StagedRows | None = None
 
     def __enter__(self) -> VersionWriter:
-        self._path = self._exit.enter_context(self._store.draft())
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
-        self._sink = self._exit.enter_context(
-            pa.ipc.new_file(str(self._path), STAGED_SCHEMA, options=options)
-        )
+        path = self._exit.enter_context(self._store.draft())
+        self._rows = self._exit.enter_context(StagedRows(path))
         return self
 
     def __exit__(
@@ -118,8 +107,10 @@ class VersionWriter:
             return
         if self._method is None:
             self._method = METHOD_OF[rows[0].labels.supervision]
+        if side is not None:
+            self._named.add(side)
         numbers = [self._number(row.task) for row in rows]
-        self._sink.write_batch(stage_rows(rows, numbers, side))
+        self._staged.add(stage_rows(rows, numbers, side))
 
     def finish(
         self,
@@ -146,31 +137,36 @@ class VersionWriter:
             ``side_conflict``, ``evaluation_only``, ``too_few_rows``, ``too_many_rows``; then
             nothing was stored.
         """
-        self._sink.close()
-        keys = self._staged("row_sha256", "context_sha256", _NAMED_NUMBER)
-        if keys.is_empty():
+        self._staged.close()
+        if self._staged.n_rows == 0:
             return Refusal("no_rows", "There are no rows; send at least one.")
-        contexts = _Contexts(
-            keys, self._known("context_sha256", "side"), load_retired(self._store, self._previous)
-        )
-        refusal = self._check_sides(contexts)
-        if refusal is not None:
-            return refusal
-        hashes = keys["row_sha256"]
-        del keys
-        is_new = hashes.is_first_distinct().to_numpy()
-        if self._previous is not None:
-            held = self._known("row_sha256")["row_sha256"]
-            is_new = is_new & ~hashes.is_in(held.implode()).to_numpy()
-        n_added = int(is_new.sum())
-        refusal = self._check_count(n_added, min_rows, max_rows)
-        if refusal is not None:
-            return refusal
-        if self._previous is not None and self._previous.evaluation_only:
+        previous = self._previous
+        if previous is not None and previous.evaluation_only:
             fraction = MAX_FRACTION
-        contexts.pick(self._dataset_id, fraction)
-        added = hashes.filter(pl.Series(is_new)).sort()
-        return self._store_version(added, is_new, contexts, fraction)
+            if "training" in self._named:
+                return Refusal(
+                    "evaluation_only",
+                    "The dataset is for evaluation only; send the rows as evaluation, or make a "
+                    "new dataset.",
+                )
+        pick = EvaluationPick(self._dataset_id, self._exit.enter_context(self._store.draft()))
+        placed = PlacedRows(self._staged, pick)
+        placed.place(
+            None if previous is None else functools.partial(self._find_known, previous),
+            load_retired(self._store, previous),
+            max_listed=MAX_LISTED,
+        )
+        refusal = self._side_refusal(placed) or self._check_count(placed.n_new, min_rows, max_rows)
+        if refusal is not None:
+            return refusal
+        pick.settle(fraction)
+        return self._store_version(placed, fraction)
+
+    @property
+    def _staged(self) -> StagedRows:
+        if self._rows is None:
+            raise RuntimeError("A version is written inside a with statement.")
+        return self._rows
 
     def _number(self, task: Task) -> int:
         # Two rows may word one task in two spellings; each comes back in its own.
@@ -181,36 +177,26 @@ class VersionWriter:
             self._tasks.append(task)
         return number
 
-    def _staged(self, *columns: str | pl.Expr) -> pl.DataFrame:
-        return pl.scan_ipc(str(self._path)).select(*columns).collect()
+    def _find_known(self, previous: Manifest, contexts: pl.Series) -> pl.DataFrame:
+        """Give the rows of the version before that are on some contexts."""
+        wanted = contexts.to_frame().lazy()
+        columns = ("row_sha256", "context_sha256", "side")
+        rows = scan(self._store, previous).select(columns)
+        return rows.join(wanted, on="context_sha256", how="semi").collect(engine="streaming")
 
-    def _known(self, *columns: str) -> pl.DataFrame:
-        """Give columns of the version before, each combination of values once."""
-        if self._previous is None:
-            return pl.DataFrame(schema=dict.fromkeys(columns, pl.Binary))
-        return scan(self._store, self._previous).select(columns).unique().collect()
-
-    def _check_sides(self, contexts: _Contexts) -> Refusal | None:
-        """Find contexts sent for a side that they are not on, and for both sides at once."""
-        previous = self._previous
-        if previous is not None and previous.evaluation_only and contexts.names("training"):
-            return Refusal(
-                "evaluation_only",
-                "The dataset is for evaluation only; send the rows as evaluation, or make a new "
-                "dataset.",
-            )
-        places = contexts.settle()
-        if places.size == 0:
+    def _side_refusal(self, placed: PlacedRows) -> Refusal | None:
+        """Tell of contexts sent for a side that they are not on, and for both sides at once."""
+        if placed.n_conflicts == 0:
             return None
-        lines = self._staged("line")["line"].gather(places[:MAX_LISTED])
+        lines = self._staged.lines([conflict.place for conflict in placed.conflicts])
         findings = []
-        for place, line in zip(places[:MAX_LISTED], lines, strict=True):
-            named, side = contexts.sides_at(int(place))
-            message = f"context is on the {side} side; a context keeps its side."
-            findings.append(Finding(named, line, ("context",), message, "side_conflict"))
+        for conflict, line in zip(placed.conflicts, lines, strict=True):
+            message = f"context is on the {conflict.side} side; a context keeps its side."
+            finding = Finding(conflict.named, line, ("context",), message, "side_conflict")
+            findings.append(finding)
         return Refusal(
             "side_conflict",
-            f"{places.size} of the rows were sent for a side that their context is not on; "
+            f"{placed.n_conflicts} of the rows were sent for a side that their context is not on; "
             "send each context for one side, the one it is on.",
             tuple(finding.violation().body() for finding in findings),
         )
@@ -229,63 +215,49 @@ class VersionWriter:
             )
         return None
 
-    def _store_version(
-        self,
-        added: pl.Series,
-        is_new: NDArray[np.bool_],
-        contexts: _Contexts,
-        fraction: float,
-    ) -> Manifest:
+    def _store_version(self, placed: PlacedRows, fraction: float) -> Manifest:
         previous, method = self._previous, self._method
         if method is None:
             raise RuntimeError("Rows were stored before any was staged.")
-        first_index = previous.next_index if previous else 0
-        indexes = np.cumsum(is_new) - 1 + first_index
-        is_evaluation = contexts.is_evaluation()
+        first_index = next_index = previous.next_index if previous else 0
         writers = {side: PartWriter(self._store, side, self._exit) for side in SIDES}
         counts: Counter[tuple[Side, int]] = Counter()
         expected: Counter[tuple[int, str, str]] = Counter()
-        for start, batch in self._batches():
-            stop = start + len(batch)
+        for start, batch in self._staged.batches():
+            sides = placed.side_numbers(start, batch["context_sha256"])
+            indexes = np.cumsum(sides != 0) - 1 + next_index
             for side in SIDES:
-                is_side = is_evaluation[start:stop] == (side == "evaluation")
-                mask = pa.array(is_new[start:stop] & is_side)
+                mask = pa.array(sides == SIDE_NUMBERS[side])
                 rows = batch.filter(mask)
                 if len(rows) == 0:
                     continue
-                place = pa.array(indexes[start:stop]).filter(mask)
-                writers[side].add(store_rows(rows, place, self._tasks, side))
+                writers[side].add(
+                    store_rows(rows, pa.array(indexes).filter(mask), self._tasks, side)
+                )
                 _count(rows, side, counts, expected)
+            next_index = int(indexes[-1]) + 1
         parts = [part for side in SIDES for part in writers[side].finish()]
-        split = _add(previous.split if previous else Split(), parts, contexts)
+        split = _add(previous.split if previous else Split(), parts, placed.count_new_contexts())
         definitions = self._define(counts, expected)
         return Manifest(
             dataset_id=self._dataset_id,
             version=previous.version + 1 if previous else 1,
-            sha256=hash_version(iter(added), previous.sha256 if previous else None),
+            sha256=hash_version(placed.new_hashes(), previous.sha256 if previous else None),
             method=method,
-            rows=(previous.rows if previous else 0) + len(added),
-            added=len(added),
+            rows=(previous.rows if previous else 0) + placed.n_new,
+            added=placed.n_new,
             contexts=split.training_contexts + split.evaluation_contexts,
-            duplicates_removed=len(is_new)
-            - len(added)
+            duplicates_removed=self._staged.n_rows
+            - placed.n_new
             + (previous.duplicates_removed if previous else 0),
             split=split,
             evaluation_fraction=previous.evaluation_fraction if previous else fraction,
             evaluation_only=split.training == 0,
             parts=(*(previous.parts if previous else ()), *parts),
             definitions=self._store.put(msgspec.json.encode(definitions), JSON),
-            places=first_index + len(added) if previous and previous.places else 0,
+            places=first_index + placed.n_new if previous and previous.places else 0,
             retired=previous.retired if previous else None,
         )
-
-    def _batches(self) -> Iterator[tuple[int, pa.Table]]:
-        start = 0
-        with pa.memory_map(str(self._path)) as source, pa.ipc.open_file(source) as reader:
-            for number in range(reader.num_record_batches):
-                batch = pa.Table.from_batches([reader.get_batch(number)])
-                yield start, batch
-                start += len(batch)
 
     def _define(
         self, counts: Counter[tuple[Side, int]], expected: Counter[tuple[int, str, str]]
@@ -321,70 +293,6 @@ class VersionWriter:
                 total = Counter(fields["expected"]) + labels.get((number, asked.id), Counter())
                 fields["expected"] = {name: total[name] for name in asked.outcomes if total[name]}
         return [Definition(**fields) for _, fields in sorted(merged.items())]
-
-
-class _Contexts:
-    """The contexts of staged rows, each once, and the sides that they are on.
-
-    Rows hold the number of their context, and sides are numbers too (0 for none yet), so that a
-    million rows take a few megabytes.
-    """
-
-    def __init__(
-        self, keys: pl.DataFrame, known: pl.DataFrame, retired: pl.DataFrame | None = None
-    ) -> None:
-        self._number = keys["context_sha256"].rank("dense").to_numpy() - 1
-        self._hashes = keys["context_sha256"].unique().sort()
-        self._named = keys["named"].to_numpy()
-        self._side: NDArray[np.int8] = np.zeros(len(self._hashes), dtype=np.int8)
-        if not known.is_empty():
-            self._side = self._sides_in(known)
-        self._is_new = self._side == 0
-        if retired is not None:
-            # A context whose rows were all removed comes back to its side, as a new one.
-            once = retired.select("context_sha256", "side").unique("context_sha256")
-            self._side = np.where(self._is_new, self._sides_in(once), self._side)
-
-    def _sides_in(self, known: pl.DataFrame) -> NDArray[np.int8]:
-        frame = self._hashes.to_frame().join(
-            known, on="context_sha256", how="left", maintain_order="left"
-        )
-        sides: NDArray[np.int8] = frame.select(_numbered("side")).to_series().to_numpy().copy()
-        return sides
-
-    def names(self, side: Side) -> bool:
-        """Tell whether a row was sent for a side."""
-        return bool((self._named == _SIDE_NUMBERS[side]).any())
-
-    def settle(self) -> NDArray[np.intp]:
-        """Put new contexts on the side named first; give the rows sent for another side."""
-        places = np.flatnonzero(self._named)
-        numbers = self._number[places]
-        first = places[np.unique(numbers, return_index=True)[1]]
-        fresh = first[self._side[self._number[first]] == 0]
-        self._side[self._number[fresh]] = self._named[fresh]
-        conflicts: NDArray[np.intp] = places[self._named[places] != self._side[numbers]]
-        return conflicts
-
-    def sides_at(self, row: int) -> tuple[Side, Side]:
-        """Give the side that a row was sent for, and the one that its context is on."""
-        return SIDES[self._named[row] - 1], SIDES[self._side[self._number[row]] - 1]
-
-    def pick(self, dataset_id: str, fraction: float) -> None:
-        """Pick the sides of the contexts that have none."""
-        is_open = self._side == 0
-        fresh = self._hashes.filter(pl.Series(is_open))
-        is_evaluation = pick_evaluation(dataset_id, iter(fresh), fraction)
-        self._side[is_open] = np.where(is_evaluation, 2, 1)
-
-    def is_evaluation(self) -> NDArray[np.bool_]:
-        """Give, by row, whether it is for evaluation."""
-        is_evaluation: NDArray[np.bool_] = self._side[self._number] == _SIDE_NUMBERS["evaluation"]
-        return is_evaluation
-
-    def count_new(self, side: Side) -> int:
-        """Count the contexts of a side that no version had before."""
-        return int((self._is_new & (self._side == _SIDE_NUMBERS[side])).sum())
 
 
 class PartWriter:
@@ -498,12 +406,12 @@ def _count(
         expected[task, decision, outcome] += count
 
 
-def _add(split: Split, parts: Sequence[Part], contexts: _Contexts) -> Split:
+def _add(split: Split, parts: Sequence[Part], contexts: Mapping[Side, int]) -> Split:
     """Give the split of a version that adds parts, and contexts, to those of another."""
     rows = {side: sum(part.rows for part in parts if part.side == side) for side in SIDES}
     return Split(
         training=split.training + rows["training"],
         evaluation=split.evaluation + rows["evaluation"],
-        training_contexts=split.training_contexts + contexts.count_new("training"),
-        evaluation_contexts=split.evaluation_contexts + contexts.count_new("evaluation"),
+        training_contexts=split.training_contexts + contexts["training"],
+        evaluation_contexts=split.evaluation_contexts + contexts["evaluation"],
     )
