@@ -147,7 +147,7 @@ def test_rule_2_allows_for_one_mistake_more_than_was_seen():
     gate = judged(surely, answers(0.95, 20) + answers(0.2, 8, start=20)).gate
     compared = gate.groups["new"].loss
     # 28 contexts: t of 27 degrees is 2.0518.
-    few = (compared.high - compared.change) * (2.0518 / 1.9600 * math.sqrt(28 / 27) - 1)
+    few = 2 * (compared.high - compared.change) * (2.0518 / 1.9600 * math.sqrt(28 / 27) - 1)
     assert gate.groups["new"].margin == pytest.approx(few, abs=1e-4)
     assert gate.passed
 
@@ -179,7 +179,7 @@ def test_the_margin_is_the_mean_change_had_the_best_changed_places_and_for_few_c
         compared = getattr(group, name)
         # And 20 contexts: t of 19 degrees, 2.0930, where the normal has 1.9600.
         end = compared.high if sign > 0 else compared.low
-        few = abs(end - compared.change) * (2.0930 / 1.9600 * math.sqrt(20 / 19) - 1)
+        few = 2 * abs(end - compared.change) * (2.0930 / 1.9600 * math.sqrt(20 / 19) - 1)
         unseen = max(0.0, sum(changes) / len(changes)) / 20
         assert group.margin == pytest.approx(unseen + few, abs=1e-4)
 

@@ -13,9 +13,10 @@ to hold none. So the interval must clear 0 by a margin, the sum of two allowance
 
 - for one mistake more than was seen, as in Laplace's rule of succession: one more context whose
   decisions came out otherwise than they did, as the two models' mean probabilities would have it;
-- for few contexts, over which percentiles of a bootstrap lie too near: what Student's t distribution
-  and the unbiased variance would add (Hesterberg, "What Teachers Should Know about the Bootstrap",
-  The American Statistician, 2015, section 4.2).
+- for few contexts, over which percentiles of a bootstrap lie too near: twice what Student's t
+  distribution and the unbiased variance would add (Hesterberg, "What Teachers Should Know about the
+  Bootstrap", The American Statistician, 2015, section 4.2). Twice, because they make up for few
+  values of a normal distribution, and changes are skewed: many small gains, a few large falls.
 
 ``tests/benchmarks/gate.py`` measures how often each rule errs.
 """
@@ -52,6 +53,8 @@ from steelyard.wire.gates import BeforeAfter, Gate, GateChange, GateDeltas, Gate
 
 Against = Literal["parent", "base"]
 
+#: How many times over the interval is widened for few contexts.
+_FEW_TIMES = 2.0
 #: New evaluation decisions without which there is too little to judge.
 NEEDED = 20
 #: How much worse the earlier decisions may become: nats of loss, or of a scaled reward of 0 to 1.
@@ -265,7 +268,7 @@ def _unseen_mistake(before: Records, after: Records, held: Pairing) -> float:
 
 
 def _few_contexts(group: GateGroup) -> float:
-    """Give how much further the unlucky end of the interval would lie by Student's t."""
+    """Give how much further the unlucky end of the interval lies for few contexts."""
     from scipy.special import stdtrit  # noqa: PLC0415 - only a gate needs it
 
     n = group.contexts
@@ -273,7 +276,8 @@ def _few_contexts(group: GateGroup) -> float:
         return 0.0
     rise = _harm(group)
     student = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * math.sqrt(n / (n - 1))
-    return max(0.0, rise.high - rise.change) * (student / NormalDist().inv_cdf((1 + LEVEL) / 2) - 1)
+    excess = student / NormalDist().inv_cdf((1 + LEVEL) / 2) - 1
+    return max(0.0, rise.high - rise.change) * _FEW_TIMES * excess
 
 
 def _check_contexts(

@@ -311,7 +311,7 @@ def _check_window(query: DecisionSummaryQuery, since: float, until: float) -> No
             "larger one or a shorter window."
         )
         raise InvalidRequestError(
-            violations=[Violation(("query", "bucket_s"), message, "out_of_range")]
+            violations=[Violation(("query", "bucket_s"), message, "too_many_buckets")]
         )
 
 
