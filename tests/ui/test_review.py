@@ -92,6 +92,13 @@ def test_rows_are_changed_many_at_once_and_a_row_opens_in_focus(quiet_page, data
     assert server.client.drafts.get(draft.id).states["accepted"] == 8
 
     page.get_by_role("tab", name="All (8)").click()
+    # A note is for the row that has the focus, wherever the keys of the page went before.
+    page.get_by_text("Ticket 5: my card").locator("xpath=ancestor::*[@role='row']").focus()
+    page.keyboard.press("n")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading", name="Note on row 5")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
     page.get_by_text("Ticket 3: my card").click()
     expect(page.get_by_role("region", name="Context")).to_have_text(
         "Ticket 3: my card was charged twice for order 3."

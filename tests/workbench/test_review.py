@@ -217,7 +217,7 @@ def test_a_row_that_somebody_else_edited_is_shown_beside_what_was_sent() -> None
     assert "relabelled, team: technical, by Ada" in shown
     assert "team is shipping" in shown
     assert client.drafts.held[0].now.labels["team"] == {"technical": 1.0}
-    desk.keep_mine(conflict)
+    desk.steps.keep_mine(conflict)
     assert client.drafts.held[0].now.labels["team"] == {"shipping": 1.0}
     assert not desk.conflicts
 
@@ -226,7 +226,7 @@ def test_theirs_can_be_kept() -> None:
     desk, client = make_desk()
     client.drafts.by_other(0, "technical")
     press(desk, "choose 2")
-    desk.keep_theirs(desk.conflicts[0])
+    desk.steps.keep_theirs(desk.conflicts[0])
     assert client.drafts.held[0].now.labels["team"] == {"technical": 1.0}
     assert desk.rows.rows[0].now.reviewer == "Ada"
     assert not desk.queue.unsent
@@ -251,6 +251,16 @@ def test_counts_stand_in_the_tabs_and_follow_edits() -> None:
     assert "Excluded (1)" in labels
     assert "Changed (1)" in labels
     assert "Suspect" in labels  # not counted until it is asked for
+
+
+def test_the_counts_that_an_edit_changes_are_drawn_after_the_next_row() -> None:
+    desk, _ = make_desk()
+
+    async def exclude() -> tuple[str, int]:
+        press(desk, "exclude")
+        return desk._tabs.items[0]["label"], desk.rows.place
+
+    assert asyncio.run(exclude()) == ("To review (4)", 1)
 
 
 def test_the_queue_and_the_filter_stand_in_the_address() -> None:
@@ -317,7 +327,7 @@ def test_without_the_permission_controls_are_disabled_with_the_reason() -> None:
     client.drafts.failing = [KeyScopeError("This key may only read.")]
     press(desk, "choose 2")
     assert "This key may only read." in texts(desk)
-    shown = buttons(desk._view.__panel__())
+    shown = buttons(desk.view.__panel__())
     assert {name for name, button in shown.items() if not button["is_off"]} == {
         "similar",
         "previous",
@@ -424,9 +434,9 @@ def test_facets_filter_and_offer_outcomes() -> None:
     desk, _ = make_desk()
     figure = desk.beside.parts[0].data
     assert figure is not None
-    desk._bar.choose(RowFilter().with_expected("team", "shipping"))
-    assert "team is shipping" in [text for text, _ in desk._filter.parts]
-    assert "team is billing" in desk._bar._outcome.options
+    desk.bar.choose(RowFilter().with_expected("team", "shipping"))
+    assert "team is shipping" in [text for text, _ in desk._reader.filter.parts]
+    assert "team is billing" in desk.bar._outcome.options
 
 
 def open_page(client: FakeClient, **session: Any) -> ReviewPage:
@@ -439,6 +449,15 @@ def test_without_datasets_the_page_leads_to_importing_one() -> None:
     page = open_page(FakeClient([], names=[]))
     assert "There are no datasets yet." in texts(page)
     assert "Import a dataset" in texts(page)
+
+
+def test_no_dataset_is_shown_as_chosen_before_one_is() -> None:
+    page = open_page(FakeClient([make_row(0)]))
+    [chosen] = page.__panel__().select(lambda one: getattr(one, "label", "") == "Dataset")
+    assert chosen.value == ""
+    chosen.value = "ds_1"
+    [start] = page.__panel__().select(lambda one: getattr(one, "label", "") == "Start a review")
+    assert not start.disabled
 
 
 def test_a_review_is_begun_from_a_dataset() -> None:

@@ -6,19 +6,24 @@ import asyncio
 import builtins
 import logging
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+from bokeh.util.warnings import BokehUserWarning
 from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
+from steelyard_workbench.components.drawn_dialog import DrawnDialog
+from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.frame_roles import FrameRoles
 from steelyard_workbench.components.key_capture import KeyCapture
 from steelyard_workbench.components.select_keys import SelectKeys
+from steelyard_workbench.components.skip_link import SkipLink
 from steelyard_workbench.keys import (
     KEYS,
     PLACES,
@@ -81,7 +86,7 @@ class App:
         # Bokeh bounds what stands here by the height of the window: taller parts would lie on those
         # after them.
         self._place = pn.Column(sizing_mode="stretch_width", styles={"max-height": "none"})
-        self._help = pmui.Dialog(pmui.Markdown(_key_table()), title="Keys", open=False)
+        self._help = DrawnDialog("Keys", *_key_lists(), width=520)
         self._poller = Poller(self.look, _LOOK_MS)
         self._keys = KeyCapture()
         self._keys.on_msg(lambda event: self._on_key(str(event.data["key"])))
@@ -92,15 +97,18 @@ class App:
     def view(self) -> Viewable:
         """Give the whole page, and begin to look after the connection."""
         keys_button = pmui.Button(label="Keys ?", variant="text", color="light", sx=ON_BAR)
-        keys_button.on_click(lambda _: self._help.param.update(open=True))
+        keys_button.on_click(lambda _: self._help.open())
         shell = pmui.Page(
             title="Steelyard",
             header=[pmui.Row(keys_button, align="end")],
             sidebar=[self._menu],
-            main=[self._lost, self._place, self._help, self._keys, SelectKeys(), FrameRoles()],
+            main=[
+                self._lost, self._place, self._help, self._keys,
+                SelectKeys(), FrameRoles(), SkipLink(),
+            ],
             sidebar_width=220,
             theme_config=THEME_CONFIG,
-        )
+        )  # fmt: skip
         if pn.state.location is not None:
             pn.state.location.sync(self.session, {name: name for name in IN_ADDRESS})
         # After the address was read: it says which theme.
@@ -131,9 +139,9 @@ class App:
             return
         action, number = found
         if action == "help":
-            self._help.open = not self._help.open
-        elif action == "close" and self._help.open:
-            self._help.open = False
+            (self._help.close if self._help.is_open else self._help.open)()
+        elif action == "close" and self._help.is_open:
+            self._help.close()
         elif action.startswith("go "):
             self.session.page = action.removeprefix("go ")
         elif self.page is not None and self.session.is_connected:
@@ -197,16 +205,16 @@ class App:
         self.page.open()
 
 
-def _key_table() -> str:
-    lines = []
+def _key_lists() -> Iterator[Viewable]:
     for where, place in PLACES.items():
-        lines += [f"\n**{place}**\n", "| key | does |", "|---|---|"]
+        told = {}
         for entry in KEYS:
             if entry.where == where:
                 is_digit = entry.action == "choose"
                 keys = "1 to 9" if is_digit else " or ".join(map(shown_key, entry.keys))
-                lines.append(f"| {keys} | {entry.help} |")
-    return "\n".join(lines)
+                told[keys] = entry.help
+        yield heading(place)
+        yield facts(told)
 
 
 def on_error(error: BaseException) -> None:
@@ -228,6 +236,8 @@ def prepare(*, inline: bool = False) -> None:
     setting = nullcontext() if inline else _outside_cells()
     with setting:
         pn.extension("tabulator", notifications=True, exception_handler=on_error, inline=inline)
+    # The theme of a table that comes to a page later sends its style sheets back, which are known.
+    warnings.filterwarnings("ignore", "reference already known", BokehUserWarning)
 
 
 @contextmanager

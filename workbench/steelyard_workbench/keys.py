@@ -68,6 +68,7 @@ KEYS: tuple[Key, ...] = (
     Key("open row", ("Enter",), "Open the row", "table"),
     Key("select row", (" ",), "Select the row, where rows can be selected", "table"),
     Key("extend rows", ("Shift+J", "Shift+K"), "Select the row and go on", "table"),
+    Key("note row", ("n",), "Write a note on the row, in a review", "table"),
     Key("page before", ("[",), "Page before", "table"),
     Key("page after", ("]",), "Next page", "table"),
     Key("search", ("/",), "Search"),

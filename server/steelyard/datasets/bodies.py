@@ -18,7 +18,7 @@ from steelyard.wire.violations import BODY, Violations
 #: Parts that rows come in; the first excludes the others.
 PARTS = ("examples", "training", "evaluation")
 
-_NUMBER = re.compile(r"\d{1,20}(\.\d{0,20})?|\.\d{1,20}")
+_NUMBER = re.compile(r"(\d{1,20}(\.\d{0,20})?|\.\d{1,20})([eE][-+]?\d{1,2})?")
 _USD = re.compile(r"\d{1,12}(\.\d{1,9})?")
 
 

@@ -171,7 +171,7 @@ class DatasetRows:
         if from_ > newer.version:
             message = f"from is {from_}, and to is {newer.version}; give the older one as from."
             raise InvalidRequestError(
-                violations=[Violation(("query", "from"), message, "out_of_range")]
+                violations=[Violation(("query", "from"), message, "empty_range")]
             )
         older = await self._at(caller, dataset_id, from_)
         return await asyncio.to_thread(

@@ -388,7 +388,7 @@ def _check_costs(trial: CostTrial) -> None:
         for name in sorted(pair.keys() - set(given)):
             found.add((*BODY, name), "is missing; give both costs, or action_costs.", "missing")
         if given and len(given) == len(pair) and not any(pair.values()):
-            found.add((*BODY, "false_positive"), "and false_negative are both 0.", "out_of_range")
+            found.add((*BODY, "false_positive"), "and false_negative are both 0.", "all_zero")
         if trial.abstain_cost is not None:
             found.add((*BODY, "abstain_cost"), "goes with action_costs; leave it out.", "refused")
     else:

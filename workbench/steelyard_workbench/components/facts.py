@@ -70,7 +70,7 @@ def facts(values: Mapping[str, str]) -> Viewable:
     """Give names with their values, every one escaped."""
     rows = "".join(
         f'<tr><th scope="row" style="{_CELL};width:14em">{escape(name)}</th>'
-        f'<td style="{_CELL}">{escape(value)}</td></tr>'
+        f'<td style="{_CELL};overflow-wrap:anywhere">{escape(value)}</td></tr>'
         for name, value in values.items()
     )
     return pn.pane.HTML(

@@ -25,6 +25,8 @@ from steelyard_workbench.problems import problem_of
 from steelyard_workbench.states import failed
 
 _DEFAULT_WIDTH = 140
+#: Pixels that the widest column keeps, where it was given as many, however narrow the table is.
+_LEAST_WIDTH = 180
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,25 @@ class PageAsked:
     sort: tuple[tuple[str, bool], ...] = ()
 
 
+class _Table(pn.widgets.Tabulator):
+    """A table whose widest column takes the room that the others leave."""
+
+    def __init__(self, *, widths: Mapping[str, int], **given: Any) -> None:
+        self._wide = max(widths, key=widths.__getitem__)
+        self._least = min(widths[self._wide], max(_LEAST_WIDTH, widths[self._wide] // 2))
+        fixed = {name: width for name, width in widths.items() if name != self._wide}
+        super().__init__(widths=fixed, **given)
+
+    # What the public ``configuration`` says of a column, Panel gives to the one before it where rows
+    # have boxes to select them (1.9).
+    def _config_columns(self, column_objs: Any) -> Any:
+        columns = super()._config_columns(column_objs)
+        for column in columns:
+            if column.get("field") == self._wide:
+                column["minWidth"] = self._least
+        return columns
+
+
 class FrameTable(Viewer):
     """A table that asks for one page after the other.
 
@@ -76,7 +97,8 @@ class FrameTable(Viewer):
     titles : mapping of str to str
         Columns shown, in order, with their titles.
     widths : mapping of str to int, optional
-        Pixels by column; fixed, so that columns do not jump from page to page.
+        Pixels by column; fixed, so that columns do not jump from page to page. The widest is wider
+        where there is room, and narrower where there is little.
     sortable : sequence of str
         Columns that ``fetch`` can sort by.
     page_size : int, default 25
@@ -84,6 +106,8 @@ class FrameTable(Viewer):
         Whether rows can be selected; ``selected`` has their ids, across pages.
     on_open : callable, optional
         Called with the row (a dict) that was clicked, or on which Enter was pressed.
+    on_note : callable, optional
+        Called with the row (a dict) on which the key for a note was pressed.
 
     Attributes
     ----------
@@ -108,6 +132,7 @@ class FrameTable(Viewer):
         page_size: int = 25,
         selectable: bool = False,
         on_open: Callable[[dict[str, Any]], None] | None = None,
+        on_note: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         super().__init__()
         self._fetch = fetch
@@ -116,7 +141,7 @@ class FrameTable(Viewer):
         self._titles = dict(titles)
         self._sortable = frozenset(sortable)
         self._page_size = page_size
-        self._on_open = on_open
+        self._on_open, self._on_note = on_open, on_note
         self._asked = 0
         self._is_filling = False
         self._rows = pl.DataFrame()
@@ -125,7 +150,7 @@ class FrameTable(Viewer):
         mark = new_mark()
         import pandas as pd  # Tabulator takes nothing else
 
-        self._table = pn.widgets.Tabulator(
+        self._table = _Table(
             value=pd.DataFrame(columns=list(self._titles)),
             pagination=None,
             show_index=False,
@@ -142,6 +167,7 @@ class FrameTable(Viewer):
         )
         self._keys = TableKeys(
             on_open=self.open,
+            on_note=self.note,
             on_turn=lambda by: self.turn_to(self.page + by),
             mark=mark,
             label=what,
@@ -221,6 +247,11 @@ class FrameTable(Viewer):
         """Open the row at a place of the page, as a click on it does."""
         if self._on_open is not None and 0 <= place < self._rows.height:
             self._on_open(self._rows.row(place, named=True))
+
+    def note(self, place: int) -> None:
+        """Ask for a note on the row at a place of the page."""
+        if self._on_note is not None and 0 <= place < self._rows.height:
+            self._on_note(self._rows.row(place, named=True))
 
     async def restart(self) -> None:
         """Show the first page anew: what the pages are of has changed."""

@@ -100,7 +100,7 @@ class MarkTable(JSComponent):
 
     def __init__(self, open_: Callable[[int], None], **given: Any) -> None:
         self._open = open_
-        super().__init__(**{"sizing_mode": "stretch_width", **given})
+        super().__init__(**{"sizing_mode": "stretch_width", "margin": (5, 10), **given})
 
     def _handle_msg(self, msg: Any) -> None:
         self.press(int(msg["open"]))

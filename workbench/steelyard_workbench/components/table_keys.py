@@ -100,6 +100,7 @@ export function render({ model }) {
     " ": select,
     J: (row) => { select(row); goTo(at + 1); },
     K: (row) => { select(row); goTo(at - 1); },
+    n: (row) => model.send_msg({ note: placeOf(row) }),
     "[": () => turn(-1),
     "]": () => turn(1),
   };
@@ -188,6 +189,8 @@ class TableKeys(JSComponent):
     ----------
     on_open : callable
         Called with the place on the page of a row that was opened.
+    on_note : callable
+        Called with the place of a row on which a note is to be written.
     on_turn : callable
         Called with -1 for the page before and 1 for the next one.
     mark : str
@@ -214,14 +217,21 @@ class TableKeys(JSComponent):
     _esm = _FIT
 
     def __init__(
-        self, *, on_open: Callable[[int], None], on_turn: Callable[[int], None], **given: Any
+        self,
+        *,
+        on_open: Callable[[int], None],
+        on_note: Callable[[int], None],
+        on_turn: Callable[[int], None],
+        **given: Any,
     ) -> None:
-        self._on_open, self._on_turn = on_open, on_turn
+        self._on_open, self._on_note, self._on_turn = on_open, on_note, on_turn
         super().__init__(**{"width": 0, "height": 0, "margin": 0, **given})
 
     def _handle_msg(self, msg: Any) -> None:
         if "open" in msg:
             self._on_open(int(msg["open"]))
+        elif "note" in msg:
+            self._on_note(int(msg["note"]))
         elif "turn" in msg:
             self._on_turn(1 if msg["turn"] > 0 else -1)
 

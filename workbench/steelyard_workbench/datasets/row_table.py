@@ -10,6 +10,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.datasets.row_detail import show_row
 from steelyard_workbench.datasets.row_pages import SORTABLE, TITLES, WIDTHS, read_row
 from steelyard_workbench.later import later
@@ -70,13 +71,11 @@ class RowTable(Viewer):
         following.on_click(lambda _: self.step(1))
         close = pmui.Button(label="Close the row", variant="text", size="small")
         close.on_click(lambda _: self.close())
+        self._of_open = pmui.Row(previous, close, visible=False)
         self._detail = pn.Column(width=_DETAIL_WIDTH, visible=False)
-        self._rows = pn.Row(
-            pn.Column(
-                self.table, pmui.Row(previous, following, close), sizing_mode="stretch_width"
-            ),
+        self._rows = side_by_side(
+            pn.Column(self.table, pmui.Row(following, self._of_open), sizing_mode="stretch_width"),
             self._detail,
-            sizing_mode="stretch_width",
         )
         # The table comes in with its first rows: one that is changed before the browser has built
         # it raises there.
@@ -111,7 +110,7 @@ class RowTable(Viewer):
         self.opened = int(record["row"])
         self.table.mark(self.opened)
         self._detail[:] = [show_row(self.opened, record["side"], read_row(record["json"]))]
-        self._detail.visible = True
+        self._detail.visible = self._of_open.visible = True
         self._tell()
 
     def step(self, by: int) -> None:
@@ -128,7 +127,7 @@ class RowTable(Viewer):
         self.opened = None
         self.table.mark(None)
         self._detail[:] = []
-        self._detail.visible = False
+        self._detail.visible = self._of_open.visible = False
         self._tell()
 
     def _tell(self) -> None:

@@ -95,7 +95,7 @@ class WhatIf(Viewer):
         self.yes = pn.Column(sizing_mode="stretch_width")
         self._binary_fields = pmui.Row(self.false_yes, self.false_no)
         self._matrix_fields = pmui.Column(
-            pmui.Row(self.wrong, self.abstaining),
+            pn.FlexBox(self.wrong, self.abstaining),
             pmui.Accordion(
                 ("Costs by action and outcome", self.matrix),
                 sizing_mode="stretch_width",
@@ -116,7 +116,7 @@ class WhatIf(Viewer):
             verdict("running", "What if.", "Tried on decisions already scored; nothing changes."),
             heading("Abstaining"),
             self.coverage,
-            pmui.Row(self.decision, self.threshold),
+            pn.FlexBox(self.decision, self.threshold, align_items="center"),
             self.report,
             *cost_box,
             sizing_mode="stretch_width",

@@ -12,6 +12,7 @@ from panel.viewable import Viewable
 from steelyard.wire.decision_log import DecisionSummary
 from steelyard_workbench.components.copy_text import CopyText
 from steelyard_workbench.components.facts import heading
+from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.components.visibility import Visibility
 from steelyard_workbench.later import later
 from steelyard_workbench.live.feed import Feed
@@ -90,7 +91,7 @@ class LivePage(Page):
             self.part(self.figures),
             heading("Latest decisions"),
             self._said,
-            pn.Row(self.feed, self._opened, sizing_mode="stretch_width"),
+            side_by_side(self.feed, self._opened),
             heading("Send to review"),
             self.sending,
             self.visibility,

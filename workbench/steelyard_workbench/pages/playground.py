@@ -15,6 +15,7 @@ from steelyard.errors import InvalidRequestError
 from steelyard.wire.models import ModelList
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.copy_text import CopyText
+from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.problems import problem_of
@@ -72,7 +73,7 @@ class DecisionForm(Viewer):
         for field in (self._id, self._kind, self._question, self._outcomes):
             field.param.watch(lambda _: on_change(), "value")
         self._box = pmui.Paper(
-            pmui.Row(self._id, self._kind, remove),
+            pn.FlexBox(self._id, self._kind, remove, align_items="center"),
             self._question,
             self._outcomes,
             sizing_mode="stretch_width",
@@ -131,16 +132,15 @@ class PlaygroundPage(Page):
         self._ask.on_click(self.ask)
         models = Loaded("The models", self.client.models.list, self._fill_models, n_lines=1)
         return [
-            pmui.Row(
-                pmui.Column(
+            side_by_side(
+                pn.Column(
                     self.part(models),
                     self._context,
                     self._form_box,
                     pmui.Row(self._ask, add),
                     sizing_mode="stretch_width",
                 ),
-                pmui.Column(self._answer, self._warnings, self._code, sizing_mode="stretch_width"),
-                sizing_mode="stretch_width",
+                pn.Column(self._answer, self._warnings, self._code, sizing_mode="stretch_width"),
             )
         ]
 

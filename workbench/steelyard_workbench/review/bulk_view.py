@@ -83,6 +83,8 @@ class BulkView(Viewer):
         these are.
     on_open : callable
         Called with a row that was clicked.
+    on_note : callable
+        Called with the row that a note is to be written on.
     on_told : callable
         Called with what is to be read out.
 
@@ -98,6 +100,7 @@ class BulkView(Viewer):
         on_selected: Callable[[Change, list[DraftRow]], None],
         on_matching: Callable[[Change, int], None],
         on_open: Callable[[DraftRow], None],
+        on_note: Callable[[DraftRow], None],
         on_told: Callable[[str], None],
     ) -> None:
         super().__init__()
@@ -117,6 +120,7 @@ class BulkView(Viewer):
             sortable=("row", "characters"),
             selectable=True,
             on_open=lambda row: on_open(self._seen[row["row"]]),
+            on_note=lambda row: on_note(self._seen[row["row"]]),
         )
         self._change = pmui.Select(
             label="Change", options=list(self._changes), value="accept", width=260, size="small"

@@ -105,10 +105,11 @@ class Picker(Viewer):
                 f"{one.name} ({one.rows:,} rows, {one.id})": one.id for one in choices.datasets
             }
         known = self._session.dataset in names.values()
+        # Where no choice is empty, Panel takes the first.
         dataset = pmui.Select(
             label="Dataset",
-            options=names,
-            value=self._session.dataset if known else None,
+            options=names if known else {"": "", **names},
+            value=self._session.dataset if known else "",
             width=380,
         )
         dataset.param.watch(self._on_dataset, "value")

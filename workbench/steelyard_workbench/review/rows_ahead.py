@@ -60,6 +60,11 @@ class RowsAhead:
         return max(self._total, len(self.rows))
 
     @property
+    def place_text(self) -> str:
+        """Say where the shown row is, as ``12 of 403``."""
+        return f"{self.place + 1:,} of {self.total:,}"
+
+    @property
     def is_wanting(self) -> bool:
         """Whether more rows should be fetched now."""
         return not self.is_complete and len(self.rows) - self.place <= LEAST_AHEAD

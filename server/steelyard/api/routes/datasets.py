@@ -187,7 +187,9 @@ _TABLE = {
 def _form_of(*names: str) -> Form:
     """Describe a multipart form: texts by the body's names, and files of rows."""
     files = dict.fromkeys(("examples", "training", "evaluation"), _ROWS)
-    texts = {name: {"type": "string"} for name in names}
+    texts = {
+        name: _FRACTION if name == "evaluation_fraction" else {"type": "string"} for name in names
+    }
     properties = {**texts, **files}
     return Form(
         MULTIPART, {"type": "object", "properties": properties, "additionalProperties": False}

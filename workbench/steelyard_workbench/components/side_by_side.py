@@ -1,0 +1,34 @@
+"""Two parts beside each other, or one under the other where there is no room for both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import panel as pn
+from panel.viewable import Viewable
+
+#: Pixels that the first part has at least while the second is beside it.
+LEAST_WIDTH = 380
+
+
+def side_by_side(first: Any, second: Any, *, least_width: int = LEAST_WIDTH) -> Viewable:
+    """Put a part beside another, which goes under it where the page is narrow.
+
+    Parameters
+    ----------
+    first : viewable
+        Takes the room that the second leaves.
+    second : viewable
+        Of a width of its own, or of one that stretches, which then gets half of the room.
+    least_width : int
+        Pixels of the first below which the second goes under it.
+    """
+    room = {"flex": f"1 1 {least_width}px", "min-width": "0", "width": "auto"}
+    return pn.Row(
+        pn.Column(first, sizing_mode="stretch_width", styles=room),
+        pn.Column(second, sizing_mode="stretch_width", styles=room)
+        if getattr(second, "sizing_mode", None) == "stretch_width"
+        else second,
+        sizing_mode="stretch_width",
+        styles={"flex-wrap": "wrap"},
+    )

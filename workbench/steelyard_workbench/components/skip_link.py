@@ -1,0 +1,77 @@
+"""The way past the menu: the first stop of Tab on a page goes to what the page is about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from panel.custom import JSComponent
+
+# It stands before the frame, which is React's and has no place for it, and is seen while it has the
+# focus. The heading may be in a shadow of its own, where no link within the page leads.
+_SKIP = """
+const STYLE = `
+  .skip-link { position: fixed; top: 8px; left: 8px; z-index: 3000; padding: 0.6em 1em;
+    font: 600 1rem Roboto, sans-serif; color: #fff; background: #00344f; border: 2px solid #fff;
+    border-radius: 4px; }
+  .skip-link:not(:focus) { clip-path: inset(50%); width: 1px; height: 1px; padding: 0;
+    overflow: hidden; white-space: nowrap; }
+`;
+
+const find = (root, wanted) => {
+  const here = root.querySelector(wanted);
+  if (here) return here;
+  for (const one of root.querySelectorAll("*")) {
+    const found = one.shadowRoot && find(one.shadowRoot, wanted);
+    if (found) return found;
+  }
+  return null;
+};
+
+export function render({ model }) {
+  let isGone = false;
+  const mark = document.createElement("span");
+  mark.hidden = true;
+  const style = document.createElement("style");
+  style.textContent = STYLE;
+  const place = document.createElement("div");
+  place.setAttribute("role", "region");
+  place.setAttribute("aria-label", "Skip");
+  const link = document.createElement("button");
+  link.type = "button";
+  link.className = "skip-link";
+  link.textContent = "Skip to content";
+  place.append(link);
+  const attach = () => {
+    if (isGone) return;
+    let root = mark.getRootNode();
+    while (root.host && !root.querySelector("nav")) root = root.host.getRootNode();
+    if (!root.host) {
+      setTimeout(attach, 100);
+      return;
+    }
+    link.addEventListener("click", () => {
+      const to = find(root, "h1");
+      if (!to) return;
+      to.tabIndex = -1;
+      to.focus();
+    });
+    root.prepend(style, place);
+  };
+  model.on("remove", () => {
+    isGone = true;
+    style.remove();
+    place.remove();
+  });
+  attach();
+  return mark;
+}
+"""
+
+
+class SkipLink(JSComponent):
+    """Puts ``Skip to content`` before the frame of the page."""
+
+    _esm = _SKIP
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{"width": 0, "height": 0, "margin": 0, **given})

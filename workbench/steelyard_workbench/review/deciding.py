@@ -1,0 +1,188 @@
+"""Deciding on rows: on the one in focus, decision by decision, or on many of the table at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from steelyard.wire.drafts import DraftRow, RowState
+from steelyard_workbench.review.bulk_view import Change
+from steelyard_workbench.review.edits import Unsent
+from steelyard_workbench.review.questions import (
+    Question,
+    expected_of,
+    questions_of,
+    relabel_fields,
+    with_label,
+    with_now,
+    with_state,
+)
+from steelyard_workbench.review.queue_reader import QueueReader
+from steelyard_workbench.review.steps import Steps
+
+_STATE_OF: dict[str, RowState] = {
+    "accept": "accepted",
+    "exclude": "excluded",
+    "skip": "skipped",
+    "include": "untouched",
+}
+
+
+class Deciding:
+    """Makes steps of what a person decides.
+
+    Parameters
+    ----------
+    reader : QueueReader
+        Whose rows are decided on.
+    steps : Steps
+        Which sends what was decided.
+    question : callable
+        Gives the decision of the row in focus that keys choose for; ``None`` while there is none.
+    on_next : callable
+        Called to go to the row after.
+    on_decision : callable
+        Called with the place of the decision of the same row that is next.
+    on_again : callable
+        Called to show the row as it is now.
+    on_told : callable
+        Called with what is to be read out.
+    """
+
+    def __init__(
+        self,
+        reader: QueueReader,
+        steps: Steps,
+        *,
+        question: Callable[[], Question | None],
+        on_next: Callable[[], None],
+        on_decision: Callable[[int], None],
+        on_again: Callable[[], None],
+        on_told: Callable[[str], None],
+    ) -> None:
+        self._reader, self._steps, self._question = reader, steps, question
+        self._on_next, self._on_decision, self._on_again = on_next, on_decision, on_again
+        self._on_told = on_told
+        #: Whether another label was chosen for a decision of the row since it came into focus.
+        self._is_changed = False
+
+    def leave(self) -> None:
+        """Take in that another row is in focus."""
+        self._is_changed = False
+
+    def choose(self, decision: str, outcome: str) -> None:
+        """Choose the outcome of a decision of the row, and go on.
+
+        The next decision of the row comes first, then the next row. A row whose present labels were
+        all chosen again is accepted.
+        """
+        row = self._reader.rows.current
+        if row is None or self._steps.forbidden:
+            return
+        questions = questions_of(row.decisions)
+        place = next((i for i, one in enumerate(questions) if one.id == decision), None)
+        if place is None:
+            return
+        question = questions[place]
+        entry: Unsent | None = None
+        if expected_of(row, decision) != outcome:
+            edit = {"action": "relabel", "decision": decision}
+            edit |= relabel_fields(row, question, outcome)
+            after = with_label(row, question, outcome)
+            entry = self._steps.show_edit(row, edit, after, f"{decision} is {outcome}")
+            self._is_changed = True
+        said = f"row {self._reader.rows.place_text}, {outcome}"
+        if place + 1 < len(questions):
+            self._on_decision(place + 1)
+            self._on_told(f"{said}; next: {questions[place + 1].id}")
+        else:
+            if not self._is_changed and row.now.state in ("untouched", "skipped"):
+                accepted = with_state(row, "accepted")
+                entry = self._steps.show_edit(row, {"action": "accept"}, accepted, "accept")
+            self._on_told(said)
+            self._on_next()
+        if entry is not None:
+            self._steps.push(entry)
+
+    def decide(self, action: str) -> None:
+        """Accept, exclude, include or skip the row, and go on."""
+        row = self._reader.rows.current
+        if row is None or self._steps.forbidden:
+            return
+        question = self._question()
+        near = (row.neighbours_label or {}).get(question.id) if question is not None else None
+        if (
+            action == "accept"
+            and question is not None
+            and near is not None
+            and expected_of(row, question.id) is None
+        ):
+            self.choose(question.id, near)
+            return
+        if action == "exclude" and row.now.state == "excluded":
+            action = "include"
+        said = f"row {self._reader.rows.place_text}, {_STATE_OF[action]}"
+        if action == "include":
+            state: RowState = "relabelled" if row.now.relabelled else "untouched"
+        elif action == "accept" and row.now.relabelled:
+            state = "relabelled"
+        else:
+            state = _STATE_OF[action]
+        entry = self._steps.show_edit(row, {"action": action}, with_state(row, state), action)
+        self._on_told(said)
+        self._on_next()
+        self._steps.push(entry)
+
+    def note(self, row: DraftRow, text: str) -> None:
+        """Note something on a row."""
+        edit = {"action": "note", "note": text}
+        entry = self._steps.show_edit(row, edit, with_now(row, note=text or None), "note")
+        self._on_told(f"row {row.row}, noted")
+        self._on_again()
+        self._steps.push(entry)
+
+    def change_rows(self, change: Change, rows: list[DraftRow]) -> None:
+        """Change rows of the table in one step; those that do not ask the decision are left."""
+        edits, before, after = [], [], []
+        for row in rows:
+            found = _edit_of(change, row)
+            if found is not None:
+                edits.append(found[0])
+                before.append(row)
+                after.append(found[1])
+        if not edits:
+            self._on_told(f"None of the selected rows asks {change.decision}.")
+            return
+        label = f"{len(edits):,} rows: {change.label}"
+        self._steps.push(
+            Unsent("edit", label, edits=edits, before=tuple(before), after=tuple(after))
+        )
+        self._on_told(label)
+
+    def change_matching(self, change: Change, n_rows: int) -> None:
+        """Change every row of the queue under the filter in one step."""
+        given: dict[str, Any] = {
+            "action": change.action,
+            "expected": n_rows,
+            "where": self._reader.filter.where,
+            "text": self._reader.filter.text,
+            "queue": self._reader.queue,
+            "decision": change.decision,
+            "outcome": change.outcome,
+            "revision": self._reader.revision,
+        }
+        self._steps.push(Unsent("bulk", f"{n_rows:,} rows: {change.label}", given=given))
+        self._on_told(change.sentence(n_rows))
+
+
+def _edit_of(change: Change, row: DraftRow) -> tuple[dict[str, Any], DraftRow] | None:
+    """Give what a change is for a row, and the row after it; ``None`` if it asks no such decision."""
+    edit: dict[str, Any] = {"row": row.row, "action": change.action}
+    if change.action != "relabel":
+        return edit, with_state(row, _STATE_OF[change.action])
+    asked = questions_of(row.decisions)
+    question = next((one for one in asked if one.id == change.decision), None)
+    if question is None or change.outcome not in question.outcomes:
+        return None
+    edit |= {"decision": question.id, **relabel_fields(row, question, change.outcome)}
+    return edit, with_label(row, question, change.outcome)

@@ -1,0 +1,74 @@
+"""The head of a review: which draft, who reviews, and what concerns the whole of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.wire.drafts import Draft
+
+
+class DeskHead(Viewer):
+    """Names the draft and its reviewer; changes the view, seals, and leaves.
+
+    Parameters
+    ----------
+    draft : Draft
+    reviewer : str
+        Who reviews, at first.
+    on_reviewer : callable
+        Called with another name, empty for none.
+    on_turn, on_seal, on_leave : callable
+        Called for the other view, for the seal, and for another draft.
+    """
+
+    def __init__(
+        self,
+        draft: Draft,
+        reviewer: str,
+        *,
+        on_reviewer: Callable[[str], None],
+        on_turn: Callable[[], None],
+        on_seal: Callable[[], None],
+        on_leave: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._on_reviewer = on_reviewer
+        self._named = reviewer
+        name = pmui.TextInput(
+            label="Your name", value=reviewer, max_length=64, width=180, size="small"
+        )
+        name.param.watch(self._on_name, "value")
+        self._toggle = pmui.Button(label="", variant="outlined", size="small")
+        self._toggle.on_click(lambda _: on_turn())
+        self._seal = pmui.Button(label="Seal…", variant="contained", size="small")
+        self._seal.on_click(lambda _: on_seal())
+        leave = pmui.Button(label="Other drafts", variant="text", size="small")
+        leave.on_click(lambda _: on_leave())
+        title = f"**{draft.name}** · version {draft.dataset_version} · {draft.rows:,} rows"
+        self._box = pn.FlexBox(
+            pmui.Typography(title, variant="body1"),
+            name, self._toggle, self._seal, leave,
+            align_items="center",
+        )  # fmt: skip
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    def show_view(self, *, is_bulk: bool) -> None:
+        """Offer the view that is not shown."""
+        self._toggle.label = f"{'Focus' if is_bulk else 'Bulk'} view (b)"
+
+    def forbid(self) -> None:
+        """Let nothing be sealed."""
+        self._seal.disabled = True
+
+    def _on_name(self, event: Any) -> None:
+        name = (event.new or "").strip()
+        if name != self._named:
+            self._named = name
+            self._on_reviewer(name)

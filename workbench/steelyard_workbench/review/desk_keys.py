@@ -1,0 +1,94 @@
+"""The keys of a review: what each is for, in focus, in the table, and while a dialog is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from steelyard.wire.drafts import BulkAction
+from steelyard_workbench.review.rows_ahead import PAGE_ROWS
+
+if TYPE_CHECKING:
+    from steelyard_workbench.review.desk import Desk
+
+
+class DeskKeys:
+    """Does what keys are for.
+
+    Parameters
+    ----------
+    desk : Desk
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def press(self, action: str, number: int) -> bool:
+        """Do what a key is for; give whether there was a use for it."""
+        desk = self._desk
+        if action == "close":
+            return self._close()
+        if desk.notes.is_open or desk.seal.is_open or desk.bulk.confirm.is_open:
+            return False
+        acts: dict[str, Callable[[], Any]] = {
+            "undo": desk.steps.undo,
+            "redo": desk.steps.redo,
+            "view": desk.turn_view,
+            "search": desk.bar.focus,
+            "similar": desk.beside.show_similar,
+            "all": self._ask_for_all,
+        }
+        if action in acts:
+            acts[action]()
+            return True
+        return self._in_table(action, number) if desk.is_bulk else self._in_focus(action, number)
+
+    def _in_focus(self, action: str, number: int) -> bool:
+        desk = self._desk
+        if action in ("next", "previous"):
+            desk.step(1 if action == "next" else -1)
+        elif action in ("accept", "exclude", "skip"):
+            desk.deciding.decide(action)
+        elif action == "note":
+            desk.ask_for_note(desk.rows.current)
+        elif action == "choose":
+            question = desk.view.question
+            if question is not None and number <= len(question.outcomes):
+                desk.deciding.choose(question.id, question.outcomes[number - 1])
+        elif action in ("back", "forward"):
+            desk.step(PAGE_ROWS if action == "forward" else -PAGE_ROWS)
+        else:
+            return False
+        return True
+
+    def _in_table(self, action: str, number: int) -> bool:
+        bulk, may_change = self._desk.bulk, not self._desk.steps.forbidden
+        if action in ("next", "previous"):
+            bulk.step(1 if action == "next" else -1)
+        elif action == "extend":
+            bulk.step(1 if number == 1 else -1, extends=True)
+        elif action in ("back", "forward"):
+            bulk.table.on_key(action)
+        elif action == "choose" and may_change:
+            bulk.choose(number)
+            bulk.apply()
+        elif action in ("accept", "exclude", "skip") and may_change:
+            bulk.act(cast("BulkAction", action))
+        elif action == "note":
+            self._desk.ask_for_note(bulk.open_cursor())
+        else:
+            return False
+        return True
+
+    def _close(self) -> bool:
+        for dialog in (self._desk.notes, self._desk.seal, self._desk.bulk.confirm):
+            if dialog.is_open:
+                dialog.close()
+                return True
+        return False
+
+    def _ask_for_all(self) -> None:
+        if not self._desk.is_bulk:
+            self._desk.turn_view()
+        if not self._desk.steps.forbidden:
+            self._desk.bulk.apply_to_all()

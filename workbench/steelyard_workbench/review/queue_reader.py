@@ -1,0 +1,193 @@
+"""The rows of a queue under a filter: fetched ahead, fetched for the table, and counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+
+from steelyard.client import Client
+from steelyard.wire.drafts import Draft, DraftRow, DraftRowPage, Queue, Suspects
+from steelyard_workbench.poller import Poller
+from steelyard_workbench.problems import Problem, problem_of
+from steelyard_workbench.review.row_filter import RowFilter
+from steelyard_workbench.review.rows_ahead import PAGE_ROWS, RowsAhead
+
+#: Milliseconds between two looks at how far the search for suspect labels is.
+_SUSPECTS_MS = 2000
+#: Seconds after the last edit when the queues are counted anew: counting reads every row's state,
+#: and the counts that an edit changes are known here already.
+_QUIET_S = 1.0
+
+
+class QueueReader:
+    """Reads a queue of a draft.
+
+    Parameters
+    ----------
+    client : steelyard.client.Client
+    draft : Draft
+    queue : str
+        That which is read at first.
+    chosen : RowFilter
+        The rows of it that are read at first.
+    reviewer : callable
+        Gives whose queue ``mine`` is.
+    on_seen : callable
+        Called with the rows of every page, also from a thread.
+    on_counts : callable
+        Called with how many rows each queue has.
+    on_rows : callable
+        Called once rows came, or could not be had.
+
+    Attributes
+    ----------
+    queue, filter
+        What is read; after a change of them, ``restart``.
+    rows : RowsAhead
+        The walk over the queue.
+    revision : int
+        The newest of the draft that was seen.
+    round : int
+        How often it was begun anew: an answer of a round before is dropped.
+    suspects : Suspects or None
+        How far the search for suspect labels is, as it was told last.
+    failure : Problem or None
+        Why rows could not be had.
+    is_filling : bool
+        Whether rows are on their way.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        draft: Draft,
+        queue: Queue,
+        chosen: RowFilter,
+        *,
+        reviewer: Callable[[], str | None],
+        on_seen: Callable[[list[DraftRow]], None],
+        on_counts: Callable[[dict[str, int]], None],
+        on_rows: Callable[[], None],
+    ) -> None:
+        self._client, self._draft_id = client, draft.id
+        self._reviewer = reviewer
+        self._on_seen, self._on_counts, self._on_rows = on_seen, on_counts, on_rows
+        self._n_sent = 0
+        self._poller = Poller(self._look, _SUSPECTS_MS)
+        self.queue, self.filter = queue, chosen
+        self.rows = RowsAhead(queue)
+        self.revision = draft.revision
+        self.round = 0
+        self.suspects: Suspects | None = None
+        self.failure: Problem | None = None
+        self.is_filling = False
+
+    def restart(self) -> None:
+        """Begin at the start of the queue; it is for the caller to fill."""
+        self.round += 1
+        self.is_filling = False
+        self.failure = None
+        self.rows = RowsAhead(self.queue)
+
+    def stop(self) -> None:
+        """Ask no more by itself."""
+        self._poller.stop()
+
+    async def fill(self) -> None:
+        """Fetch rows ahead, where too few are."""
+        if self.is_filling or not self.rows.is_wanting:
+            return
+        self.is_filling = True
+        asked, rows = self.round, self.rows
+        try:
+            offset = rows.offset
+            while True:
+                page = await asyncio.to_thread(self._fetch, offset, PAGE_ROWS)
+                if asked != self.round:
+                    return
+                self._take(page)
+                if rows.take(page) or not page.has_more:
+                    break
+                offset += PAGE_ROWS
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            if asked == self.round:
+                self.failure = problem_of(error, "The rows")
+                self._on_rows()
+            return
+        finally:
+            if asked == self.round:
+                self.is_filling = False
+        self.failure = None
+        self._on_rows()
+
+    def fetch_table(self, offset: int, limit: int, order: dict[str, Any] | None) -> DraftRowPage:
+        """Fetch a page of the table; it blocks, and runs in a thread."""
+        page = self._fetch(offset, limit, order)
+        self._see(page)
+        return page
+
+    async def fetch_row(self, number: int) -> list[DraftRow]:
+        """Fetch the row of a place in the dataset, whichever queues it is in.
+
+        Raises
+        ------
+        SteelyardError
+            When it cannot be had.
+        """
+        where = {"type": "index", "at_least": number, "below": number + 1}
+        page = await asyncio.to_thread(
+            self._client.drafts.rows, self._draft_id, "all", where=where, limit=1
+        )
+        self._on_seen(page.data)
+        return page.data
+
+    async def count(self) -> None:
+        """Count the queues anew."""
+        try:
+            page = await asyncio.to_thread(self._fetch, 0, 1)
+        except Exception as error:  # noqa: BLE001
+            problem_of(error, "The counts")  # those shown stay; the log has what nobody foresaw
+        else:
+            self._take(page)
+
+    async def count_in_quiet(self) -> None:
+        """Count the queues anew once nothing more was sent for a while."""
+        self._n_sent += 1
+        sent = self._n_sent
+        if pn.state.curdoc is not None:
+            await asyncio.sleep(_QUIET_S)
+        if sent == self._n_sent:
+            await self.count()
+
+    def _fetch(self, offset: int, limit: int, order: dict[str, Any] | None = None) -> DraftRowPage:
+        return self._client.drafts.rows(
+            self._draft_id,
+            self.queue,
+            where=self.filter.where,
+            text=self.filter.text,
+            order=order,
+            offset=offset,
+            limit=limit,
+            reviewer=self._reviewer(),
+        )
+
+    def _see(self, page: DraftRowPage) -> None:
+        self.revision = max(self.revision, page.revision)
+        self._on_seen(page.data)
+
+    def _take(self, page: DraftRowPage) -> None:
+        self._see(page)
+        self.suspects = page.suspects
+        self._on_counts(dict(page.counts))
+        if page.suspects.status == "computing" and self.queue == "suspect":
+            self._poller.start()
+        else:
+            self._poller.stop()
+
+    async def _look(self) -> None:
+        if self.queue == "suspect" and not self.rows.rows:
+            self.rows = RowsAhead(self.queue)
+            await self.fill()

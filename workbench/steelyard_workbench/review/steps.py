@@ -1,0 +1,249 @@
+"""The steps of a review: shown at once, sent in order, undone and redone, refused or in conflict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from steelyard.client import Client
+from steelyard.wire.drafts import Draft, DraftRow, EditReceipt, RowNow
+from steelyard_workbench.later import later
+from steelyard_workbench.problems import Problem
+from steelyard_workbench.review.edits import EditQueue, Unsent
+from steelyard_workbench.review.notices import Notices
+from steelyard_workbench.review.questions import as_told
+from steelyard_workbench.review.queue_reader import QueueReader
+from steelyard_workbench.review.queue_tabs import QueueTabs
+from steelyard_workbench.review.waiting import Conflict
+from steelyard_workbench.states import failed
+
+
+class Shown(Protocol):
+    """Where a person sees what came of a step."""
+
+    def show_first(self) -> None:
+        """Show the row in focus, its first decision being the one that keys choose for."""
+
+    def show_again(self) -> None:
+        """Show the row in focus, whose decision stays the one that it was."""
+
+    def show_table(self, *, is_new: bool) -> bool:
+        """Fetch the table again, if that is shown, or its first page; give whether it is shown."""
+
+    def reload(self) -> None:
+        """Fetch the queue from its start."""
+
+    def sent(self) -> None:
+        """Take in that nothing waits any more."""
+
+    def waiting(self) -> None:
+        """Take in that what waits has changed."""
+
+    def forbid(self) -> None:
+        """Let nothing be changed."""
+
+    def tell(self, text: str) -> None:
+        """Read a text out."""
+
+
+class Steps:
+    """What a person did in a draft, and how it ended.
+
+    Parameters
+    ----------
+    client : steelyard.client.Client
+    draft : Draft
+    tabs : QueueTabs
+        Whose counts follow each step.
+    notices : Notices
+    shown : Shown
+
+    Attributes
+    ----------
+    queue : EditQueue
+        Those on their way.
+    reader : QueueReader
+        Whose rows they change.
+    forbidden : str
+        Why none is taken; empty while they are.
+    """
+
+    reader: QueueReader
+
+    def __init__(
+        self, client: Client, draft: Draft, tabs: QueueTabs, notices: Notices, shown: Shown
+    ) -> None:
+        self._tabs, self._notices, self._shown = tabs, notices, shown
+        self._done: list[Unsent] = []
+        self._undone: list[Unsent] = []
+        self._conflicts: list[Conflict] = []
+        self.queue = EditQueue(client, draft.id, self)
+        self.forbidden = ""
+
+    @property
+    def conflicts(self) -> list[Conflict]:
+        """Rows that somebody else edited too, and that wait for a choice."""
+        return list(self._conflicts)
+
+    def forbid(self, why: str) -> None:
+        """Take none any more."""
+        self.forbidden = why
+        self._notices.show_forbidden(why)
+        self._shown.forbid()
+
+    def forget(self) -> None:
+        """Let nothing be undone: what another name did is not this one's."""
+        self._done.clear()
+        self._undone.clear()
+
+    # Doing
+
+    def show_edit(
+        self, row: DraftRow, edit: Mapping[str, Any], after: DraftRow, label: str
+    ) -> Unsent:
+        """Show an edit of a row at once; it is for the caller to push, once the next row is shown."""
+        self._notices.show_trouble()
+        self._tabs.edited(row.now, after.now)
+        self.reader.rows.put(after)
+        return Unsent(
+            "edit",
+            f"row {row.row}: {label}",
+            edits=[{"row": row.row, **edit}],
+            before=(row,),
+            after=(after,),
+        )
+
+    def push(self, entry: Unsent) -> None:
+        """Send a step."""
+        self._done.append(entry)
+        self._undone.clear()
+        self.queue.push(entry)
+
+    def undo(self) -> None:
+        """Take back what was done last; what waits still is not sent at all."""
+        if self.forbidden:
+            return
+        waiting = self.queue.take_back()
+        if waiting is not None:
+            if waiting in self._done:
+                self._done.remove(waiting)
+            self._put(waiting.before)
+            self._undone.clear()
+            self._shown.tell(f"Not sent: {waiting.label}")
+            return
+        entry = self._done.pop() if self._done else None
+        self._send_again("undo", entry, () if entry is None else entry.before)
+        if entry is not None:
+            self._undone.append(entry)
+
+    def redo(self) -> None:
+        """Do again what was undone last."""
+        if self.forbidden:
+            return
+        entry = self._undone.pop() if self._undone else None
+        self._send_again("redo", entry, () if entry is None else entry.after)
+        if entry is not None:
+            self._done.append(entry)
+
+    def _send_again(self, kind: str, entry: Unsent | None, rows: tuple[DraftRow, ...]) -> None:
+        said = kind if entry is None else f"{kind}: {entry.label}"
+        held = self.reader.rows
+        before = tuple(found for row in rows if (found := held.get(row.row)) is not None)
+        self._put(rows)
+        self._shown.tell(said)
+        self.queue.push(Unsent(kind, said, before=before, after=rows))
+
+    def _put(self, rows: tuple[DraftRow, ...]) -> None:
+        """Show rows as they were, the first of them in focus."""
+        held = self.reader.rows
+        for row in rows:
+            found = held.get(row.row)
+            if found is not None:
+                self._tabs.edited(found.now, row.now)
+            held.put(row)
+        if rows:
+            held.go_to(rows[0].row)
+        self._shown.show_first()
+
+    # How they end
+
+    def on_sent(self, entry: Unsent, receipt: EditReceipt) -> None:
+        """Take in what the server changed."""
+        self.reader.revision = max(self.reader.revision, receipt.revision)
+        waiting = set().union(*(one.rows for one in self.queue.unsent))
+        for now in receipt.rows:
+            if now.row not in waiting:
+                self.reader.rows.tell(now)
+        is_wide = entry.kind == "bulk" or (entry.kind in ("undo", "redo") and not entry.after)
+        if self._shown.show_table(is_new=entry.kind == "bulk"):
+            pass
+        elif is_wide:
+            self._shown.reload()
+        else:
+            self._shown.show_again()
+        if not self.queue.unsent:
+            self._shown.sent()
+            later(self.reader.count_in_quiet)
+
+    def on_refused(self, entry: Unsent, problem: Problem) -> None:
+        """Bring back what the server refused, with the reason."""
+        for stack in (self._done, self._undone):
+            if entry in stack:
+                stack.remove(entry)
+        if problem.is_forbidden:
+            self.forbid(problem.message)
+        if problem.code == "nothing_to_undo":
+            self._shown.tell(problem.message)
+        else:
+            self._notices.show_trouble(failed(problem))
+            self._shown.tell(f"Not done: {entry.label}. {problem.message}")
+        self._put(entry.before)
+        self._shown.show_table(is_new=False)
+
+    def on_conflict(self, entry: Unsent, now: list[RowNow]) -> None:
+        """Ask what is to hold."""
+        if entry in self._done:
+            self._done.remove(entry)
+        self._conflicts.append(Conflict(entry, now, self.keep_mine, self.keep_theirs))
+        self._notices.show_conflicts(self._conflicts)
+        self._shown.tell(
+            f"Edited by somebody else meanwhile: {entry.label}. Choose what is to hold."
+        )
+
+    def on_waiting(self) -> None:
+        """Show what waits."""
+        self._notices.show_waiting(self.queue)
+        self._shown.waiting()
+
+    # Conflicts
+
+    def keep_mine(self, conflict: Conflict) -> None:
+        """Send an edit again, over the other's that was shown."""
+        self._close(conflict)
+        entry = conflict.entry
+        again = Unsent(
+            "edit", entry.label, edits=entry.edits, before=entry.before, after=entry.after
+        )
+        self.push(again)
+
+    def keep_theirs(self, conflict: Conflict) -> None:
+        """Keep the rows as another left them, and send what concerns the others."""
+        self._close(conflict)
+        entry, theirs = conflict.entry, {now.row: now for now in conflict.now}
+        for row in entry.before:
+            if row.row in theirs:
+                self.reader.rows.put(as_told(row, theirs[row.row]))
+        rest = [edit for edit in entry.edits if edit["row"] not in theirs]
+        if rest:
+            before, after = (
+                tuple(row for row in rows if row.row not in theirs)
+                for rows in (entry.before, entry.after)
+            )
+            label = f"{len(rest):,} rows of: {entry.label}"
+            self.push(Unsent("edit", label, edits=rest, before=before, after=after))
+        if not self._shown.show_table(is_new=False):
+            self._shown.show_again()
+
+    def _close(self, conflict: Conflict) -> None:
+        self._conflicts.remove(conflict)
+        self._notices.show_conflicts(self._conflicts)
