@@ -12,7 +12,7 @@ import pytest
 
 from dataset_rows import make_rows
 from evaluated import ME, get, make_dataset, open_home, scored_contexts, submit, wait_until
-from jobs.workers import kill, running_worker, start_worker
+from jobs.workers import kill, running_worker, start_job_worker, start_worker
 from steelyard.api.services import ApiServices
 from steelyard.storage.frames import predictions
 from steelyard.storage.state import evaluations as rows
@@ -77,6 +77,25 @@ def test_a_killed_evaluation_resumes_and_scores_no_kept_row_again(tmp_path):
     assert ended.completed_rows == N_ROWS
     assert ended.metrics == expected
     assert scored_again == []
+
+
+@pytest.mark.slow
+def test_on_postgresql_a_killed_evaluation_resumes_too(tmp_path, postgres):
+    """State and queue are on the server: another process takes the evaluation up."""
+    expected = unbroken_metrics(tmp_path / "whole", tmp_path / "whole.txt", make_rows(N_ROWS))
+    given = {"state_url": postgres.new_database()}
+    with open_home(tmp_path / "home", **given) as services:
+        (evaluation,) = submit(services, make_dataset(services, make_rows(N_ROWS)).id).data
+        killed = start_job_worker(tmp_path / "home", **given)
+        wait_until(services, evaluation.id, lambda e: e.status != "queued")
+        kill(killed)
+        worker = start_job_worker(tmp_path / "home", **given)
+        try:
+            ended = wait_until(services, evaluation.id)
+        finally:
+            kill(worker)
+    assert (ended.status, ended.completed_rows) == ("succeeded", N_ROWS)
+    assert ended.metrics == expected
 
 
 @pytest.mark.slow
