@@ -192,6 +192,8 @@ def open_service(
             dataset_rows=settings.dataset_rows,
             requests_per_minute=settings.requests_per_minute,
             tokens_per_minute=settings.tokens_per_minute,
+            live_limit=settings.live_limit,
+            warm_limit=settings.warm_models,
         )
         store = _open_frames(settings, "datasets")
         datasets = DatasetService(

@@ -30,6 +30,8 @@ def test_limits_are_whole_numbers_and_follow_the_settings(client, server):
         "prompt_tuning_rows",
         "prompt_tuning_min_rows",
         "labeling_rows",
+        "live_limit",
+        "warm_limit",
     }
     assert published <= limits.keys()
     assert all(type(value) is int for value in limits.values())

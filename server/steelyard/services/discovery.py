@@ -32,6 +32,8 @@ class PublishedLimits:
         Largest body of a JSON request, and of an upload.
     requests_per_minute, tokens_per_minute : int
         What one caller may send in a minute; 0 where there is no bound.
+    live_limit, warm_limit : int
+        Fine-tuned models of an account that may answer, and that may be kept warm, at one time.
     dataset_min_rows, dataset_rows : int
         Rows of a dataset.
     fine_tune_min_rows, fine_tune_rows : int
@@ -46,6 +48,8 @@ class PublishedLimits:
     dataset_bytes: int
     requests_per_minute: int
     tokens_per_minute: int
+    live_limit: int = 4
+    warm_limit: int = 1
     dataset_min_rows: int = 2
     dataset_rows: int = 100_000
     fine_tune_min_rows: int = 20
