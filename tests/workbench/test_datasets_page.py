@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+import panel_material_ui as pmui
 import polars as pl
 
 import steelyard
@@ -83,9 +84,18 @@ def test_a_filter_that_leaves_nothing_says_so_and_can_be_cleared(client, dataset
     assert page.rows.table.total == 40
 
 
+def buttons_of(rows):
+    """The buttons of rows that are seen."""
+    hidden = rows.__panel__().select(lambda one: not one.visible)
+    within = [one for part in hidden for one in part.select()]
+    return {one.label for one in rows.__panel__().select(pmui.Button) if one not in within}
+
+
 def test_keys_open_one_row_after_the_other_with_its_labels(client, dataset):
     page = opened(client, dataset=dataset.id)
+    assert not {"Previous row (k)", "Close the row"} & buttons_of(page.rows)
     assert page.on_key("next", 1)
+    assert {"Previous row (k)", "Close the row"} <= buttons_of(page.rows)
     assert page.on_key("next", 1)
     assert page.rows.opened == 1
     assert "case 1 of the desk" in texts_of(page.rows._detail)

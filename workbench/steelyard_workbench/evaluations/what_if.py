@@ -99,6 +99,7 @@ class WhatIf(Viewer):
             pmui.Accordion(
                 ("Costs by action and outcome", self.matrix),
                 sizing_mode="stretch_width",
+                margin=(5, 10),
                 title_variant="body2",
             ),
             sizing_mode="stretch_width",
