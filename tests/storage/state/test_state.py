@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, Engine, event, func, insert, select, text
+from sqlalchemy import Connection, Engine, create_engine, event, func, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
 from steelyard.errors import KeyScopeError, StorageUnavailableError
@@ -95,6 +95,26 @@ def test_a_write_that_fails_alone_is_undone_and_the_next_goes_on(state: State):
     assert names(state) == set()
     assert state.write_now(add("a")) == "a"
     assert names(state) == {"a"}
+
+
+def test_a_lookup_that_would_have_to_wait_is_left_to_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    state = open_state(f"sqlite:///{tmp_path / 'state.sqlite'}")
+    state.write_now(add("a"))
+    threads: list[str] = []
+
+    def count(connection: Connection) -> int:
+        threads.append(threading.current_thread().name)
+        return connection.execute(select(func.count()).select_from(accounts)).scalar_one()
+
+    assert asyncio.run(state.look_up(count)) == 1
+    missing = create_engine(f"sqlite:///{tmp_path / 'missing' / 'state.sqlite'}")
+    monkeypatch.setattr(state, "_glances", missing)
+    assert asyncio.run(state.look_up(count)) == 1
+    state.close()
+    assert threads[0] == threading.current_thread().name
+    assert threads[1].startswith("steelyard-read")
 
 
 def test_a_lookup_sees_each_commit_at_once(state: State):

@@ -9,6 +9,7 @@ A ``State`` belongs to the process that opened it: after a fork the child must o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import os
 import weakref
@@ -58,6 +59,8 @@ class State:
         Gives connections to read with.
     lookups : sqlalchemy.Engine
         Gives the same connections without a transaction.
+    glances : sqlalchemy.Engine, optional
+        Gives such connections that wait for no lock; only where rows are read from a local file.
     liveness : FileLiveness or ServerLiveness
         Says which openings are alive.
     """
@@ -70,11 +73,13 @@ class State:
         readers: Engine,
         lookups: Engine,
         liveness: FileLiveness | ServerLiveness,
+        glances: Engine | None = None,
     ) -> None:
         self.instance = instance
         self._writer = writer
         self._readers = readers
         self._lookups = lookups
+        self._glances = glances
         self._liveness = liveness
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="steelyard-read")
         self._process = os.getpid()
@@ -140,8 +145,15 @@ class State:
         return await asyncio.get_running_loop().run_in_executor(self._pool, self.read_now, work)
 
     async def look_up(self, work: Callable[[Connection], T]) -> T:
-        """Do as ``read`` does for a single statement, without a transaction around it."""
+        """Do as ``read`` does for a single statement, without a transaction around it.
+
+        A few rows of a local file are read on the calling thread: another one would take longer to
+        begin than to read them. Where that had to wait, another thread does.
+        """
         self._check_open()
+        if self._glances is not None:
+            with contextlib.suppress(StorageUnavailableError):
+                return self._read_from(self._glances, work)
         read = functools.partial(self._read_from, self._lookups, work)
         return await asyncio.get_running_loop().run_in_executor(self._pool, read)
 
@@ -183,6 +195,8 @@ class State:
         self._writer.close()
         self._pool.shutdown()
         self._readers.dispose()
+        if self._glances is not None:
+            self._glances.dispose()
         self._liveness.close()
 
     def _check_open(self) -> None:
@@ -291,8 +305,10 @@ def _open_file(url: URL) -> State:
     reading = create_engine(
         url, pool_size=_READERS, max_overflow=3 * _READERS, connect_args=_FILE_ARGUMENTS
     )
-    event.listen(reading, "connect", _prepare_file_reader)
-    event.listen(reading, "begin", _begin_read)
+    glancing = create_engine(url, pool_size=1, connect_args={**_FILE_ARGUMENTS, "timeout": 0})
+    for engine in (reading, glancing):
+        event.listen(engine, "connect", _prepare_file_reader)
+        event.listen(engine, "begin", _begin_read)
     turns = FileTurns(locks)
     try:
         turns.wait()
@@ -310,6 +326,7 @@ def _open_file(url: URL) -> State:
         writer=Writer(writing, turns),
         readers=reading,
         lookups=reading.execution_options(**{_NO_TRANSACTION: True}),
+        glances=glancing.execution_options(**{_NO_TRANSACTION: True}),
         liveness=liveness,
     )
 

@@ -1,8 +1,9 @@
 """Group commit: one thread runs every write of the process, many to a transaction.
 
 While one transaction is being made durable the next writes gather, so the cost of a commit is
-shared by all that wait for it. A write beside others runs in a savepoint of its own: its failure
-undoes its own rows and no other's. One that is alone has the transaction for that.
+shared by all that wait for it. Writes rarely fail, so they run one after the other first; when one
+does fail, all are undone and run again, each in a savepoint of its own: its failure then undoes its
+own rows and no other's. One that is alone has the transaction for that.
 """
 
 from __future__ import annotations
@@ -147,9 +148,15 @@ class Writer:
                     if not is_gathered:
                         is_gathered = True
                         batch += self._gather(first)
-                    _run(batch, connection, transaction)
-                    is_committing = True
-                    if transaction.is_active:
+                    are_all_done = _run(batch, connection, transaction)
+                    if are_all_done and transaction.is_active:
+                        is_committing = True
+                        transaction.commit()
+                if not are_all_done:
+                    with connection.begin() as transaction:
+                        self._turns.begin(connection)
+                        _run_apart(batch, connection)
+                        is_committing = True
                         transaction.commit()
             except BaseException as error:
                 self._drop_connection()
@@ -210,11 +217,17 @@ class Writer:
             write.future.set_exception(failure)
 
 
-def _run(batch: list[_Write], connection: Connection, transaction: Transaction) -> None:
+def _run(batch: list[_Write], connection: Connection, transaction: Transaction) -> bool:
+    """Run the writes; when one of several fails, undo all and tell so."""
+    for write in batch:
+        write.run(connection, transaction.rollback)
+        if write.error is not None and len(batch) > 1:
+            return False
+    return True
+
+
+def _run_apart(batch: list[_Write], connection: Connection) -> None:
     """Run the writes, each undone by itself when it fails."""
-    if len(batch) == 1:
-        batch[0].run(connection, transaction.rollback)
-        return
     undo = functools.partial(connection.exec_driver_sql, "ROLLBACK TO SAVEPOINT one_write")
     for write in batch:
         # As text: SQLAlchemy's own savepoints take four times as long.
