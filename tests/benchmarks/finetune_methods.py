@@ -143,8 +143,9 @@ def train_lightgbm(task: Task, embed: Embed, seed: int, rounds: int) -> Trained:
 
     model = lightgbm.LGBMClassifier(
         n_estimators=rounds, num_leaves=15, learning_rate=0.1, min_child_samples=5,
-        colsample_bytree=0.3, random_state=seed, deterministic=True, force_row_wise=True,
-        verbosity=-1,
+        # Without a penalty it diverges where there are many outcomes.
+        reg_lambda=1.0, colsample_bytree=0.3, random_state=seed, deterministic=True,
+        force_row_wise=True, verbosity=-1,
     )  # fmt: skip
     trained = _train(model, task, embed, Clock())
     trained.note = f"{rounds} rounds"
