@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from panel.custom import JSComponent
+from steelyard_workbench.components.unseen import Unseen
 
 # The frame is React's, which leaves alone what it did not set; what it makes anew is named again.
 _NAME = """
@@ -46,10 +44,7 @@ export function render({ model }) {
 """
 
 
-class FrameRoles(JSComponent):
+class FrameRoles(Unseen):
     """Names the parts of the page's frame: its menu, its bar of progress, and its resizer."""
 
     _esm = _NAME
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**{"width": 0, "height": 0, "margin": 0, **given})

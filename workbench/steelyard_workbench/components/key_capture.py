@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import param
-from panel.custom import JSComponent
+
+from steelyard_workbench.components.unseen import Unseen
 
 # What has keys of its own keeps them: a field all of them, a menu those that choose in it, a row of a
 # table those that ``keys.py`` lists for it, and a text that is scrolled those that scroll.
@@ -73,7 +72,7 @@ export function render({ model }) {
 """
 
 
-class KeyCapture(JSComponent):
+class KeyCapture(Unseen):
     """Tells which keys are pressed: each is a message to ``on_msg``, ``{"key"}``.
 
     Parameters
@@ -88,6 +87,3 @@ class KeyCapture(JSComponent):
     is_ready = param.Boolean(default=False)
 
     _esm = _LISTEN
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**{"width": 0, "height": 0, "margin": 0, **given})

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from panel.custom import JSComponent
+from steelyard_workbench.components.unseen import Unseen
 
 # Its Select is told when it is open and never says that a key asks for it, and its choices are in a
 # fragment, so that none of them takes the focus (panel-material-ui 0.16).
@@ -71,13 +69,10 @@ export function render({ model }) {
 """
 
 
-class SelectKeys(JSComponent):
+class SelectKeys(Unseen):
     """Opens every field with choices by Enter, space and arrows, and goes through them by arrows.
 
     Where choices can be searched, the focus is in the words at first; the down arrow leaves them.
     """
 
     _esm = _OPEN
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**{"width": 0, "height": 0, "margin": 0, **given})

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from panel.custom import JSComponent
+from steelyard_workbench.components.unseen import Unseen
 
 # It stands before the frame, which is React's and has no place for it, and is seen while it has the
 # focus. The heading may be in a shadow of its own, where no link within the page leads.
@@ -68,10 +66,7 @@ export function render({ model }) {
 """
 
 
-class SkipLink(JSComponent):
+class SkipLink(Unseen):
     """Puts ``Skip to content`` before the frame of the page."""
 
     _esm = _SKIP
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**{"width": 0, "height": 0, "margin": 0, **given})

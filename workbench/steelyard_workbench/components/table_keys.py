@@ -7,8 +7,8 @@ from itertools import count
 from typing import Any
 
 import param
-from panel.custom import JSComponent
 
+from steelyard_workbench.components.unseen import Unseen
 from steelyard_workbench.theme import FOCUS
 
 _CLASSES = count(1)
@@ -182,7 +182,7 @@ export function render({ model }) {
 """
 
 
-class TableKeys(JSComponent):
+class TableKeys(Unseen):
     """Makes the rows and headers of a Tabulator on the same page work by keys.
 
     Parameters
@@ -225,7 +225,7 @@ class TableKeys(JSComponent):
         **given: Any,
     ) -> None:
         self._on_open, self._on_note, self._on_turn = on_open, on_note, on_turn
-        super().__init__(**{"width": 0, "height": 0, "margin": 0, **given})
+        super().__init__(**given)
 
     def _handle_msg(self, msg: Any) -> None:
         if "open" in msg:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import param
-from panel.custom import JSComponent
+
+from steelyard_workbench.components.unseen import Unseen
 
 _WATCH = """
 export function render({ model }) {
@@ -20,7 +19,7 @@ export function render({ model }) {
 """
 
 
-class Visibility(JSComponent):
+class Visibility(Unseen):
     """Tells whether the tab is hidden.
 
     Parameters
@@ -32,6 +31,3 @@ class Visibility(JSComponent):
     is_hidden = param.Boolean(default=False)
 
     _esm = _WATCH
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**{"width": 0, "height": 0, "margin": 0, **given})

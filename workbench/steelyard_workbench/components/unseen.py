@@ -1,0 +1,16 @@
+"""A component that is code alone: it takes no room on the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from panel.custom import JSComponent
+
+
+class Unseen(JSComponent):
+    """What pages run in the browser beside what they show."""
+
+    __abstract = True
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{"width": 0, "height": 0, "margin": 0, **given})
