@@ -37,6 +37,7 @@ from heldout import LabelledRow, find_sources, read_rows
 from machine import describe_machine
 from models import add_arguments, load_model
 from quality_tables import text_table
+from threadpoolctl import threadpool_limits
 
 from steelyard.calibration.intervals import (
     basic_interval,
@@ -188,7 +189,8 @@ def measure_all(name: str, rows: str, task: Task, options: argparse.Namespace) -
     ours: np.ndarray | None = None
     for method, train in trainers(task, options):
         print(f"{name}, {rows}: {method}", file=sys.stderr, flush=True)
-        with warnings.catch_warnings():
+        # As a fine-tune does: BLAS's threads would wait for each other in every method's optimiser.
+        with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
             warnings.simplefilter("ignore")
             trained = train()
             shares = normalised(trained.answer(task.tests))

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from steelyard.calibration.intervals import mean_interval
 from steelyard.scoring.assets import write_atomically
@@ -163,7 +164,11 @@ def fit_heads(
         if not (part / _REPORT).exists():
             inherited = None if parent is None else parent.find(rows[places[0]].decision)
             data = decision_data(rows, places, features, has_rewards=method == "reward")
-            head, report = fit_decision(data, seed=seed, parent=inherited, on_step=steps.step)
+            # The optimiser adds up long vectors thousands of times a second, and threads that meet
+            # as often wait for each other: seconds become minutes on a busy machine. Fits run side
+            # by side instead, and sums do not depend on the number of cores.
+            with threadpool_limits(1, user_api="blas"):
+                head, report = fit_decision(data, seed=seed, parent=inherited, on_step=steps.step)
             part.mkdir(parents=True, exist_ok=True)
             Heads([] if head is None else [head]).save(part)
             # Last: it says that the part is whole.

@@ -23,7 +23,7 @@ _BIAS_PENALTY = 0.05
 #: Penalty on how far the scale of an offset moves.
 _SCALE_PENALTY = 0.05
 #: Steps that the optimiser remembers.
-_MEMORY = 6
+_MEMORY = 4
 #: Change of the mean loss, relative to itself, at which it stops.
 _TOLERANCE = 1e-6
 
