@@ -135,7 +135,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def read_task(train: Sequence[LabelledRow], test: Sequence[LabelledRow]) -> Task:
-    """Make one task of rows that all ask one decision, in any order of its outcomes."""
+    """Make one task of rows that all ask one decision, in any order of its outcomes.
+
+    Test rows whose right outcome no training row has are left out: nothing here could learn it.
+    """
     decision = train[0].request.decisions[0]
     place = {text: at for at, text in enumerate(decision.outcomes)}
 
@@ -144,12 +147,17 @@ def read_task(train: Sequence[LabelledRow], test: Sequence[LabelledRow]) -> Task
             [place[row.request.decisions[0].outcomes[int(row.targets[0].argmax())]] for row in rows]
         )
 
+    learned, wanted = labels(train), labels(test)
+    is_learned = np.isin(wanted, learned)
+    if not is_learned.all():
+        n = int((~is_learned).sum())
+        print(f"{n:,} test rows are left out: no training row has their outcome", file=sys.stderr)
     return Task(
         decision,
         [row.request.context for row in train],
-        labels(train),
-        [row.request.context for row in test],
-        labels(test),
+        learned,
+        [row.request.context for row, is_kept in zip(test, is_learned, strict=True) if is_kept],
+        wanted[is_learned],
     )
 
 

@@ -75,3 +75,12 @@ def test_labels_follow_the_order_of_the_first_row(script, data):
     names = [task.decision.outcomes[label] for label in task.labels]
     assert names == [OUTCOMES[number % 2] for number in range(60)]
     assert np.array_equal(task.labels, task.truths)
+
+
+def test_test_rows_that_nothing_could_learn_are_left_out(script, data, capsys):
+    finetune = script("finetune")
+    rows = finetune.read_rows(data / "banking77.train.jsonl.gz")
+    task = finetune.read_task(rows[::2], rows)
+    assert set(task.truths) == set(task.labels)
+    assert len(task.tests) == len(task.truths) == 30
+    assert "30 test rows are left out" in capsys.readouterr().err
