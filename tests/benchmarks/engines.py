@@ -21,15 +21,14 @@ from typing import Any
 
 import numpy as np
 from machine import describe_machine
+from models import load_model
 from quality_tables import text_table
 from speed import cpu_ms, recorded_passes
 from workloads import CONTEXTS, make_context, make_payload
 
-from steelyard.decisions.kinds import render_decision
-from steelyard.decisions.rendering import RenderedRequest, render_context
-from steelyard.decisions.validation import read_request
 from steelyard.scoring.assets import read_base_files
 from steelyard.scoring.engine import FLOAT32, INT8, graph_weights
+from steelyard.services.decide import DecideService
 
 #: Questions and outcomes of the requests whose passes are run.
 SIZES = ((1, 2), (3, 4), (10, 4))
@@ -66,16 +65,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import openvino
 
     print("\n".join([*describe_machine(), f"OpenVINO {openvino.__version__}"]), flush=True)
-    scorers = {precision: open_scorer(precision, options) for precision in (FLOAT32, INT8)}
-    runs: dict[str, Run] = {
-        f"onnxruntime-{precision}": scorer._engine.run for precision, scorer in scorers.items()
-    }
+    names = [f"onnxruntime-{precision}" for precision in (FLOAT32, INT8)]
+    models = {name: load_model(name, threads=options.threads) for name in names}
+    runs: dict[str, Run] = {name: model.scorer._engine.run for name, model in models.items()}
     runs |= {
         name: open_openvino(precision, hint, options.threads) for name, precision, hint in _OPENVINO
     }
     found: list[Measured] = []
     for context in options.contexts:
-        passes = record(scorers[FLOAT32], context, options.requests)
+        passes = record(models[names[0]], context, options.requests)
         found += measure(context, passes, runs, options.rounds)
     print(table(found))
     if options.json:
@@ -92,12 +90,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, help="write every round's figures to this file")
     return parser.parse_args(arguments)
-
-
-def open_scorer(precision: str, options: argparse.Namespace) -> Any:
-    """Give the shipped base model's scorer on ONNX Runtime."""
-    files = read_base_files(f"onnxruntime-{precision}")
-    return files.scorer(files.weights, threads=options.threads)
 
 
 def open_openvino(precision: str, hint: str, threads: int) -> Run:
@@ -128,8 +120,12 @@ def open_openvino(precision: str, hint: str, threads: int) -> Run:
     return run
 
 
-def record(scorer: Any, context: str, n_requests: int) -> list[Pass]:
+def record(model: Any, context: str, n_requests: int) -> list[Pass]:
     """Give the passes that made-up requests are scored in, each request alone."""
+    scorer = model.scorer
+    service = DecideService(
+        model_name=scorer.name, temperatures=model.temperatures, tokenizer=model.tokenizer
+    )
     with recorded_passes(scorer) as passes:
         for n_questions, n_outcomes in SIZES:
             for number in range(n_requests):
@@ -138,9 +134,7 @@ def record(scorer: Any, context: str, n_requests: int) -> list[Pass]:
                     n_questions=n_questions,
                     n_outcomes=n_outcomes,
                 )
-                request = read_request(payload)
-                decisions = tuple(render_decision(one) for one in request.decisions)
-                scorer.score([RenderedRequest(render_context(request.context), decisions)])
+                scorer.score([service.prepare(payload).rendered])
     return passes
 
 

@@ -48,8 +48,8 @@ class PublishedLimits:
     dataset_bytes: int
     requests_per_minute: int
     tokens_per_minute: int
-    live_limit: int = 4
-    warm_limit: int = 1
+    live_limit: int
+    warm_limit: int
     dataset_min_rows: int = 2
     dataset_rows: int = 100_000
     fine_tune_min_rows: int = 20

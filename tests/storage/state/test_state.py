@@ -110,7 +110,7 @@ def test_a_lookup_that_would_have_to_wait_is_left_to_a_thread(
 
     n_accounts = asyncio.run(state.look_up(count))
     missing = create_engine(f"sqlite:///{tmp_path / 'missing' / 'state.sqlite'}")
-    monkeypatch.setattr(state, "_glances", missing)
+    monkeypatch.setattr(state, "_lookups", missing)
     assert asyncio.run(state.look_up(count)) == n_accounts
     state.close()
     assert threads[0] == threading.current_thread().name

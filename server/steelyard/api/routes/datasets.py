@@ -184,13 +184,15 @@ _TABLE = {
 }
 
 
+def _text_schema(name: str) -> dict[str, Any]:
+    """Describe a field of the body that is sent as a text."""
+    return _FRACTION if name == "evaluation_fraction" else {"type": "string"}
+
+
 def _form_of(*names: str) -> Form:
     """Describe a multipart form: texts by the body's names, and files of rows."""
     files = dict.fromkeys(("examples", "training", "evaluation"), _ROWS)
-    texts = {
-        name: _FRACTION if name == "evaluation_fraction" else {"type": "string"} for name in names
-    }
-    properties = {**texts, **files}
+    properties = {**{name: _text_schema(name) for name in names}, **files}
     return Form(
         MULTIPART, {"type": "object", "properties": properties, "additionalProperties": False}
     )
@@ -204,7 +206,7 @@ def _headers_of(*names: str) -> tuple[dict[str, Any], ...]:
             "in": "header",
             "description": f"`{field}`, beside rows alone"
             + ("; percent-encoded." if is_encoded else "."),
-            "schema": _FRACTION if field == "evaluation_fraction" else {"type": "string"},
+            "schema": _text_schema(field),
         }
         for header, (field, is_encoded) in FIELD_HEADERS.items()
         if field in names

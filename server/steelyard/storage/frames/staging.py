@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -35,29 +33,14 @@ class StagedRows:
 
     Notes
     -----
-    A context manager, which closes the file.
+    ``close`` may be called again.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._exit = contextlib.ExitStack()
-        self._sink: Any = None
-        self.n_rows = 0
-
-    def __enter__(self) -> StagedRows:
         options = pa.ipc.IpcWriteOptions(compression="lz4")
-        self._sink = self._exit.enter_context(
-            pa.ipc.new_file(str(self._path), STAGED_SCHEMA, options=options)
-        )
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._exit.__exit__(kind, error, trace)
+        self._sink: Any = pa.ipc.new_file(str(path), STAGED_SCHEMA, options=options)
+        self.n_rows = 0
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Write rows of ``STAGED_SCHEMA``."""

@@ -76,7 +76,7 @@ class VersionWriter:
 
     def __enter__(self) -> VersionWriter:
         path = self._exit.enter_context(self._store.draft())
-        self._rows = self._exit.enter_context(StagedRows(path))
+        self._rows = self._exit.enter_context(contextlib.closing(StagedRows(path)))
         return self
 
     def __exit__(

@@ -58,11 +58,11 @@ class State:
     readers : sqlalchemy.Engine
         Gives connections to read with.
     lookups : sqlalchemy.Engine
-        Gives the same connections without a transaction.
-    glances : sqlalchemy.Engine, optional
-        Gives such connections that wait for no lock; only where rows are read from a local file.
+        Gives connections to read with, without a transaction.
     liveness : FileLiveness or ServerLiveness
         Says which openings are alive.
+    is_local : bool, default False
+        Whether rows are read from a local file, by connections of ``lookups`` that wait for no lock.
     """
 
     def __init__(
@@ -73,13 +73,13 @@ class State:
         readers: Engine,
         lookups: Engine,
         liveness: FileLiveness | ServerLiveness,
-        glances: Engine | None = None,
+        is_local: bool = False,
     ) -> None:
         self.instance = instance
         self._writer = writer
         self._readers = readers
         self._lookups = lookups
-        self._glances = glances
+        self._is_local = is_local
         self._liveness = liveness
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="steelyard-read")
         self._process = os.getpid()
@@ -151,9 +151,10 @@ class State:
         begin than to read them. Where that had to wait, another thread does.
         """
         self._check_open()
-        if self._glances is not None:
+        if self._is_local:
             with contextlib.suppress(StorageUnavailableError):
-                return self._read_from(self._glances, work)
+                return self._read_from(self._lookups, work)
+            return await self.read(work)
         read = functools.partial(self._read_from, self._lookups, work)
         return await asyncio.get_running_loop().run_in_executor(self._pool, read)
 
@@ -195,8 +196,7 @@ class State:
         self._writer.close()
         self._pool.shutdown()
         self._readers.dispose()
-        if self._glances is not None:
-            self._glances.dispose()
+        self._lookups.dispose()
         self._liveness.close()
 
     def _check_open(self) -> None:
@@ -305,10 +305,10 @@ def _open_file(url: URL) -> State:
     reading = create_engine(
         url, pool_size=_READERS, max_overflow=3 * _READERS, connect_args=_FILE_ARGUMENTS
     )
-    glancing = create_engine(url, pool_size=1, connect_args={**_FILE_ARGUMENTS, "timeout": 0})
-    for engine in (reading, glancing):
+    looking = create_engine(url, pool_size=1, connect_args={**_FILE_ARGUMENTS, "timeout": 0})
+    for engine in (reading, looking):
         event.listen(engine, "connect", _prepare_file_reader)
-        event.listen(engine, "begin", _begin_read)
+    event.listen(reading, "begin", _begin_read)
     turns = FileTurns(locks)
     try:
         turns.wait()
@@ -325,14 +325,12 @@ def _open_file(url: URL) -> State:
         instance=instance,
         writer=Writer(writing, turns),
         readers=reading,
-        lookups=reading.execution_options(**{_NO_TRANSACTION: True}),
-        glances=glancing.execution_options(**{_NO_TRANSACTION: True}),
+        lookups=looking,
         liveness=liveness,
+        is_local=True,
     )
 
 
-#: Option of connections that begin no transaction; SQLAlchemy's own would undo the driver's setting.
-_NO_TRANSACTION = "steelyard_no_transaction"
 #: The readers' threads share the pooled connections, one at a time.
 _FILE_ARGUMENTS = {"check_same_thread": False, "timeout": WAIT_S}
 
@@ -355,8 +353,6 @@ def _begin_write(connection: Connection) -> None:
 
 
 def _begin_read(connection: Connection) -> None:
-    if connection.get_execution_options().get(_NO_TRANSACTION):
-        return
     connection.exec_driver_sql("BEGIN")
 
 
