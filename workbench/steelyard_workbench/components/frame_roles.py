@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from steelyard_workbench.components.in_frame import WHEN_FRAMED
 from steelyard_workbench.components.unseen import Unseen
 
 # The frame is React's, which leaves alone what it did not set; what it makes anew is named again.
 _NAME = """
 export function render({ model }) {
-  let isGone = false;
   const mark = document.createElement("span");
   mark.hidden = true;
   const name = (root) => {
@@ -25,20 +25,12 @@ export function render({ model }) {
   };
   const watcher = new MutationObserver(() => watched.forEach(name));
   const watched = [];
-  const attach = () => {
-    if (isGone) return;
-    let root = mark.getRootNode();
-    while (root.host && !root.querySelector("nav")) root = root.host.getRootNode();
-    if (!root.host) {
-      setTimeout(attach, 100);
-      return;
-    }
+  const callOff = whenFramed(mark, (root) => {
     watched.push(root);
     watcher.observe(root, { childList: true, subtree: true });
     name(root);
-  };
-  model.on("remove", () => { isGone = true; watcher.disconnect(); });
-  attach();
+  });
+  model.on("remove", () => { callOff(); watcher.disconnect(); });
   return mark;
 }
 """
@@ -47,4 +39,4 @@ export function render({ model }) {
 class FrameRoles(Unseen):
     """Names the parts of the page's frame: its menu, its bar of progress, and its resizer."""
 
-    _esm = _NAME
+    _esm = WHEN_FRAMED + _NAME

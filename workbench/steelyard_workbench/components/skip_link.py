@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from steelyard_workbench.components.in_frame import WHEN_FRAMED
 from steelyard_workbench.components.unseen import Unseen
 
 # It stands before the frame, which is React's and has no place for it, and is seen while it has the
@@ -26,7 +27,6 @@ const find = (root, wanted) => {
 };
 
 export function render({ model }) {
-  let isGone = false;
   const mark = document.createElement("span");
   mark.hidden = true;
   const style = document.createElement("style");
@@ -39,14 +39,7 @@ export function render({ model }) {
   link.className = "skip-link";
   link.textContent = "Skip to content";
   place.append(link);
-  const attach = () => {
-    if (isGone) return;
-    let root = mark.getRootNode();
-    while (root.host && !root.querySelector("nav")) root = root.host.getRootNode();
-    if (!root.host) {
-      setTimeout(attach, 100);
-      return;
-    }
+  const callOff = whenFramed(mark, (root) => {
     link.addEventListener("click", () => {
       const to = find(root, "h1");
       if (!to) return;
@@ -54,13 +47,12 @@ export function render({ model }) {
       to.focus();
     });
     root.prepend(style, place);
-  };
+  });
   model.on("remove", () => {
-    isGone = true;
+    callOff();
     style.remove();
     place.remove();
   });
-  attach();
   return mark;
 }
 """
@@ -69,4 +61,4 @@ export function render({ model }) {
 class SkipLink(Unseen):
     """Puts ``Skip to content`` before the frame of the page."""
 
-    _esm = _SKIP
+    _esm = WHEN_FRAMED + _SKIP
