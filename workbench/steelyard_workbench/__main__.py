@@ -18,7 +18,7 @@ _STDIN = 0
 
 def main() -> int:
     """Serve until standard input ends; give the exit status."""
-    from steelyard_workbench.serving import open_server
+    from steelyard_workbench.serving import open_server, warm_up
 
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     held = b""
@@ -37,8 +37,10 @@ def main() -> int:
 
     threading.Thread(target=watch, name="workbench-lifeline", daemon=True).start()
     server.start()
-    sys.stdout.write(f"http://{server.address}:{server.port}\n")
+    url = f"http://{server.address}:{server.port}"
+    sys.stdout.write(f"{url}\n")
     sys.stdout.flush()
+    threading.Thread(target=warm_up, args=(url,), name="workbench-warming", daemon=True).start()
     server.io_loop.start()
     server.stop()
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,8 @@ import panel as pn
 
 #: Work under way without a page: a loop keeps no hold of its tasks itself.
 _UNDER_WAY: set[asyncio.Task[None]] = set()
+#: Seconds that a browser has to draw a page.
+_DRAWN_S = 30.0
 
 
 def later(work: Callable[[], Awaitable[Any]]) -> None:
@@ -60,3 +63,15 @@ async def until_shown() -> None:
     is_shown = asyncio.Event()
     pn.state.onload(is_shown.set)
     await is_shown.wait()
+
+
+async def until_drawn() -> None:
+    """Wait until the browser has drawn the page as it first came, if it has not yet."""
+    document = pn.state.curdoc
+    if document is None or document.session_context is None or pn.state.loaded:
+        return
+    is_drawn = asyncio.Event()
+    pn.state.onload(is_drawn.set)
+    # A page that nobody draws is dropped with its session; what waits for it must end by itself.
+    with suppress(TimeoutError):
+        await asyncio.wait_for(is_drawn.wait(), _DRAWN_S)

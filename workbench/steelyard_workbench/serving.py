@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import logging
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
+from urllib.request import ProxyHandler, build_opener
 
 import panel as pn
+from tornado.iostream import StreamClosedError
+from tornado.websocket import WebSocketClosedError
 
 from steelyard.client import Client, ClientOptions
 from steelyard_workbench.app import App, prepare
@@ -19,8 +24,8 @@ _log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 #: How many browsers' apps are kept at hand beside the newest.
 _MOST_APPS = 15
-#: Seconds that a workbench has to end.
-_END_S = 5.0
+#: Seconds that a workbench has to end, and to draw its first page.
+_END_S, _DRAW_S = 5.0, 30.0
 
 
 def make_app(client: Client, *, opened: Callable[[App], None] | None = None) -> Any:
@@ -35,6 +40,7 @@ def make_app(client: Client, *, opened: Callable[[App], None] | None = None) -> 
     """
 
     def app() -> Any:
+        asyncio.get_running_loop().set_exception_handler(on_loop_error)
         prepare()
         made = App(client)
         if opened is not None:
@@ -42,6 +48,25 @@ def make_app(client: Client, *, opened: Callable[[App], None] | None = None) -> 
         return made.view()
 
     return app
+
+
+def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what nobody took, unless it says that a browser went away in the middle of a message."""
+    if not isinstance(context.get("exception"), WebSocketClosedError | StreamClosedError):
+        loop.default_exception_handler(context)
+
+
+def warm_up(url: str) -> None:
+    """Have a workbench draw a page for nobody: the first page of a process takes twice as long.
+
+    Parameters
+    ----------
+    url : str
+        The workbench's address.
+    """
+    direct = build_opener(ProxyHandler({}))
+    with suppress(OSError), direct.open(f"{url}/?page=datasets", timeout=_DRAW_S) as answer:
+        answer.read()
 
 
 def free_port(host: str = LOOPBACK) -> int:

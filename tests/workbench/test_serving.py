@@ -1,0 +1,97 @@
+"""Serving the workbench: what is drawn first, a first page for nobody, and browsers that go away."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+import urllib.request
+from urllib.parse import urlsplit
+
+import pytest
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+from tornado.iostream import StreamClosedError
+from tornado.websocket import WebSocketClosedError
+
+import steelyard
+from steelyard_workbench.serving import Served, free_port, on_loop_error, warm_up
+
+SOON = 30
+
+
+@pytest.fixture(scope="module")
+def server():
+    with steelyard.embed(engine="hashing") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def dataset(server):
+    decision = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
+    rows = [
+        {"context": f"case {n}", "decisions": [decision], "targets": {"team": "billing"}}
+        for n in range(20)
+    ]
+    return server.client.datasets.create("desk", rows)
+
+
+@pytest.fixture
+def served(server):
+    workbench = Served(server.url)
+    wait_for(lambda: listens(workbench.url))
+    yield workbench
+    workbench.stop()
+
+
+def wait_for(holds):
+    give_up_at = time.monotonic() + SOON
+    while not holds():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.05)
+
+
+def listens(url):
+    where = urlsplit(url)
+    with socket.socket() as asking:
+        return asking.connect_ex((where.hostname, where.port)) == 0
+
+
+def test_rows_are_in_the_page_before_a_browser_has_drawn_it_and_charts_are_not(served, dataset):
+    address = f"{served.url}/?page=datasets&dataset={dataset.id}"
+    with urllib.request.urlopen(address, timeout=SOON) as answer:
+        answer.read()
+    page = served.apps[-1].page
+    head, labels, doubts, foot = page.parts
+    wait_for(lambda: head.state == "shown" and page.rows.table.total == 20)
+    assert [part.state for part in (labels, doubts, foot)] == ["loading"] * 3
+
+
+def test_a_page_is_drawn_for_nobody(served, dataset):
+    warm_up(served.url)
+    page = served.apps[0].page
+    wait_for(lambda: page.list.total == 1)
+    assert page.list.rows["id"].to_list() == [dataset.id]
+
+
+def test_a_page_for_nobody_may_fail():
+    warm_up(f"http://127.0.0.1:{free_port()}")
+
+
+@pytest.mark.parametrize(
+    ("error", "n_told"),
+    [(WebSocketClosedError(), 0), (StreamClosedError(), 0), (ValueError("broken"), 1)],
+)
+def test_a_browser_that_goes_away_is_no_error(error, n_told, caplog):
+    async def fail():
+        raise error
+
+    async def leave_it():
+        asyncio.get_running_loop().set_exception_handler(on_loop_error)
+        task = asyncio.ensure_future(fail())
+        await asyncio.wait([task])
+        del task
+
+    asyncio.run(leave_it())
+    assert len(caplog.records) == n_told
