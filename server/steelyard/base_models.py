@@ -174,10 +174,10 @@ def open_host(settings: Settings, closing: ExitStack) -> RemoteHost | None:
     if not settings.scorer:
         return None
     from steelyard.scoring.engine_host import RemoteHost
-    from steelyard.scoring.triton_address import parse_scorer
+    from steelyard.scoring.triton_address import parse_scorer, read_tls
 
     host = RemoteHost(
-        parse_scorer(settings.scorer),
+        parse_scorer(settings.scorer, read_tls(settings)),
         falls_back=settings.scorer_fallback == "in-process",
         timeout_s=min(settings.scorer_timeout_s, settings.deadline_s),
     )

@@ -288,6 +288,20 @@ SETTINGS: tuple[Setting, ...] = (
         maximum=300.0,
     ),
     Setting(
+        "scorer_roots",
+        str,
+        "",
+        "File (PEM) of the authorities that a `tritons://` server's certificate is checked against; "
+        "the system's where it is empty.",
+    ),
+    Setting(
+        "scorer_certificate",
+        str,
+        "",
+        "File (PEM) of the certificate that the service shows a `tritons://` server that asks.",
+    ),
+    Setting("scorer_key", str, "", "File (PEM) of the private key of `scorer_certificate`."),
+    Setting(
         "body_bytes",
         int,
         1024 * 1024,
@@ -430,6 +444,9 @@ class Settings:
     scorer: str
     scorer_fallback: str
     scorer_timeout_s: float
+    scorer_roots: str
+    scorer_certificate: str
+    scorer_key: str
     body_bytes: int
     upload_bytes: int
     dataset_min_rows: int

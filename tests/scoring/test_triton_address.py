@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.scoring.triton_address import TritonAddress, parse_address, parse_scorer
+from steelyard.scoring.triton_address import TlsFiles, TritonAddress, parse_address, parse_scorer
 from steelyard.settings import InvalidSettingError
 
 
@@ -70,4 +70,40 @@ def test_a_file_is_read_each_time(tmp_path):
         source.read()
     place.write_text("http://one")
     with pytest.raises(InvalidSettingError, match="http://one"):
+        source.read()
+
+
+def test_files_for_tls_are_of_secure_connections_alone(tmp_path):
+    roots = tmp_path / "roots.pem"
+    roots.write_text("")
+    tls = TlsFiles(roots)
+    assert parse_address("triton://one", tls).tls_options() == {}
+    secure = parse_address("tritons://one", tls)
+    assert secure.tls_options() == {
+        "ssl": True,
+        "root_certificates": str(roots),
+        "certificate_chain": None,
+        "private_key": None,
+    }
+    roots.unlink()
+    assert parse_scorer("triton://one", tls).read() == TritonAddress("one", 8001, tls=tls)
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        (("roots",), "scorer_roots .STEELYARD_SCORER_ROOTS. cannot be read: No such file"),
+        (("certificate",), "need each other"),
+        (("key",), "need each other"),
+        (("certificate", "key"), "STEELYARD_SCORER_CERTIFICATE. cannot be read"),
+    ],
+)
+def test_files_for_tls_that_cannot_be_used_are_refused(tmp_path, named, said):
+    tls = TlsFiles(**{name: tmp_path / name for name in named})
+    with pytest.raises(InvalidSettingError, match=said):
+        parse_scorer("tritons://one", tls)
+    place = tmp_path / "scorer"
+    place.write_text("tritons://one")
+    source = parse_scorer(f"file://{place}", tls)
+    with pytest.raises(InvalidSettingError, match=said):
         source.read()

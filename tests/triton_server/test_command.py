@@ -69,6 +69,8 @@ def test_prune_removes_what_is_no_longer_in_use(run, tmp_path, base, monkeypatch
         (["check", "http://127.0.0.1:8001"], 2, "give triton://HOST:PORT"),
         (["check", ""], 2, "triton://"),
         (["up", "--port", "70000"], 2, "not in the range"),
+        (["up", "--tls-certificate", "/etc/hostname"], 2, "both --tls-certificate and --tls-key"),
+        (["up", "--tls-clients", "/nowhere"], 2, "does not exist"),
     ],
 )
 def test_what_cannot_be_done_is_told(run, tmp_path, arguments, status, said) -> None:

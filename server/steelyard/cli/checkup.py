@@ -232,11 +232,11 @@ def check_engine(settings: Settings) -> Iterator[Finding]:
 def check_scorer(settings: Settings) -> Iterator[Finding]:
     """Ask the server of the setting ``scorer`` for each model: that it has these very weights."""
     from steelyard.base_models import HASHING, parse_base_models
-    from steelyard.scoring.triton_address import parse_scorer
+    from steelyard.scoring.triton_address import parse_scorer, read_tls
 
     if not settings.scorer:
         return
-    address = parse_scorer(settings.scorer).read()
+    address = parse_scorer(settings.scorer, read_tls(settings)).read()
     if address is None:
         yield Finding("scorer", "ok", f"{settings.scorer}: passes run in the server's own process")
         return

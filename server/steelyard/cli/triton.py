@@ -27,6 +27,8 @@ _FOLLOW_S = 10.0
 #: The GPU's graph has no int8 kernels.
 _GPU_ENGINE = "onnxruntime-float32"
 
+_FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
+
 _EPILOG = """\b
 Examples:
   steelyard triton up
@@ -148,6 +150,15 @@ def export(
     "--start-timeout", type=click.FloatRange(1, 3600), default=60.0, show_default=True,
     help="Seconds in which it must be ready; past that it is ended.",
 )  # fmt: skip
+@click.option(
+    "--tls-certificate", type=_FILE, default=None,
+    help="Certificate (PEM) to take gRPC over TLS with; HTTP and figures are on loopback then.",
+)  # fmt: skip
+@click.option("--tls-key", type=_FILE, default=None, help="Private key (PEM) of the certificate.")
+@click.option(
+    "--tls-clients", type=_FILE, default=None,
+    help="Authorities (PEM): only who shows a certificate of theirs is answered.",
+)  # fmt: skip
 @setting_option("home")
 @setting_option("state_url")
 @setting_option("base_models")
@@ -164,6 +175,9 @@ def up(
     load: tuple[str, ...],
     instances: int,
     start_timeout: float,
+    tls_certificate: Path | None,
+    tls_key: Path | None,
+    tls_clients: Path | None,
     **given: str | None,
 ) -> None:
     """Run a Triton server on this machine until Ctrl-C.
@@ -173,17 +187,22 @@ def up(
     """
     from steelyard.settings import home_of, read_settings
     from steelyard.triton.environment import build_environment
-    from steelyard.triton.host import TritonHost, is_loopback
+    from steelyard.triton.host import ServerTls, TritonHost, is_loopback
     from steelyard.triton.repository import ExportOptions
     from steelyard.triton.sources import find_sources
 
     settings = read_settings(given)
     home = home_of(settings).absolute() / "triton"
     folder = (repository or home / "models").absolute()
-    if not is_loopback(host):
+    tls = None
+    if tls_certificate is not None and tls_key is not None:
+        tls = ServerTls(tls_certificate, tls_key, tls_clients)
+    elif not (tls_certificate is tls_key is tls_clients is None):
+        raise click.UsageError("TLS needs both --tls-certificate and --tls-key.")
+    if not is_loopback(host) and tls_clients is None:
         click.echo(
             f"Triton has no authentication: whoever reaches {host} can use, load and unload its "
-            "models.",
+            "models. With --tls-clients it asks who they are.",
             err=True,
         )
     with _stopping() as stopping:
@@ -203,6 +222,7 @@ def up(
             start_s=start_timeout,
             stop_s=settings.shutdown_s,
             on_line=_show_line,
+            tls=tls,
         )
         follow = _Following(settings, folder, options)
         del found  # the files' bytes, which nobody needs while it serves
@@ -228,7 +248,7 @@ def check(*, url: str, as_json: bool, **given: str | None) -> None:
     """
     from steelyard.cli.failures import FAILED
     from steelyard.errors import EngineUnavailableError
-    from steelyard.scoring.triton_address import parse_address
+    from steelyard.scoring.triton_address import parse_address, read_tls
     from steelyard.settings import read_settings
     from steelyard.triton.sources import find_sources
 
@@ -237,10 +257,10 @@ def check(*, url: str, as_json: bool, **given: str | None) -> None:
     except ImportError as error:
         message = "Triton's client is not installed; pip install 'steelyard[triton]'."
         raise EngineUnavailableError(message) from error
-    address = parse_address(url if "://" in url else f"triton://{url}")
+    settings = read_settings(given)
+    address = parse_address(url if "://" in url else f"triton://{url}", read_tls(settings))
     if address is None:
         raise click.BadParameter("give triton://HOST:PORT.", param_hint="URL")
-    settings = read_settings(given)
     sources = {source.name: source for source in find_sources(settings).sources}
     comparisons = check_server(address, sources)
     if as_json:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from steelyard.settings import InvalidSettingError
+from steelyard.settings import InvalidSettingError, Settings
 
 #: Triton's own port for gRPC.
 DEFAULT_PORT = 8001
@@ -15,6 +16,58 @@ _SCHEMES = {"triton": False, "tritons": True}
 _FILE = "file"
 #: Characters of a file that are read: a URL is shorter.
 _LONGEST = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Files in PEM that a connection over TLS uses; read again for each connection.
+
+    Parameters
+    ----------
+    roots : pathlib.Path, optional
+        Authorities that the server's certificate is checked against; the system's, or those of
+        ``GRPC_DEFAULT_SSL_ROOTS_FILE_PATH``, where there is none.
+    certificate, key : pathlib.Path, optional
+        What this side shows of itself, to a server that asks.
+    """
+
+    roots: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+    def options(self) -> dict[str, Any]:
+        """Give them as tritonclient takes them.
+
+        Raises
+        ------
+        steelyard.settings.InvalidSettingError
+            When a file cannot be read, or a certificate has no key.
+        """
+        if (self.certificate is None) != (self.key is None):
+            raise InvalidSettingError(
+                "The settings scorer_certificate and scorer_key (STEELYARD_SCORER_CERTIFICATE, "
+                "STEELYARD_SCORER_KEY) need each other: give both or neither."
+            )
+        named = {"roots": self.roots, "certificate": self.certificate, "key": self.key}
+        for name, path in named.items():
+            try:
+                if path is not None:
+                    path.open("rb").close()
+            except OSError as error:
+                raise InvalidSettingError(
+                    f"The file {path} of the setting scorer_{name} (STEELYARD_SCORER_"
+                    f"{name.upper()}) cannot be read: {error.strerror}."
+                ) from error
+        texts = {name: None if path is None else str(path) for name, path in named.items()}
+        return {
+            "ssl": True,
+            "root_certificates": texts["roots"],
+            "certificate_chain": texts["certificate"],
+            "private_key": texts["key"],
+        }
+
+
+_NO_FILES = TlsFiles()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +80,15 @@ class TritonAddress:
         A name or an address, without brackets.
     port : int
     is_secure : bool, default False
-        Whether the connection is TLS, its certificate checked against the system's authorities or
-        those of ``GRPC_DEFAULT_SSL_ROOTS_FILE_PATH``.
+        Whether the connection is TLS.
+    tls : TlsFiles, optional
+        What it uses then.
     """
 
     host: str
     port: int
     is_secure: bool = False
+    tls: TlsFiles = _NO_FILES
 
     @property
     def target(self) -> str:
@@ -44,6 +99,10 @@ class TritonAddress:
     def url(self) -> str:
         """As the setting is written."""
         return f"{'tritons' if self.is_secure else 'triton'}://{self.target}"
+
+    def tls_options(self) -> dict[str, Any]:
+        """Give what tritonclient is to know of TLS; raises as ``TlsFiles.options`` does."""
+        return self.tls.options() if self.is_secure else {}
 
     @property
     def is_loopback(self) -> bool:
@@ -56,13 +115,19 @@ class TritonAddress:
             return False
 
 
-def parse_address(text: str) -> TritonAddress | None:
+def parse_address(text: str, tls: TlsFiles = _NO_FILES) -> TritonAddress | None:
     """Read a URL of a scorer; ``None`` for a blank one, which is this process.
+
+    Parameters
+    ----------
+    text : str
+    tls : TlsFiles, optional
+        What the connection uses where the URL says TLS.
 
     Raises
     ------
     steelyard.settings.InvalidSettingError
-        When it is no such URL.
+        When it is no such URL, or a file for TLS cannot be used.
 
     Examples
     --------
@@ -80,7 +145,10 @@ def parse_address(text: str) -> TritonAddress | None:
     extra = (parts.path.strip("/"), parts.query, parts.fragment, parts.username, parts.password)
     if parts.scheme not in _SCHEMES or not host or any(extra):
         raise _refusal(text)
-    return TritonAddress(host, DEFAULT_PORT if port is None else port, _SCHEMES[parts.scheme])
+    chosen = DEFAULT_PORT if port is None else port
+    address = TritonAddress(host, chosen, _SCHEMES[parts.scheme], tls)
+    address.tls_options()  # an unreadable file is told here
+    return address
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +161,13 @@ class ScorerSource:
         A URL; read again from ``file`` where there is one.
     file : pathlib.Path or None
         Its first line is the URL; blank for in process.
+    tls : TlsFiles, optional
+        What a connection over TLS uses.
     """
 
     text: str
     file: Path | None = None
+    tls: TlsFiles = _NO_FILES
 
     @property
     def is_in_process(self) -> bool:
@@ -112,7 +183,7 @@ class ScorerSource:
             When the file cannot be read, or it or the setting is no URL of a scorer.
         """
         if self.file is None:
-            return parse_address(self.text)
+            return parse_address(self.text, self.tls)
         try:
             with self.file.open(encoding="utf-8") as file:
                 lines = file.read(_LONGEST).splitlines()
@@ -122,21 +193,23 @@ class ScorerSource:
                 f"The file {self.file} of the setting scorer (STEELYARD_SCORER) cannot be read: "
                 f"{why}."
             ) from error
-        return parse_address(lines[0] if lines else "")
+        return parse_address(lines[0] if lines else "", self.tls)
 
 
-def parse_scorer(text: str) -> ScorerSource:
+def parse_scorer(text: str, tls: TlsFiles = _NO_FILES) -> ScorerSource:
     """Read the setting ``scorer``.
 
     Parameters
     ----------
     text : str
         ``triton://HOST:PORT``, ``tritons://HOST:PORT``, ``file:///PATH``, or blank.
+    tls : TlsFiles, optional
+        The settings beside it.
 
     Raises
     ------
     steelyard.settings.InvalidSettingError
-        When it is none of these.
+        When it is none of these, or a file for TLS cannot be used.
 
     Examples
     --------
@@ -148,9 +221,19 @@ def parse_scorer(text: str) -> ScorerSource:
         parts = urlsplit(text)
         if parts.netloc not in {"", "localhost"} or not parts.path.startswith("/"):
             raise _refusal(text)
-        return ScorerSource("", Path(parts.path))
-    parse_address(text)
-    return ScorerSource(text)
+        return ScorerSource("", Path(parts.path), tls)
+    parse_address(text, tls)
+    return ScorerSource(text, None, tls)
+
+
+def read_tls(settings: Settings) -> TlsFiles:
+    """Give the files for TLS that settings name."""
+    return TlsFiles(
+        *(
+            Path(named).expanduser() if named else None
+            for named in (settings.scorer_roots, settings.scorer_certificate, settings.scorer_key)
+        )
+    )
 
 
 def _refusal(text: str) -> InvalidSettingError:

@@ -7,6 +7,7 @@ thread waits for one pass at a time in either case.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
@@ -44,6 +45,9 @@ from steelyard.scoring.triton_failures import (
     is_passing,
     lacks_region,
 )
+from steelyard.settings import InvalidSettingError
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -258,7 +262,12 @@ class TritonEngine:
         with self._lock:
             if self._closing.is_set():
                 return
-            old, self._client = self._client, self._connect()
+            old = self._client
+            try:
+                self._client = self._connect()
+            except (OSError, InvalidSettingError):
+                _log.exception("A file for TLS cannot be read now; the connection stays.")
+                return
         old.close()
 
     def close(self) -> None:
@@ -279,7 +288,7 @@ class TritonEngine:
     def _connect(self) -> InferenceServerClient:
         return InferenceServerClient(
             self._address.target,
-            ssl=self._address.is_secure,
+            **self._address.tls_options(),
             keepalive_options=KeepAliveOptions(),
             channel_args=_OPTIONS,
         )

@@ -23,6 +23,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -40,6 +41,7 @@ STOP_S = 10.0
 #: Seconds that loading or unloading a model may take.
 LOAD_S = 60.0
 _POLL_S = 0.05
+_LOOPBACK = "127.0.0.1"
 _ASK_S = 2.0
 _LOG_LINES = 200
 _SHOWN_LINES = 6
@@ -51,6 +53,34 @@ _FAULT, _FRAME = re.compile(r"[EF]\d{4} |error", re.IGNORECASE), "+-| "
 _numbers = itertools.count()
 
 Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTls:
+    """Files in PEM with which a server takes gRPC over TLS.
+
+    Parameters
+    ----------
+    certificate, key : pathlib.Path
+        What it shows of itself.
+    clients : pathlib.Path, optional
+        Authorities; whoever shows no certificate of theirs is refused.
+    """
+
+    certificate: Path
+    key: Path
+    clients: Path | None = None
+
+    def flags(self) -> dict[str, str]:
+        """Give the server's own flags."""
+        flags = {
+            "grpc-use-ssl": "true",
+            "grpc-server-cert": str(self.certificate),
+            "grpc-server-key": str(self.key),
+        }
+        if self.clients is not None:
+            flags |= {"grpc-use-ssl-mutual": "true", "grpc-root-cert": str(self.clients)}
+        return flags
 
 
 class TritonHost:
@@ -75,6 +105,9 @@ class TritonHost:
         Seconds that passes in flight have when it is stopped.
     on_line : callable, optional
         Called with each line of its log, on a thread of its own.
+    tls : ServerTls, optional
+        Take gRPC over TLS alone. HTTP, over which models can be loaded too and which has no TLS,
+        and the figures are then on loopback, whatever ``host`` is.
 
     Examples
     --------
@@ -90,13 +123,14 @@ class TritonHost:
         environment: Environment,
         *,
         load: Sequence[str] = (),
-        host: str = "127.0.0.1",
+        host: str = _LOOPBACK,
         port: int = 0,
         http_port: int = 0,
         metrics_port: int = 0,
         start_s: float = START_S,
         stop_s: float = STOP_S,
         on_line: Tell | None = None,
+        tls: ServerTls | None = None,
     ) -> None:
         self._repository = repository
         self._environment = environment
@@ -106,6 +140,9 @@ class TritonHost:
         self._ports = self._wanted_ports
         self._start_s, self._stop_s = start_s, stop_s
         self._on_line = on_line
+        self._tls = tls
+        # Where HTTP and the figures are.
+        self._aside = host if tls is None else _LOOPBACK
         self._prefix = f"{_PREFIX}{os.getpid()}-{next(_numbers)}-"
         self._log: deque[str] = deque(maxlen=_LOG_LINES)
         self._process: subprocess.Popen[str] | None = None
@@ -130,22 +167,23 @@ class TritonHost:
     @property
     def url(self) -> str:
         """What ``STEELYARD_SCORER`` is to be, such as ``triton://127.0.0.1:8001``."""
-        return f"triton://{_address(self._reached, self._ports[0])}"
+        scheme = "triton" if self._tls is None else "tritons"
+        return f"{scheme}://{self.grpc_address}"
 
     @property
     def grpc_address(self) -> str:
         """Where it answers passes, such as ``127.0.0.1:8001``."""
-        return _address(self._reached, self._ports[0])
+        return _address(_reached(self._host), self._ports[0])
 
     @property
     def http_url(self) -> str:
         """Where it tells its health: ``/v2/health/live`` and ``/v2/health/ready``."""
-        return f"http://{_address(self._reached, self._ports[1])}"
+        return f"http://{_address(_reached(self._aside), self._ports[1])}"
 
     @property
     def metrics_url(self) -> str:
         """Where it tells its figures."""
-        return f"http://{_address(self._reached, self._ports[2])}/metrics"
+        return f"http://{_address(_reached(self._aside), self._ports[2])}/metrics"
 
     @property
     def pid(self) -> int | None:
@@ -175,7 +213,7 @@ class TritonHost:
         if self.is_running:
             return
         sweep_shared_memory()
-        self._ports = _free_ports(self._host, self._ports)
+        self._ports = _free_ports((self._host, self._aside, self._aside), self._ports)
         self._begin()
         try:
             fault = self._await_ready()
@@ -245,11 +283,6 @@ class TritonHost:
         return self._wait(timeout_s)
 
     @property
-    def _reached(self) -> str:
-        """The address at which this machine reaches it."""
-        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)  # noqa: S104
-
-    @property
     def _status(self) -> int | None:
         return None if self._process is None else self._process.returncode
 
@@ -265,15 +298,16 @@ class TritonHost:
             "exit-timeout-secs": str(max(1, round(self._stop_s))),
             "grpc-address": self._host,
             "grpc-port": grpc,
-            "http-address": self._host,
+            "http-address": self._aside,
             "http-port": http,
             "allow-metrics": "true",
-            "metrics-address": self._host,
+            "metrics-address": self._aside,
             "metrics-port": metrics,
             "backend-config": f"python,shm-region-prefix-name={self._prefix}",
             "allow-gpu-metrics": "false",
             # Requests kept for reuse would keep the largest of them.
             "grpc-infer-allocation-pool-size": "0",
+            **({} if self._tls is None else self._tls.flags()),
         }
         return [
             *(sys.executable, "-I", "-S", launch.__file__, str(os.getpid())),
@@ -415,15 +449,20 @@ def is_loopback(host: str) -> bool:
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 
+def _reached(host: str) -> str:
+    """Give the address at which this machine reaches one that listens there."""
+    return {"0.0.0.0": _LOOPBACK, "::": "::1"}.get(host, host)  # noqa: S104
+
+
 def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _free_ports(host: str, wanted: tuple[int, int, int]) -> tuple[int, int, int]:
+def _free_ports(hosts: tuple[str, str, str], wanted: tuple[int, int, int]) -> tuple[int, int, int]:
     """Give the ports, free ones for those that are 0; refuses one that is taken."""
     held = []
     try:
-        for port in wanted:
+        for host, port in zip(hosts, wanted, strict=True):
             listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
             held.append(listener)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

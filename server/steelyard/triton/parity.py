@@ -211,7 +211,7 @@ def _text(seed: int, n_words: int) -> str:
 def _comparisons(
     address: TritonAddress, sources: Mapping[str, ModelSource]
 ) -> Iterator[Comparison]:
-    client = InferenceServerClient(address.target, ssl=address.is_secure)
+    client = InferenceServerClient(address.target, **address.tls_options())
     with closing(client):
         try:
             index = client.get_model_repository_index(client_timeout=_ASK_S).models
