@@ -253,6 +253,8 @@ def test_what_is_kept_warm_or_in_use_stays(world: World) -> None:
         assert set(world.models.states()) == {"1", "2", "3"}
         world.hold("4")
         assert set(world.models.states()) == {"1", "2", "4"}
+    # Nobody uses the fourth, and two are one too many with it.
+    assert set(world.models.states()) == {"1", "2"}
     world.hold("5")
     assert set(world.models.states()) == {"1", "5"}
     world.models.pin(set())

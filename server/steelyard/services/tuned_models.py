@@ -306,7 +306,7 @@ class TunedModels:
         self._forget_failures()
         slot = self._slots.get(model.adapter)
         if slot is None:
-            self._make_room()
+            self._make_room(1)
             slot = _Slot(model, artifact_sha256, self._clock())
             self._slots[model.adapter] = slot
             self._start(self._load, slot)
@@ -325,6 +325,8 @@ class TunedModels:
             slot.used_at = self._clock()
             if slot.is_let_go:
                 self._close_unused(slot)
+            else:  # several in use at a time may have been too many
+                self._make_room(0, kept=slot)
 
     def _forget_failures(self) -> None:
         """Let models that failed a while ago be tried again; called with the lock."""
@@ -332,16 +334,20 @@ class TunedModels:
             if slot.failed_at is not None and self._clock() - slot.failed_at >= FAILED_S:
                 del self._slots[adapter]
 
-    def _make_room(self) -> None:
-        """Let go of what was asked longest ago until one more fits; called with the lock."""
+    def _make_room(self, n_more: int, kept: _Slot | None = None) -> None:
+        """Let go of what was asked longest ago until so many more fit; called with the lock.
+
+        What was left this moment may be asked for in the next, and is kept.
+        """
         held = [slot for slot in self._slots.values() if slot.failed_at is None]
-        excess = len(held) + 1 - self._max_loaded
+        excess = len(held) + n_more - self._max_loaded
         if excess <= 0:
             return
         idle = [
             slot
             for slot in held
-            if slot.state == "loaded"
+            if slot is not kept
+            and slot.state == "loaded"
             and slot.n_users == 0
             and slot.model.adapter not in self._pinned
         ]
