@@ -14,6 +14,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from steelyard.jobs.standing_back import stand_back
 from steelyard.settings import child_environment
 from steelyard.training.fine_tune.task import ENVIRONMENT, MODULE
 
@@ -43,8 +44,7 @@ class TrainerProcess:
             start_new_session=True,
             env=child_environment(**ENVIRONMENT),
         )
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICENESS)
+        stand_back(_NICENESS, self._process.pid)
 
     @property
     def pid(self) -> int:

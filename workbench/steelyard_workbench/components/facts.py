@@ -16,6 +16,10 @@ _CELL = (
 )
 
 
+#: A word of more characters is broken where its column is narrow; others stay whole.
+_LONGEST_WORD = 24
+
+
 def heading(text: str, level: int = 2) -> Viewable:
     """Give a heading under that of the page."""
     return pmui.Typography(
@@ -54,7 +58,8 @@ def table(
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td style="{side}">{escape(cell)}</td>' for cell, side in zip(row, sides, strict=True)
+            f'<td style="{side}{_wrapped(cell)}">{escape(cell)}</td>'
+            for cell, side in zip(row, sides, strict=True)
         )
         + "</tr>"
         for row in rows
@@ -76,3 +81,8 @@ def facts(values: Mapping[str, str]) -> Viewable:
     return pn.pane.HTML(
         f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>', sizing_mode="stretch_width"
     )
+
+
+def _wrapped(text: str) -> str:
+    longest = max(map(len, text.split()), default=0)
+    return ";overflow-wrap:anywhere" if longest > _LONGEST_WORD else ""
