@@ -53,3 +53,13 @@ def test_a_file_is_refused_with_every_mistake_then_imported_and_its_version_open
         quiet_page.get_by_role("button", name="Download JSON Lines").click()
     assert download.value.suggested_filename == "tickets-v1.jsonl"
     assert len(download.value.path().read_text().splitlines()) == 16
+
+
+def test_a_dataset_that_is_opened_first_gets_its_charts_and_forms_too(quiet_page, server):
+    rows = [json.loads(line) for line in lines(["billing", "shipping"] * 4).splitlines()]
+    dataset = server.client.datasets.create("opened first", rows)
+    visit(quiet_page, f"page=datasets&dataset={dataset.id}")
+    expect(quiet_page.get_by_text("Ticket 3 of the import")).to_be_visible()
+    expect(quiet_page.get_by_role("heading", name="What prompt tuning could tune")).to_be_visible()
+    expect(quiet_page.get_by_role("button", name="Download JSON Lines")).to_be_visible()
+    expect(quiet_page.locator(".bk-Figure")).to_have_count(1)

@@ -86,7 +86,7 @@ class App:
         # Bokeh bounds what stands here by the height of the window: taller parts would lie on those
         # after them.
         self._place = pn.Column(sizing_mode="stretch_width", styles={"max-height": "none"})
-        self._help = DrawnDialog("Keys", *_key_lists(), width=520)
+        self._help = DrawnDialog("Keys", draw=_key_lists, width=520)
         self._poller = Poller(self.look, _LOOK_MS)
         self._keys = KeyCapture()
         self._keys.on_msg(lambda event: self._on_key(str(event.data["key"])))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
@@ -17,12 +19,21 @@ class DrawnDialog(Viewer):
     ----------
     title : str
     *content : Viewable
+    draw : callable, optional
+        Gives what comes after that, each time that it is opened.
     width : int, optional
         Pixels of what is in it.
     """
 
-    def __init__(self, title: str, *content: Viewable, width: int | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        *content: Viewable,
+        draw: Callable[[], Iterable[Viewable]] = tuple,
+        width: int | None = None,
+    ) -> None:
         super().__init__()
+        self._draw = draw
         self._title, self._content, self._width = title, content, width
         self._dialog = pmui.Dialog(open=False)
         self._place = pn.Column(margin=0)
@@ -38,7 +49,9 @@ class DrawnDialog(Viewer):
     def open(self, title: str = "") -> None:
         """Show it, under another title if one is given."""
         self._dialog = pmui.Dialog(
-            pn.Column(*self._content, width=self._width), title=title or self._title, open=True
+            pn.Column(*self._content, *self._draw(), width=self._width),
+            title=title or self._title,
+            open=True,
         )
         self._place[:] = [self._dialog]
 
