@@ -180,7 +180,8 @@ def train_setfit(task: Task, encoder: Path, seed: int, most_steps: int) -> Train
             trainer.train()
 
     def answer(contexts: Sequence[str]) -> np.ndarray:
-        return np.asarray(model.predict_proba(list(contexts), as_numpy=True), np.float64)
+        shares = np.asarray(model.predict_proba(list(contexts), as_numpy=True), np.float64)
+        return spread(shares, model.model_head.classes_, len(task.decision.outcomes))
 
     return Trained(answer, clock, f"{min(steps, most_steps):,} of {steps:,} steps")
 
@@ -200,6 +201,13 @@ def in_calls(embed: Embed) -> Embed:
         return vectors
 
     return embed_all
+
+
+def spread(shares: np.ndarray, labels: np.ndarray, n_outcomes: int) -> np.ndarray:
+    """Give the shares of all outcomes from those of the labels that training rows have."""
+    everywhere = np.zeros((len(shares), n_outcomes))
+    everywhere[:, labels] = shares
+    return everywhere
 
 
 def _regression(seed: int) -> Any:
@@ -222,8 +230,7 @@ def _train(model: Any, task: Task, read: Embed, clock: Clock) -> Trained:
     n_outcomes = len(task.decision.outcomes)
 
     def answer(contexts: Sequence[str]) -> np.ndarray:
-        shares = np.zeros((len(contexts), n_outcomes))
-        shares[:, model.classes_] = model.predict_proba(read(contexts))
+        shares = spread(model.predict_proba(read(contexts)), model.classes_, n_outcomes)
         return shares
 
     return Trained(answer, clock)

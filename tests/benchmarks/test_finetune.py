@@ -84,3 +84,9 @@ def test_test_rows_that_nothing_could_learn_are_left_out(script, data, capsys):
     assert set(task.truths) == set(task.labels)
     assert len(task.tests) == len(task.truths) == 30
     assert "30 test rows are left out" in capsys.readouterr().err
+
+
+def test_outcomes_without_training_rows_have_no_share(script):
+    methods = script("finetune_methods")
+    found = methods.spread(np.array([[0.25, 0.75]]), np.array([2, 0]), 4)
+    assert found.tolist() == [[0.75, 0.0, 0.25, 0.0]]

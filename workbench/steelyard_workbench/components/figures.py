@@ -9,7 +9,11 @@ import panel as pn
 from bokeh.models import ColumnDataSource, TapTool, TeeHead, Whisker
 from bokeh.plotting import figure
 
+from steelyard_workbench.later import later, until_drawn
 from steelyard_workbench.theme import BLUE, GREY
+
+#: Pixels above and below a figure.
+_MARGINS = 10
 
 
 def plot(title: str, x: str, y: str, *, height: int = 300, **given: Any) -> Any:
@@ -42,6 +46,18 @@ def plot(title: str, x: str, y: str, *, height: int = 300, **given: Any) -> Any:
 def show(made: Any) -> pn.pane.Bokeh:
     """Put a figure on a page; its colours follow the theme."""
     return pn.pane.Bokeh(made, sizing_mode="stretch_width", theme=None)
+
+
+def show_late(made: Any) -> pn.Column:
+    """Put a figure on a page once the browser has drawn the rest; its room is kept for it."""
+    room = pn.Column(height=made.height + _MARGINS, sizing_mode="stretch_width")
+
+    async def fill() -> None:
+        await until_drawn()
+        room[:] = [show(made)]
+
+    later(fill)
+    return room
 
 
 def intervals(

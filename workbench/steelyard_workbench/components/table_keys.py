@@ -64,11 +64,15 @@ export function render({ model }) {
       else row.removeAttribute("aria-current");
     });
     if (root().activeElement) return;
+    // Somebody who went on to another part of the page is not brought back.
+    const { activeElement } = document;
+    if (activeElement && activeElement !== document.body) held = null;
     if (held?.field) {
-      table.querySelector(`.tabulator-col[tabulator-field="${held.field}"]`)?.focus();
+      const header = table.querySelector(`.tabulator-col[tabulator-field="${held.field}"]`);
+      header?.focus({ preventScroll: true });
     } else if ((held || isAsked) && shown.length) {
+      shown[at].focus({ preventScroll: !isAsked });
       isAsked = false;
-      shown[at].focus();
     }
   };
 

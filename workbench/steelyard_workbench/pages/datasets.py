@@ -185,9 +185,9 @@ class DatasetsPage(Page):
         )
         fetched = SharedFetch(lambda: self.client.datasets.get(self.shown))
         head = Loaded("The dataset", fetched, self._show_head, n_lines=8)
-        # Rows are what people come for: charts and forms would keep the browser from them.
+        labels = Loaded("The labels", self._facets, self._show_labels, n_lines=8)
+        # What is under the rows would keep the browser from them, and moves nothing when it comes.
         foot = Loaded("What can be done", fetched, self._show_foot, is_late=True)
-        labels = Loaded("The labels", self._facets, self._show_labels, n_lines=8, is_late=True)
         doubts = Loaded("The labels to check", self._doubts, show_doubts, n_lines=1, is_late=True)
         return [
             back,
