@@ -230,7 +230,6 @@ def _train(model: Any, task: Task, read: Embed, clock: Clock) -> Trained:
     n_outcomes = len(task.decision.outcomes)
 
     def answer(contexts: Sequence[str]) -> np.ndarray:
-        shares = spread(model.predict_proba(read(contexts)), model.classes_, n_outcomes)
-        return shares
+        return spread(model.predict_proba(read(contexts)), model.classes_, n_outcomes)
 
     return Trained(answer, clock)
