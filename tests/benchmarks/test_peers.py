@@ -233,6 +233,19 @@ def _record(peers) -> dict:
     }  # fmt: skip
 
 
+def test_page_tells_who_reads_a_context_once(peers):
+    record = _record(peers)
+    assert "## Why" not in peers.page.make_page(record, [])  # of one number of questions alone
+    more = [dict(one, questions=10, seconds=one["seconds"]) for one in record["alone"]]
+    record["alone"] += more
+    page = peers.page.make_page(record, [])
+    why = page[page.index("## Why") : page.index("## Contestants")]
+    assert "| 10 questions |" in why
+    key = more[0]["key"]
+    line = next(line for line in why.splitlines() if f"| {key} |" in line)
+    assert line.rstrip(" |").endswith(peers.page.shown(10 / more[0]["seconds"]))
+
+
 def test_page_says_everything_that_the_record_has(peers):
     page = peers.page.make_page(_record(peers), [])
     for words in (

@@ -17,6 +17,8 @@ _TABLES = {PLAIN: "Table 1: float32 for all", BEST: "Table 2: each one's best se
 _HEADER = ("contestant", "clients", "loop", "p50 ms", "p95 ms", "p99 ms", "decisions a second",
            "CPU ms a decision", "peak MB", "requests", "errors")  # fmt: skip
 _SIZE = ("questions", "outcomes", "context")
+#: The number of outcomes by which questions are compared.
+_USUAL = 4
 
 
 def write_page(record: Mapping[str, Any], quality: Sequence[Mapping[str, Any]], file: Path) -> None:
@@ -25,7 +27,7 @@ def write_page(record: Mapping[str, Any], quality: Sequence[Mapping[str, Any]], 
 
 
 def make_page(record: Mapping[str, Any], quality: Sequence[Mapping[str, Any]]) -> str:
-    parts = [_opening(record), _reached(record), _contestants(record)]
+    parts = [_opening(record), _reached(record), _why(record), _contestants(record)]
     parts += [_table(record, table) for table in _TABLES]
     parts += [_not_run(record), _quality(quality)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -182,6 +184,41 @@ def _reached(record: Mapping[str, Any]) -> str:
                         f"{wanted:g} times or more at {reached} of them."
                     ),
                 ]
+    return "\n".join(parts)
+
+
+def _why(record: Mapping[str, Any]) -> str:
+    """Set the questions of a request beside the decisions a second, which tells who reads once."""
+    parts = [
+        "## Why",
+        "",
+        "Decisions a second by the questions of a request. Who reads the context again for every "
+        "question decides as many a second however many come together; who reads it once decides "
+        "more, up to what the questions' own text costs. "
+        "[README.md](README.md#what-the-ratios-hang-on) says what that makes of the ratios.",
+    ]
+    sizes = {size_of(one) for one in record["alone"]}
+    questions = sorted({size[0] for size in sizes})
+    contexts = list(dict.fromkeys(one["context"] for one in record["alone"]))
+    if len(questions) < 2:
+        return ""
+    for table, name in _TABLES.items():
+        keys = [
+            one["key"]
+            for one in record["contestants"]
+            if one["table"] == table and "left_out" not in one
+        ]
+        rows = []
+        for context in contexts:
+            outcomes = {size[1] for size in sizes if size[2] == context}
+            wanted = _USUAL if _USUAL in outcomes else min(outcomes)
+            for key in keys:
+                rates = [throughput(record, key, (n, wanted, context))[0] for n in questions]
+                shares = [shown(rate) if rate else "-" for rate in rates]
+                rows.append([context, str(wanted), key, *shares])
+        if keys:
+            header = ["context", "outcomes", "contestant", *(f"{n} questions" for n in questions)]
+            parts += ["", f"{name}:", "", markdown_table(header, rows)]
     return "\n".join(parts)
 
 
