@@ -192,10 +192,12 @@ def _why(record: Mapping[str, Any]) -> str:
     parts = [
         "## Why",
         "",
-        "Decisions a second by the questions of a request. Who reads the context again for every "
-        "question decides as many a second however many come together; who reads it once decides "
-        "more, up to what the questions' own text costs. "
-        "[README.md](README.md#what-the-ratios-hang-on) says what that makes of the ratios.",
+        (
+            "Decisions a second by the questions of a request. Who reads the context again for every "
+            "question decides as many a second however many come together; who reads it once decides "
+            "more, up to what the questions' own text costs. "
+            "[README.md](README.md#what-the-ratios-hang-on) says what that makes of the ratios."
+        ),
     ]
     sizes = {size_of(one) for one in record["alone"]}
     questions = sorted({size[0] for size in sizes})
