@@ -19,6 +19,8 @@ _HEADER = ("contestant", "clients", "loop", "p50 ms", "p95 ms", "p99 ms", "decis
 _SIZE = ("questions", "outcomes", "context")
 #: The number of outcomes by which questions are compared.
 _USUAL = 4
+#: How the words about a rate end that was measured.
+_MEASURED = ("client", "clients", "request alone")
 
 
 def write_page(record: Mapping[str, Any], quality: Sequence[Mapping[str, Any]], file: Path) -> None:
@@ -215,9 +217,10 @@ def _why(record: Mapping[str, Any]) -> str:
             outcomes = {size[1] for size in sizes if size[2] == context}
             wanted = _USUAL if _USUAL in outcomes else min(outcomes)
             for key in keys:
-                rates = [throughput(record, key, (n, wanted, context))[0] for n in questions]
-                shares = [shown(rate) if rate else "-" for rate in rates]
-                rows.append([context, str(wanted), key, *shares])
+                found = [throughput(record, key, (n, wanted, context)) for n in questions]
+                # A bound is no measurement.
+                rates = [shown(rate) if words.endswith(_MEASURED) else "-" for rate, words in found]
+                rows.append([context, str(wanted), key, *rates])
         if keys:
             header = ["context", "outcomes", "contestant", *(f"{n} questions" for n in questions)]
             parts += ["", f"{name}:", "", markdown_table(header, rows)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -331,6 +332,8 @@ def names_of(known: Sequence[str]) -> Any:
     help="Write the page of what is in --json already.",
 )
 def main(**options: Any) -> None:
+    # Ended from outside, it ends its servers as with Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options["only_page"]:
         if options["json_file"] is None:
             raise click.UsageError("--only-page needs --json FILE, which a run wrote")
