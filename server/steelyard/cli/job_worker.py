@@ -23,7 +23,6 @@ import click
 from steelyard.cli.failures import exit_status, show_failure
 from steelyard.cli.options import setting_option
 from steelyard.errors import SteelyardError
-from steelyard.jobs.standing_back import stand_back
 from steelyard.settings import InvalidSettingError, Settings, read_settings
 
 _STDIN = 0
@@ -106,7 +105,7 @@ def main() -> int:
         with _alone(settings) as is_alone:
             if not is_alone:
                 return 0
-            stand_back(_NICENESS)
+            os.nice(_NICENESS)
             stopping = threading.Event()
 
             def watch() -> None:

@@ -14,7 +14,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from steelyard.jobs.standing_back import stand_back
 from steelyard.settings import child_environment
 from steelyard.training.fine_tune.task import ENVIRONMENT, MODULE
 
@@ -44,7 +43,8 @@ class TrainerProcess:
             start_new_session=True,
             env=child_environment(**ENVIRONMENT),
         )
-        stand_back(_NICENESS, self._process.pid)
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICENESS)
 
     @property
     def pid(self) -> int:

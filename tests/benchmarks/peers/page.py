@@ -222,7 +222,8 @@ def _why(record: Mapping[str, Any]) -> str:
                 rates = [shown(rate) if words.endswith(_MEASURED) else "-" for rate, words in found]
                 rows.append([context, str(wanted), key, *rates])
         if keys:
-            header = ["context", "outcomes", "contestant", *(f"{n} questions" for n in questions)]
+            asked = (f"{n} question{'s' * (n > 1)}" for n in questions)
+            header = ["context", "outcomes", "contestant", *asked]
             parts += ["", f"{name}:", "", markdown_table(header, rows)]
     return "\n".join(parts)
 
