@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -121,10 +122,14 @@ def test_no_thread_and_no_file_is_left():
     for _ in range(3):
         with steelyard.embed() as server:
             server.client.decide("Paid twice.", DECISIONS)
-    assert threads_and_files() == (threads, files)
+    threads_after, files_after = threads_and_files()
+    # What earlier tests of this process left open may close meanwhile: fewer is no fault.
+    assert threads_after <= threads
+    assert files_after <= files
 
 
 def threads_and_files() -> tuple[int, int]:
+    gc.collect()
     return threading.active_count(), len([*Path("/dev/fd").iterdir()])
 
 
