@@ -99,6 +99,40 @@ def test_rounds_fit_into_the_time_there_is(peers):
     assert wanted.requests(12.0, 1) == 1
 
 
+def test_what_must_take_too_long_is_not_tried(peers, script, monkeypatch):
+    run_module, size = script("peers.run"), peers.bodies.Size
+    run = run_module.Run({"not_run": [], "contestants": []}, patience_s=8.0)
+    server = SimpleNamespace(contestant=SimpleNamespace(key="slow"))
+    run.servers = [server]
+    tried = []
+
+    def time_alone(server, one):
+        tried.append(one)
+        seconds = {"short": 1.0, "medium": 5.0, "long": 9.0}[one.context] * one.questions
+        if one.outcomes == 77:
+            seconds *= 20
+        if seconds <= run.patience_s:
+            return seconds
+        run._not_run(server, one, f"not answered in {run.patience_s:g} s", run.patience_s)
+        return None
+
+    monkeypatch.setattr(run, "time_alone", time_alone)
+    run.probe(peers.plan.Grid((1, 3, 32), (2, 4, 77)).sizes())
+    assert tried == [
+        size(1, 2, "short"), size(3, 2, "short"),
+        size(1, 4, "short"), size(3, 4, "short"), size(1, 77, "short"),
+        size(1, 2, "medium"), size(1, 4, "medium"), size(1, 2, "long"), size(1, 4, "long"),
+    ]  # fmt: skip
+    words = {
+        (one["questions"], one["outcomes"], one["context"]): one["words"]
+        for one in run.record["not_run"]
+    }
+    assert len(words) == 27 - 6
+    assert words[32, 2, "short"] == "not tried: 3.0 s for 3 of its questions"
+    assert words[3, 77, "medium"] == "not answered: nor was 1 x 77, short in 8 s"
+    assert words[1, 77, "long"] == "not answered: nor was 1 x 77, short in 8 s"
+
+
 def test_arrivals_are_seeded_and_have_their_rate(peers):
     at = peers.load.arrivals(20_000, rate=50.0, seed=1)
     assert (at == peers.load.arrivals(20_000, rate=50.0, seed=1)).all()

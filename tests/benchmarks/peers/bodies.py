@@ -25,6 +25,15 @@ class Size:
     outcomes: int
     context: str
 
+    def is_part_of(self, other: Size) -> bool:
+        """Say whether a request of this size has no more of anything, and the same type."""
+        return (
+            self.questions <= other.questions
+            and self.outcomes <= other.outcomes
+            and (self.outcomes == 2) == (other.outcomes == 2)
+            and CONTEXTS[self.context] <= CONTEXTS[other.context]
+        )
+
     def words(self) -> str:
         return f"{self.questions} x {self.outcomes}, {self.context}"
 

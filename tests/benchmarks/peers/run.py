@@ -175,24 +175,10 @@ class Run:
             key = server.contestant.key
             log_progress(f"one request of each size: {key}")
             for size in sizes:
-                smaller = [
-                    (one, seconds)
-                    for (name, one), seconds in self.alone.items()
-                    if name == key
-                    and (one.outcomes, one.context) == (size.outcomes, size.context)
-                    and one.questions < size.questions
-                ]
-                if smaller:
-                    one, seconds = max(smaller)
-                    expected = seconds * size.questions / one.questions
-                    if expected > BEYOND * self.patience_s:
-                        self._not_run(
-                            server,
-                            size,
-                            f"not tried: {seconds:.1f} s for {one.questions} of its questions",
-                            expected,
-                        )
-                        continue
+                words, seconds = self._beyond(key, size)
+                if words:
+                    self._not_run(server, size, words, seconds)
+                    continue
                 alone = self.time_alone(server, size)
                 if alone is not None:
                     self.alone[key, size] = alone
@@ -202,6 +188,32 @@ class Run:
             {"key": key, **size.record(), "seconds": round(seconds, 4)}
             for (key, size), seconds in self.alone.items()
         ]
+
+    def _beyond(self, key: str, size: Size) -> tuple[str, float]:
+        """Say why a size need not be tried, and how long it takes; empty words where it must be.
+
+        Fewer questions tell what more of them take, and a request that is no larger in anything was
+        perhaps not answered in time. Yes/no questions are of another type: they tell of their own.
+        """
+        for entry in self.record["not_run"]:
+            one = Size(entry["questions"], entry["outcomes"], entry["context"])
+            late = entry["words"].startswith("not answered in")
+            if late and entry["key"] == key and one.is_part_of(size):
+                words = f"not answered: nor was {one.words()} in {self.patience_s:g} s"
+                return words, self.patience_s
+        fewer = [
+            (one, seconds)
+            for (name, one), seconds in self.alone.items()
+            if name == key
+            and (one.outcomes, one.context) == (size.outcomes, size.context)
+            and one.questions < size.questions
+        ]
+        if fewer:
+            one, seconds = max(fewer)
+            expected = seconds * size.questions / one.questions
+            if expected > BEYOND * self.patience_s:
+                return f"not tried: {seconds:.1f} s for {one.questions} of its questions", expected
+        return "", 0.0
 
     def measure(self, size: Size, load: Load, effort: Effort, turn: int) -> None:
         """Measure one size and load on every contestant in turn; all get the same requests."""
