@@ -36,7 +36,7 @@ def seed() -> int:
     return SEED
 
 
-@few_and_many(6, 200)
+@few_and_many(4, 200)
 def test_a_killed_server_loses_nothing_it_acknowledged(
     tmp_path: Path, seed: int, n_rounds: int
 ) -> None:
