@@ -12,6 +12,7 @@ import pytest
 from safetensors.numpy import save
 
 from steelyard.errors import EngineUnavailableError
+from steelyard.scoring.heads import Heads
 from steelyard.scoring.merging import ADAPTER, ADAPTER_FACTS, AdapterFacts, base_hashes
 from steelyard.scoring.tuned import FORMAT, ArtifactBase, ArtifactManifest
 from steelyard.triton.environment import Environment, build_environment
@@ -39,9 +40,11 @@ def triton_environment() -> Environment:
     return found
 
 
-def write_lora_artifact(folder: Path, base: ModelSource, *, scale: float = 0.05) -> ModelSource:
+def write_lora_artifact(
+    folder: Path, base: ModelSource, *, scale: float = 0.05, seed: int = 11
+) -> ModelSource:
     """Write a fine-tune with an adapter and no heads, and give what its model is made from."""
-    rng = np.random.default_rng(11)
+    rng = np.random.default_rng(seed)
     tensors = {}
     for layer in (0, 3):
         for part, (n_in, n_out) in {"query": (384, 384), "feed_forward_in": (384, 1536)}.items():
@@ -59,6 +62,8 @@ def write_lora_artifact(folder: Path, base: ModelSource, *, scale: float = 0.05)
         parity_decisions=0,
         int8_difference=0.0,
     )
+    folder.mkdir(parents=True)
+    Heads([]).save(folder)
     files = {ADAPTER: content, ADAPTER_FACTS: msgspec.json.encode(facts)}
     return write_artifact(folder, base, files, has_adapter=True)
 
@@ -66,8 +71,8 @@ def write_lora_artifact(folder: Path, base: ModelSource, *, scale: float = 0.05)
 def write_artifact(
     folder: Path, base: ModelSource, files: dict[str, bytes], *, has_adapter: bool
 ) -> ModelSource:
-    """Write an artifact of these files, and give what its model is made from."""
-    folder.mkdir(parents=True)
+    """Write these files beside those that are there: an artifact; give what its model is made from."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (folder / name).write_bytes(content)
     manifest = ArtifactManifest(
@@ -79,7 +84,9 @@ def write_artifact(
         has_adapter=has_adapter,
         parent_sha256=None,
         versions={},
-        files={name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+        files={
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()
+        },
     )
     sent = msgspec.json.encode(manifest)
     (folder / "manifest.json").write_bytes(sent)

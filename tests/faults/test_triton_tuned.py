@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +18,10 @@ from steelyard.errors import EngineUnavailableError, ModelWarmingError
 from steelyard.scoring.assets import load_base_model
 from steelyard.services.tuned_models import TunedModels
 from steelyard.triton.host import TritonHost
-from steelyard.triton.repository import ExportOptions, ModelSource, base_source, write_model
-from triton_hosting import triton_environment
+from steelyard.triton.repository import ExportOptions, base_source, write_model
+from triton_hosting import triton_environment, write_lora_artifact
 from triton_service import wait_until
-from triton_tuned import ADAPTERS, Tuned, answer, answer_alone, open_models, write_artifact
+from triton_tuned import ADAPTERS, Tuned, answer, answer_alone, open_models
 
 pytestmark = [pytest.mark.triton, pytest.mark.timeout(300)]
 
@@ -59,9 +59,9 @@ def hosted(random_folder: Path, tmp_path: Path, monkeypatch) -> Iterator[Hosted]
     folders = {name: tmp_path / name for name in ADAPTERS}
     shas = {}
     for seed, (name, folder) in enumerate(folders.items()):
-        shas[name] = write_artifact(folder, alone, seed)
-        tuned = ModelSource(name, shas[name], source.files, folder)
-        write_model(repository, tuned, ExportOptions(threads=1))
+        tuned = write_lora_artifact(folder, source, scale=0.5, seed=seed)
+        shas[name] = tuned.sha256
+        write_model(repository, replace(tuned, name=name), ExportOptions(threads=1))
     expected = {name: answer_alone(folder, alone) for name, folder in folders.items()}
     alone.scorer.close()
 

@@ -26,8 +26,10 @@ from steelyard.services.tuned_models import TunedModels
 pytest.importorskip("tritonclient.grpc")
 
 from fake_triton import FakeModel, FakeTriton, serving
+from steelyard.triton.repository import base_source
+from triton_hosting import write_lora_artifact
 from triton_service import wait_until
-from triton_tuned import ADAPTERS, Tuned, answer, answer_alone, open_models, write_artifact
+from triton_tuned import ADAPTERS, Tuned, answer, answer_alone, open_models
 
 
 def remote_model(base: BaseModel, artifact: Path, sha256: str) -> FakeModel:
@@ -99,9 +101,10 @@ def world(
 ) -> Iterator[World]:
     monkeypatch.setattr("steelyard.scoring.routed.PROBE_S", 0.05)
     with ExitStack() as closing:
+        source = base_source(random_folder, engine=alone.scorer.engine)
         folders = {name: tmp_path / name for name in ADAPTERS}
         shas = {
-            name: write_artifact(folder, alone, seed)
+            name: write_lora_artifact(folder, source, scale=0.5, seed=seed).sha256
             for seed, (name, folder) in enumerate(folders.items())
         }
         remote = {name: remote_model(alone, folders[name], shas[name]) for name in ADAPTERS}

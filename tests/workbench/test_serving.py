@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
 import urllib.request
 from urllib.parse import urlsplit
 
@@ -16,6 +15,7 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError
 
 import steelyard
+from serving import wait_until
 from steelyard_workbench.serving import Served, free_port, on_loop_error, warm_up
 
 SOON = 30
@@ -40,16 +40,9 @@ def dataset(server):
 @pytest.fixture
 def served(server):
     workbench = Served(server.url)
-    wait_for(lambda: listens(workbench.url))
+    wait_until(lambda: listens(workbench.url))
     yield workbench
     workbench.stop()
-
-
-def wait_for(holds):
-    give_up_at = time.monotonic() + SOON
-    while not holds():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.05)
 
 
 def listens(url):
@@ -66,14 +59,14 @@ def test_rows_are_in_the_page_before_a_browser_has_drawn_it_and_what_is_under_th
         answer.read()
     page = served.apps[-1].page
     head, labels, doubts, foot = page.parts
-    wait_for(lambda: head.state == labels.state == "shown" and page.rows.table.total == 20)
+    wait_until(lambda: head.state == labels.state == "shown" and page.rows.table.total == 20)
     assert (doubts.state, foot.state) == ("loading", "loading")
 
 
 def test_a_page_is_drawn_for_nobody(served, dataset):
     warm_up(served.url)
     page = served.apps[0].page
-    wait_for(lambda: page.list.total == 1)
+    wait_until(lambda: page.list.total == 1)
     assert page.list.rows["id"].to_list() == [dataset.id]
 
 

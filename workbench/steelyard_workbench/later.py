@@ -60,9 +60,7 @@ async def until_shown() -> None:
     session = getattr(document.session_context, "session", None)
     if session is None or session.connection_count == 0:
         return
-    is_shown = asyncio.Event()
-    pn.state.onload(is_shown.set)
-    await is_shown.wait()
+    await _on_load().wait()
 
 
 async def until_drawn() -> None:
@@ -70,8 +68,13 @@ async def until_drawn() -> None:
     document = pn.state.curdoc
     if document is None or document.session_context is None or pn.state.loaded:
         return
-    is_drawn = asyncio.Event()
-    pn.state.onload(is_drawn.set)
     # A page that nobody draws is dropped with its session; what waits for it must end by itself.
     with suppress(TimeoutError):
-        await asyncio.wait_for(is_drawn.wait(), _DRAWN_S)
+        await asyncio.wait_for(_on_load().wait(), _DRAWN_S)
+
+
+def _on_load() -> asyncio.Event:
+    """Give what is set once the browser has drawn the page of this session."""
+    event = asyncio.Event()
+    pn.state.onload(event.set)
+    return event
