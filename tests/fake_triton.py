@@ -93,11 +93,20 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):
         The repository.
     shares_memory : bool, default True
         Whether it sees the shared memory of its clients.
+    credentials : grpc.ServerCredentials, optional
+        Its certificate, where it speaks TLS.
     """
 
-    def __init__(self, models: dict[str, FakeModel], *, shares_memory: bool = True) -> None:
+    def __init__(
+        self,
+        models: dict[str, FakeModel],
+        *,
+        shares_memory: bool = True,
+        credentials: grpc.ServerCredentials | None = None,
+    ) -> None:
         self.models = models
         self.shares_memory = shares_memory
+        self.credentials = credentials
         self.is_live = True
         self.calls: Counter[str] = Counter()
         self.port = 0
@@ -107,7 +116,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):
     @property
     def url(self) -> str:
         """What the setting ``scorer`` takes."""
-        return f"triton://127.0.0.1:{self.port}"
+        return f"{'tritons' if self.credentials else 'triton'}://127.0.0.1:{self.port}"
 
     def start(self) -> None:
         """Listen."""
@@ -120,7 +129,12 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):
             ],
         )
         service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(self, self._server)
-        self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
+        at = f"127.0.0.1:{self.port}"
+        self.port = (
+            self._server.add_secure_port(at, self.credentials)
+            if self.credentials
+            else self._server.add_insecure_port(at)
+        )
         self._server.start()
 
     def stop(self) -> None:

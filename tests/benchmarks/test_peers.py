@@ -12,7 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-NAMES = ("bodies", "contestants", "figures", "load", "page", "plan", "processes", "servers")
+NAMES = ("bodies", "contestants", "figures", "load", "loads_page", "page", "plan", "processes",
+         "servers")  # fmt: skip
 
 
 @pytest.fixture
@@ -284,12 +285,18 @@ def test_page_says_everything_that_the_record_has(peers):
     page = peers.page.make_page(_record(peers), [])
     for words in (
         "python run.py --quick", "processor: x", "server ran on core 0, every client on core 1",
-        "100 (80.0 to 120)", "25.0 (20.0 to 30.0)", "not run: one request alone takes 9 s",
-        "HTTP 503: 2", "HTTP 413: too many", "about 64 s expected", "pip could not install it",
-        "| 4.00 | 3 | reached |", "random weights", "No quality was measured",
+        "pip could not install it", "| 4.00 | 3 | reached |", "random weights",
+        "No quality was measured", "| short | steelyard, float32 | 1.00 | 100 |",
     ):  # fmt: skip
         assert words in page, words
-    lines = page.splitlines()
+    loads = peers.loads_page.make_loads_page(_record(peers))
+    for words in (
+        "100 (80.0 to 120)", "25.0 (20.0 to 30.0)",
+        "- sysone, a: not run: one request alone takes 9 s (32 closed)",
+        "HTTP 503: 2", "HTTP 413: too many", "about 64 s expected",
+    ):  # fmt: skip
+        assert words in loads, words
+    lines = [*page.splitlines(), *loads.splitlines()]
     for before, line in itertools.pairwise(lines):
         if before.startswith("|") and line.startswith("|"):
             assert before.count("|") == line.count("|"), line
@@ -328,7 +335,7 @@ def test_quality_is_what_finetune_wrote(peers, tmp_path):
         "seconds": {}, "served_ms": 1.25, "note": "",
     }  # fmt: skip
     file = tmp_path / "page.md"
-    peers.page.write_page(_record(peers), [result], file)
+    peers.page.write_pages(_record(peers), [result], file)
     text = file.read_text(encoding="utf-8")
     assert "| banking77 | full | ours | 1,000 | 100 | 0.900 [0.800 0.950] |" in text
     assert "No quality was measured" not in text

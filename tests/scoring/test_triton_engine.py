@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import trustme
 
 from remote_engines import run_pass
 from steelyard.errors import (
@@ -20,7 +21,7 @@ from steelyard.errors import (
 )
 from steelyard.scoring.passes import HEAD, N_HEADS, N_LAYERS, PAST_OUTPUTS, Past
 from steelyard.scoring.routed import probe_inputs
-from steelyard.scoring.triton_address import parse_address
+from steelyard.scoring.triton_address import TlsFiles, parse_address
 
 grpc = pytest.importorskip("grpc")
 
@@ -43,8 +44,8 @@ def server(model: FakeModel) -> Iterator[FakeTriton]:
         yield server
 
 
-def connect(server: FakeTriton, **options: Any) -> TritonEngine:
-    address = parse_address(server.url)
+def connect(server: FakeTriton, *, tls: TlsFiles | None = None, **options: Any) -> TritonEngine:
+    address = parse_address(server.url, tls or TlsFiles())
     assert address is not None
     given = {"sha256": "ab" * 32, "precision": "int8", "timeout_s": 20.0, **options}
     return TritonEngine(address, "base", **given)
@@ -252,6 +253,33 @@ def test_passes_on_their_way_can_be_ended(engine, server, model):
             running.result(30)
     model.gate.set()
     check(engine, probe_inputs())
+
+
+def test_a_new_connection_reads_its_certificates_again_and_the_old_one_stays_without(
+    model, tmp_path, caplog
+):
+    authority, roots = trustme.CA(), tmp_path / "roots.pem"
+    authority.cert_pem.write_to_path(roots)
+    issued = authority.issue_cert("127.0.0.1")
+    chain = b"".join(pem.bytes() for pem in issued.cert_chain_pems)
+    credentials = grpc.ssl_server_credentials([(issued.private_key_pem.bytes(), chain)])
+    with serving(("base", model), credentials=credentials) as server:
+        engine = connect(server, tls=TlsFiles(roots))
+        engine.open()
+        check(engine, probe_inputs())
+        kept = roots.read_bytes()
+        roots.unlink()
+        engine.interrupt()
+        assert "cannot be read now" in caplog.text
+        check(engine, probe_inputs())
+        trustme.CA().cert_pem.write_to_path(roots)
+        engine.interrupt()  # onto a connection that trusts another authority
+        with pytest.raises(EngineUnavailableError, match="cannot be reached"):
+            engine.check()
+        roots.write_bytes(kept)
+        engine.interrupt()
+        check(engine, probe_inputs())
+        engine.close()
 
 
 def test_a_server_that_dies_and_is_started_again(engine, server):

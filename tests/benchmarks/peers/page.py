@@ -7,52 +7,39 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from peers.contestants import BEST, OURS, PEERS, PLAIN
-from peers.figures import FIGURES, spread
-from peers.plan import CLOSED, OPEN_SHARE
+from peers.contestants import OURS, PEERS
+from peers.figures import spread
+from peers.loads_page import make_loads_page
+from peers.markdown import SIZE, TABLES, markdown_table, shown, size_of
+from peers.plan import CLOSED, OPEN
 
 #: How many times the best peer's decisions a second are wanted, by questions of a request.
 WANTED = {3: 3.0, 32: 10.0}
-_TABLES = {PLAIN: "Table 1: float32 for all", BEST: "Table 2: each one's best setting"}
-_HEADER = ("contestant", "clients", "loop", "p50 ms", "p95 ms", "p99 ms", "decisions a second",
-           "CPU ms a decision", "peak MB", "requests", "errors")  # fmt: skip
-_SIZE = ("questions", "outcomes", "context")
 #: The number of outcomes by which questions are compared.
 _USUAL = 4
+#: Questions and outcomes of the request whose loads are on this page.
+_LOADED = (3, 4)
+#: The page beside it.
+LOADS = "LOADS.md"
 #: How the words about a rate end that was measured.
 _MEASURED = ("client", "clients", "request alone")
 
 
-def write_page(record: Mapping[str, Any], quality: Sequence[Mapping[str, Any]], file: Path) -> None:
-    """Write the page of a run; ``quality`` is what ``finetune.py`` wrote, or empty."""
+def write_pages(
+    record: Mapping[str, Any], quality: Sequence[Mapping[str, Any]], file: Path
+) -> None:
+    """Write the page of a run, and beside it that of every size and load.
+
+    ``quality`` is what ``finetune.py`` wrote, or empty.
+    """
     file.write_text(make_page(record, quality), encoding="utf-8")
+    file.with_name(LOADS).write_text(make_loads_page(record), encoding="utf-8")
 
 
 def make_page(record: Mapping[str, Any], quality: Sequence[Mapping[str, Any]]) -> str:
-    parts = [_opening(record), _reached(record), _why(record), _contestants(record)]
-    parts += [_table(record, table) for table in _TABLES]
-    parts += [_not_run(record), _quality(quality)]
+    parts = [_opening(record), _reached(record), _why(record), _under_load(record)]
+    parts += [_contestants(record), _quality(quality)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
-
-
-def shown(value: float) -> str:
-    """Give a figure with three digits that count, more where it is large."""
-    if value >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
-
-
-def with_range(rounds: Sequence[Mapping[str, Any]], name: str) -> str:
-    found = spread(rounds, name)
-    if found is None:
-        return "-"
-    middle, low, high = map(shown, found)
-    return f"{middle} ({low} to {high})"
 
 
 def _opening(record: Mapping[str, Any]) -> str:
@@ -86,10 +73,6 @@ def _opening(record: Mapping[str, Any]) -> str:
             ),
         ]
     )
-
-
-def size_of(entry: Mapping[str, Any]) -> tuple[int, int, str]:
-    return entry["questions"], entry["outcomes"], entry["context"]
 
 
 def throughput(
@@ -158,7 +141,7 @@ def _reached(record: Mapping[str, Any]) -> str:
         + ", ".join(f"{times:g} times at {n} questions" for n, times in WANTED.items())
         + ".",
     ]
-    for table, name in _TABLES.items():
+    for table, name in TABLES.items():
         found = ratios(record, table)
         if not found:
             continue
@@ -173,7 +156,7 @@ def _reached(record: Mapping[str, Any]) -> str:
             for one in found
         ]  # fmt: skip
         parts += ["", f"{name}:", "", markdown_table(
-            [*_SIZE, OURS, "best peer", "which", "ratio", "wanted", ""], rows)]  # fmt: skip
+            [*SIZE, OURS, "best peer", "which", "ratio", "wanted", ""], rows)]  # fmt: skip
         for n, wanted in WANTED.items():
             values = [one["ratio"] for one in found if one["size"][0] == n and one["ratio"]]
             if values:
@@ -206,7 +189,7 @@ def _why(record: Mapping[str, Any]) -> str:
     contexts = list(dict.fromkeys(one["context"] for one in record["alone"]))
     if len(questions) < 2:
         return ""
-    for table, name in _TABLES.items():
+    for table, name in TABLES.items():
         keys = [
             one["key"]
             for one in record["contestants"]
@@ -226,6 +209,51 @@ def _why(record: Mapping[str, Any]) -> str:
             header = ["context", "outcomes", "contestant", *asked]
             parts += ["", f"{name}:", "", markdown_table(header, rows)]
     return "\n".join(parts)
+
+
+def _under_load(record: Mapping[str, Any]) -> str:
+    """Give latencies, and decisions a second by the number of clients, of one request."""
+    cells = [cell for cell in record["cells"] if cell["rounds"]]
+    counted = {size_of(cell)[:2] for cell in cells}
+    if not counted:
+        return ""
+    asked = _LOADED if _LOADED in counted else min(counted)
+    cells = [cell for cell in cells if size_of(cell)[:2] == asked]
+    clients = sorted({cell["clients"] for cell in cells})
+    parts = [
+        "## Under load",
+        "",
+        (
+            f"{asked[0]} questions of {asked[1]} outcomes: milliseconds of a request, and decisions a "
+            "second in closed loop by the number of clients. All other sizes, the ranges of rounds, "
+            f"CPU and memory are in [{LOADS}]({LOADS})."
+        ),
+    ]
+    header = ["context", "contestant", "p50 ms, 1 client"]
+    header += [f"p95 ms, {n} clients, open loop" for n in clients[-1:] if n > 1]
+    header += [f"decisions a second, {n} client{'s' * (n > 1)}" for n in clients]
+    for table, name in TABLES.items():
+        rows = []
+        for context in dict.fromkeys(cell["context"] for cell in cells):
+            for one in record["contestants"]:
+                mine = {
+                    (cell["loop"], cell["clients"]): cell["rounds"]
+                    for cell in cells
+                    if cell["key"] == one["key"] and cell["context"] == context
+                }
+                if one["table"] == table and mine:
+                    found = [_middle(mine, CLOSED, 1, "p50_ms")]
+                    found += [_middle(mine, OPEN, n, "p95_ms") for n in clients[-1:] if n > 1]
+                    found += [_middle(mine, CLOSED, n, "decisions_s") for n in clients]
+                    rows.append([context, one["key"], *found])
+        if rows:
+            parts += ["", f"{name}:", "", markdown_table(header, rows)]
+    return "\n".join(parts)
+
+
+def _middle(loads: Mapping[tuple[str, int], Any], loop: str, clients: int, name: str) -> str:
+    found = spread(loads.get((loop, clients), []), name)
+    return shown(found[0]) if found else "-"
 
 
 def _contestants(record: Mapping[str, Any]) -> str:
@@ -250,79 +278,6 @@ def _contestants(record: Mapping[str, Any]) -> str:
         if peer.name in known:
             parts += ["", f"**{peer.name}**", "", *(f"- {words}" for words in peer.says)]
     return "\n".join(parts)
-
-
-def _table(record: Mapping[str, Any], table: int) -> str:
-    keys = {one["key"]: at for at, one in enumerate(record["contestants"]) if one["table"] == table}
-    cells = [cell for cell in record["cells"] if cell["key"] in keys]
-    if not cells:
-        return ""
-    parts = [
-        f"## {_TABLES[table]}",
-        "",
-        (
-            "Open loop: requests arrive at random (Poisson) at "
-            f"{OPEN_SHARE:.0%} of what the same contestant answered with as many clients in closed "
-            "loop, so rates differ between contestants; times count from when a request was due."
-        ),
-    ]
-    contexts = list(dict.fromkeys(cell["context"] for cell in cells))
-    for size in sorted({size_of(cell) for cell in cells}, key=lambda s: (contexts.index(s[2]), s)):
-        here = [cell for cell in cells if size_of(cell) == size]
-        here.sort(key=lambda cell: (cell["clients"], cell["loop"], keys[cell["key"]]))
-        parts += [
-            "",
-            f"### {size[0]} questions, {size[1]} outcomes, {size[2]} context",
-            "",
-            markdown_table(_HEADER, [_row(cell) for cell in here]),
-        ]
-    return "\n".join(parts)
-
-
-def _row(cell: Mapping[str, Any]) -> list[str]:
-    rounds = cell["rounds"]
-    named = [cell["key"], str(cell["clients"]), cell["loop"]]
-    if not rounds:
-        return [*named, cell.get("words", "not run"), *[""] * (len(_HEADER) - len(named) - 1)]
-    errors: dict[str, int] = {}
-    for one in rounds:
-        for name, n in one["errors"].items():
-            errors[name] = errors.get(name, 0) + n
-    rates = [one["rate"] for one in rounds if "rate" in one]
-    if rates:
-        named[2] += f", {shown(rates[0])} requests a second"
-    return [
-        *named,
-        *(with_range(rounds, name) for name in FIGURES),
-        f"{sum(one['n'] for one in rounds)}",
-        ", ".join(f"{name}: {n}" for name, n in errors.items()) or "0",
-    ]
-
-
-def _not_run(record: Mapping[str, Any]) -> str:
-    """Tell each answer that a contestant did not give, in words."""
-    if not record["not_run"]:
-        return ""
-    rows = [
-        [
-            one["key"], str(one["questions"]), str(one["outcomes"]), one["context"],
-            one["words"] + (
-                f"; about {one['seconds']:.0f} s expected"
-                if one["words"].startswith("not tried")
-                else ""
-            ),
-        ]
-        for one in record["not_run"]
-    ]  # fmt: skip
-    return "\n".join(
-        [
-            "## Without an answer",
-            "",
-            "Sizes of which a contestant answered no request, and why.",
-            "",
-            markdown_table(["contestant", *_SIZE, "why"], rows),
-        ]
-    )
 
 
 def _quality(results: Sequence[Mapping[str, Any]]) -> str:

@@ -34,7 +34,7 @@ from peers.contestants import (
 )
 from peers.figures import round_figures
 from peers.load import Answers, arrivals, closed_loop, open_loop
-from peers.page import write_page
+from peers.page import write_pages
 from peers.plan import BEYOND, CLOSED, OPEN, OPEN_SHARE, QUICK, Effort, Grid, Load, fit_effort
 from peers.processes import cpu_seconds, memory_mb, reset_peaks, split_cores
 from peers.servers import (
@@ -350,7 +350,7 @@ def main(**options: Any) -> None:
         if options["json_file"] is None:
             raise click.UsageError("--only-page needs --json FILE, which a run wrote")
         record = json.loads(options["json_file"].read_text(encoding="utf-8"))
-        write_page(record, read_quality(options["quality"]), options["page"])
+        write_pages(record, read_quality(options["quality"]), options["page"])
         return
     folder: Path = options["folder"].resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -374,7 +374,7 @@ def main(**options: Any) -> None:
         run.stop()
     record["minutes"] = round((time.perf_counter() - began) / 60, 1)
     save(record, options)
-    write_page(record, read_quality(options["quality"]), options["page"])
+    write_pages(record, read_quality(options["quality"]), options["page"])
     click.echo(f"{options['page']}: {record['minutes']} minutes")
 
 
