@@ -178,7 +178,7 @@ def test_a_port_that_is_taken_is_named_and_nothing_is_left():
         threads = threading.active_count()
         with pytest.raises(OSError, match=f"Port {port}"):
             steelyard.embed(port=port)
-        assert threading.active_count() == threads
+        assert threading.active_count() <= threads
 
 
 def test_what_cannot_be_used_is_named(tmp_path):

@@ -78,7 +78,9 @@ def test_asked_twice_it_does_not_wait(pool):
 
 
 def test_nothing_is_left_behind():
-    before = (dict(Sanic._app_registry), threading.active_count())
+    apps, threads = dict(Sanic._app_registry), threading.active_count()
     with stand_in_server() as server:
         assert httpx.get(f"{server.url}/health").status_code == 200
-    assert (dict(Sanic._app_registry), threading.active_count()) == before
+    assert Sanic._app_registry == apps
+    # Threads of earlier tests may end meanwhile.
+    assert threading.active_count() <= threads
