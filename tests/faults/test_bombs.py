@@ -103,6 +103,11 @@ def nested(opening: str, closing: str, depth: int) -> str:
     return opening * depth + closing * depth
 
 
+def nested_names(depth: int, inner: str) -> str:
+    """An object in an object, each under a name as long as an error repeats it whole."""
+    return "".join(f'{{"{chr(97 + n % 26) * 256}":' for n in range(depth)) + inner + "}" * depth
+
+
 def asking(**fields: Any) -> str:
     request = {
         "context": "c",
@@ -123,6 +128,9 @@ JSON_BOMBS: dict[str, Callable[[], str]] = {
     "no decisions at all": lambda: asking(decisions="@").replace('"@"', "[" + "0," * MIB + "0]"),
     "unknown fields": lambda: "{" + ",".join(f'"k{n}":0' for n in range(200_000)) + "}",
     "the same field": lambda: "{" + '"context":"c",' * 200_000 + '"decisions":0}',
+    "long names above many numbers": lambda: asking(context="@").replace(
+        '"@"', nested_names(28, "[" + "1e999," * 100_000 + "1e999]")
+    ),
     "a long number": lambda: asking(temperature="@").replace('"@"', "1" * (4 * MIB)),
     "a large exponent": lambda: asking(temperature="@").replace('"@"', "1e" + "9" * MIB),
     "outcomes without end": lambda: asking(

@@ -6,8 +6,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import MAX_DETAILS, InvalidRequestError
-from steelyard.wire.violations import Violations, label, show
+from steelyard.wire.violations import BODY, MAX_DETAILS_BYTES, Violations, label, show
 from strategies import few, json_values
+
+
+def test_long_names_are_listed_within_a_bound_of_bytes() -> None:
+    found = Violations()
+    names = tuple(letter * 256 for letter in "abcdefghijklmnopqrstuvwxyz")
+    for index in range(MAX_DETAILS):
+        found.add((*BODY, *names, index), "is not a number; give one.", "not_a_number")
+    assert found.is_full
+    assert 10 < len(found.listed) < 50
+    assert len(found.listed) + found.n_unlisted == MAX_DETAILS
+    sent = msgspec.json.encode([violation.body() for violation in found.listed])
+    assert len(sent) < MAX_DETAILS_BYTES + 32 * 1024
+    assert found.touches((*BODY, *names))
+    assert found.has((*BODY, *names, MAX_DETAILS - 1))
 
 
 def test_the_first_violation_at_a_place_is_the_one_told() -> None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 
+import msgspec
+
 from steelyard.errors import MAX_DETAILS, InvalidRequestError, PathStep, Violation
 
 #: Where a path into a request's body starts.
 BODY: tuple[PathStep, ...] = ("body",)
+
+#: The most bytes of what is listed as it goes out: a path of long names is in each violation twice.
+MAX_DETAILS_BYTES = 256 * 1024
 
 _SHOWN_CHARACTERS = 60
 _SHOWN_PATH_CHARACTERS = 256
@@ -19,7 +24,7 @@ class Violations:
     """What was found wrong with one request, in the order it was found.
 
     The first violation at a path is kept and later ones at the same path are not: they follow from
-    it. After ``MAX_DETAILS`` they are counted and no longer described.
+    it. After ``MAX_DETAILS``, or ``MAX_DETAILS_BYTES``, they are counted and no longer described.
 
     Examples
     --------
@@ -32,6 +37,7 @@ class Violations:
     def __init__(self) -> None:
         self.listed: list[Violation] = []
         self.n_unlisted = 0
+        self._n_bytes = 0
         self._paths: set[Path] = set()
         self._touched: set[Path] = set()
 
@@ -42,7 +48,7 @@ class Violations:
     @property
     def is_full(self) -> bool:
         """Whether further violations are only counted, so that describing them is wasted work."""
-        return len(self.listed) >= MAX_DETAILS
+        return len(self.listed) >= MAX_DETAILS or self._n_bytes >= MAX_DETAILS_BYTES
 
     def add(self, path: Path, predicate: str, type_: str) -> None:
         """Note a violation; the message is the path in words, then the predicate.
@@ -60,12 +66,18 @@ class Violations:
         if path in self._paths:
             return
         self._paths.add(path)
-        self._touched.update(path[:length] for length in range(1, len(path) + 1))
+        for length in range(len(path), 0, -1):
+            part = path[:length]
+            if part in self._touched:
+                break  # and so are all shorter ones
+            self._touched.add(part)
         if self.is_full:
             self.n_unlisted += 1
             return
         shown = tuple(_printable(step) if isinstance(step, str) else step for step in path)
-        self.listed.append(Violation(shown, f"{label(shown)} {predicate}", type_))
+        violation = Violation(shown, f"{label(shown)} {predicate}", type_)
+        self._n_bytes += len(msgspec.json.encode(violation.body()))
+        self.listed.append(violation)
 
     def has(self, path: Path) -> bool:
         """Tell whether something was found at a path itself."""
