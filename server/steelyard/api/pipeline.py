@@ -25,6 +25,7 @@ from steelyard.api.logs import log_access
 from steelyard.api.metrics import Metrics
 from steelyard.api.routing import Route
 from steelyard.api.tracing import get_request_id, request_id_headers
+from steelyard.errors import NotFoundError
 from steelyard.services.idempotency import check_idempotency_key
 
 #: Seconds that a client has to send the rest of a body that is not wanted.
@@ -34,12 +35,15 @@ _LINGER_S = 5.0
 def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]]:
     """Give the handler that Sanic calls for a route."""
 
-    async def run(request: Request, **_: str) -> HTTPResponse | None:
+    async def run(request: Request, **parts: str) -> HTTPResponse | None:
         request.ctx.route = route
         services = services_of(request)
         drain: Drain = request.app.ctx.drain
         with drain.request():
             request.ctx.caller = await admit(request, route, services)
+            if not all(part.isprintable() for part in parts.values()):
+                # No id or name has such a character, and PostgreSQL takes no NUL in a text.
+                raise NotFoundError("Nothing here has a name with control characters.")
             key = request.headers.get("idempotency-key") if route.is_write else None
             request.ctx.idempotency_key = check_idempotency_key(key)
             if not route.is_write:

@@ -432,7 +432,9 @@ def _revision(url: URL) -> str | None:
     if url.get_backend_name() == "postgresql":
         url, arguments = url.set(drivername="postgresql+psycopg"), {"connect_timeout": _CONNECT_S}
     try:
-        engine = create_engine(url, poolclass=NullPool, connect_args=arguments)
+        engine = create_engine(
+            url, poolclass=NullPool, connect_args=arguments, hide_parameters=True
+        )
     except ImportError:
         raise StorageUnavailableError(
             "The database's driver is not installed; pip install 'steelyard[postgres]'."

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Connection, Engine, create_engine, event, func, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
-from steelyard.errors import KeyScopeError, StorageUnavailableError
+from steelyard.errors import InvalidRequestError, KeyScopeError, StorageUnavailableError
 from steelyard.settings import InvalidSettingError
 from steelyard.storage.state import State, open_state
 from steelyard.storage.state.tables import accounts
@@ -95,6 +95,34 @@ def test_a_write_that_fails_alone_is_undone_and_the_next_goes_on(state: State):
     assert names(state) == set()
     assert state.write_now(add("a")) == "a"
     assert names(state) == {"a"}
+
+
+def test_a_text_that_the_database_cannot_hold_is_the_callers_fault(state: State, state_url: str):
+    with_nul = "a\x00b"
+    if state_url.startswith("sqlite"):
+        assert state.write_now(add(with_nul)) == with_nul
+        return
+    for work in (add(with_nul), lambda connection: find(connection, with_nul)):
+        with pytest.raises(InvalidRequestError, match="NUL"):
+            state.write_now(work)
+    with pytest.raises(InvalidRequestError, match="NUL"):
+        state.read_now(lambda connection: find(connection, with_nul))
+    assert state.write_now(add("a")) == "a"
+    assert names(state) == {"a"}
+
+
+def find(connection: Connection, name: str) -> list[str]:
+    return list(
+        connection.execute(select(accounts.c.name).where(accounts.c.name == name)).scalars()
+    )
+
+
+def test_an_error_of_a_statement_does_not_tell_what_was_sent(state: State):
+    with pytest.raises(IntegrityError) as caught:
+        state.write_now(lambda connection: [add("secret")(connection), add("secret")(connection)])
+    told = str(caught.value).partition("[SQL")[2]
+    assert "INSERT" in told
+    assert "secret" not in told
 
 
 def test_a_lookup_that_would_have_to_wait_is_left_to_a_thread(

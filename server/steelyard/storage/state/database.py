@@ -19,13 +19,14 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+import sqlalchemy
+from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from steelyard.errors import StorageUnavailableError
 from steelyard.settings import InvalidSettingError
-from steelyard.storage.state.failures import is_disconnect, unavailable
+from steelyard.storage.state.failures import is_disconnect, refused, unavailable
 from steelyard.storage.state.locks import (
     FileLiveness,
     FileTurns,
@@ -42,6 +43,9 @@ T = TypeVar("T")
 WAIT_S = 30.0
 _READERS = 4
 _CONNECT_S = 5
+
+#: Errors of statements are logged: their parameters, which hold what callers sent, stay out.
+create_engine = functools.partial(sqlalchemy.create_engine, hide_parameters=True)
 
 _LATE = "The state is being written by another process for too long; try again."
 
@@ -168,7 +172,7 @@ class State:
             return _read_once(engine, work)
         except SQLAlchemyError as error:
             if not is_disconnect(error):
-                raise (unavailable(error) or error) from error
+                raise (unavailable(error) or refused(error) or error) from error
         # The server was restarted since the pooled connection was last used.
         try:
             return _read_once(engine, work)

@@ -1,13 +1,13 @@
-"""Telling a database that cannot serve now from a fault of the code."""
+"""Telling a database that cannot serve now, or cannot hold a text, from a fault of the code."""
 
 from __future__ import annotations
 
 import sqlite3
 
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from steelyard.errors import StorageUnavailableError
+from steelyard.errors import InvalidRequestError, StorageUnavailableError
 
 _FULL = "The state's disk is full; free space on it, then try again."
 _AWAY = "The state's database cannot be used at the moment; try again in a few seconds."
@@ -55,6 +55,16 @@ def unavailable(error: BaseException) -> StorageUnavailableError | None:
     if is_full:
         return StorageUnavailableError(_FULL)
     return StorageUnavailableError(_AWAY) if is_away else None
+
+
+def refused(error: BaseException) -> InvalidRequestError | None:
+    """Give the error to raise when PostgreSQL cannot hold a text that was sent."""
+    if isinstance(error, DataError) and "NUL (0x00)" in str(error.orig):
+        return InvalidRequestError(
+            "A text of the request has the character NUL (U+0000), which the state's database cannot "
+            "hold; send it without."
+        )
+    return None
 
 
 def is_disconnect(error: BaseException) -> bool:

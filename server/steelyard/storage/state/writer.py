@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import Connection, Engine, Transaction
 
 from steelyard.errors import StorageUnavailableError
-from steelyard.storage.state.failures import is_disconnect, unavailable
+from steelyard.storage.state.failures import is_disconnect, refused, unavailable
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class _Write:
             if unavailable(error) is not None:
                 raise
             undo()
-            self.error = error
+            self.error = refused(error) or error
 
     def resolve(self) -> None:
         if self.error is not None:
