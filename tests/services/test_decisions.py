@@ -24,6 +24,7 @@ from steelyard.errors import (
     NotFoundError,
     Operation,
     OutcomeUnknownError,
+    RateLimitedError,
     SteelyardError,
     StorageUnavailableError,
     TooManyTokensError,
@@ -49,6 +50,7 @@ class Log:
         self.settled: list[tuple[int, dict[str, Any], StoredDecision | None]] = []
         self.released: list[SteelyardError | None] = []
         self.on_accept: Callable[[], Reply | None] = lambda: None
+        self.known: Reply | None = None
         self.settle_failure: Exception | None = None
         self.release_failure: Exception | None = None
 
@@ -67,6 +69,10 @@ class Log:
             reserved_nano=given["reserved_nano"],
             accepted_at=1000.0,
         )
+
+    async def find(self, caller: Caller, *, key: str | None, **given: Any) -> Reply | None:
+        await asyncio.sleep(0)
+        return None if key is None else self.known
 
     async def settle(
         self, accepted: Accepted, *, amount_nano: int, body: bytes, decision: StoredDecision | None
@@ -205,6 +211,20 @@ def test_a_replay_is_given_as_it_is(world: World) -> None:
     assert (reply.body, reply.is_replay) == (b'{"kept": true}', True)
     assert world.scorers["a"].n_calls == 0
     assert world.log.settled == []
+
+
+def test_a_replay_needs_no_allowance(world: World) -> None:
+    context = "word " * 600
+    world.serve(tokens=1_000)
+    world.ask("k", context=context)
+    with pytest.raises(RateLimitedError):
+        world.ask("k", context=context)  # no answer is kept here
+    world.log.known = Reply(b'{"kept": true}', operation_id="op_0", is_replay=True)
+    reply = asyncio.run(world.decide("k", context=context))
+    assert (reply.body, reply.is_replay) == (b'{"kept": true}', True)
+    with pytest.raises(RateLimitedError):
+        world.ask(context=context)
+    assert len(world.log.accepts) == 1
 
 
 def test_the_hash_is_that_of_the_decoded_payload(world: World) -> None:

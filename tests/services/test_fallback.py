@@ -14,7 +14,12 @@ import pytest
 from factories import make_request_dict
 from hosting import GARBAGE, Behaving, crash, hosted, until
 from steelyard.decisions.validation import read_request
-from steelyard.errors import DeadlineExceededError, EngineUnavailableError, InvalidRequestError
+from steelyard.errors import (
+    DeadlineExceededError,
+    EngineUnavailableError,
+    InvalidRequestError,
+    ModelUnavailableError,
+)
 from steelyard.services.decide import Prepared
 from steelyard.services.fallback import Attempts, UnansweredError, candidates_of, quote_nano
 from steelyard.services.models import RECENT_S, HostedModel, ModelRegistry
@@ -123,6 +128,40 @@ def test_without_fallback_a_failing_engine_is_told_and_nothing_is_made_up(
     assert type(caught.value.error) is EngineUnavailableError
     assert caught.value.has_begun
     assert (models.calls()["b"], models.calls()["dear"]) == (0, 0)
+
+
+class Gone:
+    """A model that is named as one to stand in, and cannot be loaded."""
+
+    name, failed_recently, hangs = "gone", False, False
+
+    async def answer(self, *_: Any, **__: Any) -> DecideResponse:
+        await asyncio.sleep(0)
+        raise ModelUnavailableError("Its files are damaged.")
+
+
+def test_a_model_that_failed_recently_is_asked_when_those_named_cannot_be_loaded(
+    models: Models,
+) -> None:
+    models.scorers["a"].behave = crash
+    with pytest.raises(UnansweredError):
+        models.ask(fallback="none")
+    models.scorers["a"].behave = None
+    prepared = models.prepare()
+
+    def ask() -> DecideResponse:
+        candidates = (models.hosted["a"], Gone())
+        attempts = Attempts(prepared, candidates, perf_counter() + PATIENCE_S)  # type: ignore[arg-type]
+        return asyncio.run(attempts.run())[0]
+
+    answer = ask()
+    assert (answer.model, report(answer)) == ("a", None)
+    models.scorers["a"].behave = crash
+    with pytest.raises(UnansweredError):
+        models.ask(fallback="none")
+    with pytest.raises(UnansweredError) as caught:
+        ask()
+    assert type(caught.value.error) is EngineUnavailableError
 
 
 def test_an_engine_that_hangs_leaves_time_for_the_next(models: Models) -> None:

@@ -335,17 +335,18 @@ class DecisionService:
         """
         try:
             question = await self._open(caller, request)
+            prepared, candidates = question.prepared, question.candidates
+            self._allowance.take(caller, prepared.input_tokens)
         except SteelyardError:
-            # What was answered under the key stays so, whatever became of the model since.
+            # What was answered under the key stays so, whatever became of the model since, and of
+            # what the caller may still send in this minute.
             known = await self._operations.find(
                 caller, route=route, key=key, payload_sha256=payload_sha256
             )
             if known is None:
                 raise
             return known
-        prepared, candidates = question.prepared, question.candidates
         attempts = self._attempts(prepared, candidates)
-        self._allowance.take(caller, prepared.input_tokens)
         if key is None:
             # With a key the answer may be there already, so the log is asked first.
             _check_room(prepared, candidates)

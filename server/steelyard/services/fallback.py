@@ -166,6 +166,7 @@ class Attempts:
     async def _try(self) -> tuple[DecideResponse, Answerer]:
         asked = self._candidates[0]
         untried = _order(self._candidates)
+        put_off = [] if asked in untried else [asked]
         reason = None if untried[0] is asked else RECENTLY_UNAVAILABLE
         error: SteelyardError | None = None
         while untried:
@@ -176,6 +177,8 @@ class Attempts:
             except ModelUnavailableError as failure:
                 if model is asked:  # it is gone for good, and no other is what was asked for
                     raise UnansweredError(failure, has_begun=False) from failure
+                if not untried and error is None:  # nobody else is there to stand in
+                    untried, put_off = put_off, []
                 continue
             except (EngineUnavailableError, DeadlineExceededError, ModelWarmingError) as failure:
                 if error is None or model is asked:
