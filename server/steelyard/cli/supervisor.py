@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from steelyard.cli.failures import FAILED
 from steelyard.settings import child_environment
 
 _log = logging.getLogger(__name__)
@@ -39,7 +40,8 @@ class WorkerFailedError(Exception):
     Parameters
     ----------
     status : int
-        Its exit status; it has said why on the error stream.
+        Its exit status, or that of the command where no process could be made at all; why is on the
+        error stream.
     """
 
     def __init__(self, status: int) -> None:
@@ -124,7 +126,15 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         while not self._stopping.is_set():
             began = loop.time()
-            process = await self._start()
+            try:
+                process = await self._start()
+            except OSError as error:  # too many processes or files, or too little memory
+                _log.error("no worker could be started: %s", error.strerror or error)
+                if not ready.done():
+                    ready.set_exception(WorkerFailedError(FAILED))
+                    return
+                pause_s = await self._pause(pause_s)
+                continue
             assert process.stdout is not None  # noqa: S101  # it was asked for
             line = await process.stdout.readline()
             if line and not ready.done():
@@ -145,9 +155,13 @@ class Supervisor:
                 status,
                 pause_s,
             )
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), pause_s)
-            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+            pause_s = await self._pause(pause_s)
+
+    async def _pause(self, seconds: float) -> float:
+        """Wait, unless the supervisor stops; gives how long to wait the next time."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        return min(seconds * 2, _LONGEST_PAUSE_S)
 
     async def _start(self) -> Process:
         descriptor = self._listener.fileno()
