@@ -14,7 +14,7 @@ from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.scoring.batching import Batcher
 from steelyard.scoring.hashing import HashingScorer, WordCounter
-from steelyard.scoring.protocol import ScoredDecision
+from steelyard.scoring.protocol import EngineStatus, ScoredDecision
 from steelyard.services.decide import DecideLimits, DecideService
 from steelyard.services.models import HostedModel
 
@@ -82,6 +82,7 @@ def hosted(
     max_queue: int = 16,
     max_input_tokens: int = 65_536,
     clock: Callable[[], float] | None = None,
+    engine_status: Callable[[], EngineStatus | None] | None = None,
 ) -> Iterator[tuple[HostedModel, Behaving]]:
     """Give a hosted model and its scorer."""
     scorer = Behaving(name)
@@ -100,6 +101,7 @@ def hosted(
         release_date=dt.date(2026, 5, 1),
         price_nano=price_nano,
         evaluation_key="0" * 64,
+        engine_status=engine_status,
         **({} if clock is None else {"clock": clock}),
     )
     try:

@@ -11,6 +11,7 @@ import pytest
 from factories import make_request_dict
 from hosting import crash, hosted
 from steelyard.errors import EngineUnavailableError, InvalidReferenceError, NotFoundError
+from steelyard.scoring.protocol import EngineStatus
 from steelyard.services.models import HostedModel, ModelRegistry
 
 
@@ -83,6 +84,18 @@ def test_readiness_follows_the_engine(registry: ModelRegistry) -> None:
         assert (readiness.ready, readiness.reason) == (False, "engine_unavailable")
         scorer.behave = None
         ask(model)
+        assert registry.readiness("lone").ready
+
+
+def test_a_model_whose_server_is_away_is_not_ready() -> None:
+    at = EngineStatus("triton://gpu-1:8001", "triton", None, {}, {}, 0)
+    with hosted("lone", engine_status=lambda: at) as (model, _):
+        registry = ModelRegistry([model])
+        assert registry.readiness("lone").ready
+        at = replace(at, place="none", reason="The server cannot be reached.", n_changes=1)
+        readiness = registry.readiness("lone")
+        assert (readiness.ready, readiness.reason) == (False, "engine_unavailable")
+        at = replace(at, place="in-process", n_changes=2)
         assert registry.readiness("lone").ready
 
 

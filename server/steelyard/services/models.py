@@ -163,6 +163,12 @@ class HostedModel:
         with self._lock:
             return call is not None and call[0] == self._hung_call
 
+    @property
+    def is_away(self) -> bool:
+        """Whether no engine would answer now: its server is away, and none here stands in."""
+        status = None if self._engine_status is None else self._engine_status()
+        return status is not None and status.place == "none"
+
     def check_room(self, request: RenderedRequest) -> None:
         """Refuse a request that could not be begun now; nothing is queued.
 
@@ -370,7 +376,7 @@ class ModelRegistry:
         """Tell whether a call to a model would be answered now; raises what ``describe`` does."""
         _check_reference(reference)
         model = self.get(reference)
-        if model.hangs or model.failed_recently:
+        if model.hangs or model.failed_recently or model.is_away:
             return ModelReadiness(model=model.name, ready=False, reason="engine_unavailable")
         return ModelReadiness(model=model.name, ready=True)
 

@@ -119,7 +119,7 @@ class TunedDirectory:
             return ModelReadiness(model=name, ready=False, reason="no_adapter_engine")
         if state != "loaded":
             return ModelReadiness(model=name, ready=False, reason="model_not_ready")
-        if base.hangs:
+        if base.hangs or base.is_away:
             return ModelReadiness(model=name, ready=False, reason="engine_unavailable")
         return ModelReadiness(model=name, ready=True)
 
