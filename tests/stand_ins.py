@@ -57,7 +57,7 @@ class StandInDecisions:
 
 
 class StandInAccounts:
-    """Knows the keys ``full``, ``inference`` and ``read``; without accounts, everyone."""
+    """Knows the keys ``full``, ``inference`` and ``read``, and the operator's; else everyone."""
 
     def __init__(self, *, enabled: bool) -> None:
         self._enabled = enabled
@@ -68,6 +68,8 @@ class StandInAccounts:
         if authorization is None:
             raise MissingApiKeyError("Send an API key.")
         scope = authorization.removeprefix("Bearer ")
+        if scope == "operator":
+            return Caller(LOCAL_ACCOUNT, "key_operator", "full", address)
         if scope not in {"full", "inference", "read"}:
             raise InvalidApiKeyError("The API key is not known.")
         return Caller("acct_1", f"key_{scope}", scope, address)

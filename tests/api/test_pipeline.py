@@ -109,7 +109,8 @@ class TestOperatorRoutes:
         refused = ask("GET", "/metrics", key=None, headers=told)
         assert_canonical_error(refused, 401, "missing_api_key")
         assert_canonical_error(ask("GET", "/metrics", key="read", headers=told), 403, "key_scope")
-        assert ask("GET", "/metrics", key="full", headers=told).status_code == 200
+        assert_canonical_error(ask("GET", "/metrics", key="full", headers=told), 403, "key_scope")
+        assert ask("GET", "/metrics", key="operator", headers=told).status_code == 200
 
 
 class TestIdempotencyKeys:
@@ -173,3 +174,10 @@ class TestRefusals:
 )
 def test_an_ipv6_network_counts_as_one_address(address, group):
     assert address_group(address) == group
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/decisions/log/%00", "/v1/datasets/a%0Ab", "/v1/models/a%7F/ready"]
+)
+def test_an_id_with_control_characters_is_unknown(ask, path):
+    assert_canonical_error(ask("GET", path), 404, "not_found")

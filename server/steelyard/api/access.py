@@ -9,7 +9,7 @@ from sanic import Request
 
 from steelyard.api.routing import Access, Route
 from steelyard.errors import InvalidApiKeyError, KeyScopeError, MissingApiKeyError
-from steelyard.services.caller import Caller
+from steelyard.services.caller import LOCAL_ACCOUNT, Caller
 
 if TYPE_CHECKING:
     from steelyard.api.services import ApiServices
@@ -50,8 +50,7 @@ async def admit(request: Request, route: Route, services: ApiServices) -> Caller
         raise
     request.ctx.caller = caller  # so that the log names it when the scope refuses it
     check_scope(caller, route)
-    if route.access is Access.KEYED:
-        services.limits.take(caller)
+    services.limits.take(caller)
     return caller
 
 
@@ -59,19 +58,21 @@ def check_scope(caller: Caller, route: Route) -> None:
     """Refuse a route that the caller's key does not cover.
 
     ``full`` covers all of them, ``read`` every GET, ``inference`` those marked so; an operator's
-    route needs ``full``.
+    route needs a ``full`` key of the account ``local``.
 
     Raises
     ------
     steelyard.errors.KeyScopeError
         When it is not covered.
     """
-    is_operator = route.access is Access.OPERATOR
-    may = {
-        "full": True,
-        "read": route.method == "GET" and not is_operator,
-        "inference": route.is_inference and not is_operator,
-    }
+    if route.access is Access.OPERATOR:
+        if not caller.is_operator:
+            raise KeyScopeError(
+                f"{route.path} is for whoever runs this server: call it from its own machine, or "
+                f"with a key of scope full of the account {LOCAL_ACCOUNT}."
+            )
+        return
+    may = {"full": True, "read": route.method == "GET", "inference": route.is_inference}
     if not may[caller.scope]:
         raise KeyScopeError(
             f"A key of scope {caller.scope} may not call {route.method} {route.path}; use a key of "

@@ -229,7 +229,8 @@ def _access_text(route: Route) -> str:
         return "Needs no key; a bearer is ignored."
     if route.access is Access.OPERATOR:
         return (
-            "For whoever runs the server: from a loopback address, or with a key of scope `full`."
+            "For whoever runs the server: from a loopback address, or with a key of scope `full` of "
+            "the account `local`."
         )
     scopes = ["`full`"]
     if route.is_inference:

@@ -7,7 +7,7 @@ from typing import Literal
 
 Scope = Literal["full", "inference", "read"]
 
-#: The account of a server without accounts.
+#: The account of a server without accounts, and of whoever runs one with them.
 LOCAL_ACCOUNT = "local"
 
 
@@ -31,3 +31,8 @@ class Caller:
     key_id: str | None
     scope: Scope
     address: str
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether it may know what concerns the whole server, every account's share in it."""
+        return self.scope == "full" and self.account_id == LOCAL_ACCOUNT

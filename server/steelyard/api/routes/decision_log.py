@@ -43,7 +43,7 @@ async def get_summary(request: Request) -> HTTPResponse:
     query = read_query(request, DecisionSummaryQuery)
     caller = caller_of(request)
     # Who may read /metrics may know how everybody's requests ended.
-    is_operator = caller.scope == "full" or is_from_this_machine(request)
+    is_operator = caller.is_operator or is_from_this_machine(request)
     server = _errors(request.app.ctx.metrics) if is_operator else None
     log = services_of(request).decision_log
     return json_response(await log.summary(caller, query, server))
