@@ -24,6 +24,16 @@ def test_every_part_is_counted_once() -> None:
     assert count(decision, other, context="x y z") == 3 + 2 + 4 + 1 + 3
 
 
+def test_sets_of_outcomes_are_the_same_only_where_each_name_has_the_same_description() -> None:
+    one = make_decision_dict(question="q", outcomes={"a": "long text", "b": None})
+    other = make_decision_dict(id="other", question="q", outcomes={"a": None, "b": "long text"})
+    assert count(one, other, context="") == 2 * (1 + 4)
+    named = make_decision_dict(question="q", outcomes=["late", "early"])
+    binary = {"id": "b", "kind": "binary", "question": "q",
+              "outcomes": {"yes": "late", "no": "early"}}  # fmt: skip
+    assert count(named, binary, context="") == 2 * (1 + 2)
+
+
 def test_binary_names_count_nothing_and_descriptions_do() -> None:
     decision: dict[str, Any] = {"id": "a", "kind": "binary", "question": "q"}
     assert count(decision, context="") == 1

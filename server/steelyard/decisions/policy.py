@@ -8,9 +8,10 @@ Two spellings mean the same. ``policy`` has ``action_costs`` and ``abstain_below
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain, repeat
+from typing import Any, overload
 
 from steelyard.decisions.kinds import ABSTAIN
 from steelyard.wire.violations import Path, Violations, show
@@ -30,7 +31,7 @@ class Policy:
     actions : tuple of str
         1 to 255 actions in the order listed; empty when there are no costs, and then the actions
         are the outcomes.
-    costs : tuple of tuples of float
+    costs : tuple of sequences of float
         A row per action, a finite cost per outcome in outcome order.
     weights : tuple of float, optional
         An importance above 0 per outcome; all 1 when left out.
@@ -43,11 +44,65 @@ class Policy:
     """
 
     actions: tuple[str, ...] = ()
-    costs: tuple[tuple[float, ...], ...] = ()
+    costs: tuple[Sequence[float], ...] = ()
     weights: tuple[float, ...] | None = None
     min_probability: float | None = None
     max_cost: float | None = None
     costs_path: Path = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlatCosts(Sequence[float]):
+    """What an action costs that is right for one outcome, and costs the same for every other.
+
+    It stands for its row and takes the room of three numbers: prices of 255 outcomes are short to
+    send and 65,025 costs.
+
+    Parameters
+    ----------
+    price : float
+        What it costs where it is wrong.
+    place : int
+        The outcome for which it is right, from 0.
+    n : int
+        Outcomes of the decision.
+
+    Examples
+    --------
+    >>> list(FlatCosts(5.0, 1, 3))
+    [5.0, 0.0, 5.0]
+    """
+
+    price: float
+    place: int
+    n: int
+
+    def __len__(self) -> int:
+        """Give the number of outcomes."""
+        return self.n
+
+    def __iter__(self) -> Iterator[float]:
+        """Go over the costs in outcome order."""
+        price = self.price
+        return chain(repeat(price, self.place), (0.0,), repeat(price, self.n - self.place - 1))
+
+    @overload
+    def __getitem__(self, index: int) -> float: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[float]: ...
+
+    def __getitem__(self, index: int | slice) -> float | Sequence[float]:
+        """Give one cost, or some."""
+        return tuple(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether the costs are equal, in whatever form."""
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        """Give the hash of the tuple that it stands for."""
+        return hash(tuple(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +256,9 @@ def _read_seed(
     costs_path = (*path, "costs")
     matrix = fields.get("costs")
     if matrix and any(isinstance(row, int | float) for row in matrix.values()):
-        matrix = _expand_flat(matrix, names, costs_path, found)
-    actions, costs = _read_matrix(matrix, names, costs_path, found)
+        actions, costs = _read_flat(matrix, names, costs_path, found)
+    else:
+        actions, costs = _read_matrix(matrix, names, costs_path, found)
     weights = _read_weights(fields.get("weights"), names, (*path, "weights"), found)
     threshold, max_cost = _read_abstain(fields.get("abstain"), (*path, "abstain"), found)
     if any(found.touches((*path, name)) for name in SEED_FIELDS):
@@ -221,9 +277,12 @@ def _read_abstain(
     return threshold, max_cost
 
 
-def _expand_flat(
+_Matrix = tuple[tuple[str, ...], tuple[Sequence[float], ...]]
+
+
+def _read_flat(
     flat: Mapping[str, Any], names: Sequence[str] | None, path: Path, found: Violations
-) -> dict[str, dict[str, float]] | None:
+) -> _Matrix:
     """Turn outcome to cost of choosing it wrongly into costs of actions named like the outcomes."""
     if any(isinstance(row, Mapping) for row in flat.values()):
         found.add(
@@ -232,16 +291,13 @@ def _expand_flat(
             "number.",
             "conflict",
         )
-        return None
+        return (), ()
     if names is None or not _check_keys(flat, names, path, found) or found.touches(path):
-        return None
-    return {
-        chosen: {actual: 0.0 if actual == chosen else flat[chosen] for actual in names}
-        for chosen in names
-    }
-
-
-_Matrix = tuple[tuple[str, ...], tuple[tuple[float, ...], ...]]
+        return (), ()
+    for name in names:
+        _check_action(name, path, found)
+    rows = (FlatCosts(float(flat[name]), place, len(names)) for place, name in enumerate(names))
+    return tuple(names), tuple(rows)
 
 
 def _read_matrix(
@@ -263,20 +319,24 @@ def _read_matrix(
     for action, row in matrix.items():
         if not isinstance(action, str):
             continue
-        if not action.strip():
-            found.add((*path, action), "is a blank action; give it a name.", "blank")
-        elif action == ABSTAIN:
-            found.add(
-                (*path, action),
-                "is reserved; say when to abstain with abstain_below or abstain, and leave this "
-                "action out.",
-                "reserved",
-            )
+        _check_action(action, path, found)
         if names is None or not isinstance(row, Mapping):
             continue
         if _check_keys(row, names, (*path, action), found) and not found.touches((*path, action)):
             rows.append(tuple(float(row[name]) for name in names))
     return tuple(matrix), tuple(rows)
+
+
+def _check_action(action: str, path: Path, found: Violations) -> None:
+    if not action.strip():
+        found.add((*path, action), "is a blank action; give it a name.", "blank")
+    elif action == ABSTAIN:
+        found.add(
+            (*path, action),
+            "is reserved; say when to abstain with abstain_below or abstain, and leave this action "
+            "out.",
+            "reserved",
+        )
 
 
 def _read_weights(

@@ -6,7 +6,7 @@ adds for itself (special tokens, overlap of windows) is no part of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Protocol
 
 from steelyard.decisions.kinds import Decision, Outcomes
@@ -58,19 +58,18 @@ def count_input_tokens(
         neither does a description that is ``None``.
     """
     n_tokens = counter.count(render_value(context))
-    counted: set[tuple[str, ...]] = set()
+    counted: set[tuple[tuple[str, ...], tuple[str | None, ...]]] = set()
     for decision in decisions:
         n_tokens += counter.count(render_value(decision.question))
-        texts = tuple(_texts(decision.outcomes, named=decision.kind != "binary"))
-        if texts not in counted:
-            counted.add(texts)
-            n_tokens += sum(counter.count(text) for text in texts)
+        names, descriptions = _texts(decision.outcomes, named=decision.kind != "binary")
+        if (names, descriptions) not in counted:
+            counted.add((names, descriptions))
+            texts = [*names, *(text for text in descriptions if text is not None)]
+            n_tokens += sum(map(counter.count, texts))
     return n_tokens
 
 
-def _texts(outcomes: Outcomes, *, named: bool) -> Iterator[str]:
-    if named:
-        yield from outcomes.names
-    for description in outcomes.descriptions:
-        if description is not None:
-            yield render_value(description)
+def _texts(outcomes: Outcomes, *, named: bool) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
+    return tuple(outcomes.names) if named else (), tuple(
+        None if text is None else render_value(text) for text in outcomes.descriptions
+    )

@@ -70,12 +70,12 @@ def find_dominated(costs: Sequence[Sequence[float]]) -> tuple[int, int] | None:
     if n_rows < 2:
         return None
     cheaper = [(1 << n_rows) - 1] * n_rows
-    for column in range(len(costs[0])):
-        order = sorted(range(n_rows), key=lambda row: costs[row][column])
+    for column in zip(*costs, strict=True):
+        order = sorted(range(n_rows), key=column.__getitem__)
         seen, start = 0, 0
         while start < n_rows:
             end = start
-            while end < n_rows and costs[order[end]][column] == costs[order[start]][column]:
+            while end < n_rows and column[order[end]] == column[order[start]]:
                 seen |= 1 << order[end]
                 end += 1
             for row in order[start:end]:

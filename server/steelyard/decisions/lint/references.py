@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from steelyard.decisions.kinds import Decision
-from steelyard.decisions.lint.subjects import Subject
+from steelyard.decisions.lint.subjects import SHOWN_AFTER, Subject
 from steelyard.decisions.lint.words import straighten
 from steelyard.wire.violations import show
 
@@ -41,7 +40,7 @@ _QUOTED_AFTER = re.compile(r"[\"'`] (?:decision|question|answer)s?\b")
 _ENDS_AFTER = re.compile(r"[\"'`]?(?:\s*\Z|\s*[.,;:?!)]|\s(?:is|was|are|and|or|if|says|above)\b)")
 _IF_BEFORE = re.compile(r"\b(?:if|when|where|given|that) [\"'`]?\Z")
 _IS_AFTER = re.compile(r"[\"'`]? (?:is|was|==?|equals|says) [\"'`]?")
-_SHOWN_BEFORE, _SHOWN_AFTER, _MAX_PLACES = 40, 600, 20
+_SHOWN_BEFORE, _MAX_PLACES = 40, 20
 
 _BACK_QUOTED = re.compile(r"`([^`\n]{1,200})`")
 _PATH = re.compile(r"\$?\.?[A-Za-z_][\w-]*(?:\[\d*\]|\.[A-Za-z_][\w-]*)*\Z")
@@ -71,7 +70,8 @@ def references_ids(subject: Subject) -> str | None:
         if name in own or name in subject.request.context_fields:
             continue
         is_coded = name in tokens and _CODED_ID.fullmatch(name) is not None
-        if is_coded or f"`{name}`" in raw or _is_pointed_at(decision, text):
+        outcomes = subject.request.straight_outcomes[name]
+        if is_coded or f"`{name}`" in raw or _is_pointed_at(name, outcomes, text):
             return (
                 f"The question names the decision {show(name)}, and ids are never shown. Say here "
                 "what it needs, or put that decision's answer in the context."
@@ -89,12 +89,12 @@ def _find_other_question(text: str) -> str | None:
     return match_other.group() if match_other else None
 
 
-def _is_pointed_at(decision: Decision, text: str) -> bool:
+def _is_pointed_at(name: str, outcomes: tuple[str, ...], text: str) -> bool:
     """Tell whether a text makes a decision's id, an ordinary word maybe, the name of a decision."""
-    id_ = straighten(decision.id)
+    id_ = straighten(name)
     for place in _places(id_, text):
         before = text[max(0, place - _SHOWN_BEFORE) : place]
-        after = text[place + len(id_) : place + len(id_) + _SHOWN_AFTER]
+        after = text[place + len(id_) : place + len(id_) + SHOWN_AFTER]
         if after[:1].isalnum():
             continue
         if _POINTS_BEFORE.search(before) and _ENDS_AFTER.match(after):
@@ -102,10 +102,8 @@ def _is_pointed_at(decision: Decision, text: str) -> bool:
         if _QUOTED_BEFORE.search(before) and _QUOTED_AFTER.match(after):
             return True
         is_ = _IS_AFTER.match(after)
-        if is_ and _IF_BEFORE.search(before):
-            outcomes = tuple(map(straighten, decision.outcomes.names))
-            if after.startswith(outcomes, is_.end()):
-                return True
+        if is_ and _IF_BEFORE.search(before) and after.startswith(outcomes, is_.end()):
+            return True
     return False
 
 

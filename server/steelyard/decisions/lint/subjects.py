@@ -13,12 +13,14 @@ from steelyard.decisions.kinds import Decision
 from steelyard.decisions.lint.exits import is_way_out
 from steelyard.decisions.lint.scales import name_scale
 from steelyard.decisions.lint.sentences import QuestionText, read_question, texts_in
-from steelyard.decisions.lint.words import normalise
+from steelyard.decisions.lint.words import normalise, straighten
 from steelyard.decisions.rendering import render_value
 from steelyard.decisions.validation import ValidRequest
 
 _YES_NO = frozenset(map(frozenset, (("yes", "no"), ("true", "false"), ("y", "n"))))
 _WORD = re.compile(r"[\w-]+")
+#: Characters after an id in a question that rules look at.
+SHOWN_AFTER = 600
 
 #: What tells two decisions apart when their ids and policies do not count.
 DecisionKey = tuple[str, str, tuple[tuple[str, str], ...]]
@@ -63,6 +65,19 @@ class RequestText:
     def outcomes(self) -> frozenset[str]:
         """The names of every decision's outcomes."""
         return frozenset(name for decision in self.decisions for name in decision.outcomes.names)
+
+    @cached_property
+    def straight_outcomes(self) -> dict[str, tuple[str, ...]]:
+        """The names of each decision's outcomes as ``straighten`` gives them, by its id.
+
+        Names that are longer than what rules look at after an id are left out.
+        """
+        return {
+            decision.id: tuple(
+                straighten(name) for name in decision.outcomes.names if len(name) <= SHOWN_AFTER
+            )
+            for decision in self.decisions
+        }
 
     @cached_property
     def alike(self) -> dict[DecisionKey, list[Decision]]:
