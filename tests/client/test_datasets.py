@@ -162,6 +162,25 @@ def test_rows_as_frames_and_as_html(client):
     assert "&lt;i&gt;" in page._repr_html_()
 
 
+def test_a_decision_that_is_called_like_a_column_hides_none(client):
+    asked = {"id": "context", "kind": "binary", "question": "Is there any context?"}
+    rows = [{"context": text, "decisions": [asked], "targets": {"context": "yes"}} for text in "ab"]
+    frame = client.datasets.rows(client.datasets.create("d", rows).id).to_polars()
+    assert sorted(frame["context"]) == ["a", "b"]
+    assert frame["label:context"].to_list() == ["yes", "yes"]
+
+
+def test_outcomes_without_a_description_stay_in_a_frame_of_objects(client):
+    asked = {"id": "route", "question": "Who?",
+             "outcomes": {"billing": "Money", "support": None, "other": None}}  # fmt: skip
+    frame = pd.DataFrame(
+        {"context": ["a", "b"], "decisions": [[asked], [asked]], "route": ["other", "billing"]}
+    )
+    made = client.datasets.create("d", frame, labels=["route"])
+    for row in client.datasets.rows(made.id).data:
+        assert list(row.decisions[0]["outcomes"]) == ["billing", "support", "other"]
+
+
 def test_asynchronously(client):
     async def ask():
         async with steelyard.connect_async(client.url) as other:

@@ -166,6 +166,23 @@ def test_decisions_that_the_dataset_does_not_ask_are_left_out(opened):
     assert opened.stored_rows(dataset_id)[-1]["targets"] == {"route": {"other": 1.0}}
 
 
+def test_what_rows_cannot_ask_keeps_nothing_else_out(opened):
+    foreign = {**ROUTE, "id": "team", "outcomes": ["billing", "abstain"]}
+    opened.store_decision(1, {"team": "billing"}, decisions=[foreign])
+    opened.store_decision(2, {"team": "billing", "route": "billing"}, decisions=[foreign, ROUTE])
+    many = [{**REFUND, "id": f"q{n}"} for n in range(70)]
+    opened.store_decision(3, {one["id"]: "yes" for one in many}, decisions=many)
+    made = opened.make(name="from feedback")
+    assert made["feedback"]["added"] == 2
+    assert made["feedback"]["other_decisions"] == 1
+    asked = [[one["id"] for one in row["decisions"]] for row in opened.stored_rows(made["id"])]
+    assert sorted(map(len, asked)) == [1, 64]
+    assert ["route"] in asked
+    opened.store_decision(4, {"team": "billing", "route": "support"}, decisions=[foreign, ROUTE])
+    grown = opened.make(dataset_id=made["id"])
+    assert (grown["feedback"]["added"], grown["feedback"]["already_there"]) == (1, 2)
+
+
 def test_a_range_a_model_and_decisions_choose(opened):
     for number in range(1, 7):
         opened.store_decision(

@@ -72,7 +72,8 @@ class RowsAnswer(RowPage, frozen=True, kw_only=True):
         -------
         polars.DataFrame
             ``context`` (the text, or the JSON of another context), ``decisions`` (JSON), and by
-            decision id the outcome that the row expects most, null where there is no label.
+            decision id the outcome that the row expects most, null where there is no label. A
+            decision that is called like one of the others has ``label:`` before its id.
         """
         import polars as pl  # noqa: PLC0415  a client without frames needs none
 
@@ -81,8 +82,10 @@ class RowsAnswer(RowPage, frozen=True, kw_only=True):
             "context": [_text(row.context) for row in self.data],
             "decisions": [_json(row.decisions) for row in self.data],
         }
+        taken = frozenset(columns)
         for name in asked:
-            columns[name] = [expected_of(row, name) for row in self.data]
+            labels = [expected_of(row, name) for row in self.data]
+            columns[f"label:{name}" if name in taken else name] = labels
         return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
 
     def _repr_html_(self) -> str:

@@ -37,7 +37,8 @@ class FrameColumns:
         The column with the context; several make an object with a field for each.
     decisions : sequence of mapping, optional
         The decisions that every row asks; left out, a column ``decisions`` has them row by row, as
-        JSON or as structs.
+        JSON, objects or structs. A struct cannot tell an outcome without a description from one that
+        is not there: its nulls are left out, so give those as JSON.
     labels : mapping or sequence of str, optional
         Decision id to the column with its right outcome's name; names alone are both. The ids of
         ``decisions`` when left out. A row does not ask a decision whose cell is null.
@@ -152,20 +153,27 @@ def _lines(rows: Rows, columns: FrameColumns) -> Iterator[bytes]:
 
 def _dicts(rows: Any, columns: FrameColumns) -> Iterator[Mapping[str, Any]]:
     if hasattr(rows, "to_dicts"):
-        return (_row_of(record, columns) for record in rows.to_dicts())
+        return (_row_of(record, columns, has_structs=True) for record in rows.to_dicts())
     if hasattr(rows, "to_dict") and not isinstance(rows, Mapping):
-        return (_row_of(record, columns) for record in rows.to_dict("records"))
+        records = rows.to_dict("records")
+        return (_row_of(record, columns, has_structs=False) for record in records)
     return iter(rows)
 
 
-def _row_of(record: Mapping[str, Any], columns: FrameColumns) -> dict[str, Any]:
+def _row_of(
+    record: Mapping[str, Any], columns: FrameColumns, *, has_structs: bool
+) -> dict[str, Any]:
     if isinstance(columns.context, str):
         context = _cell(record, columns.context)
         context = "" if _is_null(context) else context
     else:
         context = {name: _plain_cell(_cell(record, name)) for name in columns.context}
     decisions = columns.decisions
-    asked = _asked_by(_cell(record, "decisions")) if decisions is None else list(decisions)
+    asked = (
+        _asked_by(_cell(record, "decisions"), are_structs=has_structs)
+        if decisions is None
+        else list(decisions)
+    )
     row: dict[str, Any] = {"context": _plain_cell(context)}
     if columns.targets is not None or columns.rewards is not None:
         row["decisions"] = asked
@@ -181,11 +189,17 @@ def _row_of(record: Mapping[str, Any], columns: FrameColumns) -> dict[str, Any]:
     return row
 
 
-def _asked_by(cell: Any) -> list[Any]:
-    """Give the decisions of a cell: JSON, or structs, whose nulls stand for what is not there."""
+def _asked_by(cell: Any, *, are_structs: bool) -> list[Any]:
+    """Give the decisions of a cell: JSON, structs, or objects.
+
+    Structs have every field that one of them has: a null stands for what is not there, be it an
+    outcome. In an object it is an outcome without a description.
+    """
     if isinstance(cell, str):
         return list(json.loads(cell))
-    return [_without_nulls(one) for one in cell]
+    if are_structs:
+        return [_without_nulls(one) for one in cell]
+    return [{name: item for name, item in one.items() if not _is_null(item)} for one in cell]
 
 
 def _cell(record: Mapping[str, Any], column: str) -> Any:

@@ -24,6 +24,7 @@ from steelyard.datasets.versions import Manifest
 from steelyard.decisions.validation import read_request
 from steelyard.errors import (
     DatasetChangedError,
+    InvalidRequestError,
     NoNewRowsError,
     NoRowsError,
     SupervisionMismatchError,
@@ -44,6 +45,7 @@ from steelyard.storage.state.decisions import (
     page_observed,
 )
 from steelyard.wire.datasets import Dataset
+from steelyard.wire.decide import MAX_DECISIONS
 from steelyard.wire.feedback_rows import DatasetFromFeedback, FeedbackRowCounts, RowsFromFeedback
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Violations
@@ -314,8 +316,8 @@ def _row_of(
         for decision in request["decisions"]
         if decision["id"] in observed.outcomes
         and (wanted.decisions is None or decision["id"] in wanted.decisions)
-        and (known is None or _is_known(decision, known))
-    ]
+        and _fits(decision, known)
+    ][:MAX_DECISIONS]
     if not asked:
         return None
     held = observed.decision.metadata
@@ -330,15 +332,25 @@ def _row_of(
     }
 
 
-def _is_known(decision: Mapping[str, Any], known: _Known) -> bool:
-    wordings = known.wordings.get(decision["id"], ())
-    return _fingerprint(msgspec.json.encode(decision)) in wordings
+def _fits(decision: Mapping[str, Any], known: _Known | None) -> bool:
+    """Tell whether a dataset can ask a stored decision, and the one it is for asks it already."""
+    found = _fingerprint(msgspec.json.encode(decision))
+    if found is None:
+        return False
+    return known is None or found in known.wordings.get(decision["id"], ())
 
 
 @lru_cache(_KEPT_WORDINGS)
-def _fingerprint(decision: bytes) -> bytes:
+def _fingerprint(decision: bytes) -> bytes | None:
+    """Give the fingerprint of a decision; ``None`` where a row cannot ask it.
+
+    Other services' forms of a request take what rows do not, such as an outcome ``abstain``.
+    """
     value = {"context": "", "decisions": [msgspec.json.decode(decision)]}
-    return fingerprint(read_request(value).decisions[0])
+    try:
+        return fingerprint(read_request(value).decisions[0])
+    except InvalidRequestError:
+        return None
 
 
 def _tell(dataset: Dataset, counts: Mapping[str, int], n_before: int) -> DatasetFromFeedback:
