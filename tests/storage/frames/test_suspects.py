@@ -64,6 +64,20 @@ def test_what_was_found_is_kept_and_goes_with_the_version(store):
     assert any("suspects" in name for name in store.sweep(set(), older_than_s=0))
 
 
+def test_the_same_rows_in_another_order_are_looked_at_again(store):
+    rows = rows_of_two_kinds(40, wrong=[6, 21])
+    first = made(write_version(store, rows))
+    second = made(write_version(store, rows[::-1], dataset_id="ds_2"))
+    assert (first.sha256, first.definitions) == (second.sha256, second.definitions)
+    find_suspects(store, first, Words(), scorer="words")
+    assert load_suspects(store, second, "words") is None
+    find_suspects(store, second, Words(), scorer="words")
+    for version, wrong in ((first, [6, 21]), (second, [18, 33])):
+        kept = load_suspects(store, version, "words")
+        assert np.flatnonzero(kept.score > SUSPECT_OVER).tolist() == wrong
+        assert sorted(kept.neighbours) == list(range(40))
+
+
 def test_many_rows_are_held_against_a_sample(store, monkeypatch):
     monkeypatch.setattr(suspects, "MAX_REFERENCES", 30)
     version = made(write_version(store, rows_of_two_kinds(80, wrong=[10])))

@@ -7,6 +7,7 @@ vote, which is where Wilson's rule of edited nearest neighbours (1972) would dro
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -218,5 +219,10 @@ def _table(found: pl.DataFrame, n_places: int) -> SuspectTable:
 
 
 def _name_of(manifest: Manifest, scorer: str) -> str:
+    # The version's hash leaves out the order of rows, and what is kept is by their places: the
+    # parts, which hold them, tell two orders apart.
+    hasher = hashlib.sha256(manifest.sha256.encode())
+    for part in manifest.parts:
+        hasher.update(part.sha256.encode())
     # Beside the decisions' file, which goes with the version; others may have the same decisions.
-    return f"{manifest.definitions}.{scorer}.{manifest.sha256[:16]}.suspects.parquet"
+    return f"{manifest.definitions}.{scorer}.{hasher.hexdigest()[:16]}.suspects.parquet"
