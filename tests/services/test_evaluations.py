@@ -24,6 +24,7 @@ from evaluated import (
 from steelyard.bootstrap import open_worker
 from steelyard.errors import (
     DatasetArchivedError,
+    DatasetDeletedError,
     EvaluationNotReadyError,
     EvaluationNotRetryableError,
     IdempotencyConflictError,
@@ -41,7 +42,7 @@ from steelyard.services.evaluation_runs import EvaluationRuns
 from steelyard.services.uploads import Upload
 from steelyard.storage.state import accounts as account_rows
 from steelyard.storage.state import evaluations as evaluation_rows
-from steelyard.storage.state.datasets import set_dataset_archived
+from steelyard.storage.state.datasets import erase_dataset, set_dataset_archived
 from steelyard.wire.evaluations import RecordsQuery
 
 OTHER = Caller("acct_other", None, "full", "test")
@@ -61,6 +62,25 @@ def ask(services, payload, *, caller=ME, key=None):
 def listed(services, dataset_id, **given):
     query = {"statuses": (), "limit": 200, "cursor": None, **given}
     return asyncio.run(services.evaluations.page(ME, dataset_id, **query))
+
+
+def archive(services, dataset_id):
+    services.state.write_now(lambda c: set_dataset_archived(c, dataset_id, 1.0))
+
+
+def erase(services, dataset_id):
+    services.state.write_now(lambda c: erase_dataset(c, dataset_id, 1.0))
+
+
+def score(services, evaluation_id, **given):
+    """Score every row of an evaluation in this process; ``finish`` of what it gives measures it."""
+    store = services.evaluation_figures._store
+    models = EvaluatedModels(services.models)
+    runs = EvaluationRuns(services.state, store, services.datasets, models, **given)
+    assert runs.begin(evaluation_id, 1)
+    while runs.advance(evaluation_id, 1):
+        pass
+    return runs
 
 
 def test_a_submission_queues_each_pair_once(services):
@@ -126,9 +146,45 @@ def test_another_account_sees_nothing(services):
 
 def test_an_archived_dataset_takes_no_evaluation(services):
     dataset = make_dataset(services)
-    services.state.write_now(lambda c: set_dataset_archived(c, dataset.id, 1.0))
+    archive(services, dataset.id)
     with pytest.raises(DatasetArchivedError):
         submit(services, dataset.id)
+
+
+LEAVING = [(archive, DatasetArchivedError), (erase, DatasetDeletedError)]
+
+
+@pytest.mark.parametrize(("leave", "error"), LEAVING)
+def test_none_is_queued_on_a_dataset_that_leaves_meanwhile(services, monkeypatch, leave, error):
+    dataset = make_dataset(services)
+
+    def leaving(_):
+        leave(services, dataset.id)
+        return 80
+
+    monkeypatch.setattr(services.evaluations, "_count_decisions", leaving)
+    with pytest.raises(error):
+        submit(services, dataset.id)
+    assert listed(services, dataset.id).data == []
+
+
+@pytest.mark.parametrize(("leave", "error"), LEAVING)
+def test_none_is_retried_on_a_dataset_that_left(services, leave, error):
+    dataset = make_dataset(services)
+    (evaluation,) = submit(services, dataset.id).data
+    act(services, "cancel", evaluation.id)
+    leave(services, dataset.id)
+    with pytest.raises(error):
+        act(services, "retry", evaluation.id)
+    assert get(services, evaluation.id).status == "cancelled"
+
+
+def test_one_that_was_accepted_is_scored_though_its_dataset_is_archived(services):
+    dataset = make_dataset(services, make_rows(5))
+    (evaluation,) = submit(services, dataset.id).data
+    archive(services, dataset.id)
+    score(services, evaluation.id).finish(evaluation.id, 1)
+    assert get(services, evaluation.id).status == "succeeded"
 
 
 def test_a_dataset_without_evaluation_rows_is_refused(services):

@@ -116,9 +116,14 @@ class EvaluatedDatasets(Protocol):
     """Datasets as evaluations read them; ``steelyard.services.datasets.DatasetService`` is one."""
 
     async def dataset_at(
-        self, caller: Caller, dataset_id: str, version: int | None = None
+        self,
+        caller: Caller,
+        dataset_id: str,
+        version: int | None = None,
+        *,
+        is_new_work: bool = True,
     ) -> FrozenDataset:
-        """Give a version for new work, the newest by default; refuse what cannot be used."""
+        """Give a version, the newest by default; refuse what takes no work, or no new work."""
         ...
 
     def evaluation_rows(self, at: Any) -> Iterator[Any]:

@@ -322,7 +322,9 @@ class EvaluationRuns:
             )
         caller = Caller(row.account_id, None, "full", _WORKER_ADDRESS)
         at: FrozenDataset = asyncio.run(
-            self._datasets.dataset_at(caller, row.dataset_id, row.dataset_version)
+            self._datasets.dataset_at(
+                caller, row.dataset_id, row.dataset_version, is_new_work=False
+            )
         )
         parts = self._state.read_now(lambda connection: rows.parts_of(connection, row.id))
         done = frames.scored_rows(self._store, parts)

@@ -29,6 +29,7 @@ from steelyard.errors import (
 from steelyard.ids import new_id
 from steelyard.services.bodies import read_body
 from steelyard.services.caller import Caller
+from steelyard.services.dataset_access import require_dataset
 from steelyard.services.evaluated_models import EvaluatedModel, EvaluatedModels
 from steelyard.services.evaluation_rows import EvaluatedDatasets, FrozenDataset
 from steelyard.services.idempotency import KeyedWrites, payload_sha256
@@ -271,6 +272,8 @@ class EvaluationService:
             As ``get``.
         steelyard.errors.EvaluationNotRetryableError
             When it neither failed nor was cancelled.
+        steelyard.errors.DatasetArchivedError, steelyard.errors.DatasetDeletedError
+            When its dataset takes no new work.
         steelyard.errors.ModelUnavailableError
             When its model is no longer here.
         steelyard.errors.TenantQueueFullError, steelyard.errors.QueueFullError
@@ -287,6 +290,7 @@ class EvaluationService:
                     f"The evaluation is {row.status}; only one that failed or was cancelled can be "
                     "retried."
                 )
+            require_dataset(connection, caller.account_id, row.dataset_id, is_new_work=True)
             if current_key != row.model_sha256:
                 raise ModelUnavailableError(
                     f"The model {row.model_label} that the evaluation began with is no longer "
@@ -351,6 +355,8 @@ class EvaluationService:
         n_decisions: int,
         queued: list[EvaluatedModel],
     ) -> bytes:
+        # In the transaction, so that no dataset is deleted under an evaluation that waits.
+        require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
         rows.lock_account(connection, caller.account_id)
         found = {
             model.id: rows.find_scored(

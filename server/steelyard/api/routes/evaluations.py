@@ -196,7 +196,14 @@ ROUTES = (
         access=Access.KEYED,
         tags=_TAGS,
         response=Evaluation,
-        errors=(*_KEYED, *_FULL, EvaluationNotRetryableError, ModelUnavailableError),
+        errors=(
+            *_KEYED,
+            *_FULL,
+            DatasetArchivedError,
+            DatasetDeletedError,
+            EvaluationNotRetryableError,
+            ModelUnavailableError,
+        ),
     ),
     Route(
         method="GET",
