@@ -188,7 +188,7 @@ def test_records_with_their_contexts(client, scored):
     assert first["context"] == REWARDS[0]["context"]
 
 
-def test_contexts_of_a_deleted_dataset_are_gone(client, running_server):
+def test_figures_of_a_deleted_dataset_are_gone_and_its_metrics_stay(client, running_server):
     body = {"name": "gone", "evaluation": make_rows(3, start=200)}
     dataset_id = client.post("/v1/datasets", json=body).json()["id"]
     asked = {"dataset_id": dataset_id, "models": ["hashing"]}
@@ -199,9 +199,18 @@ def test_contexts_of_a_deleted_dataset_are_gone(client, running_server):
         while client.get(path).json()["status"] != "succeeded":
             assert not waiting.wait(0.05)
     assert client.delete(f"/v1/datasets/{dataset_id}").status_code == 200
-    assert client.get(f"{path}/records").json()["total"] == 6
-    refused = client.get(f"{path}/records", params={"context": "true"})
-    assert (refused.status_code, refused.json()["error"]["code"]) == (410, "dataset_deleted")
+    assert client.get(path).json()["metrics"]["n"] == 6
+    both = {"before": evaluation["id"], "after": evaluation["id"]}
+    costs = {"decision_id": "refund", "false_positive": 1, "false_negative": 1}
+    for refused in (
+        client.get(f"{path}/detail"),
+        client.get(f"{path}/records"),
+        client.get(f"{path}/records", params={"context": "true"}),
+        client.get("/v1/evaluations/compare", params=both),
+        client.post(f"{path}/policy", json={"decision_id": "refund"}),
+        client.post(f"{path}/costs", json=costs),
+    ):
+        assert (refused.status_code, refused.json()["error"]["code"]) == (410, "dataset_deleted")
 
 
 @pytest.mark.parametrize(

@@ -333,6 +333,42 @@ def test_only_what_is_referred_to_is_kept(tmp_path):
         assert asyncio.run(services.evaluation_figures.detail(ME, evaluation.id))
 
 
+def test_what_was_scored_of_rows_goes_with_their_dataset(services):
+    figures = services.evaluation_figures
+
+    def swept():
+        live = services.state.read_now(evaluation_rows.live_files)
+        figures._store.sweep(live, older_than_s=0)
+        return figures._store.names()
+
+    def scored(rows):
+        dataset = make_dataset(services, rows)
+        (evaluation,) = submit(services, dataset.id).data
+        score(services, evaluation.id).finish(evaluation.id, 1)
+        return dataset, get(services, evaluation.id)
+
+    scored(make_rows(6))
+    needed = swept()
+    dataset, evaluation = scored(make_rows(6, 50))
+    (failed,) = submit(services, dataset.id, ["second"]).data
+    score(services, failed.id).fail(failed.id, 1, QueueFullError("Its predictions stay."))
+    assert len(swept()) > len(needed) + 2
+    asyncio.run(services.datasets.delete(ME, dataset.id, None))
+    assert swept() == needed
+    costs = b'{"decision_id": "refund", "false_positive": 1, "false_negative": 1}'
+    for asked in (
+        figures.detail(ME, evaluation.id),
+        figures.detail(ME, failed.id),
+        figures.records(ME, evaluation.id, RecordsQuery()),
+        figures.compare(ME, evaluation.id, evaluation.id),
+        figures.cost_curve(ME, evaluation.id, costs),
+    ):
+        with pytest.raises(DatasetDeletedError):
+            asyncio.run(asked)
+    assert get(services, evaluation.id) == evaluation
+    assert evaluation.metrics.n == 12
+
+
 def test_a_model_that_changed_is_not_scored(tmp_path):
     with open_home(tmp_path, base_models="second=hashing") as services:
         (evaluation,) = submit(services, make_dataset(services).id, ["second"]).data

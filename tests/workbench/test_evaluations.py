@@ -251,7 +251,7 @@ class TestOpened:
         assert "Costs need targets" in texts(page.opened._figure)
         assert page.parts[0].state == "shown"
 
-    def test_a_deleted_dataset_leaves_the_figures_and_says_that_contexts_are_gone(self, server):
+    def test_the_figures_go_with_a_deleted_dataset_and_the_page_says_so(self, server):
         client = server.client
         rows = client.datasets.create("gone", evaluation=make_rows(2, start=80))
         with open_worker(settings_of(server.home, **GIVEN)):
@@ -259,8 +259,8 @@ class TestOpened:
             client.evaluations.wait(one, timeout_s=60, progress=False)
         client.datasets.delete(rows.id)
         page = opened(server, evaluation=one.id)
-        assert page.opened.browser.table.total == 4
-        assert "The dataset was deleted" in texts(page.opened.browser.__panel__())
+        assert (page.parts[0].state, page.opened) == ("failed", None)
+        assert f"The dataset {rows.id} was deleted" in texts(page.__panel__())
 
 
 class TestWhatIf:

@@ -1,7 +1,8 @@
 """What an evaluation measured, and what follows from it: detail, records, comparisons, what-ifs.
 
 Everything here rests on the stored predictions of evaluations that succeeded. Those read last are
-kept in memory, since a reader asks several things of the same evaluation.
+kept in memory, since a reader asks several things of the same evaluation. Predictions tell of rows:
+they go with the dataset, and its evaluations keep their metrics alone.
 """
 
 from __future__ import annotations
@@ -105,6 +106,8 @@ class EvaluationFigures:
         ------
         steelyard.errors.NotFoundError
             When there is no such evaluation.
+        steelyard.errors.DatasetDeletedError
+            When its figures went with its dataset.
         steelyard.errors.EvaluationNotReadyError
             When it has not succeeded.
         """
@@ -120,8 +123,6 @@ class EvaluationFigures:
         ------
         steelyard.errors.InvalidRequestError
             When the query names a slice that there is not, or too many contexts.
-        steelyard.errors.DatasetDeletedError
-            When contexts are asked for and the dataset was deleted.
         steelyard.errors.SteelyardError
             As ``detail``.
         """
@@ -183,7 +184,7 @@ class EvaluationFigures:
         return await asyncio.to_thread(self._cost_curve, row, trial)
 
     async def _succeeded(self, caller: Caller, evaluation_id: str) -> Row[Any]:
-        row = await self._evaluations.find(caller, evaluation_id)
+        row = await self._evaluations.find(caller, evaluation_id, with_dataset=True)
         if row.status != "succeeded":
             raise EvaluationNotReadyError(
                 f"The evaluation is {row.status}; its figures are there once it has succeeded."

@@ -263,7 +263,7 @@ class EvaluationRuns:
         )
 
     def sweep(self) -> None:
-        """Remove files of predictions that no evaluation refers to."""
+        """Remove files of predictions that no evaluation of a dataset that is there refers to."""
         live = self._state.read_now(rows.live_files)
         removed = self._store.sweep(live)
         if removed:

@@ -232,11 +232,34 @@ class EvaluationService:
         """
         return tell(await self.find(caller, evaluation_id))
 
-    async def find(self, caller: Caller, evaluation_id: str) -> Row[Any]:
-        """Give an evaluation's row; raises as ``get``."""
-        return await self._state.read(
-            functools.partial(_get, evaluation_id=evaluation_id, account_id=caller.account_id)
-        )
+    async def find(
+        self, caller: Caller, evaluation_id: str, *, with_dataset: bool = False
+    ) -> Row[Any]:
+        """Give an evaluation's row.
+
+        Parameters
+        ----------
+        caller : Caller
+            Whose it must be.
+        evaluation_id : str
+        with_dataset : bool, default False
+            Whether its dataset must still be there.
+
+        Raises
+        ------
+        steelyard.errors.NotFoundError
+            As ``get``.
+        steelyard.errors.DatasetDeletedError
+            When its dataset must still be there, and was deleted.
+        """
+
+        def work(connection: Connection) -> Row[Any]:
+            row = _get(connection, evaluation_id, caller.account_id)
+            if with_dataset:
+                require_dataset(connection, caller.account_id, row.dataset_id)
+            return row
+
+        return await self._state.read(work)
 
     async def cancel(self, caller: Caller, evaluation_id: str, key: str | None) -> Reply:
         """Stop an evaluation; its predictions are kept. One that has ended stays as it is.

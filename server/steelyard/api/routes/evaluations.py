@@ -126,7 +126,8 @@ async def post_costs(request: Request) -> HTTPResponse:
 _TAGS = ("evaluations",)
 _KEYED = (NotFoundError, IdempotencyConflictError, IdempotencyResponseExpiredError)
 _FULL = (TenantQueueFullError, QueueFullError)
-_MEASURED = (NotFoundError, EvaluationNotReadyError, NotMeasurableError, SupervisionMismatchError)
+_FOUND = (NotFoundError, DatasetDeletedError, EvaluationNotReadyError)
+_MEASURED = (*_FOUND, NotMeasurableError, SupervisionMismatchError)
 
 ROUTES = (
     Route(
@@ -213,7 +214,7 @@ ROUTES = (
         access=Access.KEYED,
         tags=_TAGS,
         response=EvaluationDetail,
-        errors=(NotFoundError, EvaluationNotReadyError),
+        errors=_FOUND,
     ),
     Route(
         method="GET",
@@ -224,7 +225,7 @@ ROUTES = (
         tags=_TAGS,
         query=RecordsQuery,
         response=EvaluationRecordPage,
-        errors=(NotFoundError, EvaluationNotReadyError, NotMeasurableError, DatasetDeletedError),
+        errors=(*_FOUND, NotMeasurableError),
     ),
     Route(
         method="POST",

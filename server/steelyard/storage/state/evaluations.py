@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, update
 
 from steelyard.storage.state.pages import RowPage, newest_first
-from steelyard.storage.state.tables import accounts, evaluation_parts, evaluations
+from steelyard.storage.state.tables import accounts, datasets, evaluation_parts, evaluations
 
 #: Statuses of work that has not ended.
 UNFINISHED = ("queued", "running", "cancelling")
@@ -339,14 +339,17 @@ def finish_run(
 
 
 def live_files(connection: Connection) -> set[str]:
-    """Give the hash of every file of predictions that is referred to."""
+    """Give the hash of every file of predictions that is referred to and whose dataset still is."""
+    gone = select(datasets.c.id).where(datasets.c.deleted_at.is_not(None))
+    is_kept = evaluations.c.dataset_id.not_in(gone)
     named = connection.execute(
         select(evaluations.c.predictions_sha256, evaluations.c.detail_sha256).where(
-            evaluations.c.predictions_sha256.is_not(None)
+            evaluations.c.predictions_sha256.is_not(None), is_kept
         )
     )
     live = {sha256 for row in named for sha256 in row}
-    live.update(connection.execute(select(evaluation_parts.c.sha256)).scalars())
+    parts = select(evaluation_parts.c.sha256).join(evaluations).where(is_kept)
+    live.update(connection.execute(parts).scalars())
     return live
 
 
