@@ -212,6 +212,13 @@ def test_estimate_start_cancel_and_delete_by_both_names(client, dataset_id, path
     assert client.get(f"/v1/families/{name}").status_code == 404
 
 
+def test_rows_that_name_a_family_of_another_dataset_are_refused(client, family, dataset_id):
+    body = {"examples": learnable_rows(0), "family": "router"}
+    refused = client.post(f"/v1/datasets/{dataset_id}/versions", json=body)
+    assert_canonical_error(refused, 422, "dataset_mismatch", message=family["dataset_id"])
+    assert client.get(f"/v1/datasets/{dataset_id}").json()["version"] == 1
+
+
 BAD = {"hyperparameters": {"steps": 1, "lora_rank": 99}, "max_price_usd": "a lot", "colour": "red"}
 
 

@@ -18,6 +18,7 @@ from serving import serving
 from steelyard.errors import (
     DatasetChangedError,
     DatasetDeletedError,
+    DatasetMismatchError,
     NotFoundError,
     StorageUnavailableError,
 )
@@ -29,6 +30,7 @@ from steelyard.services.idempotency import KeyedWrites
 from steelyard.services.uploads import Upload
 from steelyard.storage.frames.store import open_store
 from steelyard.storage.state import open_state
+from steelyard.storage.state.tables import families
 
 CALLER = Caller(LOCAL_ACCOUNT, None, "full", "127.0.0.1")
 ROUTE = "POST /v1/datasets"
@@ -52,8 +54,8 @@ class Opened:
             reply = await self.service.create(CALLER, upload, key, route=ROUTE)
         return json.loads(reply.body)
 
-    async def add(self, dataset_id, rows, key=None):
-        with upload_of(rows) as upload:
+    async def add(self, dataset_id, rows, key=None, **fields):
+        with upload_of(rows, **fields) as upload:
             reply = await self.service.add_rows(CALLER, dataset_id, upload, key, route=ROUTE)
         return json.loads(reply.body)
 
@@ -108,6 +110,29 @@ def test_a_version_made_meanwhile_is_told(opened, monkeypatch):
         11,
         10,
     ]
+
+
+def test_rows_of_a_family_go_to_the_dataset_that_it_grows_on(opened):
+    own, other = (opened.create(make_rows(5, start))["id"] for start in (0, 50))
+    router = {
+        "account_id": LOCAL_ACCOUNT,
+        "name": "router",
+        "dataset_id": own,
+        "created_at": 1.0,
+        "body": b"{}",
+    }
+    opened.state.write_now(lambda c: c.execute(families.insert(), router))
+
+    def version(dataset_id, rows, family):
+        return asyncio.run(opened.add(dataset_id, rows, family=family))["version"]
+
+    with pytest.raises(DatasetMismatchError, match=own):
+        version(other, make_rows(1, 60), "router")
+    assert len(asyncio.run(opened.service.versions(CALLER, other)).data) == 1
+    assert version(own, make_rows(1, 60), "router") == 2
+    assert version(other, make_rows(1, 60), "nobody") == 2
+    opened.state.write_now(lambda c: c.execute(families.update().values(deleted_at=2.0)))
+    assert version(other, make_rows(1, 70), "router") == 3
 
 
 def test_a_replay_reads_no_rows_again(opened, monkeypatch):

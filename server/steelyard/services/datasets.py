@@ -19,7 +19,12 @@ from sqlalchemy import Connection
 from steelyard.datasets.bodies import check_fields
 from steelyard.datasets.definitions import TuningLimits, tell_readiness
 from steelyard.datasets.versions import Manifest
-from steelyard.errors import DatasetChangedError, SteelyardError, VersionInUseError
+from steelyard.errors import (
+    DatasetChangedError,
+    DatasetMismatchError,
+    SteelyardError,
+    VersionInUseError,
+)
 from steelyard.ids import new_id
 from steelyard.services.bodies import read_body
 from steelyard.services.caller import Caller
@@ -44,6 +49,7 @@ from steelyard.storage.state.datasets import (
     DatasetRow,
     VersionRow,
     advance_dataset,
+    dataset_of_family,
     erase_dataset,
     insert_dataset,
     insert_version,
@@ -68,7 +74,7 @@ from steelyard.wire.datasets import (
     Side,
 )
 from steelyard.wire.payloads import open_payload
-from steelyard.wire.violations import Violations
+from steelyard.wire.violations import Violations, show
 
 _log = logging.getLogger(__name__)
 
@@ -209,6 +215,8 @@ class DatasetService:
         ------
         steelyard.errors.DatasetChangedError
             When another version was made meanwhile; nothing was added.
+        steelyard.errors.DatasetMismatchError
+            When the family that the rows name grows on another dataset.
         steelyard.errors.SteelyardError
             As ``create`` does, and for rows that do not fit the dataset.
         """
@@ -219,7 +227,7 @@ class DatasetService:
             return known
 
         def latest(connection: Connection) -> Manifest:
-            row = require_dataset(connection, caller.account_id, dataset_id, is_new_work=True)
+            row = _require_growing(connection, caller, dataset_id, sent)
             if made is not None and made.previous not in {None, row.version}:
                 raise DatasetChangedError(
                     f"The dataset got version {row.version} while the rows were made; nothing was "
@@ -234,7 +242,7 @@ class DatasetService:
         now = self._now()
 
         def work(connection: Connection) -> bytes:
-            row = require_dataset(connection, caller.account_id, dataset_id, is_new_work=True)
+            row = _require_growing(connection, caller, dataset_id, sent)
             if not advance_dataset(connection, dataset_id, previous=previous.version):
                 raise DatasetChangedError(
                     f"The dataset got version {row.version} while these rows were read; nothing "
@@ -497,6 +505,21 @@ class DatasetService:
     def _tell(self, connection: Connection, caller: Caller, dataset_id: str) -> bytes:
         row, found = self._find(connection, account_id=caller.account_id, dataset_id=dataset_id)
         return msgspec.json.encode(row.tell(found.manifest))
+
+
+def _require_growing(
+    connection: Connection, caller: Caller, dataset_id: str, sent: SentRows
+) -> DatasetRow:
+    """Give a dataset to which rows may be added; a family that they name must grow on no other."""
+    row = require_dataset(connection, caller.account_id, dataset_id, is_new_work=True)
+    family = sent.request.family
+    grown_on = family and dataset_of_family(connection, caller.account_id, family)
+    if grown_on and grown_on != dataset_id:
+        raise DatasetMismatchError(
+            f"The family {show(family)} grows on the dataset {grown_on}; add the rows to that, or "
+            "name no family."
+        )
+    return row
 
 
 def _answer(connection: Connection, dataset: Dataset, made: MadeRows | None) -> bytes:

@@ -151,7 +151,7 @@ class AddRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     max_price_usd: str | None = None
     family: Annotated[
         Annotated[str, Meta(min_length=1, max_length=64)] | None,
-        Meta(description="The family from whose page the rows come."),
+        Meta(description="The family from whose page the rows come; it grows on this dataset."),
     ] = None
 
 

@@ -15,6 +15,7 @@ from steelyard.errors import (
     DatasetArchivedError,
     DatasetChangedError,
     DatasetDeletedError,
+    DatasetMismatchError,
     EvaluationOnlyError,
     IdempotencyConflictError,
     IdempotencyResponseExpiredError,
@@ -237,6 +238,7 @@ _ADD_ERRORS = (
     InvalidCsvError,
     *_ROWS_ERRORS,
 )
+_VERSION_ERRORS = (*_ADD_ERRORS, DatasetMismatchError)
 
 ROUTES = (
     Route(
@@ -357,7 +359,7 @@ ROUTES = (
         headers=_headers_of(*_ADD_FIELDS),
         query=AddRowsQuery,
         response=Dataset,
-        errors=_ADD_ERRORS,
+        errors=_VERSION_ERRORS,
         max_body="upload",
     ),
     Route(
@@ -381,7 +383,7 @@ ROUTES = (
         headers=_headers_of(*_ADD_FIELDS),
         query=AddRowsQuery,
         response=Dataset,
-        errors=_ADD_ERRORS,
+        errors=_VERSION_ERRORS,
         max_body="upload",
     ),
     Route(

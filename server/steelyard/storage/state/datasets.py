@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, delete, insert, select, update
 
 from steelyard.datasets.versions import Manifest
 from steelyard.storage.state.pages import MAX_PAGE, newest_first
-from steelyard.storage.state.tables import dataset_versions, datasets
+from steelyard.storage.state.tables import dataset_versions, datasets, families
 from steelyard.wire.datasets import AddedVia, Dataset, InputReceipt
 
 _decode_manifest = msgspec.json.Decoder(Manifest).decode
@@ -210,6 +210,18 @@ def erase_dataset(connection: Connection, dataset_id: str, at: float) -> None:
         .where(datasets.c.id == dataset_id)
         .values(name="", receipt=None, deleted_at=at)
     )
+
+
+def dataset_of_family(connection: Connection, account_id: str, name: str) -> str | None:
+    """Give the dataset that a family of an account grows on; ``None`` when there is no such one."""
+    found: str | None = connection.execute(
+        select(families.c.dataset_id).where(
+            families.c.account_id == account_id,
+            families.c.name == name,
+            families.c.deleted_at.is_(None),
+        )
+    ).scalar()
+    return found
 
 
 def live_files(connection: Connection) -> set[str]:
