@@ -93,6 +93,7 @@ def test_a_fine_tune_joins_and_tells_how_it_went(tmp_path, monkeypatch):
         dataset = make_tuning_dataset(services)
         job = start(services, dataset.id)
         assert (job.status, job.charge, job.progress) == ("queued", "reserved", None)
+        used_at = asyncio.run(services.datasets.get(ME, dataset.id)).used_at
         with working(tmp_path, **PAID):
             running = wait_for_job(services, job.id, lambda job: job.progress is not None)
             assert running.status == "running"
@@ -113,6 +114,7 @@ def test_a_fine_tune_joins_and_tells_how_it_went(tmp_path, monkeypatch):
         assert (model.ref, model.adapter) == ("router@1", ended.output_model)
         assert len(starts(tmp_path)) == 1
         assert not (tmp_path / "fine_tunes" / job.id).exists()
+        assert asyncio.run(services.datasets.get(ME, dataset.id)).used_at == used_at
         check_charged_once(services, ended)
 
 

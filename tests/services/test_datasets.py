@@ -30,6 +30,7 @@ from steelyard.services.idempotency import KeyedWrites
 from steelyard.services.uploads import Upload
 from steelyard.storage.frames.store import open_store
 from steelyard.storage.state import open_state
+from steelyard.storage.state.datasets import mark_dataset_used
 from steelyard.storage.state.tables import families
 
 CALLER = Caller(LOCAL_ACCOUNT, None, "full", "127.0.0.1")
@@ -183,7 +184,7 @@ def test_work_reads_a_rows_metadata(opened):
 
 def test_used_datasets_come_first(opened):
     ids = [opened.create(make_rows(2, 10 * number))["id"] for number in range(3)]
-    asyncio.run(opened.service.mark_used(ids[0]))
+    opened.state.write_now(lambda c: mark_dataset_used(c, ids[0], time.time()))
 
     def listed(cursor=None):
         return asyncio.run(opened.service.page(CALLER, archived=False, limit=1, cursor=cursor))

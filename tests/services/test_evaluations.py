@@ -244,6 +244,29 @@ def test_cancelling_what_waits_ends_it_and_retrying_queues_it(services):
     assert (again.status, again.generation) == ("queued", 2)
 
 
+def test_a_dataset_is_used_when_an_evaluation_of_it_is_queued(services):
+    dataset = make_dataset(services, make_rows(5))
+
+    def used_at():
+        return asyncio.run(services.datasets.get(ME, dataset.id)).used_at
+
+    assert used_at() is None
+    (evaluation,) = submit(services, dataset.id).data
+    queued_at = used_at()
+    assert dataset.created_at < queued_at <= evaluation.created_at
+    assert submit(services, dataset.id).reused == 1
+    score(services, evaluation.id).finish(evaluation.id, 1)
+    assert submit(services, dataset.id).reused == 1
+    assert used_at() == queued_at
+    (second,) = submit(services, dataset.id, ["second"]).data
+    queued_at = used_at()
+    assert queued_at > evaluation.created_at
+    act(services, "cancel", second.id)
+    assert used_at() == queued_at
+    act(services, "retry", second.id)
+    assert used_at() > queued_at
+
+
 def test_a_dataset_that_is_evaluated_cannot_be_deleted(services):
     dataset = make_dataset(services)
     (evaluation,) = submit(services, dataset.id).data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 
 import msgspec
 import pytest
@@ -508,6 +509,16 @@ class TestTime:
         kept.service.note_use("local", "nothing")
         kept.state.write_now(lambda connection: None)
         assert kept.lines().families == {}
+
+    def test_a_use_may_be_part_of_a_transaction(self, kept):
+        kept.grow()
+        kept.clock.at += 10
+        use = functools.partial(kept.keeper.use_in, account_id="local", name="router")
+        kept.keeper.follow(kept.state.write_now(use))
+        assert get(kept).used_at == kept.clock.at
+        before = kept.keeper.read_now("local").revision
+        gone = functools.partial(kept.keeper.use_in, account_id="local", name="nothing")
+        assert kept.state.write_now(gone).stored.revision == before
 
     def test_nothing_is_written_when_nothing_is_due(self, kept):
         kept.grow()

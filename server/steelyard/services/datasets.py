@@ -54,7 +54,6 @@ from steelyard.storage.state.datasets import (
     insert_dataset,
     insert_version,
     live_files,
-    mark_dataset_used,
     page_datasets,
     rename_dataset,
     set_dataset_archived,
@@ -449,11 +448,6 @@ class DatasetService:
     def evaluation_rows(self, at: DatasetAt) -> Iterator[LabelledRow]:
         """Give the evaluation rows in the order of the dataset; as ``side_rows``."""
         return self.side_rows(at, "evaluation")
-
-    async def mark_used(self, dataset_id: str) -> None:
-        """Note that work on a dataset started."""
-        now = self._now()
-        await self._state.write(lambda connection: mark_dataset_used(connection, dataset_id, now))
 
     def sweep(self) -> list[str]:
         """Remove the files that no version needs; it blocks. Give their names.

@@ -11,9 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from sqlalchemy import Connection
+
 from steelyard.errors import ModelUnavailableError
 from steelyard.families import line
 from steelyard.services.caller import Caller
+from steelyard.services.lines import Applied
 from steelyard.services.models import HostedModel, ModelRegistry
 from steelyard.services.tuned_calls import TunedCalls
 from steelyard.services.tuned_models import TunedModels, tuned_evaluation_key
@@ -33,6 +36,14 @@ class LineReader(Protocol):
 
     def note_use(self, account_id: str, name: str) -> None:
         """Note that a name was used now; returns at once."""
+        ...
+
+    def use_in(self, connection: Connection, account_id: str, name: str) -> Applied:
+        """Note it in a transaction of the caller's."""
+        ...
+
+    def follow(self, applied: Applied) -> None:
+        """Tell of it after the commit."""
         ...
 
 
@@ -163,6 +174,15 @@ class EvaluatedModels:
         """Note that an evaluation named a family or a number; returns at once."""
         if self._lines is not None:
             self._lines.note_use(account_id, name)
+
+    def use_in(self, connection: Connection, account_id: str, name: str) -> Applied | None:
+        """Note the same in a transaction of the caller's; what it gives is for ``follow``."""
+        return None if self._lines is None else self._lines.use_in(connection, account_id, name)
+
+    def follow(self, applied: Applied) -> None:
+        """Tell of a use once its transaction is durable."""
+        if self._lines is not None:
+            self._lines.follow(applied)
 
 
 def _ready(stored: StoredLines, adapter: str) -> tuple[line.Model, str] | None:

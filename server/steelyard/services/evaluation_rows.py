@@ -130,10 +130,6 @@ class EvaluatedDatasets(Protocol):
         """Give the evaluation rows of a version in their order."""
         ...
 
-    async def mark_used(self, dataset_id: str) -> None:
-        """Note that a dataset was used now."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class ReadyRow:

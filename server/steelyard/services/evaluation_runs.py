@@ -48,6 +48,7 @@ from steelyard.services.evaluation_rows import (
     RowRenderer,
     slices_of,
 )
+from steelyard.services.lines import Applied
 from steelyard.services.models import HostedModel
 from steelyard.storage.frames import predictions as frames
 from steelyard.storage.frames.predictions import Prediction
@@ -200,8 +201,9 @@ class EvaluationRuns:
         detail = evaluation_detail(records, slices=slices_of(table))
         predictions_sha256 = frames.write_table(self._store, table)
         detail_sha256 = self._store.put(msgspec.json.encode(detail), ".json")
-        self._state.write_now(
-            lambda connection: rows.finish_run(
+
+        def work(connection: Connection) -> Applied | None:
+            is_ours = rows.finish_run(
                 connection,
                 job_id,
                 generation,
@@ -212,10 +214,13 @@ class EvaluationRuns:
                 predictions_sha256=predictions_sha256,
                 detail_sha256=detail_sha256,
             )
-        )
-        asyncio.run(self._datasets.mark_used(row.dataset_id))
-        if row.named is not None:
-            self._models.note_use(row.account_id, row.named)
+            if not is_ours or row.named is None:
+                return None
+            return self._models.use_in(connection, row.account_id, row.named)
+
+        used = self._state.write_now(work)
+        if used is not None:
+            self._models.follow(used)
 
     def fail(self, job_id: str, generation: int, error: BaseException) -> None:
         """Note why an evaluation cannot be done; its predictions stay."""

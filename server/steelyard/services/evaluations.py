@@ -36,6 +36,7 @@ from steelyard.services.idempotency import KeyedWrites, payload_sha256
 from steelyard.services.reply import Reply
 from steelyard.storage.state import State
 from steelyard.storage.state import evaluations as rows
+from steelyard.storage.state.datasets import mark_dataset_used
 from steelyard.wire.evaluations import (
     CreateEvaluation,
     Evaluation,
@@ -169,7 +170,6 @@ class EvaluationService:
             payload_sha256=digest,
             work=what,
         )
-        await self._datasets.mark_used(at.dataset_id)
         for model in queued:
             if model.named is not None:
                 self._models.note_use(caller.account_id, model.named)
@@ -332,6 +332,7 @@ class EvaluationService:
                 runner=None,
             )
             rows.set_generation(connection, row.id, row.generation + 1)
+            mark_dataset_used(connection, row.dataset_id, self._now())
             return msgspec.json.encode(tell(_get(connection, row.id, caller.account_id)))
 
         reply = await self._act(caller, RETRY_ROUTE, evaluation_id, key, work)
@@ -394,6 +395,8 @@ class EvaluationService:
         missing = [model for model in models if found[model.id] is None]
         queued[:] = missing  # the work may run again
         self._check_room(connection, caller.account_id, len(missing))
+        if missing:
+            mark_dataset_used(connection, at.dataset_id, self._now())
         for model in missing:
             evaluation_id = new_id("eval")
             now = self._now()

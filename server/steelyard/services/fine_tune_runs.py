@@ -318,7 +318,6 @@ class FineTuneRuns:
             return
         self._drop(run)
         self._remove(job_id)
-        asyncio.run(self._datasets.mark_used(run.job.dataset_id))
 
     def fail(self, job_id: str, generation: int, error: BaseException) -> None:
         """Note why a fine-tune cannot be done; nothing is charged."""

@@ -10,6 +10,7 @@ that ``LineKeeper.tick`` of any server process brings into effect.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import logging
@@ -355,6 +356,25 @@ class LineKeeper:
         now = self._now()
         if self._uses.note(account_id, name, now):
             self._write_use(account_id, name, now)
+
+    def use_in(self, connection: Connection, account_id: str, name: str) -> Applied:
+        """Move the idle clock, as ``note_use`` does, in a transaction of the caller's.
+
+        A name that means nothing any more moves none.
+
+        Returns
+        -------
+        Applied
+            To be given to ``follow`` after the commit.
+        """
+        now = self._now()
+
+        def use(lines: Lines, _: Conditions) -> Change:
+            with contextlib.suppress(SteelyardError):
+                lines = record_use(lines, name, now)
+            return Change(lines, ())
+
+        return self._apply(connection, account_id, [_Step(use), _Step(pass_time)], None)
 
     def tick(self) -> None:
         """Do what is due, on every account, and load what should be loaded here; blocking.
