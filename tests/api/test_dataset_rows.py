@@ -14,6 +14,8 @@ from dataset_rows import make_row_dict, make_rows, to_ndjson
 from error_shape import assert_canonical_error
 
 PATH = "/v1/datasets"
+#: A number that no database column takes.
+TOO_LARGE = 2**63
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +76,8 @@ class TestPages:
             ({"offset": -1}, "offset"),
             ({"partition": "half"}, "partition"),
             ({"version": 0}, "version"),
+            ({"version": TOO_LARGE}, "version"),
+            ({"offset": TOO_LARGE}, "offset"),
             ({"colour": 1}, "colour"),
         ],
     )
@@ -160,6 +164,12 @@ class TestSearches:
             ("body", "order", "outcome"),
         }
 
+    @pytest.mark.parametrize("name", ["version", "offset"])
+    def test_numbers_that_no_row_has_are_refused(self, client, dataset, name):
+        response = client.post(f"{dataset}/rows/search", json={name: TOO_LARGE})
+        error = assert_canonical_error(response, 422, "invalid_request", path=["body", name])
+        assert "at most 2147483647" in error["details"][0]["message"]
+
     def test_nothing_asked_is_everything(self, client, dataset):
         found = client.post(f"{dataset}/rows/search", json={}).json()
         assert found["total"] == 40
@@ -189,6 +199,8 @@ class TestDifferences:
     def test_the_older_one_comes_first(self, client, dataset):
         response = client.get(f"{dataset}/diff", params={"from": 2, "to": 1})
         assert_canonical_error(response, 422, "invalid_request", path=["query", "from"])
+        response = client.get(f"{dataset}/diff", params={"to": TOO_LARGE})
+        assert_canonical_error(response, 422, "invalid_request", path=["query", "to"])
 
 
 class TestLikeness:
@@ -219,7 +231,7 @@ class TestLikeness:
         assert_canonical_error(client.post(path, json={"row": 99}), 404, "not_found")
 
     def test_one_of_row_and_context_is_needed(self, client, dataset):
-        for body in ({}, {"row": 1, "context": "a"}):
+        for body in ({}, {"row": 1, "context": "a"}, {"row": TOO_LARGE}):
             response = client.post(f"{dataset}/rows/similar", json=body)
             assert_canonical_error(response, 422, "invalid_request", path=["body", "row"])
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from dataset_rows import make_rows
+from error_shape import assert_canonical_error
 from steelyard.client import Client
 from steelyard.client.options import ClientOptions
 from steelyard.errors import DraftConflictError, DraftSealedError, NotFoundError
@@ -128,6 +129,19 @@ def test_every_field_that_is_wrong_is_told(client, draft):
         f"/v1/drafts/{draft['id']}/seal", json={"as": "version", "name": "n"}
     ).json()
     assert refused["error"]["details"][0]["path"] == ["body", "name"]
+
+
+def test_numbers_that_no_row_has_are_refused(client, dataset_id, draft):
+    body = {"dataset_id": dataset_id, "version": 2**63}
+    edits = {"edits": [{"row": 2**63, "action": "accept"}]}
+    path = f"/v1/drafts/{draft['id']}"
+    for refused, place in (
+        (client.post("/v1/drafts", json=body), ["body", "version"]),
+        (client.post(f"{path}/edits", json=edits), ["body", "edits", 0, "row"]),
+        (client.get(f"{path}/edits", params={"row": 2**63}), ["query", "row"]),
+        (client.get(f"{path}/edits", params={"after": 2**63}), ["query", "after"]),
+    ):
+        assert_canonical_error(refused, 422, "invalid_request", path=place)
 
 
 def test_rows_with_rewards_are_relabelled_with_rewards(client):

@@ -19,11 +19,12 @@ from steelyard.datasets.filters import (
 from steelyard.errors import InvalidRequestError
 from steelyard.wire.datasets import DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Example, Partition
 from steelyard.wire.payloads import open_payload
+from steelyard.wire.queries import MAX_NUMBER
 from steelyard.wire.violations import BODY, Violations
 
 _Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE_ROWS)]
-_Offset = Annotated[int, Meta(ge=0)]
-_Version = Annotated[int, Meta(ge=1)]
+_Offset = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
+_Version = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
 _Text = Annotated[str, Meta(min_length=1, max_length=256)]
 
 

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from steelyard.wire.datasets import DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Fraction, Partition
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, Cursor, PageSize
 
-Version = Annotated[int, Meta(ge=1)]
-Offset = Annotated[int, Meta(ge=0)]
+Version = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
+Offset = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
 RowsLimit = Annotated[int, Meta(ge=1, le=MAX_PAGE_ROWS)]
 _OF_VERSION = Meta(description="A version; the latest by default.")
 _OF_PARTITION = Meta(description="One side, or all rows.")

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.wire.datasets import MAX_PAGE_ROWS, DatasetName
 from steelyard.wire.decide import Name
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, Cursor, PageSize
 
 DraftStatus = Literal["open", "sealed"]
 #: What can be done to a row.
@@ -51,7 +51,9 @@ Reviewer = Annotated[
         "edits without it count as one another's."
     ),
 ]
-_Row = Annotated[int, Meta(ge=0, description="The row's place in the dataset, from 0.")]
+_Row = Annotated[
+    int, Meta(ge=0, le=MAX_NUMBER, description="The row's place in the dataset, from 0.")
+]
 _Count = Annotated[int, Meta(ge=0)]
 
 
@@ -60,7 +62,8 @@ class CreateDraft(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
     dataset_id: Annotated[str, Meta(min_length=1, max_length=64, description="Id of the dataset.")]
     version: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="Its version; the latest by default.")
+        Annotated[int, Meta(ge=1, le=MAX_NUMBER)] | None,
+        Meta(description="Its version; the latest by default."),
     ] = None
     name: Annotated[
         DatasetName | None, Meta(description="To find it by; that of the dataset by default.")
@@ -263,10 +266,11 @@ class HistoryQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """Which entries of a draft's log."""
 
     row: Annotated[
-        Annotated[int, Meta(ge=0)] | None, Meta(description="Those about one row; all by default.")
+        Annotated[int, Meta(ge=0, le=MAX_NUMBER)] | None,
+        Meta(description="Those about one row; all by default."),
     ] = None
     after: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
+        Annotated[int, Meta(ge=1, le=MAX_NUMBER)] | None,
         Meta(description="`next_after` of the page before: entries older than this one."),
     ] = None
     limit: Annotated[PageSize, Meta(description="Entries of a page.")] = MAX_PAGE

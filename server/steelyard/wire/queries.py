@@ -7,6 +7,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 MAX_PAGE = 200
+#: The largest number of a version, a row or a place: that of the state's columns.
+MAX_NUMBER = 2**31 - 1
 
 Cursor = Annotated[str, Meta(min_length=1, max_length=64)]
 PageSize = Annotated[int, Meta(ge=1, le=MAX_PAGE)]

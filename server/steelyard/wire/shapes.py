@@ -197,16 +197,20 @@ def _check_bounds(
 ) -> None:
     bounds: list[tuple[bool, str]] = []
     if expected.ge is not None:
-        bounds.append((value >= expected.ge, f"at least {expected.ge:g}"))
+        bounds.append((value >= expected.ge, f"at least {_number(expected.ge)}"))
     if expected.gt is not None:
-        bounds.append((value > expected.gt, f"more than {expected.gt:g}"))
+        bounds.append((value > expected.gt, f"more than {_number(expected.gt)}"))
     if expected.le is not None:
-        bounds.append((value <= expected.le, f"at most {expected.le:g}"))
+        bounds.append((value <= expected.le, f"at most {_number(expected.le)}"))
     if expected.lt is not None:
-        bounds.append((value < expected.lt, f"less than {expected.lt:g}"))
+        bounds.append((value < expected.lt, f"less than {_number(expected.lt)}"))
     if not all(holds for holds, _ in bounds):
         allowed = " and ".join(text for _, text in bounds)
         found.add(path, f"is {show(value)}; give {allowed}.", "out_of_range")
+
+
+def _number(bound: float) -> str:
+    return str(bound) if isinstance(bound, int) else f"{bound:g}"
 
 
 def _wrong(value: object, expected: inspect.Type, path: Path, found: Violations) -> None:
