@@ -155,9 +155,7 @@ def open_service(
     from steelyard.jobs.child import WorkerChild
     from steelyard.services.accounts import AccountService, effective_limits
     from steelyard.services.allowance import RequestLimits, TokenAllowance
-    from steelyard.services.dataset_ingest import RowBounds
     from steelyard.services.dataset_rows import DatasetRows
-    from steelyard.services.datasets import DatasetService
     from steelyard.services.decisions import DecisionService
     from steelyard.services.discovery import DiscoveryService, PublishedLimits
     from steelyard.services.evaluated_models import EvaluatedModels
@@ -185,26 +183,10 @@ def open_service(
         operations = OperationLog(
             state, accounts_enabled=has_accounts, lease_s=settings.deadline_s + LEASE_GRACE_S
         )
-        limits = PublishedLimits(
-            body_bytes=settings.body_bytes,
-            dataset_bytes=settings.upload_bytes,
-            dataset_min_rows=settings.dataset_min_rows,
-            dataset_rows=settings.dataset_rows,
-            requests_per_minute=settings.requests_per_minute,
-            tokens_per_minute=settings.tokens_per_minute,
-            live_limit=settings.live_limit,
-            warm_limit=settings.warm_models,
-        )
         store = _open_frames(settings, "datasets")
-        datasets = DatasetService(
-            state,
-            store,
-            KeyedWrites(state),
-            bounds=RowBounds(settings.dataset_min_rows, settings.dataset_rows),
-        )
-        sweeper = Sweeper(
-            state, operations, retention_days=settings.retention_days, further=[datasets.sweep]
-        )
+        datasets = _open_datasets(settings, state, store)
+        sweeps = [datasets.sweep, *_job_sweeps(settings, state)]
+        sweeper = Sweeper(state, operations, retention_days=settings.retention_days, further=sweeps)
         closing.callback(sweeper.close)
         worker = WorkerChild(
             dataclasses.asdict(settings), functools.partial(state.read_now, _has_jobs)
@@ -244,7 +226,9 @@ def open_service(
             ),
             models=models,
             discovery=DiscoveryService(
-                models, limits, training_available=lines.keeper.rules.lacking() is None
+                models,
+                PublishedLimits.of(settings),
+                training_available=lines.keeper.rules.lacking() is None,
             ),
             accounts=AccountService(
                 state, accounts_enabled=has_accounts, limits=effective_limits(settings)
@@ -304,14 +288,11 @@ def open_worker(
         When the process runs jobs already.
     """
     from steelyard.jobs.workflows import JobRuntime
-    from steelyard.services.dataset_ingest import RowBounds
-    from steelyard.services.datasets import DatasetService
     from steelyard.services.evaluated_models import EvaluatedModels
     from steelyard.services.evaluation_runs import EvaluationRuns
     from steelyard.services.fine_tune_runs import FineTuneRuns
     from steelyard.services.held_out_evaluations import HeldOutEvaluations
     from steelyard.services.lines import LineKeeper
-    from steelyard.services.operations import KeyedWrites
     from steelyard.services.trainer_bases import TrainerBases
     from steelyard.storage.state import open_state
 
@@ -323,12 +304,7 @@ def open_worker(
         host = open_host(settings, closing)
         models, bases = _open_models(settings, host, load_model, load_further, closing)
         store = _open_frames(settings, "datasets")
-        datasets = DatasetService(
-            state,
-            store,
-            KeyedWrites(state),
-            bounds=RowBounds(settings.dataset_min_rows, settings.dataset_rows),
-        )
+        datasets = _open_datasets(settings, state, store)
         artifacts = _open_artifacts(settings)
         keeper = LineKeeper(state, _line_rules(settings, models))
         evaluations = EvaluationRuns(
@@ -383,6 +359,15 @@ def _open_models(
         closing,
         host,
     )
+
+
+def _open_datasets(settings: Settings, state: State, store: FrameStore) -> DatasetService:
+    from steelyard.services.dataset_ingest import RowBounds
+    from steelyard.services.datasets import DatasetService
+    from steelyard.services.idempotency import KeyedWrites
+
+    bounds = RowBounds(settings.dataset_min_rows, settings.dataset_rows)
+    return DatasetService(state, store, KeyedWrites(state), bounds=bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,6 +476,20 @@ def _open_artifacts(settings: Settings) -> ArtifactStore:
     from steelyard.storage.frames.artifacts import ArtifactStore
 
     return ArtifactStore(_open_frames(settings, "models"), home_of(settings) / "models")
+
+
+def _job_sweeps(settings: Settings, state: State) -> list[Callable[[], object]]:
+    """Give what removes files that no job needs; the worker ends before it would sweep."""
+    from steelyard.services.job_files import FineTuneFiles, sweep_predictions
+
+    fine_tunes = FineTuneFiles(
+        state,
+        _open_artifacts(settings),
+        _open_frames(settings, "fine_tunes"),
+        home_of(settings) / "fine_tunes",
+    )
+    predictions = _open_frames(settings, "evaluations")
+    return [functools.partial(sweep_predictions, state, predictions), fine_tunes.sweep]
 
 
 def _open_tuned(

@@ -340,6 +340,38 @@ def test_a_sweep_removes_what_nobody_refers_to(tmp_path, monkeypatch):
         ).data
 
 
+def test_a_server_sweeps_what_jobs_left_beside_a_worker_that_works(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path)
+    with open_home(tmp_path) as services, working(tmp_path) as runs:
+        gone, kept = (
+            make_tuning_dataset(services, make_rows(30), make_rows(20, start)).id
+            for start in (1000, 2000)
+        )
+        ended = [start(services, gone, "a"), start(services, kept, "b")]
+        for job in ended:
+            wait_for_job(services, job.id)
+        asyncio.run(services.datasets.delete(ME, gone, None))
+        ask_stand_in(tmp_path, pause_s=0.5)
+        under_way = start(services, kept, "c")
+        wait_for_job(services, under_way.id, lambda job: job.progress is not None)
+        folders = tmp_path / "fine_tunes"
+        # As a worker leaves it that is killed when its fine-tune has just ended.
+        (folders / ended[0].id).mkdir()
+        (folders / ended[0].id / "rows.jsonl").write_bytes(b"{}")
+        written = set(runs._records.names())
+        live = services.state.read_now(rows_of_jobs.live_records)
+        assert len(written) == 2
+        for sweep in (ArtifactStore.sweep, FrameStore.sweep):
+            monkeypatch.setitem(sweep.__kwdefaults__, "older_than_s", 0.0)
+        with open_home(tmp_path):
+            wait_for(lambda: set(runs._records.names()) != written)
+        assert runs._records.names() == [f"{sha256}.parquet" for sha256 in live]
+        assert [folder.name for folder in folders.iterdir()] == [under_way.id]
+        assert get_job(services, under_way.id).status == "running"
+        for sha256 in services.state.read_now(rows_of_jobs.live_artifacts):
+            assert runs._artifacts.holds(sha256)
+
+
 def test_a_generation_that_ends_too_often_without_a_result_has_failed(tmp_path):
     with open_home(tmp_path, **PAID) as services:
         job = start(services, make_tuning_dataset(services).id)

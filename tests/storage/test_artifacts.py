@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -152,7 +154,12 @@ def test_a_sweep_keeps_what_live_models_share(artifacts: ArtifactStore, tmp_path
     for folder in (half_made, strange):
         folder.mkdir()
     assert artifacts.sweep([kept]) == []  # too young: whoever stored it may not refer to it yet
+    assert (tmp_path / "models" / gone).exists()
+    for folder in (gone, kept):
+        os.utime(tmp_path / "models" / folder, (0, time.time() - 120))
+    assert artifacts.sweep([kept]) == []
     assert not (tmp_path / "models" / gone).exists()
+    assert (tmp_path / "models" / kept).exists()
     assert half_made.exists()
     removed = artifacts.sweep([kept], older_than_s=0)
     assert not half_made.exists()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from steelyard.billing.money import to_usd
 from steelyard.services.models import HostedModel, ModelRegistry
 from steelyard.services.recipes import recipes
+from steelyard.settings import Settings
 from steelyard.wire.decide import MAX_DECISIONS, MAX_OUTCOMES
 from steelyard.wire.discovery import (
     Availability,
@@ -57,6 +58,20 @@ class PublishedLimits:
     prompt_tuning_min_rows: int = 40
     prompt_tuning_rows: int = 5_000
     labeling_rows: int = 10_000
+
+    @classmethod
+    def of(cls, settings: Settings) -> PublishedLimits:
+        """Give the bounds that settings make."""
+        return cls(
+            body_bytes=settings.body_bytes,
+            dataset_bytes=settings.upload_bytes,
+            dataset_min_rows=settings.dataset_min_rows,
+            dataset_rows=settings.dataset_rows,
+            requests_per_minute=settings.requests_per_minute,
+            tokens_per_minute=settings.tokens_per_minute,
+            live_limit=settings.live_limit,
+            warm_limit=settings.warm_models,
+        )
 
     def as_dict(self) -> dict[str, int]:
         """Give the bounds by name, those of every request included."""

@@ -49,6 +49,7 @@ from steelyard.services.fine_tune_progress import (
     tell_progress,
 )
 from steelyard.services.held_out_evaluations import HeldOutEvaluation, HeldOutEvaluations
+from steelyard.services.job_files import FineTuneFiles
 from steelyard.services.lines import LineKeeper
 from steelyard.services.trainer_process import TrainerProcess
 from steelyard.services.tuning_rows import TuningRows
@@ -193,6 +194,7 @@ class FineTuneRuns:
         self._artifacts = artifacts
         self._records = records
         self._folder = folder
+        self._files = FineTuneFiles(state, artifacts, records, folder)
         self._bases = bases
         self._threads = threads
         self._needed = needed
@@ -365,17 +367,7 @@ class FineTuneRuns:
 
     def sweep(self) -> None:
         """Remove folders, models and records that nothing refers to any more."""
-        with told_as_unavailable():
-            held = [one.name for one in self._folder.iterdir()] if self._folder.is_dir() else []
-        # Asked after the look at the folders: one made since belongs to a fine-tune that runs.
-        unfinished = {row.id for row in self._state.read_now(rows.unfinished)}
-        for name in held:
-            if name not in unfinished and name not in self._runs:
-                self._remove(name)
-        removed = self._artifacts.sweep(self._state.read_now(rows.live_artifacts))
-        removed += self._records.sweep(self._state.read_now(rows.live_records))
-        if removed:
-            _log.info("Removed %d files of fine-tunes that nothing refers to.", len(removed))
+        self._files.sweep(running=self._runs)
 
     def halt(self) -> None:
         """Stop what runs here; it stays to be taken up by another process."""
@@ -553,7 +545,7 @@ class FineTuneRuns:
 
     def _remove(self, job_id: str) -> None:
         """Remove a fine-tune's folder; what cannot be removed is left to the next sweep."""
-        shutil.rmtree(self._folder / job_id, ignore_errors=True)
+        self._files.remove(job_id)
 
     def _runs_elsewhere(self, job_id: str) -> bool:
         def work(connection: Connection) -> bool:

@@ -35,6 +35,9 @@ _SUFFIX = ".file"
 _MANIFEST_SUFFIX = ".manifest.json"
 _PARTIAL = ".partial-"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+#: Seconds for which a folder of a model in use is left alone: the model may have joined its family
+#: since it was asked which are referred to.
+_JUST_MADE_S = 60.0
 
 
 class _Manifest(Struct):
@@ -166,10 +169,14 @@ class ArtifactStore:
             name, is_partial, _ = folder.name.partition(_PARTIAL)
             if _SHA256.fullmatch(name) is None:
                 continue
+            if name in live and not is_partial:
+                continue
             # A partial one outlives its making only when the process died.
-            is_left = bool(is_partial) and folder.stat().st_mtime < time.time() - older_than_s
-            if is_left or not (is_partial or name in live):
-                shutil.rmtree(folder, ignore_errors=True)
+            least_s = older_than_s if is_partial else min(older_than_s, _JUST_MADE_S)
+            # It may be renamed now, or another process may sweep the same folder.
+            with contextlib.suppress(FileNotFoundError):
+                if folder.stat().st_mtime <= time.time() - least_s:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def _fill(self, folder: Path, sent: bytes, files: Mapping[str, str]) -> None:
         """Make a model's folder, whole or not at all."""

@@ -1,0 +1,93 @@
+"""Files of jobs that nothing refers to any more: predictions, folders, models, held-out records.
+
+A process that is killed leaves the folder of a fine-tune behind, rows and all, and what a dataset or
+a model had stays when it is deleted. A server sweeps them, since the process that it starts for its
+jobs ends soon after them; so does a worker, whose folders may be on another machine.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from steelyard.storage.frames.artifacts import ArtifactStore
+from steelyard.storage.frames.store import FrameStore, told_as_unavailable
+from steelyard.storage.state import State, evaluations, fine_tunes
+
+_log = logging.getLogger(__name__)
+
+
+def sweep_predictions(state: State, store: FrameStore) -> None:
+    """Remove what evaluations left; it blocks.
+
+    Parameters
+    ----------
+    state : State
+        Where evaluations are.
+    store : FrameStore
+        Where their predictions are, and nothing else.
+
+    Raises
+    ------
+    steelyard.errors.StorageUnavailableError
+        When the state or the store cannot be used.
+    """
+    removed = store.sweep(state.read_now(evaluations.live_files))
+    if removed:
+        _log.info("Removed %d files of predictions that nothing refers to.", len(removed))
+
+
+class FineTuneFiles:
+    """Removes what fine-tunes left.
+
+    Parameters
+    ----------
+    state : State
+        Where fine-tunes are.
+    artifacts : ArtifactStore
+        Where their models are.
+    records : FrameStore
+        Where held-out records are, and nothing else.
+    folder : Path
+        A local directory with the folders of fine-tunes that run here.
+    """
+
+    def __init__(
+        self, state: State, artifacts: ArtifactStore, records: FrameStore, folder: Path
+    ) -> None:
+        self._state = state
+        self._artifacts = artifacts
+        self._records = records
+        self._folder = folder
+
+    def remove(self, job_id: str) -> None:
+        """Remove a fine-tune's folder, as far as it can be removed."""
+        shutil.rmtree(self._folder / job_id, ignore_errors=True)
+
+    def sweep(self, *, running: Collection[str] = ()) -> None:
+        """Remove folders, models and records that nothing refers to any more; it blocks.
+
+        Parameters
+        ----------
+        running : collection of str
+            Fine-tunes that run in this process: their folders stay, even if they have ended.
+
+        Raises
+        ------
+        steelyard.errors.StorageUnavailableError
+            When the state or a store cannot be used.
+        """
+        with told_as_unavailable():
+            held = [one.name for one in self._folder.iterdir()] if self._folder.is_dir() else []
+        # Asked after the look at the folders: one made since belongs to a fine-tune that runs.
+        unfinished = {row.id for row in self._state.read_now(fine_tunes.unfinished)}
+        for name in held:
+            if name not in unfinished and name not in running:
+                self.remove(name)
+        with told_as_unavailable():
+            removed = self._artifacts.sweep(self._state.read_now(fine_tunes.live_artifacts))
+        removed += self._records.sweep(self._state.read_now(fine_tunes.live_records))
+        if removed:
+            _log.info("Removed %d files of fine-tunes that nothing refers to.", len(removed))
