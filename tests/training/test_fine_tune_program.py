@@ -39,6 +39,7 @@ from steelyard.training.fine_tune.task import (
     TaskRow,
     environment_of,
 )
+from steelyard.wire.families import MAX_SEED
 
 SERVER = Path(__file__).parents[2] / "server"
 TEAM = {
@@ -301,6 +302,12 @@ def test_rewards_are_trained_and_judged_as_rewards(tmp_path: Path) -> None:
     assert check_artifact(folder / "model").method == "reward"
     for one in records_of(folder)["adapted"]:
         assert sum(one["probabilities"]) == pytest.approx(1, abs=1e-6)
+
+
+def test_the_largest_seed_trains(tmp_path: Path) -> None:
+    rows = [*make_rows(40, "training"), *make_rows(10, "evaluation")]
+    result = run(write_task(tmp_path / "seeded", rows, seed=MAX_SEED))
+    assert result.heldout["n"] == 20
 
 
 def test_too_little_to_judge_is_no_failure(tmp_path: Path) -> None:

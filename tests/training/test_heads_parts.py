@@ -24,6 +24,7 @@ from steelyard.training.fine_tune.data import decision_data
 from steelyard.training.fine_tune.features import Features
 from steelyard.training.fine_tune.linear import fit_linear, mean_loss
 from steelyard.training.fine_tune.markers import fit_markers
+from steelyard.wire.families import MAX_SEED
 from training.tuning_rows import TEAM, make_row, permuted, reward_rows, team_rows
 
 
@@ -192,6 +193,14 @@ def test_a_booster_learns_what_a_blend_missed():
     assert booster == fit_booster(inputs[:1_000], wrong[:1_000], targets[:1_000], None, 0)
 
 
+@pytest.mark.parametrize("seed", [2**31, 2**32, MAX_SEED])
+def test_a_booster_takes_every_seed(seed):
+    _, logs, targets = draw_task(60)
+    inputs = pair_features([logs, logs], logs, None, np.zeros(3), np.ones(60))
+    booster = fit_booster(inputs, logs, targets, None, seed)
+    assert booster == fit_booster(inputs, logs, targets, None, seed)
+
+
 # Calibration
 
 
@@ -246,6 +255,12 @@ def test_the_baseline_reads_words():
         assert (share > 0).all()
     again = fit_baseline(team_rows(300)[::-1], method="sft", seed=0).probabilities(rows)
     np.testing.assert_allclose(again, shares, atol=0.02)
+
+
+def test_the_baseline_takes_the_largest_seed():
+    rows = team_rows(60)
+    for share in fit_baseline(rows, method="sft", seed=MAX_SEED).probabilities(rows):
+        assert share.sum() == pytest.approx(1)
 
 
 def test_the_baseline_of_rewards_names_the_best():

@@ -20,6 +20,7 @@ from steelyard.scoring.head_specs import log_softmax
 from steelyard.scoring.heads import canonical_order, fingerprint
 from steelyard.training.fine_tune.calibrating import fit_temperature
 from steelyard.training.fine_tune.rows import TuningRow
+from steelyard.training.fine_tune.seeds import library_seed
 
 Doubles = NDArray[np.float64]
 
@@ -147,7 +148,7 @@ def _fit(contexts: Sequence[str], targets: Doubles, seed: int) -> _Fitted:
             ),
             TfidfVectorizer(sublinear_tf=True, ngram_range=_RUNS, analyzer="char_wb", min_df=least),
         ),
-        LogisticRegression(C=_STRENGTH, max_iter=_STEPS, tol=1e-5, random_state=seed),
+        LogisticRegression(C=_STRENGTH, max_iter=_STEPS, tol=1e-5, random_state=library_seed(seed)),
     )
     model.fit(texts, labels, logisticregression__sample_weight=targets[rows, labels])
     return _Fitted(model, classes, prior)

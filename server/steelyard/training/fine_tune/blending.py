@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from steelyard.scoring.head_specs import LEAST_LOG, log_softmax
+from steelyard.training.fine_tune.seeds import library_seed
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -109,8 +110,8 @@ def fit_booster(
     left_out = np.where(chosen, 0.0, np.exp(blended)).sum(axis=1)
     parameters: dict[str, Any] = {
         "num_leaves": _LEAVES, "learning_rate": _RATE, "min_data_in_leaf": max(20, len(rows) // 500),
-        "lambda_l2": 5.0, "seed": seed, "deterministic": True, "force_row_wise": True,
-        "verbosity": -1,
+        "lambda_l2": 5.0, "seed": library_seed(seed), "deterministic": True,
+        "force_row_wise": True, "verbosity": -1,
     }  # fmt: skip
 
     def of_softmax(predicted: Doubles, _: Any) -> tuple[Doubles, Doubles]:
