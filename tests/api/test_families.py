@@ -300,6 +300,13 @@ def test_names_that_no_family_may_have(client, dataset_id, name, status, code):
     assert_canonical_error(answer, status, code)
 
 
+@pytest.mark.parametrize("version", [2, 2**63])
+def test_versions_that_are_not_there(client, dataset_id, version):
+    body = {"family": "new", "dataset_id": dataset_id, "dataset_version": version}
+    for path in ("/v1/families/estimate", "/v1/families"):
+        assert_canonical_error(client.post(path, json=body), 404, "not_found")
+
+
 def test_rolling_back_discards_what_is_named(client, worker):
     family = grow(client, "ant", 2)
     path = "/v1/families/ant/rollback"

@@ -266,8 +266,9 @@ def test_every_refusal_of_a_plan(opened):
     dataset_id = opened.create(make_rows(24), make_rows(6, 1000))
     with pytest.raises(SupervisionMismatchError, match="targets"):
         opened.plan(dataset_id, method="reward")
-    with pytest.raises(NotFoundError):
-        opened.plan(dataset_id, version=2)
+    for version in (2, 2**63, 2**80):
+        with pytest.raises(NotFoundError):
+            opened.plan(dataset_id, version=version)
     with pytest.raises(NotFoundError):
         opened.plan("ds_nothing")
     with pytest.raises(NoNewDataError):

@@ -54,7 +54,9 @@ def require_version(
     steelyard.errors.NotFoundError
         When there is no such version.
     """
-    found = find_version(connection, row.id, row.version if version is None else version)
+    wanted = row.version if version is None else version
+    # A number past every version may be past what a database takes.
+    found = find_version(connection, row.id, wanted) if 0 < wanted <= row.version else None
     if found is None:
         raise NotFoundError(
             f"The dataset {row.id} has no version {version}; its latest is {row.version}."
