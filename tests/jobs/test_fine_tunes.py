@@ -170,6 +170,20 @@ def test_records_are_paged_by_group(tmp_path, monkeypatch):
         assert [one.rows_deleted for one in listed.data] == [True]
 
 
+def test_without_evaluation_rows_there_are_no_records(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path, passed=False)
+    with open_home(tmp_path) as services, working(tmp_path):
+        job = start(services, make_tuning_dataset(services, evaluation=[]).id)
+        ended = wait_for_job(services, job.id)
+        assert (ended.outcome, ended.split.validation_rows) == ("gate_failed", 0)
+        for group in ("adapted", "base"):
+            page = asyncio.run(
+                services.fine_tunes.records(ME, job.id, group=group, offset=3, limit=15)
+            )
+            assert (page.group, page.groups, page.data) == (group, [], [])
+            assert (page.total, page.offset, page.has_more) == (0, 3, False)
+
+
 def test_a_gate_that_does_not_pass_makes_no_model_and_is_charged(tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path, passed=False)
     with open_home(tmp_path, **PAID) as services:

@@ -176,7 +176,8 @@ class FineTuneJobs:
         group : {"adapted", "base", "parent"}
             The fine-tune's own model, its base, or the model it was trained from.
         offset, limit : int
-            Records before the page, and on it. A fine-tune that has not succeeded has none.
+            Records before the page, and on it. A fine-tune that has not succeeded has none, nor has
+            one whose dataset had no evaluation rows.
 
         Raises
         ------
@@ -199,9 +200,7 @@ class FineTuneJobs:
                 "it."
             )
         if row.records_sha256 is None:
-            return JobRecordPage(
-                group=group, groups=[], data=[], total=0, offset=offset, limit=limit, has_more=False
-            )
+            return _no_records(group, offset, limit)
         return await asyncio.to_thread(
             self._page, row.records_sha256, rows.job_of(row).method, group, offset, limit
         )
@@ -244,8 +243,10 @@ class FineTuneJobs:
         self, sha256: str, method: str, group: RecordGroup, offset: int, limit: int
     ) -> JobRecordPage:
         groups = self._groups_of(sha256)
+        if not groups:
+            return _no_records(group, offset, limit)
         if group not in groups:
-            message = f"group is {group!r}; the fine-tune has {', '.join(groups) or 'none'}."
+            message = f"group is {group!r}; the fine-tune has {', '.join(groups)}."
             raise InvalidRequestError(
                 violations=[Violation(("query", "group"), message, "not_allowed")]
             )
@@ -304,6 +305,12 @@ def tell_fine_tune(connection: Connection, row: Row[Any]) -> Job:
     if evaluation is None:
         return job
     return structs.replace(job, dataset_evaluation=tell_evaluation(evaluation))
+
+
+def _no_records(group: RecordGroup, offset: int, limit: int) -> JobRecordPage:
+    return JobRecordPage(
+        group=group, groups=[], data=[], total=0, offset=offset, limit=limit, has_more=False
+    )
 
 
 def _command_on(
