@@ -160,6 +160,7 @@ def test_a_first_fine_tune_has_no_parent(client, family):
         ({"limit": 0}, "limit"),
         ({"cursor": "nobody"}, "cursor"),
         ({"status": "done"}, "status"),
+        ({"status": "queued,done"}, "status"),
         ({"page": 1}, "page"),
     ],
 )
@@ -181,6 +182,8 @@ def test_fine_tunes_are_paged_and_filtered(client, family):
     assert first["data"][0]["created_at"] >= rest["data"][0]["created_at"]
     none = client.get("/v1/fine-tuning/jobs", params={**query, "status": "cancelled"}).json()
     assert none["data"] == []
+    several = {**query, "status": ["cancelled,succeeded", "failed"]}
+    assert client.get("/v1/fine-tuning/jobs", params=several).json() == first
 
 
 @pytest.mark.parametrize("path", ["/v1/families", "/v1/fine-tuning/jobs"])

@@ -452,6 +452,7 @@ def test_jobs_are_paged_by_status_and_dataset(tmp_path, monkeypatch):
 
         assert [job.id for job in page().data] == jobs[::-1]
         assert [job.id for job in page(statuses=["queued"]).data] == jobs[1:]
+        assert [job.id for job in page(statuses=["cancelled,queued"]).data] == jobs[::-1]
         assert [job.id for job in page(dataset_id=first.id).data] == jobs[:1]
         one = page(limit=1)
         assert one.has_more

@@ -50,6 +50,7 @@ from steelyard.storage.state import fine_tunes as rows
 from steelyard.storage.state.evaluations import find_held_out
 from steelyard.wire.evaluations import JobRecordPage, RecordGroup
 from steelyard.wire.fine_tuning import CurvePoint, Job, JobEvents, JobPage, JobProgress
+from steelyard.wire.fine_tuning_queries import read_statuses
 from steelyard.wire.violations import show
 
 CANCEL_ROUTE = "POST /v1/fine-tuning/jobs/{job}/cancel"
@@ -110,7 +111,7 @@ class FineTuneJobs:
         caller : Caller
             Whose they are.
         statuses : sequence of str, optional
-            Only those with one of these.
+            Only those with one of these; each may hold several, separated by commas.
         dataset_id : str, optional
             Only those that train on it.
         limit : int
@@ -121,14 +122,15 @@ class FineTuneJobs:
         Raises
         ------
         steelyard.errors.InvalidRequestError
-            When the limit or the cursor cannot be used.
+            When a status, the limit or the cursor cannot be used.
         """
+        wanted = read_statuses(statuses)
 
         def work(connection: Connection) -> JobPage:
             page = rows.page_of_account(
                 connection,
                 caller.account_id,
-                statuses=statuses,
+                statuses=wanted,
                 dataset_id=dataset_id,
                 limit=limit,
                 cursor=cursor,
