@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -36,6 +36,7 @@ from steelyard.errors import (
     DatasetDeletedError,
     InvalidRequestError,
     NotFoundError,
+    StorageUnavailableError,
     VersionInUseError,
 )
 from steelyard.jobs.workflows import JobRuntime
@@ -317,6 +318,54 @@ def test_a_killed_trainer_is_started_again_where_it_was(tmp_path, monkeypatch):
             if event.type == "step"
         ]
         assert told == sorted(set(told))
+
+
+class UnsteadyKeeper:
+    """Of three writes one fails and one is made and its answer lost."""
+
+    def __init__(self, keeper):
+        self._keeper = keeper
+        self.n_asked = 0
+
+    def __getattr__(self, name):
+        return getattr(self._keeper, name)
+
+    def apply_now(self, *given, **options):
+        self.n_asked += 1
+        if self.n_asked % 3 == 1:
+            raise StorageUnavailableError("The disk is full.")
+        lines = self._keeper.apply_now(*given, **options)
+        if self.n_asked % 3 == 2:
+            raise StorageUnavailableError("The answer was lost.")
+        return lines
+
+
+def test_what_could_not_be_written_is_told_once_all_the_same(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path)
+    told = []
+    with open_home(tmp_path) as services:
+        dataset = make_tuning_dataset(services)
+        for family in ("router", "other"):
+            job = start(services, dataset.id, family)
+            runs = runs_of(services, tmp_path)
+            assert runs.begin(job.id, 1)
+            keeper = runs._keeper
+            runs._keeper = unsteady = UnsteadyKeeper(keeper)
+            if family == "router":
+                unsteady.apply_now = keeper.apply_now
+            is_done = False
+            while not is_done:
+                with suppress(StorageUnavailableError):
+                    is_done = not runs.advance(job.id, 1)
+            runs._keeper = keeper
+            runs.finish(job.id, 1)
+            assert get_job(services, job.id).outcome == "joined"
+            events = asyncio.run(services.fine_tunes.events(ME, job.id)).data
+            told.append([(event.type, event.message) for event in events[1:-2]])
+        assert unsteady.n_asked > len(told[0])
+    assert told[1] == told[0]
+    # A trainer works on while what it reports cannot be written.
+    assert len(starts(tmp_path)) == 2
 
 
 def test_a_folder_that_is_gone_is_written_anew(tmp_path, monkeypatch):

@@ -44,6 +44,7 @@ from steelyard.services.datasets import DatasetService
 from steelyard.services.fine_tune_folders import write_folder
 from steelyard.services.fine_tune_progress import (
     ProgressFile,
+    Reports,
     Telling,
     fraction_of,
     tell_progress,
@@ -124,8 +125,7 @@ class _Run:
     account_id: str
     generation: int
     folder: Path
-    progress: ProgressFile
-    telling: Telling
+    reports: Reports | None = None
     trainer: TrainerProcess | None = None
     furthest: float = 0.0
     told_at: float = 0.0
@@ -237,16 +237,11 @@ class FineTuneRuns:
         lines = self._apply(row.account_id, start_job, job_id, also=take)
         if not taken:
             return False
-        job = lines.jobs[job_id]
-        events = self._state.read_now(lambda connection: rows.events_of(connection, job_id))
-        folder = self._folder / job_id
         self._runs[job_id] = _Run(
-            job=job,
+            job=lines.jobs[job_id],
             account_id=row.account_id,
             generation=generation,
-            folder=folder,
-            progress=ProgressFile(folder / PROGRESS),
-            telling=Telling(events, with_lora=job.hyperparameters.lora_rank > 0),
+            folder=self._folder / job_id,
         )
         return True
 
@@ -261,6 +256,9 @@ class FineTuneRuns:
         except _LostRunError:
             self._drop(run)
             return False
+        except BaseException:
+            run.reports = None  # what of it was told is read off the state anew
+            raise
         if run.stopping.is_set():
             self._end_stopped(run)
             return False
@@ -390,21 +388,22 @@ class FineTuneRuns:
         """Let the trainer work for a while; gives whether it has ended with a result."""
         if not (run.folder / TASK).exists():
             self._write_folder(run)
-        self._tell(run, run.telling.count_tokens(
+        reports = run.reports = run.reports or self._open_reports(run)
+        self._tell(run, reports.telling.count_tokens(
             run.job.split.trained_tokens, run.job.split.train_rows
         ))  # fmt: skip
         give_back_at = time.monotonic() + self._slice_s
         while not run.stopping.is_set():
             if run.trainer is None:
                 if (run.folder / RESULT).exists():
-                    self._report(run)
+                    self._report(run, reports)
                     return True
                 run.trainer = TrainerProcess(run.folder)
                 if run.stopping.is_set():  # asked to stop before the trainer was there to be killed
                     run.trainer.kill()
             run.stopping.wait(_LOOK_S)
             status = run.trainer.status
-            self._report(run)
+            self._report(run, reports)
             if status is not None:
                 run.trainer.close()
                 run.trainer = None
@@ -442,12 +441,21 @@ class FineTuneRuns:
         write_struct(run.folder / _DEATHS, _Deaths(furthest=run.furthest, count=count))
         run.stopping.wait(_RESTART_S * count)
 
-    def _report(self, run: _Run) -> None:
+    def _open_reports(self, run: _Run) -> Reports:
+        """Give the trainer's reports from the first on, and what the state says was told of them."""
+        job = run.job
+        events = self._state.read_now(lambda connection: rows.events_of(connection, job.id))
+        return Reports(
+            file=ProgressFile(run.folder / PROGRESS),
+            telling=Telling(events, with_lora=job.hyperparameters.lora_rank > 0),
+        )
+
+    def _report(self, run: _Run, reports: Reports) -> None:
         """Tell what the trainer reported since the last look."""
-        for report in run.progress.read():
+        for report in reports.file.read():
             run.unwritten = report
             run.furthest = max(run.furthest, _place_of(report))
-            self._tell(run, run.telling.events_of(report))
+            self._tell(run, reports.telling.events_of(report))
         report_ = run.unwritten
         if report_ is None:
             return
