@@ -228,6 +228,7 @@ def open_service(
             discovery=DiscoveryService(
                 models,
                 PublishedLimits.of(settings),
+                lines.fine_tunes.waiting,
                 training_available=lines.keeper.rules.lacking() is None,
             ),
             accounts=AccountService(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from error_shape import assert_canonical_error
+from grown_family import post
+from learnable_rows import learnable_rows
 from live_server import live_server
 
 
@@ -32,12 +35,39 @@ def test_limits_are_whole_numbers_and_follow_the_settings(client, server):
         "labeling_rows",
         "live_limit",
         "warm_limit",
+        "fine_tune_queue",
+        "fine_tune_queue_per_account",
     }
     assert published <= limits.keys()
     assert all(type(value) is int for value in limits.values())
     settings = server.services.settings
     assert limits["body_bytes"] == settings.body_bytes
     assert limits["dataset_bytes"] == settings.upload_bytes
+    told = client.get("/v1/account").json()["effective_limits"]
+    shared = limits.keys() & told.keys()
+    assert {"live_limit", "warm_limit", "fine_tune_queue"} <= shared
+    assert {name: limits[name] for name in shared} == {name: told[name] for name in shared}
+
+
+def test_full_queues_of_fine_tunes_are_told():
+    with (
+        live_server(jobs="off", fine_tune_queue=1, fine_tune_queue_per_account=1) as server,
+        httpx.Client(base_url=server.url, timeout=30) as http,
+    ):
+
+        def codes():
+            warnings = http.get("/v1/capabilities").json()["warnings"]
+            return [warning["code"] for warning in warnings]
+
+        body = {"name": "n", "examples": learnable_rows(0), "evaluation_fraction": 0.3}
+        dataset_id = post(http, "/v1/datasets", body)["id"]
+        assert codes() == []
+        job = post(http, "/v1/families", {"family": "router", "dataset_id": dataset_id})
+        assert codes() == ["tenant_queue_full", "queue_full"]
+        refused = http.post("/v1/families", json={"family": "b", "dataset_id": dataset_id})
+        assert_canonical_error(refused, 429, "tenant_queue_full", retryable=True)
+        post(http, f"/v1/fine-tuning/jobs/{job['id']}/cancel", {})
+        assert codes() == []
 
 
 def test_prices_are_for_a_million_tokens():

@@ -154,8 +154,10 @@ def test_without_accounts_what_is_spent_is_a_shortfall(state: State, clock: Cloc
 
 
 def test_effective_limits_are_the_settings():
-    limits = effective_limits(read_settings({"requests_per_minute": 7}, environ={}))
-    assert limits["requests_per_minute"] == 7
+    given = {"requests_per_minute": 7, "live_limit": 9, "fine_tune_queue_per_account": 5}
+    limits = effective_limits(read_settings(given, environ={}))
+    assert given.items() <= limits.items()
+    assert (limits["warm_limit"], limits["fine_tune_queue"]) == (1, 20)
     assert limits["max_decisions"] == 64
     assert all(type(value) is int for value in limits.values())
 

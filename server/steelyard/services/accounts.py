@@ -434,6 +434,10 @@ def effective_limits(settings: Settings) -> dict[str, int]:
         "max_decisions": MAX_DECISIONS,
         "max_outcomes": MAX_OUTCOMES,
         "max_playground_decisions": MAX_PLAYGROUND_DECISIONS,
+        "live_limit": settings.live_limit,
+        "warm_limit": settings.warm_models,
+        "fine_tune_queue": settings.fine_tune_queue,
+        "fine_tune_queue_per_account": settings.fine_tune_queue_per_account,
     }
 
 

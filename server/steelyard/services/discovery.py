@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from steelyard.billing.money import to_usd
+from steelyard.services.caller import Caller
+from steelyard.services.fine_tune_jobs import Waiting
 from steelyard.services.models import HostedModel, ModelRegistry
 from steelyard.services.recipes import recipes
 from steelyard.settings import Settings
@@ -35,6 +38,8 @@ class PublishedLimits:
         What one caller may send in a minute; 0 where there is no bound.
     live_limit, warm_limit : int
         Fine-tuned models of an account that may answer, and that may be kept warm, at one time.
+    fine_tune_queue, fine_tune_queue_per_account : int
+        Fine-tunes that may wait, in all and of one account.
     dataset_min_rows, dataset_rows : int
         Rows of a dataset.
     fine_tune_min_rows, fine_tune_rows : int
@@ -51,6 +56,8 @@ class PublishedLimits:
     tokens_per_minute: int
     live_limit: int
     warm_limit: int
+    fine_tune_queue: int
+    fine_tune_queue_per_account: int
     dataset_min_rows: int = 2
     dataset_rows: int = 100_000
     fine_tune_min_rows: int = 20
@@ -71,6 +78,8 @@ class PublishedLimits:
             tokens_per_minute=settings.tokens_per_minute,
             live_limit=settings.live_limit,
             warm_limit=settings.warm_models,
+            fine_tune_queue=settings.fine_tune_queue,
+            fine_tune_queue_per_account=settings.fine_tune_queue_per_account,
         )
 
     def as_dict(self) -> dict[str, int]:
@@ -93,20 +102,35 @@ class DiscoveryService:
         The models that answer.
     limits : PublishedLimits
         The bounds to tell.
+    waiting : callable
+        Counts the fine-tunes that wait: ``FineTuneJobs.waiting``.
     training_available : bool
         Whether families can be started and continued here.
     """
 
     def __init__(
-        self, models: ModelRegistry, limits: PublishedLimits, *, training_available: bool
+        self,
+        models: ModelRegistry,
+        limits: PublishedLimits,
+        waiting: Callable[[Caller], Awaitable[Waiting]],
+        *,
+        training_available: bool,
     ) -> None:
         self._models = models
         self._limits = limits
+        self._waiting = waiting
         self._training_available = training_available
 
-    def discover(self) -> Discovery:
-        """Give everything at once, as of now."""
+    async def discover(self, caller: Caller) -> Discovery:
+        """Give everything at once, as of now.
+
+        Raises
+        ------
+        steelyard.errors.StorageUnavailableError
+            When the state cannot be read.
+        """
         hosted = self._models.hosted
+        busy = [warning for model in hosted for warning in _warnings(model)]
         return Discovery(
             models=self._models.list().data,
             recipes=list(recipes()),
@@ -119,12 +143,25 @@ class DiscoveryService:
                     model.name: to_usd(model.price_nano * _MILLION) for model in hosted
                 }
             ),
-            warnings=[warning for model in hosted for warning in _warnings(model)],
+            warnings=[*busy, *await self._queue_warnings(caller)],
         )
 
     def recipes(self) -> RecipeList:
         """Give every recipe."""
         return RecipeList(data=list(recipes()))
+
+    async def _queue_warnings(self, caller: Caller) -> list[DiscoveryWarning]:
+        if not self._training_available:
+            return []
+        waiting, limits = await self._waiting(caller), self._limits
+        found: list[DiscoveryWarning] = []
+        if waiting.of_account >= limits.fine_tune_queue_per_account:
+            message = f"{waiting.of_account} fine-tunes of the account wait, and no more may."
+            found.append(DiscoveryWarning(code="tenant_queue_full", message=message))
+        if waiting.total >= limits.fine_tune_queue:
+            message = "The queue of fine-tunes is full; one started now is refused."
+            found.append(DiscoveryWarning(code="queue_full", message=message))
+        return found
 
 
 def _warnings(model: HostedModel) -> list[DiscoveryWarning]:

@@ -69,6 +69,14 @@ class _Scored:
     measures: RecordMeasures
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Fine-tunes that wait for a trainer: in all, and of one account."""
+
+    total: int
+    of_account: int
+
+
 class FineTuneJobs:
     """Answers for the fine-tunes of an account.
 
@@ -205,6 +213,14 @@ class FineTuneJobs:
             return _no_records(group, offset, limit)
         return await asyncio.to_thread(
             self._page, row.records_sha256, rows.job_of(row).method, group, offset, limit
+        )
+
+    async def waiting(self, caller: Caller) -> Waiting:
+        """Count the fine-tunes that wait, as the start of another one would."""
+        lines = (await self._keeper.read(caller.account_id)).lines
+        return Waiting(
+            total=await self._state.read(rows.count_queued),
+            of_account=sum(job.status == "queued" for job in lines.jobs.values()),
         )
 
     async def cancel(self, caller: Caller, job_id: str, key: str | None) -> Reply:

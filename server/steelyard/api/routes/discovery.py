@@ -13,9 +13,9 @@ from steelyard.wire.discovery import Discovery, RecipeList
 
 async def get_capabilities(request: Request) -> HTTPResponse:
     """Say what this server can do; the account's own models are among the models."""
-    services = services_of(request)
-    found = services.discovery.discover()
-    tuned = await services.families.models(caller_of(request))
+    services, caller = services_of(request), caller_of(request)
+    found = await services.discovery.discover(caller)
+    tuned = await services.families.models(caller)
     return json_response(structs.replace(found, models=[*found.models, *tuned]))
 
 
