@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 import trustme
 
-from remote_engines import run_pass
+from remote_engines import LocalEngine, run_pass
 from steelyard.errors import (
     DeadlineExceededError,
     EngineUnavailableError,
     ModelWarmingError,
 )
 from steelyard.scoring.passes import HEAD, N_HEADS, N_LAYERS, PAST_OUTPUTS, Past
-from steelyard.scoring.routed import probe_inputs
+from steelyard.scoring.routed import RoutedEngine, probe_inputs
 from steelyard.scoring.triton_address import TlsFiles, parse_address
 
 grpc = pytest.importorskip("grpc")
@@ -314,6 +314,48 @@ def test_other_weights_are_refused(server, model, parameter, value):
     with pytest.raises(EngineUnavailableError, match=r"other weights.*triton export"):
         engine.open()
     engine.close()
+
+
+@pytest.mark.parametrize("parameter", WEIGHTS)
+def test_weights_that_become_others_while_it_is_used_are_seen_by_the_next_check(
+    engine, model, parameter
+):
+    ours = model.parameters[parameter]
+    engine.check()
+    model.parameters[parameter] = "other"  # exported by another service, and loaded in place
+    with pytest.raises(EngineUnavailableError, match=r"other weights.*triton export"):
+        engine.check()
+    model.parameters[parameter] = ours
+    engine.check()
+
+
+@pytest.mark.parametrize("falls_back", [True, False])
+def test_passes_leave_a_model_that_becomes_another_until_it_is_theirs_again(
+    server, model, falls_back
+):
+    now = 1000.0
+    routed = RoutedEngine(
+        "base", LocalEngine, connect(server), falls_back=falls_back, clock=lambda: now
+    )
+    routed.step()
+    assert routed.status.place == "triton"
+    model.parameters["steelyard_sha256"] = "cd" * 32
+    routed.step()
+    assert "other weights" in routed.status.reason
+    before = model.n_passes
+    if falls_back:
+        routed.run(probe_inputs(), SMALL)
+    else:
+        with pytest.raises(EngineUnavailableError, match="other weights"):
+            routed.run(probe_inputs(), SMALL)
+    now += 60
+    routed.step()
+    assert (routed.status.place == "triton", model.n_passes) == (False, before)
+    model.parameters["steelyard_sha256"] = "ab" * 32
+    now += 60
+    routed.step()
+    assert routed.status.place == "triton"
+    routed.close()
 
 
 def test_weights_that_are_not_told_are_refused(server, model):

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -26,6 +26,7 @@ from random_model import WORDS, sample_requests
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.triton_address import parse_address
+from steelyard.scoring.triton_engine import TritonEngine
 from steelyard.settings import child_environment
 from steelyard.triton import parity
 from steelyard.triton.environment import Environment
@@ -109,6 +110,24 @@ def test_a_model_that_is_not_there_or_not_whole_is_refused(host, repository, int
         host.load("broken")
     shutil.rmtree(broken)
     assert host.is_live()
+
+
+def test_a_model_that_is_loaded_again_with_other_weights_is_seen(
+    host, repository, base, tuned
+) -> None:
+    write_model(repository, replace(base, name="shared"), ExportOptions())
+    engine = TritonEngine(
+        parse_address(host.url), "shared", sha256=base.sha256, precision="float32", timeout_s=30.0
+    )
+    engine.open()
+    engine.check()
+    write_model(repository, replace(tuned, name="shared"), ExportOptions())
+    host.load("shared")
+    with pytest.raises(EngineUnavailableError, match="other weights"):
+        engine.check()
+    engine.close()
+    host.unload("shared")
+    shutil.rmtree(repository / "shared")
 
 
 def test_a_pass_that_waits_too_long_is_refused_and_the_others_are_answered(host, base) -> None:

@@ -74,7 +74,7 @@ class RemoteEngine(PassEngine, Protocol):
         ...
 
     def check(self) -> None:
-        """Tell cheaply whether passes would run.
+        """Tell cheaply whether passes would run, with the weights that they must have.
 
         Raises
         ------

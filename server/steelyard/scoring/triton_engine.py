@@ -216,17 +216,19 @@ class TritonEngine:
         self._compare_weights()
 
     def check(self) -> None:
-        """Ask whether the model is ready.
+        """Ask whether the model is ready, and still has the weights that it must have.
 
         Raises
         ------
         EngineUnavailableError
-            When the server cannot be reached, or the model is not ready.
+            When the server cannot be reached, the model is not ready, or has other weights.
         DeadlineExceededError
             When it does not answer in time.
         """
         if not self._is_ready():
             raise self._refusal(f"no longer has the model {self._model} loaded", SOON_S)
+        # Exported and loaded again, it may be another: services of other weights share its name.
+        self._compare_weights()
 
     def run(self, inputs: Tensors, outputs: Sequence[str]) -> Tensors:
         """Run one pass and give the outputs asked for.
