@@ -12,9 +12,14 @@ from click.testing import CliRunner
 from steelyard.cli import triton as module
 from steelyard.cli.main import main
 from steelyard.settings import read_settings
+from steelyard.triton import sources
 from steelyard.triton.parity import Comparison
 from steelyard.triton.repository import ExportOptions, write_model
+from steelyard.triton.sources import Found, TunedModel
 from triton_hosting import write_lora_artifact
+
+#: In use, and its base model is not here.
+ORPHAN = TunedModel("ft-ftj_test", "router@1", "gone", "0" * 64)
 
 
 @pytest.fixture
@@ -52,6 +57,37 @@ def test_prune_removes_what_is_no_longer_in_use(run, tmp_path, base, monkeypatch
     done = run("export", str(folder), "--prune")
     assert "ft-ftj_test: removed" in done.output
     assert [path.name for path in folder.iterdir()] == ["steelyard-base-1"]
+
+
+def test_prune_keeps_what_is_in_use_and_cannot_be_made_now(
+    run, tmp_path, base, monkeypatch
+) -> None:
+    folder = tmp_path / "models"
+    write_model(folder, write_lora_artifact(tmp_path / "artifact", base), ExportOptions())
+    monkeypatch.setattr(sources, "tuned_models", lambda _: [ORPHAN])
+    monkeypatch.setenv("STEELYARD_BASE_MODELS", "")
+    done = run("export", str(folder), "--prune")
+    assert done.exit_code == 0, done.output
+    assert "ft-ftj_test: left out. Its base model gone is not here." in done.output
+    assert {path.name for path in folder.iterdir()} == {"steelyard-base-1", "ft-ftj_test"}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("router@1", "ft-ftj_test: left out. Its base model gone is not here."),
+        ("double", "double: left out. It is the test double"),
+    ],
+)
+def test_a_model_that_is_asked_for_and_not_written_is_a_failure(
+    run, tmp_path, monkeypatch, name, said
+) -> None:
+    monkeypatch.setattr(sources, "tuned_models", lambda _: [ORPHAN])
+    monkeypatch.setenv("STEELYARD_BASE_MODELS", "double=hashing")
+    done = run("export", str(tmp_path / "models"), "--model", name)
+    assert (done.exit_code, said in done.output) == (1, True), done.output
+    assert done.output.count("left out") == 1
+    assert not (tmp_path / "models").exists()
 
 
 @pytest.mark.parametrize(
@@ -129,3 +165,42 @@ def test_models_that_come_into_use_are_written_and_trouble_is_told_once(
     follow()
     follow()
     assert capsys.readouterr().err.count("the disk is full") == 1
+
+
+def test_what_comes_into_use_while_models_are_written_is_written_too(
+    run, tmp_path, monkeypatch
+) -> None:
+    in_use: list[set[str]] = [set()]
+    written: list[None] = []
+
+    def find(_: object) -> Found:
+        in_use[0] = {"ft-ftj_1"}
+        return Found()
+
+    monkeypatch.setattr(module._Following, "_in_use", lambda _: frozenset(in_use[0]))
+    monkeypatch.setattr(module, "_FOLLOW_S", 0.0)
+    monkeypatch.setattr(module, "_write", lambda *_: written.append(None))
+    monkeypatch.setattr(sources, "find_sources", find)
+    follow = module._Following(read_settings(), tmp_path, ExportOptions())
+    follow.write()
+    follow()
+    follow()
+    assert len(written) == 2
+
+
+def test_what_is_left_out_is_told_once(run, tmp_path, monkeypatch, capsys) -> None:
+    in_use: list[set[str]] = [{"ft-ftj_1"}]
+    left_out = {"ft-ftj_1": "It is of another engine."}
+    monkeypatch.setattr(module._Following, "_in_use", lambda _: frozenset(in_use[0]))
+    monkeypatch.setattr(module, "_FOLLOW_S", 0.0)
+    monkeypatch.setattr(sources, "find_sources", lambda _: Found(left_out=dict(left_out)))
+    follow = module._Following(read_settings(), tmp_path, ExportOptions())
+    assert follow.write() == []
+    in_use[0] = {"ft-ftj_1", "ft-ftj_2"}
+    left_out["ft-ftj_2"] = "It is of other weights."
+    follow()
+    follow()
+    assert capsys.readouterr().err.splitlines() == [
+        "ft-ftj_1: left out. It is of another engine.",
+        "ft-ftj_2: left out. It is of other weights.",
+    ]

@@ -36,7 +36,8 @@ def test_base_models_are_found_under_the_names_that_requests_give(settings, base
 
 
 def test_some_are_found_by_name_and_an_unknown_name_is_told(settings) -> None:
-    assert [one.name for one in find_sources(settings, names=["small"]).sources] == ["small"]
+    found = find_sources(settings, names=["small"])
+    assert ([one.name for one in found.sources], found.left_out) == (["small"], {})
     with pytest.raises(NotFoundError, match="no model 'smal' in use here; there are double, small"):
         find_sources(settings, names=["small", "smal"])
 
@@ -95,9 +96,17 @@ def test_a_lora_fine_tune_is_found_by_adapter_or_number(settings, base, tmp_path
 
 
 def test_one_of_heads_alone_has_no_model_of_its_own(settings, base, tmp_path, in_use) -> None:
-    in_use(write_artifact(tmp_path / "artifact", base, {"heads.json": b"{}"}, has_adapter=False))
+    model = in_use(
+        write_artifact(tmp_path / "artifact", base, {"heads.json": b"{}"}, has_adapter=False)
+    )
     found = find_sources(settings, engine="onnxruntime-float32")
     assert [source.name for source in found.sources] == ["steelyard-base-1", "small"]
+    assert list(found.left_out) == ["double"]
+    asked_for = find_sources(settings, names=[model.ref], engine="onnxruntime-float32")
+    assert asked_for.sources == []
+    assert asked_for.left_out == {
+        "ft-ftj_test": "It has heads alone: its passes are those of small."
+    }
 
 
 def test_one_of_another_engine_is_left_out_and_told(settings, base, tmp_path, in_use) -> None:

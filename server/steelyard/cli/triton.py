@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from steelyard.triton.host import TritonHost
     from steelyard.triton.parity import Comparison
     from steelyard.triton.repository import ExportOptions, ModelSource
+    from steelyard.triton.sources import Found
 
 #: Triton's own ports.
 PORT, HTTP_PORT, METRICS_PORT = 8001, 8000, 8002
@@ -85,8 +86,10 @@ def export(
     """Write a model repository: every base model, and every LoRA fine-tune in use.
 
     What is there already and unchanged is left as it is. A fine-tune of heads alone has no model of
-    its own: its passes are its base model's.
+    its own: its passes are its base model's. Exit status 1 when a model that --model names was not
+    written.
     """
+    from steelyard.cli.failures import FAILED
     from steelyard.settings import read_settings
     from steelyard.triton.repository import ExportOptions
     from steelyard.triton.sources import find_sources
@@ -107,9 +110,11 @@ def export(
     for name, reason in sorted(found.left_out.items()):
         click.echo(f"{printable(name)}: left out. {printable(reason)}", err=True)
     if prune:
-        _prune(folder, found.sources)
+        _prune(folder, found)
     if target == "gpu":
         click.echo(f"The service needs STEELYARD_ENGINE={engine} with these models.")
+    if names and found.left_out:
+        click.get_current_context().exit(FAILED)
 
 
 @command.command("up", epilog=_EPILOG)
@@ -189,7 +194,6 @@ def up(
     from steelyard.triton.environment import build_environment
     from steelyard.triton.host import ServerTls, TritonHost, is_loopback
     from steelyard.triton.repository import ExportOptions
-    from steelyard.triton.sources import find_sources
 
     settings = read_settings(given)
     home = home_of(settings).absolute() / "triton"
@@ -208,9 +212,8 @@ def up(
     with _stopping() as stopping:
         built = build_environment((environment or home / "environments").absolute(), _progress)
         options = ExportOptions(threads=settings.threads, instances=instances)
-        found = find_sources(settings)
-        _write(folder, found.sources, options, _progress)
-        bases = [source.name for source in found.sources if source.adapter is None]
+        follow = _Following(settings, folder, options)
+        bases = follow.write()
         server = TritonHost(
             folder,
             built,
@@ -224,8 +227,6 @@ def up(
             on_line=_show_line,
             tls=tls,
         )
-        follow = _Following(settings, folder, options)
-        del found  # the files' bytes, which nobody needs while it serves
         if not stopping.is_set():
             with server:
                 _serve(server, stopping, follow)
@@ -275,20 +276,34 @@ def check(*, url: str, as_json: bool, **given: str | None) -> None:
 
 
 class _Following:
-    """Writes fine-tunes that come into use, looking every few seconds."""
+    """Writes the models in use, and fine-tunes that come into use, looking every few seconds."""
 
     def __init__(self, settings: Settings, folder: Path, options: ExportOptions) -> None:
         self._settings, self._folder, self._options = settings, folder, options
-        self._known = self._in_use()
+        self._known: frozenset[str] = frozenset()
+        self._left_out: dict[str, str] = {}
         self._due = 0.0
         self._trouble = ""
+
+    def write(self) -> list[str]:
+        """Write what is in use, tell once what is left out, and give the base models' names."""
+        from steelyard.triton.sources import find_sources
+
+        # Read first: what comes into use while these are written is then seen by the next look.
+        in_use = self._in_use()
+        found = find_sources(self._settings)
+        for name, reason in sorted(found.left_out.items() - self._left_out.items()):
+            _progress(f"{name}: left out. {reason}")
+        self._left_out = found.left_out
+        _write(self._folder, found.sources, self._options, _progress)
+        self._known = in_use
+        return [source.name for source in found.sources if source.adapter is None]
 
     def __call__(self) -> None:
         """Look, when it is time; trouble is told once, and the server goes on."""
         import time
 
         from steelyard.errors import SteelyardError
-        from steelyard.triton.sources import find_sources
 
         if time.monotonic() < self._due:
             return
@@ -296,13 +311,15 @@ class _Following:
         try:
             in_use = self._in_use()
             if in_use - self._known:
-                _write(self._folder, find_sources(self._settings).sources, self._options, _progress)
+                self.write()
+            else:
+                self._known = in_use
         except (SteelyardError, OSError) as error:
             if str(error) != self._trouble:
                 _progress(f"Models that came into use could not be written: {error}")
             self._trouble = str(error)
         else:
-            self._known, self._trouble = in_use, ""
+            self._trouble = ""
 
     def _in_use(self) -> frozenset[str]:
         from steelyard.triton.sources import tuned_models
@@ -357,10 +374,12 @@ def _write(
         tell(f"{source.name}: {what} ({source.files.precision}, {source.sha256[:12]})")
 
 
-def _prune(folder: Path, sources: Sequence[ModelSource]) -> None:
+def _prune(folder: Path, found: Found) -> None:
     from steelyard.triton.repository import exported, remove_model
 
-    for name in sorted(exported(folder).keys() - {source.name for source in sources}):
+    # What is left out is in use, and may be loaded in a server: only now it cannot be made again.
+    kept = {*found.left_out, *(source.name for source in found.sources)}
+    for name in sorted(exported(folder).keys() - kept):
         remove_model(folder, name)
         click.echo(f"{name}: removed")
 

@@ -57,7 +57,7 @@ class Found:
     sources : list of ModelSource
         Base models first.
     left_out : dict of str to str
-        Name to the reason, in a sentence.
+        Name to the reason, in a sentence; where names were asked for, of these alone.
     """
 
     sources: list[ModelSource] = field(default_factory=list)
@@ -101,9 +101,11 @@ def find_sources(
         found.sources.extend(bases.values())
     else:
         found.sources.extend(source for name, source in bases.items() if name in wanted)
+        for name in found.left_out.keys() - wanted:
+            del found.left_out[name]
     for model in tuned:
         if not wanted or wanted & {model.adapter, model.ref}:
-            _add_tuned(settings, model, bases, found)
+            _add_tuned(settings, model, bases, found, is_named=bool(wanted))
     return found
 
 
@@ -194,7 +196,12 @@ def _find_bases(settings: Settings, engine: str, found: Found) -> dict[str, Mode
 
 
 def _add_tuned(
-    settings: Settings, model: TunedModel, bases: dict[str, ModelSource], found: Found
+    settings: Settings,
+    model: TunedModel,
+    bases: dict[str, ModelSource],
+    found: Found,
+    *,
+    is_named: bool,
 ) -> None:
     base = bases.get(model.base)
     if base is None:
@@ -208,6 +215,8 @@ def _add_tuned(
         return
     if source is not None:
         found.sources.append(source)
+    elif is_named:  # else nobody misses it
+        found.left_out[model.adapter] = f"It has heads alone: its passes are those of {model.base}."
 
 
 def _artifacts(settings: Settings) -> ArtifactStore:
