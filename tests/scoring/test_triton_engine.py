@@ -413,15 +413,43 @@ def test_what_was_loaded_is_let_go_of(server):
     assert server.calls["unload base"] == 1
 
 
-@pytest.mark.parametrize("who", ["a base model", "another loaded it", "another uses it"])
+def test_whoever_used_it_last_lets_go_of_it_whoever_loaded_it(server, model):
+    model.is_loaded = True  # by a service that was killed
+    engine = connect(server, unloads=True)
+    engine.open()
+    check(engine, probe_inputs())
+    engine.close()
+    assert (server.calls["load base"], server.calls["unload base"]) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "who",
+    ["a base model", "a base model that another loaded", "another uses it", "another used it"],
+)
 def test_what_is_not_ours_stays_loaded(server, model, who):
-    if who == "another loaded it":
-        model.is_loaded = True
-    engine = connect(server, unloads=who != "a base model")
+    is_base = who.startswith("a base model")
+    model.is_loaded = who in {"a base model that another loaded", "another used it"}
+    if who == "another used it":
+        model.used_at = time.time()  # and this one runs no pass
+    engine = connect(server, unloads=not is_base)
     engine.open()
     if who == "another uses it":
         check(engine, probe_inputs())
         model.used_s = 60.0
+    engine.close()
+    assert server.calls["unload base"] == 0
+
+
+@pytest.mark.parametrize("when", ["before it was opened", "while it was open"])
+def test_a_model_that_is_anothers_stays_loaded(server, model, when):
+    model.is_loaded = True
+    engine = connect(server, unloads=True)
+    if when == "while it was open":
+        engine.open()
+    model.parameters["precision"] = "float32"
+    for call in (engine.open, engine.check):
+        with pytest.raises(EngineUnavailableError, match="other weights"):
+            call()
     engine.close()
     assert server.calls["unload base"] == 0
 

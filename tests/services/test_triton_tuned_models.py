@@ -137,6 +137,15 @@ def test_models_are_loaded_and_let_go_of_in_the_server(world):
     assert world.in_server == {"random"}
 
 
+def test_a_model_that_a_killed_service_left_is_used_and_let_go_of(world):
+    one = ADAPTERS[0]
+    world.triton.models[one].is_loaded = True
+    world.hold(one)
+    world.models.close()
+    assert world.triton.calls[f"load {one}"] == 0
+    assert world.in_server == {"random"}
+
+
 @pytest.mark.parametrize("falls_back", [True], indirect=True)
 def test_a_model_that_the_server_lost_runs_here_and_is_loaded_again(world):
     one = ADAPTERS[0]

@@ -139,7 +139,8 @@ class TritonEngine:
     load_s : float, default 60
         Seconds that loading the model may take.
     unloads : bool, default False
-        Whether ``close`` has the server let go of the model, unless another process uses it.
+        Whether ``close`` has the server let go of the model, whoever loaded it, unless another
+        process used it last.
     shares_memory : bool, optional
         Whether large tensors go through shared memory where the server allows it; by default where
         the address is this machine's own.
@@ -175,7 +176,7 @@ class TritonEngine:
         self._budget = RetryBudget()
         self._lock = threading.Lock()
         self._loads = 0
-        self._has_loaded = False
+        self._was_opened = False
         self._used_at = 0.0
         self._closing = threading.Event()
         self._client = self._connect()
@@ -214,6 +215,7 @@ class TritonEngine:
                 raise self._refusal(f"has {self._model} not loaded", SOON_S)
             self._load()
         self._compare_weights()
+        self._was_opened = True
 
     def check(self) -> None:
         """Ask whether the model is ready, and still has the weights that it must have.
@@ -281,7 +283,8 @@ class TritonEngine:
             regions, self._regions = self._regions, []
         for region in regions:
             self._discard(region)
-        if self._unloads and self._has_loaded:
+        # Whoever loaded it may have been killed, and unloads it no more.
+        if self._unloads and self._was_opened:
             # Whatever goes wrong, the server is left as it is.
             with suppress(InferenceServerException):
                 self._unload()
@@ -338,7 +341,6 @@ class TritonEngine:
         finally:
             with self._lock:
                 self._loads -= 1
-        self._has_loaded = True
 
     def _compare_weights(self) -> None:
         config = self._ask(
@@ -347,6 +349,7 @@ class TritonEngine:
         for name, needed in self._needed.items():
             found = config.parameters[name].string_value if name in config.parameters else ""
             if found != needed:
+                self._was_opened = False  # it is another's now
                 raise self._refusal(
                     f"has {self._model} with other weights than this service ({name} "
                     f"{found[:16] or 'not told'}, not {needed[:16]}); export it again with "
