@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from steelyard.cli import triton as module
 from steelyard.cli.main import main
 from steelyard.settings import read_settings
-from steelyard.triton import sources
+from steelyard.triton import environment, sources
 from steelyard.triton.parity import Comparison
 from steelyard.triton.repository import ExportOptions, write_model
 from steelyard.triton.sources import Found, TunedModel
@@ -112,6 +112,22 @@ def test_a_model_that_is_asked_for_and_not_written_is_a_failure(
 def test_what_cannot_be_done_is_told(run, tmp_path, arguments, status, said) -> None:
     done = run(*(argument.format(tmp_path / "models") for argument in arguments))
     assert (done.exit_code, said in done.output) == (status, True), done.output
+
+
+@pytest.mark.parametrize(
+    ("option", "path"),
+    [("--home", "my home"), ("--repository", "a&b"), ("--environment", "$HOME")],
+)
+def test_a_path_that_a_shell_would_change_is_told_before_anything_is_installed(
+    run, tmp_path, monkeypatch, option, path
+) -> None:
+    built: list[object] = []
+    monkeypatch.setattr(environment, "check_machine", lambda: None)
+    monkeypatch.setattr(environment, "build_environment", lambda *_: built.append(None))
+    done = run("up", option, str(tmp_path / path))
+    assert (done.exit_code, built) == (2, []), done.output
+    assert f"Triton hands {tmp_path / path}" in " ".join(done.output.split())
+    assert not list(tmp_path.iterdir())
 
 
 def test_check_tells_that_nobody_answers(run) -> None:

@@ -15,6 +15,7 @@ from steelyard.triton.environment import (
     build_environment,
     environment_key,
     find_environment,
+    is_plain,
     requirements,
 )
 
@@ -89,7 +90,9 @@ def test_it_is_named_by_its_versions(monkeypatch) -> None:
     [
         ("sys.platform", "darwin", "Linux on x86-64 alone"),
         ("platform.machine", lambda: "aarch64", "Linux on x86-64 alone"),
-        ("platform.libc_ver", lambda: ("", ""), "glibc 2.35"),
+        ("platform.libc_ver", lambda: ("", ""), "glibc 2.35 or newer, .* has another C library"),
+        ("platform.libc_ver", lambda: ("glibc", "2.31"), "2.35 or newer, .* has glibc 2.31"),
+        ("platform.libc_ver", lambda: ("glibc", "2.4"), "2.35 or newer, .* has glibc 2.4"),
         ("PYTHONS", ((3, 8),), "needs Python 3.8, and this is"),
         ("sys.base_prefix", "/nowhere", "libpython"),
     ],
@@ -97,12 +100,26 @@ def test_it_is_named_by_its_versions(monkeypatch) -> None:
 def test_a_machine_that_cannot_run_it_is_told_why(monkeypatch, name, value, said) -> None:
     monkeypatch.setattr(environment.sys, "platform", "linux")
     monkeypatch.setattr(environment.platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(environment.platform, "libc_ver", lambda: ("glibc", "2.36"))
+    monkeypatch.setattr(environment.platform, "libc_ver", lambda: ("glibc", "2.35"))
     monkeypatch.setattr(environment, "PYTHONS", (sys.version_info[:2],))
     monkeypatch.setattr(environment.sysconfig, "get_config_var", lambda _: None)
     monkeypatch.setattr(f"steelyard.triton.environment.{name}", value)
     with pytest.raises(EngineUnavailableError, match=said):
         environment.check_machine()
+
+
+@pytest.mark.parametrize(
+    ("path", "plain"),
+    [
+        ("/home/josé/.local/share/steelyard/triton", True),
+        ("/srv/a-b_c.d@e%f+g=h:i,j~k#l!", True),
+        ("/srv/my models", False),
+        ("/srv/a\tb", False),
+        *((f"/srv/a{character}b", False) for character in "\n|&;()<>'\"\\$`*?{}[]"),
+    ],
+)
+def test_paths_that_a_shell_would_change_are_told_apart(path, plain) -> None:
+    assert is_plain(Path(path)) is plain
 
 
 def test_an_installation_that_fails_repeats_what_was_said(tmp_path, monkeypatch) -> None:

@@ -191,18 +191,27 @@ def up(
     when it ends. Fine-tunes that come into use meanwhile are written as they do.
     """
     from steelyard.settings import home_of, read_settings
-    from steelyard.triton.environment import build_environment
+    from steelyard.triton.environment import build_environment, check_machine, is_plain
     from steelyard.triton.host import ServerTls, TritonHost, is_loopback
     from steelyard.triton.repository import ExportOptions
 
     settings = read_settings(given)
     home = home_of(settings).absolute() / "triton"
     folder = (repository or home / "models").absolute()
+    environments = (environment or home / "environments").absolute()
     tls = None
     if tls_certificate is not None and tls_key is not None:
         tls = ServerTls(tls_certificate, tls_key, tls_clients)
     elif not (tls_certificate is tls_key is tls_clients is None):
         raise click.UsageError("TLS needs both --tls-certificate and --tls-key.")
+    check_machine()
+    for path, option in ((folder, "--repository"), (environments, "--environment")):
+        if not is_plain(path):
+            raise click.UsageError(
+                f"Triton hands {printable(str(path))} to a shell without quotes, which splits or "
+                f"changes it; give a --home, or a {option}, without spaces and quotes and without "
+                "any of | & ; ( ) < > \\ $ ` * ? { } [ ]."
+            )
     if not is_loopback(host) and tls_clients is None:
         click.echo(
             f"Triton has no authentication: whoever reaches {host} can use, load and unload its "
@@ -210,7 +219,7 @@ def up(
             err=True,
         )
     with _stopping() as stopping:
-        built = build_environment((environment or home / "environments").absolute(), _progress)
+        built = build_environment(environments, _progress)
         options = ExportOptions(threads=settings.threads, instances=instances)
         follow = _Following(settings, folder, options)
         bases = follow.write()

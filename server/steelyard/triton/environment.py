@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -32,10 +33,14 @@ from steelyard.settings import child_environment
 SERVER, NUMPY = "nvidia-pytriton==0.7.0", "numpy==1.26.4"
 #: Versions of Python that the server's backend runs models on, and that NumPy below 2 exists for.
 PYTHONS = ((3, 11), (3, 12))
+#: The oldest C library that the server's program runs on.
+GLIBC = (2, 35)
 _READY = "steelyard-environment.json"
 _STUB = "triton_python_backend_stub"
 #: Lines of a failed installation that its error repeats.
 _SHOWN_LINES = 8
+#: What a shell splits a path at, or replaces.
+_SHELL = re.compile(r"""[\s|&;()<>'"\\$`*?{}\[\]]""")
 
 Tell = Callable[[str], None]
 
@@ -154,9 +159,14 @@ def check_machine() -> None:
             "Triton's server comes for Linux on x86-64 alone; run it there, and name it with "
             "STEELYARD_SCORER=triton://HOST:PORT here."
         )
-    if platform.libc_ver()[0] != "glibc":
-        message = "Triton's server needs glibc 2.35 or newer; take a distribution that has it."
-        raise EngineUnavailableError(message)
+    library, found = platform.libc_ver()
+    if library != "glibc" or tuple(map(int, re.findall(r"\d+", found)[:2])) < GLIBC:
+        needed = ".".join(map(str, GLIBC))
+        has = f"glibc {found}" if library == "glibc" else "another C library"
+        raise EngineUnavailableError(
+            f"Triton's server needs glibc {needed} or newer, and this machine has {has}; take a "
+            "distribution that has it."
+        )
     if sys.version_info[:2] not in PYTHONS:
         known = " or ".join(f"{major}.{minor}" for major, minor in PYTHONS)
         raise EngineUnavailableError(
@@ -164,6 +174,19 @@ def check_machine() -> None:
             f"{platform.python_version()}; run `steelyard triton up` in an environment of one."
         )
     _library_of_python()
+
+
+def is_plain(path: Path) -> bool:
+    """Tell whether a shell takes a path as it is.
+
+    Triton's Python backend has one start each model's process, with paths that it does not quote.
+
+    Examples
+    --------
+    >>> is_plain(Path("/srv/triton")), is_plain(Path("/srv/my models"))
+    (True, False)
+    """
+    return _SHELL.search(str(path)) is None
 
 
 def _library_of_python() -> Path:
