@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.errors import EngineUnavailableError
+from steelyard.scoring.process_marks import mark
 from steelyard.triton import host as module
 from steelyard.triton.environment import Environment
 from steelyard.triton.host import TritonHost, is_loopback, sweep_shared_memory
@@ -152,15 +153,44 @@ def test_it_ends_with_the_process_that_started_it(tmp_path, answering) -> None:
         os.close(server)
 
 
-def test_what_dead_hosts_left_is_swept_and_nothing_else(tmp_path, monkeypatch) -> None:
+@pytest.fixture
+def left(tmp_path, monkeypatch) -> Path:
+    """What a host left that is gone, in a place for shared memory of its own."""
     monkeypatch.setattr(module, "_SHARED_MEMORY", tmp_path)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    names = [f"steelyard-triton-{gone.pid}-0-a", f"steelyard-triton-{os.getpid()}-0-b", "other-1"]
-    for name in names:
+    left = tmp_path / f"steelyard-triton-{mark().partition('-')[0]}-{gone.pid}-0-a"
+    left.touch()
+    return left
+
+
+def test_what_dead_hosts_left_is_swept_and_nothing_else(tmp_path, left) -> None:
+    _, _, pid = left.name.partition(mark().partition("-")[0])
+    others = [
+        f"steelyard-triton-{mark()}-0-b",  # a host's that runs
+        f"steelyard-triton-0123456789ab{pid}",  # of another namespace, where it may run
+        "steelyard-triton-of-nobody",
+        "other-1",
+    ]
+    for name in others:
         (tmp_path / name).touch()
-    assert sweep_shared_memory() == names[:1]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
+    assert sweep_shared_memory() == [left.name]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
+
+
+def test_what_is_another_users_or_cannot_be_removed_is_left(left, monkeypatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: left.stat().st_uid + 1)
+        assert sweep_shared_memory() == []
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refuse)
+        assert sweep_shared_memory() == []
+    assert left.exists()
+    assert sweep_shared_memory() == [left.name]
 
 
 @pytest.mark.parametrize(

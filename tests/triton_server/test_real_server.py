@@ -166,7 +166,7 @@ def test_a_killed_one_leaves_nothing_and_starts_again(host) -> None:
     assert host.wait(30)
     assert not host.is_live()
     host.kill()
-    assert not list(SHARED_MEMORY.glob(f"steelyard-triton-{os.getpid()}-*"))
+    assert not list(SHARED_MEMORY.glob(f"steelyard-triton-*-{os.getpid()}-*"))
     host.start()
     assert (host.url, host.is_ready()) == (before, True)
     assert host.pid != pid
@@ -253,4 +253,4 @@ def test_the_command_runs_it_starts_it_again_and_stops(environment, tmp_path) ->
             assert process.wait(60) == 0
         finally:
             process.kill()
-    assert not list(SHARED_MEMORY.glob(f"steelyard-triton-{process.pid}-*"))
+    assert not list(SHARED_MEMORY.glob(f"steelyard-triton-*-{process.pid}-*"))

@@ -6,7 +6,8 @@ module speaks.
 
 A server whose Python backend cannot load its program hangs in its start and hears no signal: past
 the time given for the start it is killed. Its shared memory has names of this host, so that what a
-killed server leaves in ``/dev/shm`` is removed, here or by the next host on the machine.
+killed server leaves in ``/dev/shm`` is removed, here or by the next host of the same user and PID
+namespace.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from typing import Self
 import httpx
 
 from steelyard.errors import EngineUnavailableError
+from steelyard.scoring.process_marks import is_left_behind, mark
 from steelyard.triton import launch
 from steelyard.triton.environment import Environment
 
@@ -47,7 +49,6 @@ _LOG_LINES = 200
 _SHOWN_LINES = 6
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  it is where the system keeps it
 _PREFIX = "steelyard-triton-"
-_OWN = re.compile(rf"{_PREFIX}(\d+)-")
 #: A line of the log that tells of an error, and what its tables are drawn with.
 _FAULT, _FRAME = re.compile(r"[EF]\d{4} |error", re.IGNORECASE), "+-| "
 _numbers = itertools.count()
@@ -143,7 +144,7 @@ class TritonHost:
         self._tls = tls
         # Where HTTP and the figures are.
         self._aside = host if tls is None else _LOOPBACK
-        self._prefix = f"{_PREFIX}{os.getpid()}-{next(_numbers)}-"
+        self._prefix = f"{_PREFIX}{mark()}-{next(_numbers)}-"
         self._log: deque[str] = deque(maxlen=_LOG_LINES)
         self._process: subprocess.Popen[str] | None = None
         self._begun = threading.Event()
@@ -434,13 +435,14 @@ class TritonHost:
 
 
 def sweep_shared_memory() -> list[str]:
-    """Remove shared memory of hosts whose process no longer runs, and give its names."""
+    """Remove shared memory of this user's hosts whose process no longer runs; give its names."""
     removed = []
     for path in sorted(_SHARED_MEMORY.glob(f"{_PREFIX}*")):
-        owner = _OWN.match(path.name)
-        if owner is not None and not Path(f"/proc/{owner[1]}").exists():
-            path.unlink(missing_ok=True)
-            removed.append(path.name)
+        # What cannot be removed is in nobody's way.
+        with suppress(OSError):
+            if is_left_behind(path.name, _PREFIX) and path.lstat().st_uid == os.geteuid():
+                path.unlink()
+                removed.append(path.name)
     return removed
 
 
