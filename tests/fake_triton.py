@@ -118,6 +118,11 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):
         """What the setting ``scorer`` takes."""
         return f"{'tritons' if self.credentials else 'triton'}://127.0.0.1:{self.port}"
 
+    @property
+    def regions(self) -> set[str]:
+        """Names of the memory that it has mapped."""
+        return set(self._regions)
+
     def start(self) -> None:
         """Listen."""
         self._server = grpc.server(
@@ -216,6 +221,13 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):
             os.close(descriptor)
         self._regions[request.name] = _Region(memory, request.offset, request.byte_size)
         return service_pb2.SystemSharedMemoryRegisterResponse()
+
+    def SystemSharedMemoryStatus(self, request: Any, context: Any) -> Any:  # noqa: N802
+        answer = service_pb2.SystemSharedMemoryStatusResponse()
+        for name, region in list(self._regions.items()):
+            answer.regions[name].name = name
+            answer.regions[name].byte_size = region.size
+        return answer
 
     def SystemSharedMemoryUnregister(self, request: Any, context: Any) -> Any:  # noqa: N802
         self.calls["unregister"] += 1

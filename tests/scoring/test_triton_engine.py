@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -99,6 +101,47 @@ def test_large_tensors_go_through_shared_memory_and_nothing_is_left(engine, serv
     assert set(SHARED.iterdir()) == before
     engine.close()
     assert server.calls["unregister"] == 1
+
+
+#: A service that has a region in a server, says so, and waits to be killed.
+SERVICE = """
+import sys
+from steelyard.scoring.shared_region import SharedRegion
+from tritonclient.grpc import InferenceServerClient
+client = InferenceServerClient(sys.argv[1])
+def register(name, size):
+    client.register_system_shared_memory(name, f"/{name}", size)
+region = SharedRegion(1, register)
+print(region.name, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_memory_of_a_service_that_was_killed_is_let_go_of_by_the_next_that_opens_it(server, engine):
+    check(engine, large_inputs())
+    [ours] = server.regions
+    target = server.url.removeprefix("triton://")
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVICE, target],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as service:
+        theirs = service.stdout.readline().strip()
+        assert server.regions == {ours, theirs}
+        engine.open()
+        assert server.regions == {ours, theirs}
+        service.kill()
+        service.wait()
+    engine.open(loads=False)  # only looks
+    other = connect(server, shares_memory=False)
+    other.open()
+    other.close()
+    assert server.regions == {ours, theirs}
+    engine.open()
+    assert server.regions == {ours}
+    check(engine, large_inputs())
+    assert server.calls["register"] == 2
 
 
 def test_a_region_that_is_too_small_is_followed_by_another(engine, server):

@@ -1,8 +1,10 @@
 """Memory that a server on the same machine reads and writes: tensors that need not be sent.
 
-A region's name is taken away as soon as the server has mapped it, so that nothing is left behind
+A region's file is taken away as soon as the server has mapped it, so that none is left behind
 whoever is killed. That, and room that is taken before it is written to, is why this is not
-``tritonclient.utils.shared_memory``: without room its writes end the process.
+``tritonclient.utils.shared_memory``: without room its writes end the process. The server keeps what
+it has mapped until it is told: a region's name says whose it is, so that others can tell it for one
+that was killed.
 """
 
 from __future__ import annotations
@@ -10,13 +12,14 @@ from __future__ import annotations
 import mmap
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.scoring.engine import Tensors
+from steelyard.scoring.process_marks import is_left_behind, mark
 
 #: Where POSIX shared memory is on Linux; elsewhere nothing is shared.
 SHARED = Path("/dev/shm")  # noqa: S108
@@ -24,6 +27,7 @@ SHARED = Path("/dev/shm")  # noqa: S108
 ALIGNMENT = 64
 #: Sizes are multiples of this, so that a region fits more than the pass that it was made for.
 _STEP = 4 * 1024 * 1024
+_PREFIX = "steelyard-"
 
 
 class SharedRegion:
@@ -52,7 +56,7 @@ class SharedRegion:
 
     def __init__(self, size: int, register: Callable[[str, int], None]) -> None:
         self.size = -(-size // _STEP) * _STEP
-        self.name = f"steelyard-{secrets.token_hex(8)}"
+        self.name = f"{_PREFIX}{mark()}-{secrets.token_hex(8)}"
         path = SHARED / self.name
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
@@ -92,6 +96,11 @@ class SharedRegion:
     def close(self) -> None:
         """Unmap it; the server is told by whoever had it registered."""
         self._memory.close()
+
+
+def left_regions(names: Iterable[str]) -> list[str]:
+    """Give the names of regions whose process is gone, of this machine's and this namespace's."""
+    return [name for name in names if is_left_behind(name, _PREFIX)]
 
 
 def place(

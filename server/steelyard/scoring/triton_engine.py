@@ -36,7 +36,13 @@ from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 from steelyard.errors import DeadlineExceededError, EngineUnavailableError, SteelyardError
 from steelyard.scoring.engine import Tensors
 from steelyard.scoring.passes import PAST_OUTPUTS, WIDTH
-from steelyard.scoring.shared_region import SHARED, SharedRegion, large_ones, place
+from steelyard.scoring.shared_region import (
+    SHARED,
+    SharedRegion,
+    large_ones,
+    left_regions,
+    place,
+)
 from steelyard.scoring.triton_address import TritonAddress
 from steelyard.scoring.triton_failures import (
     LATER_S,
@@ -216,6 +222,9 @@ class TritonEngine:
             self._load()
         self._compare_weights()
         self._was_opened = True
+        # Who loads nothing only looks, and leaves the server as it is.
+        if loads and self._may_share:
+            self._drop_left_regions()
 
     def check(self) -> None:
         """Ask whether the model is ready, and still has the weights that it must have.
@@ -508,6 +517,14 @@ class TritonEngine:
         with suppress(InferenceServerException, ValueError):
             self._client.unregister_system_shared_memory(region.name, client_timeout=CHECK_S)
         region.close()
+
+    def _drop_left_regions(self) -> None:
+        """Have the server unmap memory of services that were killed, and told it nothing."""
+        # It may be forbidden, and passes need none of it.
+        with suppress(InferenceServerException, ValueError):
+            known = self._client.get_system_shared_memory_status(client_timeout=CHECK_S).regions
+            for name in left_regions(known):
+                self._client.unregister_system_shared_memory(name, client_timeout=CHECK_S)
 
     def _forget_regions(self) -> None:
         with self._lock:
