@@ -7,10 +7,20 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from fake_triton import FakeModel, serving
+from remote_engines import run_pass
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.engine import PassEngine, Tensors
+from steelyard.scoring.triton_address import parse_address
 from steelyard.triton import parity
-from steelyard.triton.parity import LIMIT, Comparison, compare_engines, fixed_requests, is_good
+from steelyard.triton.parity import (
+    LIMIT,
+    Comparison,
+    check_server,
+    compare_engines,
+    fixed_requests,
+    is_good,
+)
 from steelyard.triton.repository import ModelSource
 
 
@@ -93,6 +103,16 @@ def test_an_engine_that_fails_is_an_error(base, engine) -> None:
 
     with pytest.raises(EngineUnavailableError):
         compare(base, engine, fail)
+
+
+def test_a_server_is_asked_without_the_proxy_of_the_environment(monkeypatch) -> None:
+    for name in ("grpc_proxy", "https_proxy", "http_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("no_grpc_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with serving(("random", FakeModel(run_pass))) as server:
+        found = check_server(parse_address(server.url), {})
+    assert [(one.model, one.verdict) for one in found] == [("random", "unloaded")]
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,22 @@ _OPTIONS = [
 ]
 
 
+def connect(address: TritonAddress) -> InferenceServerClient:
+    """Make a connection to a server; it is not asked yet.
+
+    Raises
+    ------
+    steelyard.settings.InvalidSettingError
+        When a file for TLS cannot be used.
+    """
+    return InferenceServerClient(
+        address.target,
+        **address.tls_options(),
+        keepalive_options=KeepAliveOptions(),
+        channel_args=_OPTIONS,
+    )
+
+
 class RetryBudget:
     """Bounds how much tries add to the load of a server that fails.
 
@@ -185,7 +201,7 @@ class TritonEngine:
         self._was_opened = False
         self._used_at = 0.0
         self._closing = threading.Event()
-        self._client = self._connect()
+        self._client = connect(address)
 
     @property
     def place(self) -> str:
@@ -277,7 +293,7 @@ class TritonEngine:
                 return
             old = self._client
             try:
-                self._client = self._connect()
+                self._client = connect(self._address)
             except (OSError, InvalidSettingError):
                 _log.exception("A file for TLS cannot be read now; the connection stays.")
                 return
@@ -298,14 +314,6 @@ class TritonEngine:
             with suppress(InferenceServerException):
                 self._unload()
         self._client.close()
-
-    def _connect(self) -> InferenceServerClient:
-        return InferenceServerClient(
-            self._address.target,
-            **self._address.tls_options(),
-            keepalive_options=KeepAliveOptions(),
-            channel_args=_OPTIONS,
-        )
 
     def _ask(self, call: Callable[[InferenceServerClient], T]) -> T:
         """Make a call that is no pass; its failure as the contract has it."""

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from tritonclient.grpc import InferenceServerClient
 from tritonclient.utils import InferenceServerException
 
 from steelyard.calibration.temperature import TemperatureTable
@@ -24,7 +23,7 @@ from steelyard.errors import SteelyardError
 from steelyard.scoring.engine import PassEngine
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.triton_address import TritonAddress
-from steelyard.scoring.triton_engine import TritonEngine
+from steelyard.scoring.triton_engine import TritonEngine, connect
 from steelyard.scoring.triton_failures import failure_of
 from steelyard.services.decide import DecideService, Prepared
 from steelyard.triton.repository import PRECISION, SHA256, VERSION, ModelSource
@@ -211,7 +210,7 @@ def _text(seed: int, n_words: int) -> str:
 def _comparisons(
     address: TritonAddress, sources: Mapping[str, ModelSource]
 ) -> Iterator[Comparison]:
-    client = InferenceServerClient(address.target, **address.tls_options())
+    client = connect(address)
     with closing(client):
         try:
             index = client.get_model_repository_index(client_timeout=_ASK_S).models
