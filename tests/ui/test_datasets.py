@@ -55,6 +55,23 @@ def test_a_file_is_refused_with_every_mistake_then_imported_and_its_version_open
     assert len(download.value.path().read_text().splitlines()) == 16
 
 
+def test_what_rows_hold_is_shown_and_not_run(quiet_page, server):
+    image = "<img src=x onerror=\"document.title='hit'\">"
+    rows = [json.loads(line) for line in lines(["billing", "shipping"] * 4).splitlines()]
+    rows[0]["context"] = image
+    rows[0]["decisions"][0]["question"] = f"Who? {image}"
+    dataset = server.client.datasets.create(f"tickets {image}", rows)
+    visit(quiet_page, f"page=datasets&dataset={dataset.id}")
+    expect(quiet_page.get_by_role("heading", name=f"tickets {image}")).to_be_visible()
+    cell = quiet_page.locator(".tabulator-cell", has_text=image)
+    cell.hover()
+    expect(cell).to_have_attribute("title", image)
+    cell.click()
+    expect(quiet_page.get_by_text(f"Who? {image}")).to_be_visible()
+    expect(quiet_page.locator("img[src=x]")).to_have_count(0)
+    assert quiet_page.title() != "hit"
+
+
 def test_a_dataset_that_is_opened_first_gets_its_charts_and_forms_too(quiet_page, server):
     rows = [json.loads(line) for line in lines(["billing", "shipping"] * 4).splitlines()]
     dataset = server.client.datasets.create("opened first", rows)

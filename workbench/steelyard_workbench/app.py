@@ -22,8 +22,10 @@ from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.frame_roles import FrameRoles
 from steelyard_workbench.components.key_capture import KeyCapture
+from steelyard_workbench.components.plain_markdown import draw_plain_markdown
 from steelyard_workbench.components.select_keys import SelectKeys
 from steelyard_workbench.components.skip_link import SkipLink
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.keys import (
     KEYS,
     PLACES,
@@ -194,7 +196,7 @@ class App:
             home = pmui.Button(label="Go to Home", variant="contained")
             home.on_click(lambda _: self.session.param.update(page="home"))
             self.page = None
-            self._place[:] = [empty(f"There is no page `{slug[:40]}`.", home)]
+            self._place[:] = [empty(f"There is no page “{escape_markdown(slug[:40])}”.", home)]
             return
         if slug not in self._pages:
             self._pages[slug] = make_page(slug, self.session)
@@ -233,6 +235,7 @@ def prepare(*, inline: bool = False) -> None:
         Put Panel's own scripts into the cell of a notebook that draws the app; otherwise the app is
         served, and a cell gets nothing.
     """
+    draw_plain_markdown()
     setting = nullcontext() if inline else _outside_cells()
     with setting:
         pn.extension("tabulator", notifications=True, exception_handler=on_error, inline=inline)

@@ -16,6 +16,7 @@ from steelyard.wire.discovery import Discovery
 from steelyard.wire.drafts import Draft
 from steelyard.wire.evaluations import ENDED, Evaluation
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.verdicts import verdict_of
 from steelyard_workbench.families.words import ACTIVE, move_text
 from steelyard_workbench.theme import Status
@@ -37,7 +38,7 @@ class Need:
     ----------
     status : {"good", "bad", "unsure", "running", "off"}
     title, text : str
-        What it is, and why; Markdown.
+        What it is, and why; the latter as Markdown.
     action : str
         Label of the button that leads to it; none when empty.
     page : str
@@ -128,12 +129,13 @@ def job_needs(jobs: Iterable[JobAnswer], now: float | None = None) -> list[Need]
             continue
         elif job.outcome == "gate_failed" and job.gate is not None:
             told = verdict_of(job.gate)
-            text = f"{ago(job.updated_at, now)}. {told.settles or job.reason or ''}".strip()
+            why = escape_markdown(told.settles or job.reason or "")
+            text = f"{ago(job.updated_at, now)}. {why}".strip()
             needs.append(
                 Need(told.status, f"{name}: gate {told.word}", text, "Look", "jobs", chosen)
             )
         elif job.status == "failed":
-            why = job.error.message if job.error else job.reason or ""
+            why = escape_markdown(job.error.message if job.error else job.reason or "")
             needs.append(
                 Need("bad", f"{name}: failed", f"{ago(job.updated_at, now)}. {why}", "Look", "jobs",
                      chosen)
@@ -164,7 +166,7 @@ def evaluation_needs(evaluations: Iterable[Evaluation], now: float | None = None
             text = f"{one.status}, {one.completed_rows:,} of {one.evaluation_rows:,} rows."
             needs.append(Need("running", name, text, "Look", "evaluations", chosen))
         elif one.status == "failed" and now - one.updated_at <= WEEK_S:
-            why = one.error.message if one.error else ""
+            why = escape_markdown(one.error.message if one.error else "")
             text = f"failed {ago(one.updated_at, now)}. {why}"
             needs.append(Need("bad", name, text, "Look", "evaluations", chosen))
     return needs
@@ -173,6 +175,6 @@ def evaluation_needs(evaluations: Iterable[Evaluation], now: float | None = None
 def server_needs(found: Discovery) -> list[Need]:
     """Tell of what the server warns of."""
     return [
-        Need("unsure", f"{warning.code}:", warning.message, "Settings", "settings")
+        Need("unsure", f"{warning.code}:", escape_markdown(warning.message), "Settings", "settings")
         for warning in found.warnings
     ]

@@ -8,6 +8,7 @@ from typing import Any
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.problems import Problem
 from steelyard_workbench.theme import Status
 
@@ -67,11 +68,14 @@ def failed(problem: Problem, retry: Callable[[Any], Any] | None = None) -> Viewa
     What is missing a permission says so, and is not offered again.
     """
     title = "Not allowed." if problem.is_forbidden else problem.title
-    lines = [f"**{title}** {problem.message}", f"`{problem.code}`"]
+    lines = [
+        f"**{escape_markdown(title)}** {escape_markdown(problem.message)}",
+        f"`{problem.code}`",
+    ]
     if problem.request_id:
         lines[1] += f" · request `{problem.request_id}`"
     if problem.details:
-        lines.append("\n".join(f"- {detail}" for detail in problem.details))
+        lines.append("\n".join(f"- {escape_markdown(detail)}" for detail in problem.details))
     shown: list[Viewable] = [
         pmui.Alert(
             object="\n\n".join(lines),
@@ -102,7 +106,7 @@ def verdict(status: Status, word: str, text: str = "") -> Viewable:
         Markdown: the reason, or what would settle it.
     """
     return pmui.Alert(
-        object=f"**{word}** {text}".strip(),
+        object=f"**{escape_markdown(word)}** {text}".strip(),
         severity=_SEVERITY[status],
         variant="outlined",
         closeable=False,

@@ -9,6 +9,8 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard_workbench.escaping import escape_markdown
+
 _TABLE = "border-collapse:collapse;width:100%;font-size:0.9rem"
 _CELL = (
     "text-align:left;padding:0.35em 0.8em 0.35em 0;vertical-align:top;"
@@ -21,9 +23,9 @@ _LONGEST_WORD = 24
 
 
 def heading(text: str, level: int = 2) -> Viewable:
-    """Give a heading under that of the page."""
+    """Give a heading under that of the page; its text is escaped."""
     return pmui.Typography(
-        text,
+        escape_markdown(text),
         variant=f"h{level}",
         sx={"fontSize": "1.2rem", "fontWeight": 600, "marginTop": "0.8em"},
     )

@@ -161,7 +161,6 @@ class FrameTable(Viewer):
             layout="fit_columns",
             sizing_mode="stretch_width",
             sortable={name: name in self._sortable for name in self._titles},
-            configuration={"columnDefaults": {"tooltip": True}},
             css_classes=[mark],
             stylesheets=[TABLE_CSS],
         )

@@ -146,6 +146,12 @@ export function render({ model }) {
     else setTimeout(() => { if (left.isConnected && !root().activeElement) held = null; }, 0);
   };
 
+  // The whole of a cell that is too narrow for it: a title is text, Tabulator's tooltip is HTML.
+  const onOver = (event) => {
+    const cell = event.composedPath()[0].closest?.(".tabulator-cell");
+    if (cell) cell.title = cell.textContent;
+  };
+
   const watcher = new MutationObserver(() => { if (view?.tabulator) fit(); });
   const attach = () => {
     if (isGone) return;
@@ -158,6 +164,7 @@ export function render({ model }) {
     root().addEventListener("keydown", onKey);
     root().addEventListener("focusin", onFocus);
     root().addEventListener("focusout", onBlur);
+    root().addEventListener("mouseover", onOver);
     watcher.observe(root(), { childList: true, subtree: true });
     fit();
   };
@@ -179,6 +186,7 @@ export function render({ model }) {
     view?.shadow_el?.removeEventListener("keydown", onKey);
     view?.shadow_el?.removeEventListener("focusin", onFocus);
     view?.shadow_el?.removeEventListener("focusout", onBlur);
+    view?.shadow_el?.removeEventListener("mouseover", onOver);
   });
   attach();
   return mark;

@@ -14,6 +14,7 @@ from steelyard.client import Client
 from steelyard.client.answers import DatasetAnswer
 from steelyard.errors import SteelyardError
 from steelyard_workbench.components.confirmation import Confirmation
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.states import failed, refused_button
 
@@ -96,7 +97,7 @@ class DatasetActions(Viewer):
         """Ask whether to delete it, and for its name."""
         n_versions = self._dataset.version
         told = pmui.Typography(
-            f"{self._dataset.name} has {self._dataset.rows:,} rows in {n_versions} "
+            f"{escape_markdown(self._dataset.name)} has {self._dataset.rows:,} rows in {n_versions} "
             f"version{'' if n_versions == 1 else 's'}. All of them go, for good; models that were "
             "trained on them stay.",
             variant="body1",

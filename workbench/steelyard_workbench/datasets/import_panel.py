@@ -22,6 +22,7 @@ from steelyard_workbench.datasets.importing import (
     name_of,
     problem_text,
 )
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.later import later, until_shown
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.states import ALERT_TEXT, empty, failed, loading, verdict
@@ -155,7 +156,8 @@ class ImportPanel(Viewer):
         self.button.disabled = False
         self._form.visible = False
         self.found[:] = []
-        self.said[:] = [verdict("good", "Imported:", f"{made.name}, version {made.version}.")]
+        name = escape_markdown(made.name)
+        self.said[:] = [verdict("good", "Imported:", f"{name}, version {made.version}.")]
         self._on_done(made)
 
     @property

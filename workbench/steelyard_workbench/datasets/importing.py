@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from steelyard.client import Client
 from steelyard.client.answers import DatasetAnswer
 from steelyard.client.dataset_calls import CSV, add_rows, check_rows
 from steelyard.client.row_sources import pieces_of, shift_lines
+from steelyard_workbench.escaping import escape_markdown
 
 #: Problems that are listed; the rest is counted.
 SHOWN_PROBLEMS = 100
@@ -120,14 +120,7 @@ def problem_text(check: FileCheck) -> str:
         f"line{'' if check.lines == 1 else 's'}. Nothing was stored.** Correct the file and choose "
         "it again."
     )
-    listed = "\n".join(f"- {_escape(problem)}" for problem in check.problems)
+    listed = "\n".join(f"- {escape_markdown(problem)}" for problem in check.problems)
     rest = check.n_problems - len(check.problems)
     more = f"\n\n… and {rest:,} more." if rest > 0 else ""
     return f"{head}\n\n{listed}{more}"
-
-
-def _escape(text: str) -> str:
-    """Keep what a file holds from being read as Markdown or HTML."""
-    marks: dict[str, Any] = {mark: f"\\{mark}" for mark in "\\`*_[]#|~"}
-    marks |= {"<": "&lt;", "&": "&amp;", "\n": " "}
-    return text.translate(str.maketrans(marks))

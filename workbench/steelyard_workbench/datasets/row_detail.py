@@ -11,6 +11,7 @@ from panel.viewable import Viewable
 from steelyard.client.answers import labels_of
 from steelyard.wire.datasets import Example
 from steelyard_workbench.components.facts import heading, table
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.review.questions import as_text, questions_of
 
 _TEXT = (
@@ -47,7 +48,10 @@ def show_row(index: int, side: str, row: Example) -> Viewable:
             for outcome, meaning in zip(question.outcomes, question.descriptions, strict=True)
         ]
         shown += [
-            pmui.Typography(f"**{question.id}**: {question.text}", variant="body1"),
+            pmui.Typography(
+                f"**{escape_markdown(question.id)}**: {escape_markdown(question.text)}",
+                variant="body1",
+            ),
             table(("outcome", word, "means"), rows, label=f"Labels of {question.id}", numbers=(1,)),
         ]
     if isinstance(row.metadata, dict) and row.metadata:

@@ -16,6 +16,7 @@ from steelyard.errors import DatasetDeletedError
 from steelyard.wire.evaluations import EvaluationComparison, FlipKind, FlippedRecord
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.evaluations.record_browser import show_text
 from steelyard_workbench.evaluations.records import context_text
 from steelyard_workbench.later import later
@@ -145,8 +146,10 @@ class FlipBrowser(Viewer):
             heading(f"{one.decision_id}: {one.flip}", level=3),
             show_text(self._contexts.get(place, ""), f"Context of flip {place + 1}"),
             pmui.Typography(
-                f"Right is {' or '.join(one.right)}. Before: {one.before} ({one.p_before:.3f}). "
-                f"After: {one.after} ({one.p_after:.3f}).",
+                escape_markdown(
+                    f"Right is {' or '.join(one.right)}. Before: {one.before} "
+                    f"({one.p_before:.3f}). After: {one.after} ({one.p_after:.3f})."
+                ),
                 variant="body2",
             ),
         ]

@@ -25,6 +25,7 @@ from steelyard.wire.evaluations import (
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.evaluations.charts import TITLES, bin_name
 from steelyard_workbench.evaluations.record_filter import RecordFilter
 from steelyard_workbench.evaluations.records import context_text, right_outcomes
@@ -323,7 +324,11 @@ class RecordBrowser(Viewer):
             clear = pmui.Button(label="Clear the filter", variant="contained")
             clear.on_click(lambda _: self.choose(RecordFilter()))
             notes.append(
-                empty(f"No scored decision matches: *{words}*.", clear, is_good=self.chosen.wrong)
+                empty(
+                    f"No scored decision matches: *{escape_markdown(words)}*.",
+                    clear,
+                    is_good=self.chosen.wrong,
+                )
             )
         self._notes[:] = notes
         self._table_box.visible = n > 0

@@ -27,6 +27,7 @@ from steelyard.errors.families import (
     ServedChangedError,
 )
 from steelyard_workbench.components.confirmation import Confirmation
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.words import differences
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.problems import Problem, problem_of
@@ -152,7 +153,7 @@ class FamilyChanges(Viewer):
         before = self.family
         await self._refresh()
         changed = differences(before, self.family)
-        told = "; ".join(changed) or error.message
+        told = "; ".join(changed) or escape_markdown(error.message)
         self._notes[:] = [
             verdict("unsure", f"{self._name} changed meanwhile; nothing was done.", f"{told}.")
         ]

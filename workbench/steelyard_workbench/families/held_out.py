@@ -18,6 +18,7 @@ from steelyard.errors import SteelyardError
 from steelyard.wire.evaluations import Evaluation, JobRecord, RecordGroup
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.gate_card import RowsAsked
 from steelyard_workbench.later import later
 from steelyard_workbench.states import empty
@@ -237,7 +238,7 @@ class HeldOutRows(Viewer):
         self._none[:] = []
         if not self.frame.height:
             chosen = [
-                f"*{field.label.lower()}* is {field.value}"
+                f"*{field.label.lower()}* is {escape_markdown(field.value)}"
                 for field in self._filters.values()
                 if field.value
             ]

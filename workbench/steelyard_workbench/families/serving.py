@@ -11,6 +11,7 @@ from steelyard.client.family_answers import ModelVersionAnswer
 from steelyard.errors import PriceChangedError, SteelyardError
 from steelyard.errors.families import LiveLimitError, WarmLimitError
 from steelyard_workbench.components.confirmation import Confirmation
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.changes import FamilyChanges, adapter_of
 from steelyard_workbench.families.places import PlaceChoice, holders_of
 
@@ -110,7 +111,7 @@ class Serving(FamilyChanges):
         self._ask(
             Confirmation(
                 f"{doing}?",
-                pmui.Markdown(f"{error.message} Choose what gives its place up."),
+                pmui.Markdown(f"{escape_markdown(error.message)} Choose what gives its place up."),
                 choice,
                 action="Switch these off and go on",
                 act=go_on,

@@ -19,6 +19,7 @@ from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import facts
 from steelyard_workbench.components.live_text import LiveText
 from steelyard_workbench.components.numbers import ago, ahead
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.live.feed import told_text
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.problems import problem_of
@@ -146,13 +147,14 @@ class OpenedAnswer(Viewer):
         )
         self.fields[name] = field
         shown: list[Viewable] = [
-            pmui.Typography(question, variant="body2"),
+            pmui.Typography(escape_markdown(question), variant="body2"),
             figures.show(chart),
         ]
         if len(likeliest) > _MOST_BARS:
             more = f"and {len(likeliest) - _MOST_BARS:,} less likely outcomes"
             shown.append(pmui.Typography(more, variant="body2"))
         if isinstance(told, dict):
-            said = f"Told as not certain, the likeliest being {told_text(told)}."
+            likely = escape_markdown(told_text(told))
+            said = f"Told as not certain, the likeliest being {likely}."
             shown.append(pmui.Typography(said, variant="body2"))
         return [*shown, field]

@@ -14,6 +14,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client.answers import DatasetAnswer
 from steelyard.wire.feedback_rows import MAX_NAMED
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.live.view import View
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.problems import problem_of
@@ -75,8 +76,8 @@ class SendForm(Viewer):
             )
         else:
             chosen = [f"of the {view.window}"]
-            chosen += [f"by {view.model}"] if view.model else []
-            chosen += [f"of {view.decision}"] if view.decision else []
+            chosen += [f"by {escape_markdown(view.model)}"] if view.model else []
+            chosen += [f"of {escape_markdown(view.decision)}"] if view.decision else []
             self.what.object = (
                 f"Every decision with feedback {', '.join(chosen)}: what came true becomes its "
                 "label. Select rows to send only these."

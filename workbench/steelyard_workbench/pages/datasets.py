@@ -28,6 +28,7 @@ from steelyard_workbench.datasets.overview import (
 )
 from steelyard_workbench.datasets.row_pages import search_page
 from steelyard_workbench.datasets.row_table import RowTable
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.later import later
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
@@ -244,7 +245,7 @@ class DatasetsPage(Page):
     def _no_rows(self) -> Viewable:
         if not self._chosen.parts:
             return empty("The dataset has no rows.")
-        told = ", ".join(f"*{text}*" for text, _ in self._chosen.parts)
+        told = ", ".join(f"*{escape_markdown(text)}*" for text, _ in self._chosen.parts)
         clear = pmui.Button(label="Clear the filter", variant="outlined")
         clear.on_click(lambda _: self._clear())
         return empty(f"No row matches {told}.", clear)

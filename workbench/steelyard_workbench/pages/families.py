@@ -12,6 +12,7 @@ from steelyard.client.family_answers import FamiliesAnswer, FamilyAnswer, JobAns
 from steelyard.wire.datasets import Dataset
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.one_family import OneFamily
 from steelyard_workbench.families.start_form import StartForm
 from steelyard_workbench.families.words import (
@@ -105,7 +106,8 @@ class FamiliesPage(Page):
             if not matching:
                 clear = pmui.Button(label="Clear the search", variant="contained")
                 clear.on_click(lambda _: search.param.update(value="", value_input=""))
-                said = f"0 of {len(found.data)} families have “{text}” in their name."
+                named = escape_markdown(text)
+                said = f"0 of {len(found.data)} families have “{named}” in their name."
                 place[:] = [empty(said, clear)]
 
         search.param.watch(lambda event: fill(event.new), "value_input")

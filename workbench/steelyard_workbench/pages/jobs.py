@@ -23,6 +23,7 @@ from steelyard_workbench.components import figures
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.words import ACTIVE
 from steelyard_workbench.job_progress import Track
 from steelyard_workbench.later import later
@@ -227,7 +228,8 @@ class JobDetail(Viewer):
     def update(self, job: JobAnswer, events: list[JobEvent], track: Track) -> None:
         """Show how it is now."""
         work = work_of_job(job)
-        self._text.object = progress_text(work, track) if work.is_active else work.ended
+        said = progress_text(work, track) if work.is_active else work.ended
+        self._text.object = escape_markdown(said)
         if job != self._shown:
             # What it ends with says the reason.
             told = {name: text for name, text in job_facts(job) if name != "reason"}
@@ -429,8 +431,9 @@ class JobsPage(Page):
             label=f"{work.kind} of {work.name}", variant="text", size="small", align="center"
         )
         name.on_click(lambda _: self._open(work))
+        ended = escape_markdown(shorten(work.ended, _MOST_REASON, placeholder=" …"))
         said = pmui.Typography(
-            f"{ago(work.created_at)}: {shorten(work.ended, _MOST_REASON, placeholder=' …')}",
+            f"{ago(work.created_at)}: {ended}",
             variant="body2",
             align="center",
             sizing_mode="stretch_width",

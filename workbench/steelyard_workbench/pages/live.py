@@ -14,6 +14,7 @@ from steelyard_workbench.components.copy_text import CopyText
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.components.visibility import Visibility
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.later import later
 from steelyard_workbench.live.feed import Feed
 from steelyard_workbench.live.figures import show_figures
@@ -224,7 +225,9 @@ class LivePage(Page):
         everything = pmui.Button(label="Show all", variant="outlined", size="small")
         everything.on_click(lambda _: self.show_rows(RowFilter()))
         self._said[:] = [
-            pmui.Typography(f"Only those {rows.name}.", variant="body1", margin=(8, 10)),
+            pmui.Typography(
+                f"Only those {escape_markdown(rows.name)}.", variant="body1", margin=(8, 10)
+            ),
             everything,
         ]
 
@@ -268,7 +271,8 @@ class LivePage(Page):
             return empty(f"No decision was stored in the {self.view.window}.")
         everything = pmui.Button(label="Show all decisions", variant="contained")
         everything.on_click(lambda _: self.show_rows(RowFilter()))
-        return empty(f"No decision of the {self.view.window} is {self.view.rows.name}.", everything)
+        name = escape_markdown(self.view.rows.name)
+        return empty(f"No decision of the {self.view.window} is {name}.", everything)
 
     def _nothing_at_all(self) -> Viewable:
         if self.view.model or self.view.decision:

@@ -16,6 +16,7 @@ from steelyard.wire.models import ModelList
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.copy_text import CopyText
 from steelyard_workbench.components.side_by_side import side_by_side
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.problems import problem_of
@@ -249,7 +250,9 @@ def show_warnings(found: LintAnswer) -> list[Viewable]:
         return [verdict("good", "No warnings.", "The linter found nothing to better.")]
     return [
         verdict(
-            _SEVERITY[warning.severity], f"{warning.decision}, {warning.rule}:", warning.message
+            _SEVERITY[warning.severity],
+            f"{warning.decision}, {warning.rule}:",
+            escape_markdown(warning.message),
         )
         for warning in found.warnings
     ]

@@ -15,6 +15,7 @@ from steelyard.wire.discovery import Discovery
 from steelyard.wire.health import Health
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.keys import KEYS, PLACES, shown_key
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
@@ -148,7 +149,7 @@ def show_keys(keys: list[ApiKey]) -> Viewable:
 def show_environment(found: Environment) -> Viewable:
     """Show the server's version, engine and parts, and the versions of what draws this page."""
     shown: list[Viewable] = [
-        verdict("unsure", f"{warning.code}:", warning.message)
+        verdict("unsure", f"{warning.code}:", escape_markdown(warning.message))
         for warning in found.discovery.warnings
     ]
     values = {

@@ -22,6 +22,7 @@ from steelyard_workbench.datasets.overview import section, when
 from steelyard_workbench.datasets.row_pages import listed_page, search_page
 from steelyard_workbench.datasets.row_table import RowTable
 from steelyard_workbench.datasets.version_charts import draw_sides, draw_transitions
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.session import Session
@@ -289,9 +290,10 @@ class VersionsPage(Page):
     def _tell(self, which: str | Transition) -> None:
         self.which = which
         if isinstance(which, Transition):
-            told = (
-                f"{which.decision}: rows that expect **{which.after}**, before **{which.before}**"
+            decision, before, after = map(
+                escape_markdown, (which.decision, which.before, which.after)
             )
+            told = f"{decision}: rows that expect **{after}**, before **{before}**"
         else:
             told = f"Rows {which}"
         self._told.object = told

@@ -20,6 +20,7 @@ from steelyard.wire.drafts import Draft, DraftRow, History, LogEntry
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.review.questions import as_text, labels_text
 from steelyard_workbench.review.row_filter import OnFilter, RowFilter
@@ -235,7 +236,8 @@ def agreement(found: SimilarRowsAnswer, row: DraftRow | None) -> list[str]:
     for decision, counted in votes.items():
         if decision in asked:
             outcome, n = counted.most_common(1)[0]
-            lines.append(f"{n} of {counted.total()} neighbours say **{decision}: {outcome}**")
+            said = escape_markdown(f"{decision}: {outcome}")
+            lines.append(f"{n} of {counted.total()} neighbours say **{said}**")
     return lines
 
 

@@ -14,6 +14,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.wire.drafts import MAX_EDITS, BulkAction, DraftRow, DraftRowPage
 from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.review.questions import Question, as_text, labels_text, questions_of
 
 #: Above this many rows their number must be typed to confirm.
@@ -281,8 +282,9 @@ class Confirm(Viewer):
     def ask(self, sentence: str, n_rows: int, then: Callable[[], None]) -> None:
         """Ask whether to do it."""
         self._n_rows, self._then = n_rows, then
+        asked = escape_markdown(sentence)
         self._text.object = (
-            f"**{sentence}?** It is one entry of the history, and one undo takes it back."
+            f"**{asked}?** It is one entry of the history, and one undo takes it back."
         )
         self._number.param.update(value="", value_input="", visible=n_rows > MAX_UNTYPED)
         self._yes.label = sentence

@@ -10,6 +10,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.wire.drafts import Draft
+from steelyard_workbench.escaping import escape_markdown
 
 
 class DeskHead(Viewer):
@@ -49,7 +50,8 @@ class DeskHead(Viewer):
         self._seal.on_click(lambda _: on_seal())
         leave = pmui.Button(label="Other drafts", variant="text", size="small")
         leave.on_click(lambda _: on_leave())
-        title = f"**{draft.name}** · version {draft.dataset_version} · {draft.rows:,} rows"
+        name_shown = escape_markdown(draft.name)
+        title = f"**{name_shown}** · version {draft.dataset_version} · {draft.rows:,} rows"
         self._box = pn.FlexBox(
             pmui.Typography(title, variant="body1"),
             name, self._toggle, self._seal, leave,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.review.counts import MEANINGS, TITLES
 from steelyard_workbench.review.queue_reader import QueueReader
 from steelyard_workbench.states import empty, failed, loading, verdict
@@ -63,6 +64,6 @@ def _show_empty(
     if parts:
         clear = pmui.Button(label="Clear the filter", variant="contained")
         clear.on_click(lambda _: on_clear())
-        shown = "*, *".join(text.replace("*", "\\*") for text, _ in parts)
+        shown = "*, *".join(escape_markdown(text) for text, _ in parts)
         return empty(f"No rows of {TITLES[queue]} match *{shown}*.", clear)
     return empty(f"**{TITLES[queue]} is empty:** no {MEANINGS[queue]}.", again, is_good=True)
