@@ -15,7 +15,9 @@ from drafts_in_memory import TEAM, URGENT, FakeClient, make_row
 from steelyard.client.failures import ServerUnreachableError
 from steelyard.errors import DraftChangedError, KeyScopeError, ModelUnavailableError
 from steelyard.wire.drafts import DraftRow
+from steelyard_workbench.app import App
 from steelyard_workbench.components.row_card import RowCard
+from steelyard_workbench.later import later
 from steelyard_workbench.pages.review import ReviewPage
 from steelyard_workbench.review.desk import Desk
 from steelyard_workbench.review.row_filter import RowFilter, read_query, write_query
@@ -206,6 +208,41 @@ def test_edits_are_kept_and_listed_while_the_server_is_lost_and_sent_in_order() 
     assert client.drafts.held[2].now.note is None
     assert "not sent" not in texts(desk)
     assert [edit["row"] for edit in edits_sent(client)] == [0, 1]
+
+
+def test_edits_that_a_short_outage_lost_are_sent_once_the_server_answers() -> None:
+    client: Any = FakeClient([make_row(i) for i in range(4)])
+    client.health = lambda: None
+    app = App(client)
+    app.session.param.update(page="review", draft="dr_1", reviewer="Bo")
+    assert isinstance(app.page, ReviewPage)
+    assert app.page.desk is not None
+    client.drafts.failing = [ServerUnreachableError("No connection.")]
+    press(app.page.desk, "choose 2", "exclude")
+    assert states(client) == ["untouched"] * 4
+    later(app.look)
+    assert app.session.is_connected
+    assert states(client)[:2] == ["relabelled", "excluded"]
+    assert "not sent" not in texts(app.page.desk)
+
+    # Another page is looked at meanwhile.
+    client.drafts.failing = [ServerUnreachableError("No connection.")]
+    press(app.page.desk, "accept")
+    app.page.close()
+    app.page = None
+    later(app.look)
+    assert states(client)[2] == "accepted"
+
+
+def test_edits_that_wait_can_be_sent_now() -> None:
+    desk, client = make_desk()
+    client.drafts.failing = [ServerUnreachableError("No connection.")]
+    press(desk, "choose 2")
+    assert states(client)[0] == "untouched"
+    [now] = desk.__panel__().select(lambda one: getattr(one, "label", "") == "Send now")
+    now.clicks += 1
+    assert states(client)[0] == "relabelled"
+    assert not desk.queue.unsent
 
 
 def test_a_row_that_somebody_else_edited_is_shown_beside_what_was_sent() -> None:

@@ -133,6 +133,8 @@ class App:
             self.session.is_connected = False
         else:
             self.session.is_connected = True
+            for page in self._pages.values():
+                page.answered()
 
     def press(self, key: str) -> None:
         """Do what a key is for."""

@@ -63,6 +63,9 @@ class Page(Viewer):
             if part.state == "failed":
                 part.start()
 
+    def answered(self) -> None:
+        """Take in that the server answers; told of every few seconds, shown or not."""
+
     def build(self) -> list[Viewable]:
         """Give what is under the heading; parts made with ``part`` load once it is shown."""
         raise NotImplementedError

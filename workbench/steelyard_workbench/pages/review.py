@@ -67,6 +67,12 @@ class ReviewPage(Page):
         for desk in self._desks.values():
             desk.reconnect()
 
+    def answered(self) -> None:
+        """Send edits that wait: they may have been lost while no poll saw the server away."""
+        for desk in self._desks.values():
+            if desk.queue.is_lost:
+                desk.reconnect()
+
     def on_key(self, action: str, number: int) -> bool:
         """Decide by keys."""
         return self.desk is not None and self.desk.on_key(action, number)

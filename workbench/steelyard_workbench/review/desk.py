@@ -174,8 +174,7 @@ class Desk(Viewer):
         self._head.show_view(is_bulk=self.is_bulk)
         self.beside.filtered(self._reader.filter)
         self.reload()
-        if self.queue.unsent:
-            later(self.queue.send)
+        self.queue.send_again()
 
     def stop(self) -> None:
         """Ask no more by itself."""
@@ -183,9 +182,7 @@ class Desk(Viewer):
 
     def reconnect(self) -> None:
         """See the server again: send what waits, and fetch what failed."""
-        self.queue.is_lost = False
-        if self.queue.unsent:
-            later(self.queue.send)
+        self.queue.send_again()
         if self._reader.failure is not None:
             self.reload()
         for part in self.beside.parts:

@@ -113,6 +113,12 @@ class EditQueue:
         if not self.is_lost:
             later(self.send)
 
+    def send_again(self) -> None:
+        """Try again to send what waits, whether or not the server answered the last time."""
+        self.is_lost = False
+        if self.unsent:
+            later(self.send)
+
     def take_back(self) -> Unsent | None:
         """Take the last edit back, if it is not on its way yet."""
         first = 1 if self._is_sending else 0

@@ -101,7 +101,10 @@ def show_waiting(queue: EditQueue) -> list[Viewable]:
     rows = [(entry.label,) for entry in unsent[:_LISTED]]
     if n > _LISTED:
         rows.append((f"and {n - _LISTED} more",))
+    again = pmui.Button(label="Send now", variant="outlined", size="small")
+    again.on_click(lambda _: queue.send_again())
     return [
         verdict("unsure", f"{edits} not sent.", "They are sent when the server is back."),
+        again,
         table(("not sent yet",), rows, label="Edits that are not sent"),
     ]
