@@ -385,6 +385,15 @@ def test_the_selected_rows_are_changed_in_one_step() -> None:
     assert states(client) == ["untouched"] * 4
 
 
+def test_a_number_without_an_outcome_changes_no_selected_row() -> None:
+    desk, client = make_desk(view="bulk")
+    press(desk, "extend 1", "choose 9")
+    assert states(client) == ["untouched"] * 4
+    assert desk.told == "There is no outcome 9."
+    press(desk, "choose 2")
+    assert states(client)[0] == "relabelled"
+
+
 def test_everything_that_matches_is_changed_once_its_number_is_typed() -> None:
     desk, client = make_desk(n_rows=120, view="bulk")
     press(desk, "all")

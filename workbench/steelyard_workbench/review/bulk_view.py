@@ -159,14 +159,20 @@ class BulkView(Viewer):
         self._change.disabled = True
         self._name()
 
-    def choose(self, question_place: int) -> None:
-        """Choose the outcome of a number, of the decision that the rows ask first."""
+    def choose(self, number: int) -> bool:
+        """Choose the outcome of a number, of the decision that the rows ask first.
+
+        Gives whether there is such an outcome; without one the choice stays.
+        """
         outcomes = [change for change in self._changes.values() if change.action == "relabel"]
         decision = self.change.decision or (outcomes[0].decision if outcomes else None)
         named = [change for change in outcomes if change.decision == decision]
-        if question_place <= len(named):
-            self._change.value = named[question_place - 1].label
-            self._on_told(f"{self.change.label}: for the {self._n_selected:,} selected rows")
+        if number > len(named):
+            self._on_told(f"There is no outcome {number}.")
+            return False
+        self._change.value = named[number - 1].label
+        self._on_told(f"{self.change.label}: for the {self._n_selected:,} selected rows")
+        return True
 
     def act(self, action: BulkAction) -> None:
         """Do something to the selected rows."""

@@ -70,8 +70,8 @@ class DeskKeys:
         elif action in ("back", "forward"):
             bulk.table.on_key(action)
         elif action == "choose" and may_change:
-            bulk.choose(number)
-            bulk.apply()
+            if bulk.choose(number):
+                bulk.apply()
         elif action in ("accept", "exclude", "skip") and may_change:
             bulk.act(cast("BulkAction", action))
         elif action == "note":
