@@ -48,6 +48,15 @@ def test_presses_that_name_nothing_of_the_row_are_let_go(told: dict[str, str]) -
     assert heard == []
 
 
+def test_metadata_is_said_as_text() -> None:
+    row = msgspec.structs.replace(make_row(0), metadata={"tier": "<b>gold", "order": {"id": 7}})
+    _, card, _ = show(row)
+    assert [("tier:", "strong"), (" <b>gold", "")] in card.said
+    assert card.said[-1][0] == ("order:", "strong")
+    assert '"id": 7' in card.said[-1][1][0]
+    assert said_of(msgspec.structs.replace(row, metadata=None)) == []
+
+
 def test_only_what_differs_is_sent() -> None:
     view, card, _ = show(make_row(0))
     changed: list[str] = []

@@ -169,7 +169,7 @@ class RowView(Viewer):
 
 
 def said_of(row: DraftRow) -> list[list[Run]]:
-    """Give what neighbours and people said about a row, a line each."""
+    """Give what neighbours and people said about a row, and its metadata, a line each."""
     lines: list[list[Run]] = []
     if row.neighbours_label:
         line: list[Run] = [("The nearest rows say ", "")]
@@ -184,6 +184,11 @@ def said_of(row: DraftRow) -> list[list[Run]]:
         lines.append([("Note:", "strong"), (f" {row.now.note}", "")])
     if row.rewards is not msgspec.UNSET:
         lines.append([("Rewards: the outcome that you choose takes the highest one.", "")])
+    if isinstance(row.metadata, dict):
+        lines += [
+            [(f"{name}:", "strong"), (f" {as_text(value)}", "")]
+            for name, value in row.metadata.items()
+        ]
     return lines
 
 
