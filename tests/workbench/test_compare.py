@@ -12,10 +12,11 @@ from dataset_rows import make_rows
 from evaluated import settings_of
 from shown_parts import named, texts
 from steelyard.bootstrap import open_worker
-from steelyard.wire.evaluations import Change, Unpaired
+from steelyard.wire.evaluations import Change, Measure, Unpaired
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.evaluations.charts import ForestRow, sliced_changes
 from steelyard_workbench.evaluations.record_filter import filter_from
 from steelyard_workbench.pages.compare import (
@@ -23,6 +24,7 @@ from steelyard_workbench.pages.compare import (
     judged,
     rows_to_settle,
     show_unpaired,
+    side_text,
 )
 from steelyard_workbench.session import Session
 
@@ -67,6 +69,16 @@ def test_changes_have_intervals_and_n(server, pair):
     assert f"{flips.fixed} fixed, {flips.broken} broken" in told
     assert told.count("n = 80)") >= 5
     assert "McNemar" in told
+    for one in (pair.before, pair.after):
+        overall = server.client.evaluations.detail(one).overall
+        assert measure_text(overall.accuracy) in told
+        assert measure_text(overall.loss) in told
+
+
+def test_a_side_that_scored_more_has_no_interval_of_the_pairs():
+    alone = Measure(value=0.7, low=0.6, high=0.8, n=90)
+    assert side_text(0.5, alone, 80) == "0.500 (n = 80)"
+    assert side_text(0.7, alone, 90) == "0.700 (0.600 to 0.800, n = 90)"
 
 
 def test_the_newest_two_are_compared_when_none_is_named(server, pair):

@@ -21,9 +21,12 @@ from steelyard.wire.evaluations import Evaluation, EvaluationError
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+from steelyard_workbench.components.mark_table import MarkTable
+from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.evaluations.charts import slice_rows
 from steelyard_workbench.evaluations.listing import EvaluationLine
 from steelyard_workbench.evaluations.record_filter import RecordFilter, filter_from, query_of
+from steelyard_workbench.evaluations.what_if import share_of
 from steelyard_workbench.pages.evaluations import EvaluationsPage
 from steelyard_workbench.session import Session
 
@@ -287,6 +290,19 @@ class TestWhatIf:
         told = texts(what_if.yes)
         assert "from 0.30 on" in told
         assert "Precision" in told
+
+    def test_shares_have_their_intervals_and_what_they_are_of(self, server, scored, what_if):
+        points = server.client.evaluations.detail(scored["targets"]).coverage_curve
+        [table] = what_if.coverage.select(MarkTable)
+        place = next(i for i, point in enumerate(points) if 0 < point.n < 80)
+        assert table.columns == ["abstain below", "share answered", "accuracy of those"]
+        assert table.rows[place][1] == measure_text(share_of(points[place].n, 80))
+        assert table.rows[place][2] == measure_text(points[place].accuracy)
+        assert "n = 80)" in table.rows[place][1]
+        assert "take decisions as independent" in texts(what_if.coverage)
+        what_if.decision.value = "route"
+        [table] = what_if.costs.select(MarkTable)
+        assert table.rows[0][2] == measure_text(share_of(40, 40))
 
     def test_a_table_of_costs_that_cannot_be_read_says_how_it_should_be(self, what_if):
         what_if.decision.value = "route"

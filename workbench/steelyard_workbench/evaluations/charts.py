@@ -252,14 +252,7 @@ def coverage_chart(
     open_ : callable, optional
         Called with the place of a point.
     """
-    name = next(
-        (
-            one
-            for one in ("accuracy", "scaled_reward", "expected_reward")
-            if isinstance(getattr(points[0], one), Measure)
-        ),
-        "accuracy",
-    )
+    name = coverage_measure(points)
     told = [(i, _measure(getattr(point, name))) for i, point in enumerate(points)]
     known = [(i, measure) for i, measure in told if measure is not None]
     source = ColumnDataSource(
@@ -296,6 +289,18 @@ def coverage_chart(
     if open_ is not None:
         figures.on_tap(made, source, lambda place: open_(known[place][0]))
     return made
+
+
+def coverage_measure(points: Sequence[CoveragePoint]) -> str:
+    """Give the name of the measure that says how well what is answered is answered."""
+    return next(
+        (
+            one
+            for one in ("accuracy", "scaled_reward", "expected_reward")
+            if isinstance(getattr(points[0], one), Measure)
+        ),
+        "accuracy",
+    )
 
 
 def cost_chart(

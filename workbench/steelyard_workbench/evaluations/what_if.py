@@ -11,6 +11,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
+from steelyard.calibration.intervals import wilson_interval
 from steelyard.client import Client
 from steelyard.wire.evaluations import (
     ConfusionMatrix,
@@ -26,7 +27,12 @@ from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.mark_table import mark_table, show_data
 from steelyard_workbench.components.numbers import measure_text
-from steelyard_workbench.evaluations.charts import cost_chart, coverage_chart
+from steelyard_workbench.evaluations.charts import (
+    TITLES,
+    cost_chart,
+    coverage_chart,
+    coverage_measure,
+)
 from steelyard_workbench.evaluations.record_filter import RecordFilter
 from steelyard_workbench.later import later
 from steelyard_workbench.problems import problem_of
@@ -35,6 +41,7 @@ from steelyard_workbench.states import empty, failed, verdict
 Costs = dict[str, dict[str, float]]
 
 _YES, _NO = "yes", "no"
+_SHARES = "The 95 % intervals of shares take decisions as independent of each other."
 
 
 class WhatIf(Viewer):
@@ -216,11 +223,18 @@ class WhatIf(Viewer):
             self._on_choose(RecordFilter(p_to=points[place].threshold, order="surest"))
 
         chart = coverage_chart(points, at=self.threshold.value, open_=open_)
+        name, n = coverage_measure(points), self._detail.overall.n
         data = mark_table(
-            ("abstain below", "share answered"),
-            [(f"{point.threshold:.2f}", f"{point.coverage:.1%}") for point in points],
+            ("abstain below", "share answered", f"{TITLES[name]} of those"),
+            [
+                (
+                    f"{point.threshold:.2f}",
+                    measure_text(share_of(point.n, n)),
+                    measure_text(_measure(getattr(point, name))),
+                )
+                for point in points
+            ],
             label="Answered by threshold",
-            numbers=(1,),
             open_=open_,
             opens="Show the decisions left to a person",
         )
@@ -228,7 +242,7 @@ class WhatIf(Viewer):
             figures.show(chart),
             pmui.Typography(
                 "Of every decision of the evaluation. Click a point for the decisions of at most "
-                "that probability: those left to a person.",
+                f"that probability: those left to a person. {_SHARES}",
                 variant="body2",
             ),
             show_data(data),
@@ -252,23 +266,25 @@ class WhatIf(Viewer):
         chart = cost_chart(
             curve, x=x, at=self.yes_from.value if is_binary else self.threshold.value, open_=open_
         )
+        n = self._decision().metrics.n
         data = mark_table(
             (x, "mean cost", "acted on"),
             [
                 (
                     f"{point.threshold:.2f}",
-                    measure_text(
-                        point.cost_in_all if isinstance(point.cost_in_all, Measure) else point.cost
-                    ),
-                    f"{point.coverage:.1%}",
+                    measure_text(_measure(point.cost_in_all) or point.cost),
+                    measure_text(share_of(round(point.coverage * n), n)),
                 )
                 for point in curve.points
             ],
             label="Cost by threshold",
-            numbers=(2,),
             open_=open_,
         )
-        self.costs[:] = [figures.show(chart), show_data(data)]
+        self.costs[:] = [
+            figures.show(chart),
+            pmui.Typography(_SHARES, variant="body2"),
+            show_data(data),
+        ]
         self._show_yes()
 
     def _open_cost(self, place: int, *, is_binary: bool) -> None:
@@ -345,6 +361,22 @@ def show_policy(report: PolicyReport) -> Viewable:
         table(("action", "share of decisions"), shares, label="Actions of the policy"),
         sizing_mode="stretch_width",
     )
+
+
+def share_of(count: int, n: int) -> Measure:
+    """Give a share of decisions with Wilson's interval, which takes them as independent.
+
+    Examples
+    --------
+    >>> measure_text(share_of(9, 10))
+    '0.900 (0.596 to 0.982, n = 10)'
+    """
+    interval = wilson_interval(count, n)
+    return Measure(value=count / n, low=interval.low, high=interval.high, n=n)
+
+
+def _measure(held: object) -> Measure | None:
+    return held if isinstance(held, Measure) else None
 
 
 def yes_facts(point: YesPoint, cost: Measure | None) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -11,13 +12,20 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.client.evaluation_answers import MEASURES, change_of
+from steelyard.client.evaluation_answers import MEASURES, change_of, measure_of
+from steelyard.errors import SteelyardError
 from steelyard.wire.datasets import Dataset
-from steelyard.wire.evaluations import Change, Evaluation, EvaluationComparison
+from steelyard.wire.evaluations import (
+    Change,
+    Evaluation,
+    EvaluationComparison,
+    Measure,
+    Measures,
+)
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.mark_table import mark_table, show_data
-from steelyard_workbench.components.numbers import change_text
+from steelyard_workbench.components.numbers import change_text, measure_text
 from steelyard_workbench.evaluations.charts import (
     FALLING,
     MOST_SLICES,
@@ -180,6 +188,7 @@ class ComparePage(Page):
     async def _show(self, found: EvaluationComparison, before: str, after: str) -> Viewable:
         self.flips = FlipBrowser(self.client, found, after)
         await self.flips.refresh()
+        sides = await asyncio.to_thread(self._fetch_sides, found, before, after)
         warnings = [] if before != after else [
             empty("Both sides are the same evaluation, so nothing changes.")
         ]  # fmt: skip
@@ -187,14 +196,31 @@ class ComparePage(Page):
         measures = [name for name in MEASURES if change_of(found.overall, name) is not None]
         return pn.Column(
             *warnings,
-            *self._overall(found, measures, after),
+            *self._overall(found, measures, after, sides),
             self.flips,
             *self._slices(found, measures, after),
             sizing_mode="stretch_width",
         )
 
+    def _fetch_sides(
+        self, found: EvaluationComparison, before: str, after: str
+    ) -> tuple[Measures | None, Measures | None]:
+        """Give what was measured on each side alone, where all that it scored is compared."""
+
+        def measured(evaluation_id: str, n_left: int) -> Measures | None:
+            try:
+                return None if n_left else self.client.evaluations.detail(evaluation_id).overall
+            except SteelyardError:  # the comparison has the figures, without their intervals
+                return None
+
+        return measured(before, found.unpaired.before), measured(after, found.unpaired.after)
+
     def _overall(
-        self, found: EvaluationComparison, measures: list[str], after: str
+        self,
+        found: EvaluationComparison,
+        measures: list[str],
+        after: str,
+        sides: tuple[Measures | None, Measures | None],
     ) -> list[Viewable]:
         flips, overall = found.overall.flips, found.overall
         charts = []
@@ -218,10 +244,16 @@ class ComparePage(Page):
         for name in measures:
             change = change_of(overall, name)
             if change is not None:
+                alone = [None if side is None else measure_of(side, name) for side in sides]
                 values.append(
-                    (TITLES[name], f"{change.before:.3f}", f"{change.after:.3f}",
-                     change_text(change), judged(name, change)[1])
-                )  # fmt: skip
+                    (
+                        TITLES[name],
+                        side_text(change.before, alone[0], change.n),
+                        side_text(change.after, alone[1], change.n),
+                        change_text(change),
+                        judged(name, change)[1],
+                    )
+                )
         rows_after = pmui.Button(label="Rows of the evaluation after", variant="text", size="small")
         rows_after.on_click(lambda _: self._open_rows(RecordFilter(), after))
         return [
@@ -238,7 +270,6 @@ class ComparePage(Page):
                 ("measure", "before", "after", "change (95 % interval, n)", "verdict"),
                 values,
                 label="Changes",
-                numbers=(1, 2),
             ),
             rows_after,
             *charts,
@@ -300,6 +331,27 @@ class ComparePage(Page):
 
     def _open_rows(self, chosen: RecordFilter, after: str) -> None:
         self.session.open("evaluations", evaluation=after, query=query_of(chosen), view="")
+
+
+def side_text(value: float, alone: Measure | None, n: int) -> str:
+    """Give a figure of one side, with its interval where that is of the same decisions.
+
+    Parameters
+    ----------
+    value : float
+        Of the paired decisions.
+    alone : Measure or None
+        Of all that the side scored.
+    n : int
+        Paired decisions that have it.
+
+    Examples
+    --------
+    >>> side_text(0.5, None, 80)
+    '0.500 (n = 80)'
+    """
+    is_same = alone is not None and alone.n == n
+    return measure_text(alone if is_same else Measure(value=value, low=None, high=None, n=n))
 
 
 def _ends(row: ForestRow) -> str:
