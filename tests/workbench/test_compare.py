@@ -87,6 +87,31 @@ def test_the_newest_two_are_compared_when_none_is_named(server, pair):
     assert "Not the same rows" not in texts(page.__panel__())
 
 
+def test_the_pair_that_is_shown_is_in_the_address(server, pair):
+    page = opened(server, dataset=pair.dataset)
+    newest = [one.id for one in server.client.evaluations.list(pair.dataset)]
+    assert [page.session.after, page.session.before] == newest
+    page.close()
+    assert (page.session.before, page.session.after) == ("", "")
+
+
+def test_a_pair_that_was_chosen_is_kept_until_another_dataset_is(server, pair):
+    page = opened(server, dataset=pair.dataset, before=pair.after, after=pair.before)
+    page.close()
+    assert (page.session.before, page.session.after) == (pair.after, pair.before)
+    page.session.dataset = pair.single
+    page.open()
+    assert "there is one." in texts(page.__panel__())
+
+
+def test_a_dataset_that_is_not_there_is_said(server, pair):
+    page = opened(server, dataset="ds_none")
+    assert "There is no dataset “ds\\_none”" in texts(page.__panel__())
+    [select] = named(page.__panel__(), "Dataset")
+    select.value = pair.dataset
+    assert page.comparison.state == "shown"
+
+
 def test_flips_of_each_kind_come_with_their_contexts(server, pair):
     page = opened(server, dataset=pair.dataset, before=pair.before, after=pair.after)
     found = server.client.evaluations.compare(pair.before, pair.after)

@@ -142,6 +142,27 @@ class TestList:
         go.clicks += 1
         assert page.session.page == "datasets"
 
+    def test_a_dataset_of_the_address_is_shown_however_many_there_are(
+        self, server, scored, monkeypatch
+    ):
+        monkeypatch.setattr("steelyard_workbench.pages.evaluations.MOST_CHOICES", 1)
+        [first] = server.client.datasets.list(limit=1).data
+        other = next(
+            scored[name] for name in ("dataset", "rewards_dataset") if scored[name] != first.id
+        )
+        page = opened(server, dataset=other)
+        [select] = named(page.__panel__(), "Dataset")
+        assert (select.value, len(select.options)) == (other, 2)
+        assert page.list is not None
+        assert "succeeded" in texts(page.list.__panel__())
+
+    def test_a_dataset_that_is_not_there_is_said(self, server, scored):
+        page = opened(server, dataset="ds_none")
+        assert "There is no dataset “ds\\_none”" in texts(page.__panel__())
+        [select] = named(page.__panel__(), "Dataset")
+        select.value = scored["dataset"]
+        assert page.list is not None
+
     def test_a_failed_one_says_why_and_a_running_one_how_far_it_is(self, server, scored):
         one = server.client.evaluations.get(scored["targets"])
         fields = msgspec.structs.asdict(one)

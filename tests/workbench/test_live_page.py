@@ -211,3 +211,13 @@ def test_the_view_is_in_the_address_and_leaves_it(client: Client) -> None:
     assert (page.window.value, page.decision.value) == (900, "refund")
     page.close()
     assert page.session.query == ""
+
+
+def test_what_another_page_left_in_the_address_changes_nothing(client: Client) -> None:
+    page = opened(client)
+    page.window.value = 900
+    page.close()
+    page.session.query = '{"queue": "all"}'
+    page.open()
+    assert page.window.value == 900
+    assert from_text(page.session.query) == View(window_s=900)

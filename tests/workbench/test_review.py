@@ -317,6 +317,15 @@ def test_the_queue_and_the_filter_stand_in_the_address() -> None:
     assert asked[3] == "Ticket 3"
 
 
+def test_a_review_that_is_shown_again_writes_its_filter_into_the_address() -> None:
+    desk, _ = make_desk()
+    assert read_query(desk._session.query) == (RowFilter(), "to_review")
+    desk.filter(RowFilter(words="Ticket 3"))
+    desk._session.query = ""  # another page was looked at
+    desk.start()
+    assert read_query(desk._session.query) == (RowFilter(words="Ticket 3"), "to_review")
+
+
 def test_a_filter_survives_the_address() -> None:
     chosen = RowFilter(words="a b", expected=(("team", "x"), ("team", "y")), side="evaluation")
     assert read_query(write_query(chosen, "mine")) == (chosen, "mine")

@@ -70,6 +70,17 @@ def test_a_version_in_the_address_is_shown_and_another_is_gone_to(client, datase
     assert (page.newer, page.older) == (3, 2)
 
 
+def test_what_a_version_is_compared_with_is_in_the_address(client, dataset):
+    page = opened(client, dataset=dataset.id, version=3, against=1)
+    assert (page.newer, page.older) == (3, 1)
+    page._choose_older(2)
+    assert page.session.against == 2
+    page.open()
+    assert (page.newer, page.older) == (3, 2)
+    page._choose_version(2)
+    assert (page.newer, page.older, page.session.against) == (2, 1, 0)
+
+
 def test_the_first_version_says_that_all_of_it_is_new(client, dataset):
     page = opened(client, dataset=dataset.id, version=1)
     assert page.older == 0

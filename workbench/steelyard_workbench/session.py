@@ -15,6 +15,7 @@ IN_ADDRESS = (
     "page",
     "dataset",
     "version",
+    "against",
     "draft",
     "evaluation",
     "before",
@@ -69,6 +70,9 @@ class Session(param.Parameterized):
     page = _text("Slug of the page.", "home")
     dataset = _text("Id of the dataset; empty for none.")
     version = param.Integer(default=0, doc="Version of it; 0 for the newest.")
+    against = param.Integer(
+        default=0, doc="Version that it is compared with; 0 for the one before."
+    )
     draft = _text("Id of the draft under review.")
     evaluation = _text("Id of the evaluation.")
     before = _text("Id of the evaluation compared with.")

@@ -108,10 +108,11 @@ def to_text(view: View) -> str:
     return msgspec.json.encode({"live": msgspec.to_builtins(view)}).decode()
 
 
-def from_text(text: str) -> View:
-    """Give the view of an address; the first one where it holds none."""
+def from_text(text: str, otherwise: View | None = None) -> View:
+    """Give the view of an address; where it holds none, another, or the first one without that."""
+    other = View() if otherwise is None else otherwise
     try:
         view = msgspec.json.decode(text, type=_InAddress).live
     except (msgspec.MsgspecError, RecursionError):
-        return View()
-    return view if view.window_s in _BUCKETS else View()
+        return other
+    return view if view.window_s in _BUCKETS else other

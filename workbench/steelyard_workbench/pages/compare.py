@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -41,7 +41,12 @@ from steelyard_workbench.evaluations.opened import CHANCE
 from steelyard_workbench.evaluations.record_filter import RecordFilter, query_of
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
-from steelyard_workbench.pages.evaluations import MOST_CHOICES, dataset_select
+from steelyard_workbench.pages.evaluations import (
+    MOST_CHOICES,
+    dataset_select,
+    no_dataset,
+    offered_datasets,
+)
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, verdict
 from steelyard_workbench.theme import Status
@@ -61,11 +66,20 @@ class Choice:
         The chosen one; empty without any.
     evaluations : list of Evaluation
         Those of it that succeeded, the newest first.
+    before, after : str
+        Ids of those that are wanted; empty for the newest.
     """
 
     datasets: Sequence[Dataset]
     dataset_id: str
     evaluations: list[Evaluation]
+    before: str
+    after: str
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the chosen dataset is there."""
+        return any(one.id == self.dataset_id for one in self.datasets)
 
 
 class ComparePage(Page):
@@ -81,6 +95,10 @@ class ComparePage(Page):
         self.comparison: Loaded[EvaluationComparison] | None = None
         self._measure = ""
         self._watcher: Any = None
+        #: The dataset and the pair that were shown last, and whether nobody had chosen that pair.
+        self._shown = ("", "", "")
+        self._is_newest = False
+        self._is_keeping = False
         self._body = pn.Column(sizing_mode="stretch_width")
 
     def open(self) -> None:
@@ -89,10 +107,15 @@ class ComparePage(Page):
         self._watcher = self.session.param.watch(self._on_session, ["dataset", "before", "after"])
 
     def close(self) -> None:
-        """Leave the page."""
+        """Leave the page; what is still on its way is not shown, nor written into the address."""
+        for part in self.parts:
+            part.drop()
         if self._watcher is not None:
             self.session.param.unwatch(self._watcher)
             self._watcher = None
+        if self._is_newest and self._shown[1:] == (self.session.before, self.session.after):
+            # There may be newer ones when somebody comes back.
+            self.session.param.update(before="", after="")
 
     def build(self) -> list[Viewable]:
         """Give the choice, and what it shows."""
@@ -110,6 +133,8 @@ class ComparePage(Page):
         return [self.part(choice)]
 
     def _on_session(self, *_: Any) -> None:
+        if self._is_keeping:
+            return
         for part in self.parts:
             part.drop()
         self.parts = []
@@ -118,30 +143,43 @@ class ComparePage(Page):
             part.start()
 
     def _fetch_choice(self) -> Choice:
-        datasets = self.client.datasets.list(limit=MOST_CHOICES).data
+        before, after = self._wanted()
         chosen = self.session.dataset
-        if not chosen and self.session.after:
-            chosen = self.client.evaluations.get(self.session.after).dataset_id
-        if chosen not in {one.id for one in datasets} and not self.session.after:
+        if not chosen and after:
+            chosen = self.client.evaluations.get(after).dataset_id
+        datasets = offered_datasets(self.client, chosen)
+        if not chosen:
             chosen = datasets[0].id if datasets else ""
-        found = islice(self.client.evaluations.list(chosen), MOST_CHOICES) if chosen else []
-        return Choice(datasets, chosen, succeeded(list(found)))
+        choice = Choice(datasets, chosen, [], before, after)
+        # Evaluations outlast their dataset: a pair of one that was deleted is compared too.
+        if not choice.is_known and not after:
+            return choice
+        found = islice(self.client.evaluations.list(chosen), MOST_CHOICES)
+        return replace(choice, evaluations=succeeded(list(found)))
+
+    def _wanted(self) -> tuple[str, str]:
+        """Give the pair of the session; none where another dataset was chosen meanwhile."""
+        pair = (self.session.before, self.session.after)
+        has_moved = self.session.dataset not in ("", self._shown[0])
+        return ("", "") if has_moved and pair == self._shown[1:] else pair
 
     async def _show_choice(self, choice: Choice) -> Viewable:
         if not choice.dataset_id:
             go = pmui.Button(label="Import a dataset", variant="contained")
             go.on_click(lambda _: self.session.open("datasets"))
             return empty("No datasets yet, so there is nothing to compare.", go)
+        wanted = [choice.before, choice.after]
         shown: list[Viewable] = []
-        if any(one.id == choice.dataset_id for one in choice.datasets):
+        if choice.is_known or not choice.after:
             select = dataset_select(choice.datasets, choice.dataset_id)
             select.param.watch(
                 lambda event: self.session.param.update(dataset=event.new, before="", after=""),
                 "value",
             )
             shown.append(select)
+        if not choice.is_known and not choice.after:
+            return pn.Column(*shown, no_dataset(choice.dataset_id), sizing_mode="stretch_width")
         known = {one.id: one for one in choice.evaluations}
-        wanted = [self.session.before, self.session.after]
         if len(known) < 2 and not all(wanted):
             go = pmui.Button(label="Evaluate models", variant="contained")
             go.on_click(
@@ -153,6 +191,8 @@ class ComparePage(Page):
         newest = list(known)
         after = wanted[1] or newest[0]
         before = wanted[0] or next((one for one in newest if one != after), after)
+        self._is_newest = not any(wanted)
+        self._keep(choice.dataset_id, before, after)
         shown.append(self._fields(choice, before, after))
         self.comparison = Loaded(
             "The comparison",
@@ -162,6 +202,15 @@ class ComparePage(Page):
         self.parts.append(self.comparison)
         await self.comparison.refresh()
         return pn.Column(*shown, self.comparison, sizing_mode="stretch_width")
+
+    def _keep(self, dataset_id: str, before: str, after: str) -> None:
+        """Have the address say which pair is shown."""
+        self._shown = (dataset_id, before, after)
+        self._is_keeping = True
+        try:
+            self.session.param.update(before=before, after=after)
+        finally:
+            self._is_keeping = False
 
     def _fields(self, choice: Choice, before: str, after: str) -> Viewable:
         options = {f"{name_of(one)} ({one.id[-6:]})": one.id for one in choice.evaluations}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -11,10 +12,12 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.errors import SteelyardError
+from steelyard.client import Client
+from steelyard.errors import DatasetDeletedError, NotFoundError, SteelyardError
 from steelyard.wire.datasets import Dataset
 from steelyard.wire.evaluations import ENDED, Evaluation
 from steelyard_workbench.components.facts import heading
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.evaluations.listing import (
     EvaluationLine,
     EvaluationList,
@@ -117,7 +120,7 @@ class EvaluationsPage(Page):
         return [self.part(datasets)]
 
     def _fetch_datasets(self) -> Sequence[Dataset]:
-        return self.client.datasets.list(limit=MOST_CHOICES).data
+        return offered_datasets(self.client, self.session.dataset)
 
     async def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
         if not datasets:
@@ -125,9 +128,11 @@ class EvaluationsPage(Page):
             go.on_click(lambda _: self.session.open("datasets"))
             return empty("No datasets yet. An evaluation scores a model on a dataset's rows.", go)
         known = {one.id: one for one in datasets}
-        chosen = self.session.dataset if self.session.dataset in known else datasets[0].id
+        chosen = self.session.dataset or datasets[0].id
         select = dataset_select(datasets, chosen)
         select.param.watch(lambda event: self.session.param.update(dataset=event.new), "value")
+        if chosen not in known:
+            return pn.Column(select, no_dataset(chosen), sizing_mode="stretch_width")
         if known[chosen].split.evaluation == 0:
             return pn.Column(
                 select,
@@ -214,6 +219,27 @@ class EvaluationsPage(Page):
         self.session.selected = [] if row is None else [row]
 
 
+def offered_datasets(client: Client, chosen: str) -> list[Dataset]:
+    """Give the datasets that are offered: the first ones, and the chosen one if it is there.
+
+    Parameters
+    ----------
+    client : steelyard.client.Client
+    chosen : str
+        Its id; empty for none.
+    """
+    found: list[Dataset] = list(client.datasets.list(limit=MOST_CHOICES).data)
+    if chosen and all(one.id != chosen for one in found):
+        with suppress(NotFoundError, DatasetDeletedError):
+            found.append(client.datasets.get(chosen))
+    return found
+
+
+def no_dataset(dataset_id: str) -> Viewable:
+    """Say that the chosen dataset is not there."""
+    return empty(f"There is no dataset “{escape_markdown(dataset_id)}”. Choose another one.")
+
+
 def dataset_select(datasets: Sequence[Dataset], chosen: str) -> Any:
     """Give the field that chooses a dataset, by name; equal names have their id beside them."""
     names = [one.name for one in datasets]
@@ -221,6 +247,8 @@ def dataset_select(datasets: Sequence[Dataset], chosen: str) -> Any:
         one.name if names.count(one.name) == 1 else f"{one.name} ({one.id})": one.id
         for one in datasets
     }
+    if chosen not in options.values():
+        options[chosen] = chosen
     return pmui.Select(
         label="Dataset", options=options, value=chosen, width=380, searchable=len(options) > 10
     )

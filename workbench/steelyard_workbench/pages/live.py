@@ -66,8 +66,8 @@ class LivePage(Page):
 
     def build(self) -> list[Viewable]:
         """Give the choice of what to look at, the figures and the feed."""
-        if self.session.query:
-            self.view = from_text(self.session.query)
+        # What another page left there is none of this one's.
+        self.view = from_text(self.session.query, self.view)
         self.opened = None
         self.window = pmui.Select(
             label="Time", options=WINDOWS, value=self.view.window_s, width=180, size="small"

@@ -57,7 +57,9 @@ class ReviewPage(Page):
         return [self.part(draft), back]
 
     def close(self) -> None:
-        """Leave the page."""
+        """Leave the page; a draft that is still on its way is not shown."""
+        for part in self.parts:
+            part.drop()
         if self.desk is not None:
             self.desk.stop()
 

@@ -84,7 +84,6 @@ class VersionsPage(Page):
         self.history: Loaded[History] | None = None
         self.difference: Loaded[Difference] | None = None
         self.which: str | Transition = _ADDED
-        self._against = 0
         self._first = 0
         self._changes: dict[tuple[int, int], Changes] = {}
         self._told = pmui.Typography("", variant="body1")
@@ -93,9 +92,12 @@ class VersionsPage(Page):
     def open(self) -> None:
         """Show the page."""
         self.rows = self.history = self.difference = None
-        self.newer = self.older = self._against = 0
+        self.newer = self.older = 0
         self._changes.clear()
-        self.shown = (self.session.dataset, self.session.version)
+        chosen = (self.session.dataset, self.session.version)
+        if self.shown[0] and chosen != self.shown:
+            self.session.against = 0  # that was chosen for another version
+        self.shown = chosen
         super().open()
 
     def build(self) -> list[Viewable]:
@@ -305,8 +307,8 @@ class VersionsPage(Page):
         numbers = [one.version for one in versions]
         newer = self.shown[1] if self.shown[1] in numbers else max(numbers)
         older = [n for n in numbers if n < newer]
-        if self._against in older:
-            return newer, self._against
+        if self.session.against in older:
+            return newer, self.session.against
         return newer, max(older, default=0)
 
     def _choose_version(self, version: int) -> None:
@@ -314,7 +316,7 @@ class VersionsPage(Page):
             self.session.version = version
 
     def _choose_older(self, version: int) -> None:
-        self._against = version
+        self.session.against = version
         if self.difference is not None:
             self.difference.start()
 

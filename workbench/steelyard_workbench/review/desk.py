@@ -173,6 +173,7 @@ class Desk(Viewer):
         """Show the draft, and what is new in it."""
         self._head.show_view(is_bulk=self.is_bulk)
         self.beside.filtered(self._reader.filter)
+        self._keep_choice()
         self.reload()
         self.queue.send_again()
 
@@ -209,7 +210,7 @@ class Desk(Viewer):
         """Look at other rows."""
         self._reader.filter = chosen
         self.bar.show(chosen)
-        self._session.query = write_query(chosen, self._reader.queue)
+        self._keep_choice()
         self.beside.filtered(chosen)
         self.reload()
 
@@ -217,7 +218,7 @@ class Desk(Viewer):
         """Look at another queue."""
         self._reader.queue = queue
         self._tabs.choose(queue)
-        self._session.query = write_query(self._reader.filter, queue)
+        self._keep_choice()
         self.stop()
         self.reload()
 
@@ -266,6 +267,10 @@ class Desk(Viewer):
         """Ask for a note on a row, if there is one and it takes any."""
         if row is not None and not self.steps.forbidden:
             self.notes.ask(row)
+
+    def _keep_choice(self) -> None:
+        """Have the address say which rows are looked at."""
+        self._session.query = write_query(self._reader.filter, self._reader.queue)
 
     # What steps change
 
