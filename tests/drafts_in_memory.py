@@ -95,7 +95,7 @@ class FakeDrafts:
         return self.get("dr_1")
 
     def list(self, **_: Any) -> Any:
-        return SimpleNamespace(data=[])
+        return SimpleNamespace(data=[], has_more=False, next_cursor=None)
 
     def history(self, draft_id: str, *, row: int | None = None, limit: int = 20) -> History:
         entries = [

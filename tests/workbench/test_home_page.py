@@ -16,6 +16,7 @@ from steelyard.wire.drafts import Draft
 from steelyard.wire.families import Move
 from steelyard_workbench import home_needs
 from steelyard_workbench.home_needs import (
+    OpenDrafts,
     draft_needs,
     evaluation_needs,
     family_needs,
@@ -59,12 +60,18 @@ def evaluation(**given):
 
 
 def test_a_draft_tells_how_many_rows_are_left():
-    [need] = draft_needs([draft(untouched=4, skipped=1, accepted=5)])
+    [need] = draft_needs(OpenDrafts([draft(untouched=4, skipped=1, accepted=5)]))
     assert "5 of 10 rows to review" in need.text
     assert need.page == "review"
     assert need.chosen == {"dataset": "ds_1", "version": 2, "draft": "dft_1"}
-    [need] = draft_needs([draft(accepted=10)])
+    [need] = draft_needs(OpenDrafts([draft(accepted=10)]))
     assert need.action == "Seal"
+
+
+def test_that_there_are_more_drafts_is_said_with_the_way_to_them():
+    more = draft_needs(OpenDrafts([draft(untouched=4), draft(untouched=2)], has_more=True))[-1]
+    assert "The 2 newest" in more.text
+    assert (more.page, more.chosen["draft"], more.chosen["dataset"]) == ("review", "", "")
 
 
 def test_a_running_fine_tune_and_those_of_the_last_week_that_ended_badly_are_told(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from steelyard_workbench.components.row_card import RowCard
 from steelyard_workbench.later import later
 from steelyard_workbench.pages.review import ReviewPage
 from steelyard_workbench.review.desk import Desk
+from steelyard_workbench.review.picker import Picker
 from steelyard_workbench.review.row_filter import RowFilter, read_query, write_query
 from steelyard_workbench.session import Session
 
@@ -525,6 +527,49 @@ def test_a_review_is_begun_from_a_dataset() -> None:
     start.clicks += 1
     assert page.session.draft == "dr_1"
     assert page.desk is not None
+
+
+def open_picker(client: Any) -> tuple[Picker, list[str]]:
+    gone: list[str] = []
+    picker = Picker(Session(client), lambda: None, gone.append)
+    picker.part.start()
+    return picker, gone
+
+
+def test_older_drafts_are_loaded_when_they_are_asked_for() -> None:
+    client = FakeClient([make_row(0)])
+    pages = {
+        None: SimpleNamespace(data=[SimpleNamespace(id="dr_2")], next_cursor="older"),
+        "older": SimpleNamespace(data=[SimpleNamespace(id="dr_1")], next_cursor=None),
+    }
+    client.drafts.list = lambda **given: pages[given["cursor"]]  # type: ignore[method-assign]
+    picker, _ = open_picker(client)
+    assert "The 1 newest are listed; there are more." in texts(picker)
+    [more] = picker.__panel__().select(lambda one: getattr(one, "label", "") == "Load more")
+    more.clicks += 1
+    opens = picker.__panel__().select(lambda one: getattr(one, "label", "") == "Open spring")
+    assert len(opens) == 2
+    assert not more.visible
+
+
+def test_a_draft_is_deleted_once_its_name_is_typed() -> None:
+    client = FakeClient([make_row(0)])
+    deleted: list[str] = []
+    held = SimpleNamespace(data=[SimpleNamespace(id="dr_1")], next_cursor=None)
+    client.drafts.list = lambda **_: held  # type: ignore[method-assign]
+    client.drafts.delete = deleted.append  # type: ignore[attr-defined]
+    picker, gone = open_picker(client)
+    [button] = picker.__panel__().select(lambda one: getattr(one, "label", "") == "Delete spring…")
+    button.clicks += 1
+    assert picker.asked is not None
+    assert picker.asked.button.disabled
+    later(picker.asked.confirm)
+    assert not deleted
+    picker.asked.entry.value_input = "spring"
+    held.data = []
+    later(picker.asked.confirm)
+    assert deleted == gone == ["dr_1"]
+    assert "No review is open." in texts(picker)
 
 
 def test_the_page_passes_keys_on_only_while_a_draft_is_open() -> None:

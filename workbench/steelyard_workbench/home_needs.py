@@ -55,10 +55,19 @@ class Need:
     chosen: dict[str, Any] = field(default_factory=dict)
 
 
-def open_drafts(client: Client) -> list[Draft]:
+@dataclass(frozen=True, slots=True)
+class OpenDrafts:
+    """The newest open drafts, and whether there are older ones."""
+
+    newest: list[Draft]
+    has_more: bool = False
+
+
+def open_drafts(client: Client) -> OpenDrafts:
     """Give the newest open drafts with their rows counted, a call each."""
-    found = client.drafts.list(status="open", limit=MOST_DRAFTS).data
-    return in_parallel(lambda one: client.drafts.get(one.id), found)
+    found = client.drafts.list(status="open", limit=MOST_DRAFTS)
+    newest = in_parallel(lambda one: client.drafts.get(one.id), found.data)
+    return OpenDrafts(newest, found.has_more)
 
 
 def recent_jobs(client: Client) -> list[JobAnswer]:
@@ -89,10 +98,10 @@ def in_parallel(work: Any, items: Sequence[Any]) -> list[Any]:
         return list(pool.map(work, items))
 
 
-def draft_needs(drafts: Iterable[Draft]) -> list[Need]:
+def draft_needs(found: OpenDrafts) -> list[Need]:
     """Tell of drafts that have rows left to review, or are ready to be sealed."""
     needs = []
-    for draft in drafts:
+    for draft in found.newest:
         left = draft.states.get("untouched", 0) + draft.states.get("skipped", 0)
         chosen = {"dataset": draft.dataset_id, "version": draft.dataset_version, "draft": draft.id}
         text = f"{left:,} of {draft.rows:,} rows to review, last edited {ago(draft.updated_at)}."
@@ -100,6 +109,10 @@ def draft_needs(drafts: Iterable[Draft]) -> list[Need]:
         if not left:
             text, action = f"All {draft.rows:,} rows are reviewed; it can be sealed.", "Seal"
         needs.append(Need("unsure", f"Draft {draft.name}:", text, action, "review", chosen))
+    if found.has_more:
+        every = {"dataset": "", "version": 0, "draft": "", "query": "", "view": ""}
+        text = f"The {len(found.newest)} newest are told here."
+        needs.append(Need("off", "More drafts are open.", text, "See all", "review", every))
     return needs
 
 

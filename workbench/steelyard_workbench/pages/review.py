@@ -37,7 +37,7 @@ class ReviewPage(Page):
         """Give the draft under review, or the choice of one."""
         self.desk = None
         if not self.session.draft:
-            picker = Picker(self.session, self.open)
+            picker = Picker(self.session, self.open, self._forget)
             self.parts.append(picker.part)
             return [picker.__panel__()]
         if self.session.draft in self._desks:
@@ -86,6 +86,10 @@ class ReviewPage(Page):
         )
         self.desk.start()
         return self.desk.__panel__()
+
+    def _forget(self, draft_id: str) -> None:
+        """Keep nothing of a draft that is gone."""
+        self._desks.pop(draft_id, None)
 
     def _leave(self) -> None:
         self.close()

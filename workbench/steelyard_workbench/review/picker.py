@@ -15,16 +15,34 @@ from panel.viewable import Viewable, Viewer
 from steelyard.client import Client
 from steelyard.client.answers import DatasetAnswer
 from steelyard.wire.drafts import Draft
+from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.later import later
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, failed, refused_button
 
-#: Datasets that are offered, and drafts that are listed with their counts.
+#: Datasets that are offered, and drafts that are listed with their counts at a time.
 MOST_DATASETS, MOST_DRAFTS = 500, 20
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDrafts:
+    """Open drafts, newest first.
+
+    Parameters
+    ----------
+    drafts : list of Draft
+        Of the chosen dataset, or of all while none is chosen.
+    next_cursor : str or None
+        Asks for those that are older; ``None`` where there are none.
+    """
+
+    drafts: list[Draft]
+    next_cursor: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +53,12 @@ class Choices:
     ----------
     datasets : list
         The most recently used first.
-    drafts : list of Draft
-        Open ones of the chosen dataset, or of all while none is chosen; newest first.
+    drafts : OpenDrafts
+        The newest.
     """
 
     datasets: list[DatasetAnswer]
-    drafts: list[Draft]
+    drafts: OpenDrafts
 
 
 class Picker(Viewer):
@@ -52,15 +70,35 @@ class Picker(Viewer):
         Has the dataset, and gets the draft.
     on_draft : callable
         Called once the session has a draft.
+    on_deleted : callable
+        Called with the id of a draft that was deleted.
+
+    Attributes
+    ----------
+    asked : Confirmation or None
+        The question whether to delete a draft that was asked last.
     """
 
-    def __init__(self, session: Session, on_draft: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        on_draft: Callable[[], None],
+        on_deleted: Callable[[str], None],
+    ) -> None:
         super().__init__()
-        self._session, self._on_draft = session, on_draft
+        self._session, self._on_draft, self._on_deleted = session, on_draft, on_deleted
         self._client: Client = session.client
+        self.asked: Confirmation | None = None
+        self._names: dict[str, str] = {}
+        self._cursor: str | None = None
+        self._lines = pn.Column(sizing_mode="stretch_width")
+        self._told = pmui.Typography("", variant="body2")
+        self._more = pmui.Button(label="Load more", variant="outlined", size="small")
+        self._more.on_click(lambda _: later(self.load_more))
         self._said = pn.Column(sizing_mode="stretch_width")
+        self._dialog = pn.Column()
         self.part = Loaded("The drafts", self._fetch, self._show)
-        self._box = pn.Column(self.part, self._said, sizing_mode="stretch_width")
+        self._box = pn.Column(self.part, self._said, self._dialog, sizing_mode="stretch_width")
 
     def __panel__(self) -> Viewable:
         return self._box
@@ -83,12 +121,56 @@ class Picker(Viewer):
             return
         self.choose(draft.id)
 
+    async def load_more(self) -> None:
+        """List the drafts that are older than those that are listed."""
+        cursor = self._cursor
+        try:
+            found = await asyncio.to_thread(self._fetch_drafts, cursor)
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            self._said[:] = [failed(problem_of(error, "Older drafts"))]
+            return
+        if cursor == self._cursor:  # nothing else was listed meanwhile
+            self._said[:] = []
+            self._list(found)
+
+    def ask_delete(self, draft: Draft) -> None:
+        """Ask whether to delete a draft, and for its name."""
+        edits = f"{draft.revision:,} edit{'' if draft.revision == 1 else 's'}"
+        told = pmui.Typography(
+            f"{escape_markdown(draft.name)} goes for good, with its {edits}. The dataset stays as it "
+            "is.",
+            variant="body1",
+        )
+
+        async def delete() -> bool:
+            await asyncio.to_thread(self._client.drafts.delete, draft.id)
+            self._on_deleted(draft.id)
+            self.part.start()
+            return True
+
+        self.asked = Confirmation(
+            "Delete the draft?",
+            told,
+            action="Delete it",
+            act=delete,
+            typed=draft.name,
+            is_harmful=True,
+        )
+        self._dialog[:] = [self.asked]
+
     def _fetch(self) -> Choices:
         datasets = list(islice(self._client.datasets.iterate(), MOST_DATASETS))
+        return Choices(datasets, self._fetch_drafts(None))
+
+    def _fetch_drafts(self, cursor: str | None) -> OpenDrafts:
         found = self._client.drafts.list(
-            dataset_id=self._session.dataset or None, status="open", limit=MOST_DRAFTS
+            dataset_id=self._session.dataset or None,
+            status="open",
+            limit=MOST_DRAFTS,
+            cursor=cursor,
         )
-        return Choices(datasets, [self._client.drafts.get(draft.id) for draft in found.data])
+        drafts = [self._client.drafts.get(draft.id) for draft in found.data]
+        return OpenDrafts(drafts, found.next_cursor)
 
     def _show(self, choices: Choices) -> Viewable:
         if not choices.datasets:
@@ -122,18 +204,31 @@ class Picker(Viewer):
             pn.Row(dataset, start, pmui.Typography(said, variant="body2")),
             heading("Open drafts"),
         ]
-        if not choices.drafts:
+        if not choices.drafts.drafts:
             parts.append(empty("No review is open. **Start a review** begins one."))
-        names_by_id = {one.id: one.name for one in choices.datasets}
-        parts += [self._line(draft, names_by_id) for draft in choices.drafts]
-        return pn.Column(*parts, sizing_mode="stretch_width")
+        self._names = {one.id: one.name for one in choices.datasets}
+        self._lines[:] = []
+        self._list(choices.drafts)
+        return pn.Column(*parts, self._lines, self._told, self._more, sizing_mode="stretch_width")
 
-    def _line(self, draft: Draft, names: dict[str, str]) -> Viewable:
+    def _list(self, found: OpenDrafts) -> None:
+        """Add drafts to those that are listed, and say whether there are more."""
+        self._cursor = found.next_cursor
+        self._lines.extend([self._line(draft) for draft in found.drafts])
+        has_more = found.next_cursor is not None
+        self._told.object = f"The {len(self._lines):,} newest are listed; there are more."
+        self._told.visible = self._more.visible = has_more
+
+    def _line(self, draft: Draft) -> Viewable:
         go = pmui.Button(label=f"Open {draft.name}", variant="outlined", size="small")
         go.on_click(lambda _: self.choose(draft.id))
+        delete = pmui.Button(
+            label=f"Delete {draft.name}…", variant="text", size="small", color="danger"
+        )
+        delete.on_click(lambda _: self.ask_delete(draft))
         states = draft.states
         n_done = sum(states.get(name, 0) for name in ("accepted", "relabelled", "excluded"))
-        of = f"{names.get(draft.dataset_id, draft.dataset_id)}, version {draft.dataset_version}"
+        of = f"{self._names.get(draft.dataset_id, draft.dataset_id)}, version {draft.dataset_version}"
         counts = (
             of,
             f"{n_done:,} of {draft.rows:,}",
@@ -144,7 +239,9 @@ class Picker(Viewer):
         )
         columns = ("dataset", "decided", "relabelled", "excluded", "noted", "last edit")
         return pn.Column(
-            table(columns, [counts], label=f"Draft {draft.name}"), go, sizing_mode="stretch_width"
+            table(columns, [counts], label=f"Draft {draft.name}"),
+            pn.Row(go, delete),
+            sizing_mode="stretch_width",
         )
 
     def _on_dataset(self, event: Any) -> None:
