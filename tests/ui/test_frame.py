@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import expect
 
 from browsing import visit
@@ -26,6 +28,31 @@ def test_the_first_stop_of_tab_leads_past_the_menu(quiet_page):
     expect(link).to_be_focused()
     quiet_page.keyboard.press("Enter")
     expect(heading).to_be_focused()
+
+
+def test_the_way_back_shows_the_page_before(quiet_page):
+    heading = quiet_page.get_by_role("heading", level=1)
+    visit(quiet_page)
+    expect(heading).to_have_text("Home")
+    for keys, title in (("gd", "Datasets"), ("gj", "Jobs")):
+        for key in keys:
+            quiet_page.keyboard.press(key)
+        expect(heading).to_have_text(title)
+        expect(quiet_page).to_have_url(re.compile(f"page={title.lower()}"))
+    quiet_page.evaluate("() => { history.back(); }")
+    expect(heading).to_have_text("Datasets")
+    expect(quiet_page).to_have_url(re.compile("page=datasets"))
+    expect(quiet_page.locator("[data-keys=ready]")).to_be_attached()
+    quiet_page.evaluate("() => { history.forward(); }")
+    expect(heading).to_have_text("Jobs")
+
+
+def test_what_is_chosen_on_a_page_is_no_entry_of_the_history(quiet_page):
+    visit(quiet_page, "page=settings")
+    before = quiet_page.evaluate("history.length")
+    quiet_page.get_by_role("button", name="Toggle theme").click()
+    expect(quiet_page).to_have_url(re.compile("theme=dark"))
+    assert quiet_page.evaluate("history.length") == before
 
 
 def test_a_page_that_is_not_there_shows_the_way_home(quiet_page):

@@ -22,6 +22,7 @@ from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.frame_roles import FrameRoles
 from steelyard_workbench.components.key_capture import KeyCapture
+from steelyard_workbench.components.page_history import PageHistory
 from steelyard_workbench.components.plain_markdown import draw_plain_markdown
 from steelyard_workbench.components.select_keys import SelectKeys
 from steelyard_workbench.components.skip_link import SkipLink
@@ -93,7 +94,7 @@ class App:
         self._keys = KeyCapture()
         self._keys.on_msg(lambda event: self._on_key(str(event.data["key"])))
         self.session.param.watch(lambda _: self._watch_keys(), "shortcuts")
-        self.session.param.watch(self._on_page, "page")
+        self._page_watcher = self.session.param.watch(self._on_page, "page")
         self.session.param.watch(self._on_connection, "is_connected")
 
     def view(self) -> Viewable:
@@ -107,16 +108,22 @@ class App:
             main=[
                 self._lost, self._place, self._help, self._keys,
                 SelectKeys(), FrameRoles(), SkipLink(),
+                # The history of a notebook that draws the app itself is the notebook's.
+                *([] if pn.state.curdoc is None else [PageHistory()]),
             ],
             sidebar_width=220,
             theme_config=THEME_CONFIG,
         )  # fmt: skip
         if pn.state.location is not None:
+            # The address has another page before that is opened: what it writes there is then of
+            # its own entry in the browser's history.
+            self.session.param.unwatch(self._page_watcher)
             pn.state.location.sync(self.session, {name: name for name in IN_ADDRESS})
+            self._page_watcher = self.session.param.watch(self._on_page, "page")
         # After the address was read: it says which theme.
         shell.dark_theme = self.session.theme == "dark"
         shell.param.watch(self._on_theme, "dark_theme")
-        if self.page is None:  # the address may have named a page, which is open then
+        if self.page is None or self.page.slug != self.session.page:
             self._go(self.session.page)
         if pn.state.notifications is not None and "theme_config" in pn.state.notifications.param:
             pn.state.notifications.theme_config = THEME_CONFIG  # messages stand outside the frame
