@@ -6,7 +6,9 @@ import asyncio
 import json
 from collections import Counter
 
+import msgspec
 import pytest
+from sqlalchemy import insert
 
 from dataset_rows import REFUND, make_row_dict, make_rows
 from evaluated import (
@@ -21,6 +23,7 @@ from evaluated import (
     submit,
     wait_until,
 )
+from family_lines import make_gate
 from steelyard.bootstrap import open_worker
 from steelyard.errors import (
     DatasetArchivedError,
@@ -29,20 +32,24 @@ from steelyard.errors import (
     EvaluationNotRetryableError,
     IdempotencyConflictError,
     InvalidRequestError,
+    ModelDeletedError,
+    ModelDiscardedError,
     NotFoundError,
     QueueFullError,
     TenantQueueFullError,
     TooFewRowsError,
     VersionInUseError,
 )
+from steelyard.families import line
 from steelyard.services.caller import Caller
 from steelyard.services.decide import DecideService
-from steelyard.services.evaluated_models import EvaluatedModels
+from steelyard.services.evaluated_models import EvaluatedModel, EvaluatedModels
 from steelyard.services.evaluation_runs import EvaluationRuns
 from steelyard.services.uploads import Upload
 from steelyard.storage.state import accounts as account_rows
 from steelyard.storage.state import evaluations as evaluation_rows
 from steelyard.storage.state.datasets import erase_dataset, set_dataset_archived
+from steelyard.storage.state.tables import tuned_models
 from steelyard.wire.evaluations import RecordsQuery
 
 OTHER = Caller("acct_other", None, "full", "test")
@@ -94,6 +101,39 @@ def test_a_submission_queues_each_pair_once(services):
     again = submit(services, dataset.id, ["second", "hashing"])
     assert (again.queued, again.reused) == (0, 2)
     assert {one.id for one in again.data} == {one.id for one in first.data}
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [("discarded", ModelDiscardedError), ("deleted", ModelDeletedError), ("ready", None)],
+)
+def test_a_model_that_went_between_its_name_and_the_queue_is_refused(
+    services, monkeypatch, status, error
+):
+    model = line.Model(
+        adapter="ft-ftj_1", family="router", version=2, job_id="ftj_1", base="hashing", parent=None,
+        created_at=1.0, gate=make_gate(), status=status,
+    )  # fmt: skip
+    row = {"account_id": ME.account_id, "body": msgspec.json.encode(model)}
+    for name in ("adapter", "family", "version", "job_id", "status", "created_at"):
+        row[name] = getattr(model, name)
+    services.state.write_now(lambda connection: connection.execute(insert(tuned_models), row))
+
+    async def find(*_):
+        await asyncio.sleep(0)
+        return EvaluatedModel(
+            id=model.adapter, label=model.ref, evaluation_key="ab" * 32, family="router", version=2,
+            job_id=model.job_id,
+        )  # fmt: skip
+
+    monkeypatch.setattr(services.evaluations._models, "find", find)
+    payload = {"dataset_id": make_dataset(services).id, "models": ["router@2"]}
+    if error is None:
+        assert json.loads(ask(services, payload).body)["queued"] == 1
+        return
+    with pytest.raises(error, match="router@2"):
+        ask(services, payload)
+    assert listed(services, payload["dataset_id"]).data == []
 
 
 def test_the_same_key_gives_the_same_answer(services):

@@ -129,13 +129,24 @@ def find_ready_model(lines: Lines, reference: str) -> Model:
         When it is gone for good.
     """
     model = find_model(lines, reference)
+    require_ready(model)
+    return model
+
+
+def require_ready(model: Model) -> None:
+    """Refuse a model that is gone for good.
+
+    Raises
+    ------
+    ModelDeletedError, ModelDiscardedError
+        When it is.
+    """
     if model.status == "deleted":
         raise ModelDeletedError(f"The model {model.ref} was deleted; use another one.")
     if model.status == "discarded":
         raise ModelDiscardedError(
             f"A rollback of {model.family} discarded the model {model.ref}; use another one."
         )
-    return model
 
 
 def resolve_call(lines: Lines, name: str) -> Model:

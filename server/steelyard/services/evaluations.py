@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, get_args
 
 import msgspec
@@ -26,6 +26,7 @@ from steelyard.errors import (
     TooFewRowsError,
     Violation,
 )
+from steelyard.families.references import require_ready
 from steelyard.ids import new_id
 from steelyard.services.bodies import read_body
 from steelyard.services.caller import Caller
@@ -37,6 +38,7 @@ from steelyard.services.reply import Reply
 from steelyard.storage.state import State
 from steelyard.storage.state import evaluations as rows
 from steelyard.storage.state.datasets import mark_dataset_used
+from steelyard.storage.state.lines import find_tuned_model
 from steelyard.wire.evaluations import (
     CreateEvaluation,
     Evaluation,
@@ -393,6 +395,8 @@ class EvaluationService:
             for model in models
         }
         missing = [model for model in models if found[model.id] is None]
+        # Nor one of a model that a rollback discarded since its name was resolved.
+        _require_models(connection, caller.account_id, [model.id for model in missing])
         queued[:] = missing  # the work may run again
         self._check_room(connection, caller.account_id, len(missing))
         if missing:
@@ -475,6 +479,14 @@ def tell(row: Row[Any]) -> Evaluation:
         metrics=None if row.metrics is None else _decode_metrics(row.metrics),
         error=None if row.error is None else _decode_error(row.error),
     )
+
+
+def _require_models(connection: Connection, account_id: str, models: Iterable[str]) -> None:
+    """Refuse tuned models that are gone for good; base models are none of an account's."""
+    for model_id in models:
+        model = find_tuned_model(connection, account_id, model_id)
+        if model is not None:
+            require_ready(model)
 
 
 def _get(connection: Connection, evaluation_id: str, account_id: str) -> Row[Any]:

@@ -179,6 +179,15 @@ def insert_event(connection: Connection, job_id: str, event: JobEvent) -> None:
     )
 
 
+def find_tuned_model(connection: Connection, account_id: str, adapter: str) -> Model | None:
+    """Give a model of an account's lines by its adapter; ``None`` when there never was one."""
+    wanted = select(tuned_models.c.body).where(
+        tuned_models.c.account_id == account_id, tuned_models.c.adapter == adapter
+    )
+    body = connection.execute(wanted).scalar()
+    return None if body is None else _decode_model(body)
+
+
 def _bodies(connection: Connection, table: Table, account_id: str, *further: Any) -> Any:
     wanted = select(table.c.body, *further).where(table.c.account_id == account_id)
     return connection.execute(wanted)
