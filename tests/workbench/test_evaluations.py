@@ -284,7 +284,7 @@ class TestOpened:
         client.datasets.delete(rows.id)
         page = opened(server, evaluation=one.id)
         assert (page.parts[0].state, page.opened) == ("failed", None)
-        assert f"The dataset {rows.id} was deleted" in texts(page.__panel__())
+        assert "was deleted; its rows are gone" in texts(page.__panel__())
 
 
 class TestWhatIf:
