@@ -316,9 +316,9 @@ def _quality(results: Sequence[Mapping[str, Any]]) -> str:
         [
             *parts,
             (
-                f"Measured here by `{command}`: every method learned the same rows on one machine. No "
-                "figure that somebody published is among them, and the peers above are not: their "
-                "weights here are random."
+                f"Measured here by `{command}`: every method learned the same rows on one machine, in "
+                "one run or in several. No figure that somebody published is among them, and the peers "
+                "above are not: their weights here are random."
             ),
             "",
             markdown_table(header, rows),
