@@ -52,7 +52,7 @@ def _wait_for_address(process: subprocess.Popen[str], path: Path) -> dict[str, A
     raise AssertionError("The server did not start.")
 
 
-def wait_until(is_so: Callable[[], T], seconds: float = 30) -> T:
+def wait_until(is_so: Callable[[], T], seconds: float = 60) -> T:
     """Wait for a condition, or for something that is not empty, and give it; fail without it."""
     give_up = time.monotonic() + seconds
     while not (found := is_so()):

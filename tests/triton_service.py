@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -102,11 +101,3 @@ def probabilities(response: httpx.Response) -> np.ndarray:
     """Every probability of an answer, in order."""
     decisions = response.json()["decisions"].values()
     return np.array([p for one in decisions for p in one["probabilities"].values()])
-
-
-def wait_until(is_so: Callable[[], bool], timeout_s: float = 60.0) -> None:
-    """Wait for a thing of another thread."""
-    end = time.monotonic() + timeout_s
-    while not is_so():
-        assert time.monotonic() < end, "it did not come to pass"
-        time.sleep(0.01)

@@ -24,10 +24,11 @@ from steelyard.scoring.triton_address import parse_scorer
 
 pytest.importorskip("tritonclient.grpc")
 
+from serving import wait_until
 from steelyard.triton.environment import build_environment
 from steelyard.triton.host import TritonHost
 from steelyard.triton.repository import ExportOptions, base_source, write_model
-from triton_service import Service, probabilities, serving_service, wait_until
+from triton_service import Service, probabilities, serving_service
 
 pytestmark = [pytest.mark.triton, pytest.mark.timeout(300)]
 

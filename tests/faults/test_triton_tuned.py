@@ -14,13 +14,13 @@ import pytest
 
 pytest.importorskip("tritonclient.grpc")
 
+from serving import wait_until
 from steelyard.errors import EngineUnavailableError, ModelWarmingError
 from steelyard.scoring.assets import load_base_model
 from steelyard.services.tuned_models import TunedModels
 from steelyard.triton.host import TritonHost
 from steelyard.triton.repository import ExportOptions, base_source, write_model
 from triton_hosting import triton_environment, write_lora_artifact
-from triton_service import wait_until
 from triton_tuned import ADAPTERS, Tuned, answer, answer_alone, open_models
 
 pytestmark = [pytest.mark.triton, pytest.mark.timeout(300)]

@@ -26,9 +26,9 @@ from steelyard.services.tuned_models import TunedModels
 pytest.importorskip("tritonclient.grpc")
 
 from fake_triton import FakeModel, FakeTriton, serving
+from serving import wait_until
 from steelyard.triton.repository import base_source
 from triton_hosting import write_lora_artifact
-from triton_service import wait_until
 from triton_tuned import ADAPTERS, Tuned, answer, answer_alone, open_models
 
 

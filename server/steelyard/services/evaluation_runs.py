@@ -48,6 +48,7 @@ from steelyard.services.evaluation_rows import (
     RowRenderer,
     slices_of,
 )
+from steelyard.services.job_files import sweep_predictions
 from steelyard.services.lines import Applied
 from steelyard.services.models import HostedModel
 from steelyard.storage.frames import predictions as frames
@@ -269,10 +270,7 @@ class EvaluationRuns:
 
     def sweep(self) -> None:
         """Remove files of predictions that no evaluation of a dataset that is there refers to."""
-        live = self._state.read_now(rows.live_files)
-        removed = self._store.sweep(live)
-        if removed:
-            _log.info("Removed %d files of predictions that nothing refers to.", len(removed))
+        sweep_predictions(self._state, self._store)
 
     def halt(self) -> None:
         """Stop what runs here; it stays to be taken up by another process."""

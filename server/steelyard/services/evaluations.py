@@ -18,13 +18,11 @@ from sqlalchemy import Connection, Row
 
 from steelyard.errors import (
     EvaluationNotRetryableError,
-    InvalidRequestError,
     ModelUnavailableError,
     NotFoundError,
     QueueFullError,
     TenantQueueFullError,
     TooFewRowsError,
-    Violation,
 )
 from steelyard.families.references import require_ready
 from steelyard.ids import new_id
@@ -49,6 +47,7 @@ from steelyard.wire.evaluations import (
     EvaluationSubmission,
 )
 from steelyard.wire.payloads import read_payload
+from steelyard.wire.queries import read_statuses
 from steelyard.wire.violations import BODY, Violations, show
 
 CREATE_ROUTE = "POST /v1/evaluations"
@@ -207,7 +206,7 @@ class EvaluationService:
         steelyard.errors.InvalidRequestError
             When a status, the limit or the cursor cannot be used.
         """
-        wanted = _read_statuses(statuses)
+        wanted = read_statuses(statuses, STATUSES)
         page = await self._state.read(
             functools.partial(
                 rows.page_of_dataset,
@@ -494,14 +493,3 @@ def _get(connection: Connection, evaluation_id: str, account_id: str) -> Row[Any
     if row is None:
         raise NotFoundError(f"There is no evaluation {show(evaluation_id)}; list the dataset's.")
     return row
-
-
-def _read_statuses(given: Sequence[str]) -> tuple[str, ...]:
-    statuses = tuple(name.strip() for text in given for name in text.split(","))
-    unknown = [name for name in statuses if name not in STATUSES]
-    if unknown:
-        message = f"status has {show(unknown[0])}; the statuses are {', '.join(STATUSES)}."
-        raise InvalidRequestError(
-            violations=[Violation(("query", "status"), message, "not_allowed")]
-        )
-    return statuses

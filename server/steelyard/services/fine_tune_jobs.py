@@ -50,7 +50,8 @@ from steelyard.storage.state import fine_tunes as rows
 from steelyard.storage.state.evaluations import find_held_out
 from steelyard.wire.evaluations import JobRecordPage, RecordGroup
 from steelyard.wire.fine_tuning import CurvePoint, Job, JobEvents, JobPage, JobProgress
-from steelyard.wire.fine_tuning_queries import read_statuses
+from steelyard.wire.fine_tuning_queries import JOB_STATUSES
+from steelyard.wire.queries import read_statuses
 from steelyard.wire.violations import show
 
 CANCEL_ROUTE = "POST /v1/fine-tuning/jobs/{job}/cancel"
@@ -132,7 +133,7 @@ class FineTuneJobs:
         steelyard.errors.InvalidRequestError
             When a status, the limit or the cursor cannot be used.
         """
-        wanted = read_statuses(statuses)
+        wanted = read_statuses(statuses, JOB_STATUSES)
 
         def work(connection: Connection) -> JobPage:
             page = rows.page_of_account(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, get_args
 
 from msgspec import Meta, Struct
 
-from steelyard.errors import InvalidRequestError, Violation
 from steelyard.wire.evaluations import DEFAULT_RECORDS, MAX_RECORDS, RecordGroup
 from steelyard.wire.families import JobStatus
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
-from steelyard.wire.violations import show
 
 JOB_STATUSES: tuple[str, ...] = get_args(JobStatus)
 
@@ -53,31 +50,3 @@ class DeleteModelQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         Annotated[str, Meta(min_length=1, max_length=128)] | None,
         Meta(description="Refuse with `model_changed` unless the number is this adapter."),
     ] = None
-
-
-def read_statuses(given: Sequence[str]) -> tuple[str, ...]:
-    """Give the statuses of fine-tunes that a query names.
-
-    Parameters
-    ----------
-    given : sequence of str
-        Each may hold several, separated by commas.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        When there is no such status.
-
-    Examples
-    --------
-    >>> read_statuses(["queued, running", "failed"])
-    ('queued', 'running', 'failed')
-    """
-    statuses = tuple(name.strip() for text in given for name in text.split(","))
-    for name in statuses:
-        if name not in JOB_STATUSES:
-            message = f"status has {show(name)}; the statuses are {', '.join(JOB_STATUSES)}."
-            raise InvalidRequestError(
-                violations=[Violation(("query", "status"), message, "not_allowed")]
-            )
-    return statuses
