@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import steelyard
+from dataset_rows import make_rows
 from steelyard.client import ServerUnreachableError
 from steelyard.errors import InvalidApiKeyError, MissingApiKeyError, NotFoundError
 from steelyard.settings import InvalidSettingError
@@ -54,6 +55,14 @@ def test_a_server_and_a_client_of_it():
         assert server.is_running
     assert not server.is_running
     assert "stopped" in repr(server)
+
+
+def test_frames_of_the_environment_are_another_server_s(tmp_path, monkeypatch):
+    monkeypatch.setenv("STEELYARD_FRAMES_URL", str(tmp_path / "theirs"))
+    with steelyard.embed(tmp_path / "home", jobs="off") as server:
+        server.client.datasets.create("n", make_rows(6))
+    assert not (tmp_path / "theirs").exists()
+    assert list((tmp_path / "home" / "frames" / "datasets").glob("*.parquet"))
 
 
 def test_the_answer_is_that_of_deciding_in_process():

@@ -103,6 +103,7 @@ class Embedded:
             self.home = self._open_home(home)
             given = {
                 "state_url": f"sqlite:///{self.home / 'state.sqlite'}",
+                "frames_url": str(self.home / "frames"),
                 **settings,
                 "accounts": accounts,
                 "engine": engine,

@@ -44,6 +44,11 @@ def test_probabilities_are_rescaled(client, decided, recorded):
     assert sum(recorded()["refund"].values()) == pytest.approx(1, abs=1e-12)
 
 
+def test_of_equal_probabilities_the_first_outcome_counts(client, decided, recorded):
+    assert send(client, decided, {"refund": {"no": 0.5, "yes": 0.5}}).status_code == 200
+    assert list(recorded()["refund"]) == ["yes", "no"]
+
+
 def test_every_violation_is_listed_with_its_path(client, decided, recorded):
     outcomes = {
         "team": "finance",

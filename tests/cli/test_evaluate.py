@@ -44,6 +44,13 @@ def worker(server):
         yield
 
 
+@pytest.mark.parametrize("call", [["list", "ds_1"], ["show", "eval_1"], ["compare", "a", "b"]])
+def test_an_address_that_is_none_is_a_mistake_in_the_call(run, call):
+    done = run("evaluate", *call, "--url", "localhost:8420")
+    assert done.exit_code == 2
+    assert "Error:" in done.output
+
+
 def test_following_one_shows_its_figures(ask, dataset_id, worker):
     shown = ask(dataset_id, "--model", "hashing", "--follow")
     assert shown.exit_code == 0, shown.output

@@ -74,6 +74,20 @@ def test_the_cost_of_a_threshold_by_hand():
     assert curve.calibrated_threshold == pytest.approx(0.2)
 
 
+def test_a_soft_target_costs_its_share():
+    rows = [
+        ScoredRecord(f"c{index}", "spam", "binary", ("yes", "no"), (0.6, 0.4), (0.6, 0.4))
+        for index in range(20)
+    ]
+    curve = binary_cost_curve(
+        table_of(rows), false_positive=10.0, false_negative=1.0, bootstrap=QUICK
+    )
+    cost = {point.threshold: point.cost.value for point in curve.points}
+    assert cost[0.5] == pytest.approx(0.4 * 10.0)
+    assert cost[0.7] == pytest.approx(0.6 * 1.0)
+    assert curve.best_threshold > 0.6
+
+
 def test_a_calibrated_forecaster_costs_least_near_the_calibrated_threshold():
     rng = np.random.default_rng(3)
     chances = rng.random(4000)

@@ -17,6 +17,7 @@ from steelyard.scoring import batching
 from steelyard.scoring.batching import BATCH_CHARACTERS, Batcher
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.protocol import ScoredDecision
+from steelyard.scoring.wanted import check_wanted, only_while
 from strategies import few
 
 #: Far more than anything here takes; a test that waits as long has failed.
@@ -200,6 +201,43 @@ def test_a_request_past_its_deadline_is_not_scored(batcher: Batcher, scorer: Gat
     assert_scored(patient, make_request("patient"))
     assert scorer.calls == [["first"], ["patient"]]
     assert not hasattr(late, "started_at")
+
+
+class PassingScorer(HashingScorer):
+    """Makes passes until it is told that nobody waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n_passes = 0
+
+    def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
+        if any(request.context == "endless" for request in requests):
+            give_up_at = time.monotonic() + PATIENCE_S
+            while time.monotonic() < give_up_at:
+                check_wanted()
+                self.n_passes += 1
+                time.sleep(0.01)
+        return super().score(requests)
+
+
+def test_passes_end_at_the_deadline_of_who_waits() -> None:
+    scorer = PassingScorer()
+    batcher = Batcher(scorer)
+    late = batcher.submit(make_request("endless"), deadline_s=0.2)
+    assert isinstance(late.exception(timeout=PATIENCE_S), DeadlineExceededError)
+    assert scorer.n_passes > 1
+    later = batcher.submit(make_request("later"), deadline_s=PATIENCE_S)
+    assert_scored(later, make_request("later"))
+    assert batcher.close()
+
+
+def test_passes_go_on_while_anybody_waits() -> None:
+    with only_while(lambda: True):
+        check_wanted()
+        with only_while(lambda: False), pytest.raises(DeadlineExceededError):
+            check_wanted()
+        check_wanted()
+    check_wanted()
 
 
 def test_a_batch_that_is_late_altogether_makes_no_call(

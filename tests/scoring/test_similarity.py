@@ -13,6 +13,7 @@ from steelyard.scoring import similarity
 from steelyard.scoring.engine import Engine, Tensors
 from steelyard.scoring.packing import TokenizedDecision, TokenizedRequest, lay_out, lay_out_text
 from steelyard.scoring.similarity import (
+    MAX_KEPT_TOKENS,
     OutcomeVectors,
     block_bounds,
     groups_of,
@@ -70,6 +71,19 @@ def test_a_text_is_encoded_once(engine: CountingEngine) -> None:
     assert all(np.array_equal(again[text], first[text]) for text in first)
     vectors.get([TEXTS[1], TEXTS[2]])
     assert engine.n_tokens == n_tokens + len(lay_out_text(TEXTS[2]))
+
+
+def test_a_long_text_is_answered_and_not_kept(engine: CountingEngine) -> None:
+    store = OutcomeVectors(engine)
+    long, short = tuple(range(1_000, 1_000 + MAX_KEPT_TOKENS + 1)), (2_000, 2_001)
+    found = store.get([long, short])
+    n_passes = engine.n_passes
+    again = store.get([short])
+    assert engine.n_passes == n_passes
+    np.testing.assert_array_equal(again[short], found[short])
+    assert again[short].base is None, "the rest of its pass is not kept with it"
+    np.testing.assert_allclose(store.get([long])[long], found[long], atol=1e-5)
+    assert engine.n_passes > n_passes
 
 
 def test_no_texts_take_no_pass(engine: CountingEngine) -> None:

@@ -32,6 +32,17 @@ def test_tokens_of_a_minute_are_counted_by_key(windows):
     allowance.take(LOCAL, 100)
 
 
+def test_public_tokens_are_counted_by_address(windows):
+    allowance = TokenAllowance(windows, 100)
+    allowance.take_public("192.0.2.1", 100)
+    with pytest.raises(RateLimitedError, match="100 input tokens"):
+        allowance.take_public("192.0.2.1", 1)
+    allowance.take_public("192.0.2.2", 100)
+    allowance.take(ONE, 100)
+    with pytest.raises(TooManyTokensError):
+        allowance.take_public("192.0.2.3", 101)
+
+
 def test_a_request_over_the_allowance_is_told_apart(windows):
     allowance = TokenAllowance(windows, 100)
     with pytest.raises(TooManyTokensError, match="101 input tokens"):

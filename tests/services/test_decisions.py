@@ -132,6 +132,10 @@ def encode(**fields: Any) -> bytes:
     return msgspec.json.encode(make_request_dict(**fields))
 
 
+#: Where a public request comes from.
+ADDRESS = "192.0.2.1"
+
+
 @pytest.fixture
 def world() -> Iterator[World]:
     with ExitStack() as closing:
@@ -412,15 +416,26 @@ def test_a_loop_that_ends_frees_what_was_accepted(world: World) -> None:
     assert world.log.released == [None]
 
 
+def test_the_playground_has_a_minute_s_tokens_an_address(world: World) -> None:
+    tokens = asyncio.run(world.service.playground(encode(), ADDRESS)).usage.input_tokens
+    world.serve(tokens=tokens)
+    asyncio.run(world.service.playground(encode(), ADDRESS))
+    with pytest.raises(RateLimitedError):
+        asyncio.run(world.service.playground(encode(), ADDRESS))
+    asyncio.run(world.service.playground(encode(), "192.0.2.2"))
+
+
 def test_the_playground_accepts_stores_and_charges_nothing(world: World) -> None:
     decision = make_decision_dict()
-    answer = asyncio.run(world.service.playground(encode(decisions=[decision], store=True)))
+    answer = asyncio.run(
+        world.service.playground(encode(decisions=[decision], store=True), ADDRESS)
+    )
     assert answer.stored is False
     assert (answer.charge.amount_usd, answer.charge.reserved_usd) == ("0", "0")
     assert world.log.accepts == []
     with pytest.raises(InvalidRequestError, match="base models alone: a, b, dear"):
-        asyncio.run(world.service.playground(encode(model="router@3")))
+        asyncio.run(world.service.playground(encode(model="router@3"), ADDRESS))
     world.scorers["a"].behave = crash
-    assert asyncio.run(world.service.playground(encode())).fallback.to == "b"
+    assert asyncio.run(world.service.playground(encode(), ADDRESS)).fallback.to == "b"
     with pytest.raises(EngineUnavailableError):
-        asyncio.run(world.service.playground(encode(fallback="none")))
+        asyncio.run(world.service.playground(encode(fallback="none"), ADDRESS))

@@ -103,14 +103,15 @@ class Opened:
         asked = {"method": "sft", "trained_version": None, **given}
         return asyncio.run(self.rows.growth(ME, dataset_id=dataset_id, **asked))
 
-    def select(self, dataset_id, version, trained, seed=3):
+    def select(self, dataset_id, version, trained, seed=3, learned=()):
         at = asyncio.run(self.datasets.dataset_at(ME, dataset_id, version))
         before = (
             None
             if trained is None
             else asyncio.run(self.datasets.dataset_at(ME, dataset_id, trained))
         )
-        return list(self.rows.select(at, before, seed=seed))
+        versions = [asyncio.run(self.datasets.dataset_at(ME, *one)) for one in learned]
+        return list(self.rows.select(at, before, seed=seed, learned=versions))
 
 
 @pytest.fixture
@@ -294,10 +295,45 @@ def test_a_model_trained_to_ask_other_decisions_is_no_start(opened):
     ]
     other = opened.create(rows[:8], rows[8:])
     with pytest.raises(DatasetMismatchError):
-        opened.plan(dataset_id, origin=(other, 1))
+        opened.plan(dataset_id, learned=[(other, 1)])
     same = opened.create(make_rows(9, 300), make_rows(6, 2000))
-    assert opened.plan(dataset_id, origin=(same, 1)) == opened.plan(dataset_id)
-    assert opened.plan(dataset_id, origin=("ds_gone", 1)) == opened.plan(dataset_id)
+    assert opened.plan(dataset_id, learned=[(same, 1)]) == opened.plan(dataset_id)
+    assert opened.plan(dataset_id, learned=[("ds_gone", 1)]) == opened.plan(dataset_id)
+
+
+def test_what_the_model_to_start_from_was_trained_on_is_no_news_to_it(opened):
+    # The same rows sent again have other sides: of what the first trained on, some judge here.
+    first = opened.create(make_rows(24), make_rows(6, 1000))
+    second = opened.create(make_rows(30, 12), [*make_rows(5), *make_rows(7, 1000)])
+    learned = [(first, 1)]
+    plan = opened.plan(second, learned=learned)
+    assert plan.lineage.new_evaluation == plan.split.validation_rows == 7
+    assert opened.plan(second).lineage.new_evaluation == 12
+    growth = opened.growth(second, learned=learned)
+    assert (growth.rows.evaluation, growth.evaluation_decisions) == (7, 14)
+    rows = opened.select(second, 1, None, learned=learned)
+    assert [row.is_seen for row in rows if row.side == "training"] == [True] * 12 + [False] * 18
+    judged = {row.context for row in rows if row.side == "evaluation"}
+    assert judged == {row["context"] for row in make_rows(7, 1000)}
+    assert not any(row.is_seen for row in opened.select(second, 1, None))
+    # A continued family judges on what it has judged on, and on no more of what it learned from.
+    opened.add(second, make_rows(9, 500))
+    split = asyncio.run(opened.datasets.dataset_at(ME, second)).split
+    lineage = opened.plan(second, trained_version=1, learned=[(second, 1), *learned]).lineage
+    assert lineage.earlier_evaluation == 7
+    assert lineage.new_evaluation == split.evaluation - 12
+
+
+def test_a_relabelled_context_is_none_that_the_parent_has_not_seen(opened):
+    dataset_id = opened.create(make_rows(24), make_rows(6, 1000))
+    opened.add(dataset_id, [make_row_dict(**relabelled(3)), *make_rows(8, 100)])
+    rows = opened.select(dataset_id, 2, 1, learned=[(dataset_id, 1)])
+    told = {row.row: (row.group, row.is_seen) for row in rows if row.side == "training"}
+    again = next(row for row in rows if row.context == relabelled(3)["context"] and row.row >= 24)
+    assert told[again.row] == ("new", True)
+    others = {told[place] for place in told if place >= 24 and place != again.row}
+    assert others == {("new", False)}
+    assert {told[place] for place in told if place < 24} == {("earlier", True)}
 
 
 def test_lora_without_what_trains_it_says_what_to_install(tmp_path):

@@ -10,6 +10,8 @@ from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.heads import NUMBERS, SPECS, Heads
 from steelyard.scoring.tuned import TunedScorer
 from steelyard.training.fine_tune import fitting
+from steelyard.training.fine_tune.choosing import choose_head
+from steelyard.training.fine_tune.data import decision_data
 from steelyard.training.fine_tune.features import compute_features
 from steelyard.training.fine_tune.fitting import FitReport, fit_heads
 from training.tuning_rows import LEVEL, TEAM, WordScorer, make_row, permuted, reward_rows, team_rows
@@ -269,6 +271,60 @@ def test_the_parent_is_a_candidate_and_its_other_decisions_are_kept(tmp_path):
     assert log_loss(answers(heads, scorer, rows), targets) < 0.3
     _, alone, _ = fit(new, tmp_path / "other", parent=parent, same_features=False)
     assert len(alone) == 1
+
+
+@pytest.fixture(scope="module")
+def noisy_parent(tmp_path_factory):
+    rows = team_rows(100, seed=30, noise=0.4)
+    _, parent, scorer = fit(rows, tmp_path_factory.mktemp("noisy"))
+    return rows, parent, scorer
+
+
+def as_seen(rows):
+    return [make_row(row.context, TEAM, row.labels, is_seen=True) for row in rows]
+
+
+@pytest.mark.parametrize(("n_new", "n_seen"), [(0, 100), (5, 100), (25, 25)])
+def test_a_parent_is_not_judged_by_what_it_was_trained_on(tmp_path, noisy_parent, n_new, n_seen):
+    seen, parent, scorer = noisy_parent
+    new = team_rows(n_new, seed=31, noise=0.4)
+    report, heads, _ = fit([*new, *as_seen(seen[:n_seen])], tmp_path, parent=parent)
+    [decision] = report.decisions
+    assert "parent" not in {one.name for one in decision.candidates}
+    assert (decision.chosen, decision.calibrated) == ("parent", None)
+    assert "the parent's head as it is" in str(report)
+    rows = team_rows(20, seed=32)
+    np.testing.assert_array_equal(answers(heads, scorer, rows), answers(parent, scorer, rows))
+
+
+def test_a_parent_that_new_rows_contradict_is_replaced(tmp_path, noisy_parent):
+    seen, parent, scorer = noisy_parent
+    # From today on every word means another team.
+    moved = [make_row(row.context, TEAM, np.roll(row.labels, 1)) for row in team_rows(28, seed=33)]
+    taught = [make_row(row.context, TEAM, np.roll(row.labels, 1)) for row in as_seen(seen)]
+    taught = [make_row(row.context, TEAM, row.labels, is_seen=True) for row in taught]
+    report, heads, _ = fit([*moved, *taught], tmp_path, parent=parent)
+    assert report.decisions[0].chosen != "parent"
+    rows = team_rows(100, seed=34, noise=0.0)
+    right = np.array([np.roll(row.labels, 1) for row in rows]).argmax(axis=1)
+    assert (answers(heads, scorer, rows).argmax(axis=1) == right).mean() > 0.6
+
+
+def test_a_parent_that_reads_other_vectors_is_not_kept(tmp_path, noisy_parent):
+    seen, parent, _ = noisy_parent
+    report, _, _ = fit(as_seen(seen[:60]), tmp_path, parent=parent, same_features=False)
+    assert report.decisions[0].chosen != "parent"
+
+
+def test_what_few_unseen_rows_have_of_the_base_is_not_judged_by(tmp_path):
+    rows = [*team_rows(40, seed=35), *as_seen(team_rows(60, seed=36))]
+    scorer = WordScorer()
+    (tmp_path / "features").mkdir()
+    features = compute_features(rows, scorer, tmp_path / "features", quiet)
+    data = decision_data(rows, range(len(rows)), features, has_rewards=False)
+    data.is_scored[~data.is_seen] = np.arange(40) < 20
+    choice = choose_head(data, None, 1, lambda: None)
+    assert all(not option.needs_base and len(option.rows) == 40 for option in choice.options[:-1])
 
 
 def test_a_long_line_of_models_nests_no_deeper_than_a_bound(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from steelyard.scoring.head_specs import calibrate, log_softmax, pair_features
+from steelyard.training.fine_tune import baseline as baseline_module
 from steelyard.training.fine_tune.baseline import fit_baseline
 from steelyard.training.fine_tune.blending import blend, correct, fit_booster, fit_weights
 from steelyard.training.fine_tune.calibrating import (
@@ -255,6 +256,13 @@ def test_the_baseline_reads_words():
         assert (share > 0).all()
     again = fit_baseline(team_rows(300)[::-1], method="sft", seed=0).probabilities(rows)
     np.testing.assert_allclose(again, shares, atol=0.02)
+
+
+def test_the_baseline_of_many_texts_that_share_no_word(monkeypatch):
+    monkeypatch.setattr(baseline_module, "_MANY_TEXTS", 40)
+    rows = [make_row(f"user{n:04d}", TEAM, np.eye(3)[n % 3]) for n in range(60)]
+    for share in fit_baseline(rows, method="sft", seed=0).probabilities(rows):
+        assert share.sum() == pytest.approx(1)
 
 
 def test_the_baseline_takes_the_largest_seed():

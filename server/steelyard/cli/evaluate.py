@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from steelyard.cli.connecting import connected, server_options
 from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import show_json, show_table, show_time
-from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from steelyard.client import Client
     from steelyard.client.evaluation_answers import ComparisonAnswer, DetailAnswer
     from steelyard.wire.evaluations import Evaluation
 
@@ -62,13 +60,18 @@ def command() -> None:
 @click.argument("dataset")
 @click.option("--model", "models", multiple=True, required=True, help="A model; may be repeated.")
 @click.option("--follow", is_flag=True, help="Wait until all have ended, and show the figures.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@setting_option("url")
+@server_options
 def start(
-    *, dataset: str, models: tuple[str, ...], follow: bool, as_json: bool, url: str | None
+    *,
+    dataset: str,
+    models: tuple[str, ...],
+    follow: bool,
+    as_json: bool,
+    url: str | None,
+    api_key: str | None,
 ) -> None:
     """Score models on DATASET (the word start may be left out); what was scored is reused."""
-    with _connected(url) as client:
+    with connected(url, api_key) as client:
         submission = client.evaluations.create(dataset, models)
         evaluations: Sequence[Evaluation] = submission.data
         if follow:
@@ -87,13 +90,12 @@ def start(
 @command.command("list", epilog=_EPILOG)
 @click.argument("dataset")
 @click.option("--status", "statuses", multiple=True, help="Only these; may be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@setting_option("url")
+@server_options
 def list_evaluations(
-    *, dataset: str, statuses: tuple[str, ...], as_json: bool, url: str | None
+    *, dataset: str, statuses: tuple[str, ...], as_json: bool, url: str | None, api_key: str | None
 ) -> None:
     """List the evaluations of DATASET, the newest first."""
-    with _connected(url) as client:
+    with connected(url, api_key) as client:
         evaluations = list(client.evaluations.list(dataset, status=statuses))
     if as_json:
         show_json(evaluations)
@@ -103,11 +105,10 @@ def list_evaluations(
 
 @command.command("show", epilog=_EPILOG)
 @click.argument("evaluation")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@setting_option("url")
-def show(*, evaluation: str, as_json: bool, url: str | None) -> None:
+@server_options
+def show(*, evaluation: str, as_json: bool, url: str | None, api_key: str | None) -> None:
     """Show what EVALUATION measured, with 95 % intervals and reliability."""
-    with _connected(url) as client:
+    with connected(url, api_key) as client:
         answer = client.evaluations.get(evaluation)
         if answer.status != "succeeded":
             if as_json:
@@ -126,11 +127,10 @@ def show(*, evaluation: str, as_json: bool, url: str | None) -> None:
 
 @command.command("cancel", epilog=_EPILOG)
 @click.argument("evaluation")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@setting_option("url")
-def cancel(*, evaluation: str, as_json: bool, url: str | None) -> None:
+@server_options
+def cancel(*, evaluation: str, as_json: bool, url: str | None, api_key: str | None) -> None:
     """Stop EVALUATION; its predictions are kept."""
-    with _connected(url) as client:
+    with connected(url, api_key) as client:
         answer = client.evaluations.cancel(evaluation)
     if as_json:
         show_json(answer)
@@ -141,11 +141,12 @@ def cancel(*, evaluation: str, as_json: bool, url: str | None) -> None:
 @command.command("retry", epilog=_EPILOG)
 @click.argument("evaluation")
 @click.option("--follow", is_flag=True, help="Wait until it has ended.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@setting_option("url")
-def retry(*, evaluation: str, follow: bool, as_json: bool, url: str | None) -> None:
+@server_options
+def retry(
+    *, evaluation: str, follow: bool, as_json: bool, url: str | None, api_key: str | None
+) -> None:
     """Take EVALUATION up again after it failed or was cancelled, from what it has scored."""
-    with _connected(url) as client:
+    with connected(url, api_key) as client:
         answer = client.evaluations.retry(evaluation)
         if follow:
             answer = client.evaluations.wait(answer)
@@ -160,26 +161,17 @@ def retry(*, evaluation: str, follow: bool, as_json: bool, url: str | None) -> N
 @command.command("compare", epilog=_EPILOG)
 @click.argument("before")
 @click.argument("after")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@setting_option("url")
-def compare(*, before: str, after: str, as_json: bool, url: str | None) -> None:
+@server_options
+def compare(
+    *, before: str, after: str, as_json: bool, url: str | None, api_key: str | None
+) -> None:
     """Compare evaluation AFTER with BEFORE on the decisions that both scored."""
-    with _connected(url) as client:
+    with connected(url, api_key) as client:
         comparison = client.evaluations.compare(before, after)
     if as_json:
         show_json(comparison)
     else:
         _show_comparison(comparison)
-
-
-@contextmanager
-def _connected(url: str | None) -> Iterator[Client]:
-    from steelyard.client import Client, ClientOptions
-    from steelyard.settings import read_settings
-
-    settings = read_settings({"url": url})
-    with Client(ClientOptions(settings.url, settings.api_key)) as client:
-        yield client
 
 
 def _show_evaluations(evaluations: Sequence[Evaluation]) -> None:

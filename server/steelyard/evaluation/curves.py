@@ -146,8 +146,10 @@ def binary_cost_curve(
     if not all(math.isfinite(cost) and cost >= 0 for cost in costs) or max(costs) == 0:
         msg = f"Costs must be finite, not negative and not both 0; they are {costs}."
         raise ValueError(msg)
-    is_yes, p_yes = _read_yes(table)
-    says_yes = p_yes[:, None] >= np.array(THRESHOLDS)
+    index = _place_of_yes(table)
+    says_yes = table.probabilities[:, index, None] >= np.array(THRESHOLDS)
+    # What a soft target leaves open is paid for by its share, as ``policies.acted_costs`` does.
+    is_yes = table.targets[:, index]
     when_yes, when_no = (1 - is_yes) * false_positive, is_yes * false_negative
     paid = np.where(says_yes, when_yes[:, None], when_no[:, None])
     curve = _cost_curve(paid, np.ones_like(paid), table.context_codes, bootstrap or Bootstrap())
@@ -227,10 +229,14 @@ def _cost_curve(
     return CostCurve(points=points, best_threshold=THRESHOLDS[best])
 
 
-def _read_yes(table: OutcomeTable) -> tuple[FloatArray, FloatArray]:
-    """Give 1 where "yes" is the true outcome, and the probability of "yes"."""
+def _place_of_yes(table: OutcomeTable) -> int:
     if _YES not in table.names:
         msg = f"The decision has no outcome named {_YES!r}; choose a binary decision."
         raise ValueError(msg)
-    index = table.names.index(_YES)
+    return table.names.index(_YES)
+
+
+def _read_yes(table: OutcomeTable) -> tuple[FloatArray, FloatArray]:
+    """Give 1 where "yes" is the true outcome, and the probability of "yes"."""
+    index = _place_of_yes(table)
     return (table.truth == index).astype(np.float64), table.probabilities[:, index]

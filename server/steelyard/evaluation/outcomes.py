@@ -31,6 +31,8 @@ class OutcomeTable:
         Indexes into ``names`` of the top outcome and of the target's largest.
     probabilities : float64 array of shape (n_records, n_names)
         0 where a record does not offer the outcome.
+    targets : float64 array of shape (n_records, n_names)
+        0 where a record does not offer the outcome.
     is_offered : bool array of shape (n_records, n_names)
     context_codes : intp array of shape (n_records,)
         From 0 up to the number of contexts.
@@ -40,6 +42,7 @@ class OutcomeTable:
     top: IndexArray
     truth: IndexArray
     probabilities: FloatArray
+    targets: FloatArray
     is_offered: BoolArray
     context_codes: IndexArray
 
@@ -63,6 +66,7 @@ def outcome_table(records: Records, measures: RecordMeasures, rows: IndexArray) 
     place = {name: index for index, name in enumerate((*lists[0], *rest))}
     top, truth = np.empty(len(rows), dtype=np.intp), np.empty(len(rows), dtype=np.intp)
     probabilities = np.zeros((len(rows), len(place)))
+    targets = np.zeros((len(rows), len(place)))
     is_offered = np.zeros((len(rows), len(place)), dtype=bool)
     for code in np.unique(codes).tolist():
         chosen = np.flatnonzero(codes == code)
@@ -71,6 +75,7 @@ def outcome_table(records: Records, measures: RecordMeasures, rows: IndexArray) 
         truth[chosen] = columns[measures.truth[rows[chosen]]]
         numbers = records.offsets[rows[chosen], None] + np.arange(len(columns))
         probabilities[chosen[:, None], columns] = records.probabilities[numbers]
+        targets[chosen[:, None], columns] = records.labels[numbers]
         is_offered[chosen[:, None], columns] = True
     _, context_codes = np.unique(records.context_codes[rows], return_inverse=True)
     return OutcomeTable(
@@ -78,6 +83,7 @@ def outcome_table(records: Records, measures: RecordMeasures, rows: IndexArray) 
         top=top,
         truth=truth,
         probabilities=probabilities,
+        targets=targets,
         is_offered=is_offered,
         context_codes=context_codes,
     )

@@ -22,6 +22,7 @@ from steelyard.errors.families import (
     FamilyTrainingError,
     TrainingUnavailableError,
 )
+from steelyard.families.ancestry import parent_of
 from steelyard.families.continuing import Growth, check_continue
 from steelyard.families.draft import Change, Draft
 from steelyard.families.effects import CancelJob, QueueJob
@@ -35,7 +36,6 @@ from steelyard.families.line import (
     Switch,
     active_job,
     adapter_of,
-    latest_of,
 )
 from steelyard.families.references import (
     Guard,
@@ -224,9 +224,7 @@ def continue_family(
     check_latest(lines, family, latest)
     check_continue(lines, family, growth, conditions, dataset_version=order.dataset_version)
     draft = Draft(lines, conditions)
-    model = latest_of(lines, family)
-    parent = family.origin_adapter if model is None else model.adapter
-    _queue(draft, family, parent, order, max_price_usd)
+    _queue(draft, family, parent_of(lines, family), order, max_price_usd)
     return draft.done()
 
 

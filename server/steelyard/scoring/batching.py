@@ -21,6 +21,7 @@ from steelyard.errors import (
     SteelyardError,
 )
 from steelyard.scoring.protocol import ScoredDecision, Scorer
+from steelyard.scoring.wanted import only_while
 
 #: Characters of rendered text scored in one call, unless a single request is larger.
 BATCH_CHARACTERS = 32_768
@@ -86,13 +87,13 @@ class Batcher:
         ----------
         request : RenderedRequest
         deadline_s : float, optional
-            Seconds from now after which scoring it is not begun.
+            Seconds from now after which scoring it is not begun, nor gone on with.
 
         Returns
         -------
         Answer
             A future of one ``ScoredDecision`` per decision. It ends in ``DeadlineExceededError``
-            when the request waited past its deadline; cancelling it before it is taken removes it.
+            when the request was not scored by its deadline; cancelling it before it is taken removes it.
 
         Raises
         ------
@@ -240,7 +241,8 @@ class Batcher:
             self._n_calls += 1
             self._call_started = time.monotonic()
         try:
-            scored = self._scorer.score([entry.request for entry in batch])
+            with only_while(lambda: any(not _is_past(entry) for entry in batch)):
+                scored = self._scorer.score([entry.request for entry in batch])
         finally:
             with self._changed:
                 self._call_started = None
@@ -266,9 +268,13 @@ def _as_failure(error: BaseException) -> Exception:
     return fault
 
 
+def _is_past(entry: _Waiting) -> bool:
+    return entry.expires_at is not None and entry.expires_at < time.monotonic()
+
+
 def _is_late(entry: _Waiting) -> bool:
     """Tell whether an entry's time is up; it is then answered so."""
-    if entry.expires_at is None or entry.expires_at >= time.monotonic():
+    if not _is_past(entry):
         return False
     message = "The request waited past its deadline; send it again."
     entry.answer.set_exception(DeadlineExceededError(message))

@@ -10,6 +10,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from steelyard.errors import EngineUnavailableError
+from steelyard.scoring.wanted import check_wanted
 
 #: Inputs or outputs of a pass, by their names in the graph.
 Tensors = dict[str, NDArray[np.generic]]
@@ -84,7 +85,10 @@ class Engine:
         ------
         EngineUnavailableError
             When the engine is closed or the runtime fails.
+        DeadlineExceededError
+            When nobody waits any more for what the thread works on (``wanted.only_while``).
         """
+        check_wanted()
         session = self._session
         if session is None:
             message = "The scoring engine is closed; start the service again."

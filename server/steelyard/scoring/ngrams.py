@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 #: Lengths of runs of characters.
 CHARACTERS = (3, 4, 5)
-#: Characters of a text that are read, at most.
-MOST_CHARACTERS = 65_536
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 _BASE = np.uint64(0x9E3779B97F4A7C15)
@@ -38,7 +36,7 @@ def hash_ngrams(text: str) -> tuple[tuple[Hashes, Floats], ...]:
     Parameters
     ----------
     text : str
-        Read in lower case, its white space as single blanks; at most ``MOST_CHARACTERS`` of it.
+        Read in lower case, its white space as single blanks.
 
     Returns
     -------
@@ -51,7 +49,7 @@ def hash_ngrams(text: str) -> tuple[tuple[Hashes, Floats], ...]:
     >>> len(words), sorted(counts.tolist())
     (6, [1.0, 1.0, 1.0, 1.0, 1.0, 2.0])
     """
-    lowered = text[:MOST_CHARACTERS].lower()
+    lowered = text.lower()
     words = _WORD.findall(lowered)
     of_words = np.array(
         [zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in words], np.uint64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence, Sized
 from typing import TypeVar
@@ -17,8 +18,9 @@ from steelyard.scoring.rows import Tokens, fill_rows
 
 T = TypeVar("T", bound=Sized)
 
-#: Vectors kept: 1.5 kB each.
-MAX_VECTORS = 65_536
+#: Vectors kept, 1.5 kB each, and the tokens of a text, at most, for its vector to be: a long one,
+#: four bytes a token, is asked once as a rule.
+MAX_VECTORS, MAX_KEPT_TOKENS = 65_536, 128
 #: Tokens of a pass: what they need then stays in the cache of a core. Passes of 4,096 take a third
 #: more time a token, and several times the memory.
 PASS_TOKENS = 512
@@ -40,7 +42,7 @@ class OutcomeVectors:
     def __init__(self, engine: PassEngine, max_vectors: int = MAX_VECTORS) -> None:
         self._engine = engine
         self._max = max_vectors
-        self._vectors: OrderedDict[tuple[int, ...], NDArray[np.float32]] = OrderedDict()
+        self._vectors: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, texts: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], NDArray[np.float32]]:
@@ -56,11 +58,12 @@ class OutcomeVectors:
         dict of tuple of int to float32 array of shape (width,)
         """
         found = {}
+        keys = {text: _key(text) for text in texts if len(text) <= MAX_KEPT_TOKENS}
         with self._lock:
-            for text in texts:
-                vector = self._vectors.get(text)
+            for text, key in keys.items():
+                vector = self._vectors.get(key)
                 if vector is not None:
-                    self._vectors.move_to_end(text)
+                    self._vectors.move_to_end(key)
                     found[text] = vector
         missing = [text for text in dict.fromkeys(texts) if text not in found]
         for group in groups_of(missing, PASS_TOKENS):
@@ -68,7 +71,9 @@ class OutcomeVectors:
         if missing:
             with self._lock:
                 for text in missing:
-                    self._vectors[text] = found[text]
+                    if text in keys:
+                        # A row of a pass alone would keep all of the pass.
+                        self._vectors[keys[text]] = found[text].copy()
                 while len(self._vectors) > self._max:
                     self._vectors.popitem(last=False)
         return found
@@ -97,6 +102,10 @@ class OutcomeVectors:
         lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
         unit: NDArray[np.float32] = np.divide(pooled, np.maximum(lengths, 1e-12), dtype=np.float32)
         return unit
+
+
+def _key(text: tuple[int, ...]) -> bytes:
+    return array("I", text).tobytes()
 
 
 def tokens_of(layout: Layout, offset: int = 0) -> Tokens:

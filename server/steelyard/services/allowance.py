@@ -55,10 +55,17 @@ class TokenAllowance:
         steelyard.errors.RateLimitedError
             When the caller's last minute has no room for it; ``retry_after_s`` says when it will.
         """
+        self._take("tokens", identity(caller), input_tokens)
+
+    def take_public(self, address: str, input_tokens: int) -> None:
+        """Count a public request's input tokens against its address's minute; raises as ``take``."""
+        self._take("public tokens", address, input_tokens)
+
+    def _take(self, what: str, who: str, input_tokens: int) -> None:
         self.check(input_tokens)
         if not self._per_minute or not input_tokens:
             return
-        wait_s = self._windows.take("tokens", identity(caller), self._per_minute, input_tokens)
+        wait_s = self._windows.take(what, who, self._per_minute, input_tokens)
         if wait_s is not None:
             raise RateLimitedError(
                 f"More than {self._per_minute} input tokens in a minute; wait {wait_s:g} s and "

@@ -192,8 +192,15 @@ class DecisionService:
         """
         return await self.quote(caller, await read_body(self.read, payload))
 
-    async def playground(self, payload: bytes) -> DecideResponse:
+    async def playground(self, payload: bytes, address: str) -> DecideResponse:
         """Answer a request for nothing: no account, no key, nothing stored.
+
+        Parameters
+        ----------
+        payload : bytes
+            The JSON body.
+        address : str
+            What its input tokens are counted by.
 
         Raises
         ------
@@ -201,6 +208,7 @@ class DecisionService:
             When the request is refused or has no answer.
         """
         prepared = await read_body(lambda body: self.prepare(body, playground=True), payload)
+        self._allowance.take_public(address, prepared.input_tokens)
         attempts = self._attempts(prepared, candidates_of(prepared, self._models))
         try:
             answer, _ = await attempts.run()

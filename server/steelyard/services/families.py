@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 
 from steelyard.billing.money import to_usd
 from steelyard.families import line
+from steelyard.families.ancestry import learned_from, parent_of
 from steelyard.families.continuing import Growth, check_continue, trained_version
 from steelyard.families.deletion import delete_family
 from steelyard.families.draft import Change
@@ -358,7 +359,6 @@ class FamilyService(FamilyModels):
         lines = (await self._keeper.read(caller.account_id)).lines
         origin = request.from_ or self._bases.default.name
         start = check_start(lines, request.family, origin, self._keeper.view())
-        parent = None if start.model is None else lines.jobs[start.model.job_id]
         plan = await self._plans.plan(
             caller,
             base=start.base,
@@ -368,7 +368,7 @@ class FamilyService(FamilyModels):
             trained_version=None,
             method=request.method or "sft",
             hyperparameters=request.hyperparameters,
-            origin=None if parent is None else (parent.dataset_id, parent.dataset_version),
+            learned=learned_from(lines, None if start.model is None else start.model.adapter),
             is_free=self._is_free,
         )
         return plan, origin
@@ -394,6 +394,7 @@ class FamilyService(FamilyModels):
             trained_version=trained_version(lines, family),
             method=family.method,
             hyperparameters=request.hyperparameters,
+            learned=learned_from(lines, parent_of(lines, family)),
             is_free=self._is_free,
         )
         return plan, plan.growth
@@ -413,6 +414,7 @@ class FamilyService(FamilyModels):
             method=family.method,
             trained_version=trained_version(lines, family),
             version=version,
+            learned=learned_from(lines, parent_of(lines, family)) if counted else (),
             counted=counted,
             is_free=self._is_free,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from steelyard.families.continuing import Growth
@@ -24,6 +25,7 @@ class Plans(Protocol):
         method: Method,
         trained_version: int | None,
         version: int | None = None,
+        learned: Sequence[tuple[str, int]] = (),
         counted: bool = True,
         is_free: bool = False,
     ) -> Growth:
@@ -41,7 +43,7 @@ class Plans(Protocol):
         trained_version: int | None,
         method: Method,
         hyperparameters: Hyperparameters | None = None,
-        origin: tuple[str, int] | None = None,
+        learned: Sequence[tuple[str, int]] = (),
         is_free: bool = False,
     ) -> TuningPlan:
         """Settle what a fine-tune would train on, or refuse it."""

@@ -149,7 +149,8 @@ def _distribution(
             "not_a_distribution",
         )
         return {}
-    return {name: probability / total for name, probability in outcome.items()}
+    # In the outcomes' order: of equal probabilities the first counts, here as in datasets.
+    return {name: outcome[name] / total for name in names if name in outcome}
 
 
 def _check_name(name: str, names: Sequence[str], path: Path, found: Violations) -> None:

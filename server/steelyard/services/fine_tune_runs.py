@@ -16,7 +16,8 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -25,7 +26,9 @@ import msgspec
 from sqlalchemy import Connection
 
 from steelyard.errors import (
+    DatasetDeletedError,
     InternalError,
+    NotFoundError,
     NotMeasurableError,
     StorageUnavailableError,
     error_classes,
@@ -33,6 +36,7 @@ from steelyard.errors import (
 from steelyard.errors.base import SteelyardError
 from steelyard.evaluation.gate import NEEDED
 from steelyard.evaluation.records import UnmeasurableError
+from steelyard.families.ancestry import learned_from
 from steelyard.families.continuing import trained_version
 from steelyard.families.draft import Change
 from steelyard.families.fine_tunes import fail_job, finish_job, report_job, start_job, stop_job
@@ -494,10 +498,11 @@ class FineTuneRuns:
         parent = None
         if job.parent is not None:
             parent = self._artifacts.fetch(stored.artifacts[job.parent])
+        learned = self._still_there(run, learned_from(stored.lines, job.parent))
         write_folder(
             run.folder,
             job,
-            self._rows.select(at, trained, seed=job.hyperparameters.seed),
+            self._rows.select(at, trained, seed=job.hyperparameters.seed, learned=learned),
             base=self._bases(job.base),
             parent=parent,
             needed=self._needed,
@@ -513,11 +518,18 @@ class FineTuneRuns:
             run.job, run.account_id, at, result.artifact_sha256, run.folder / RECORDS
         )
 
-    def _dataset_at(self, run: _Run, version: int) -> DatasetAt:
+    def _still_there(self, run: _Run, versions: Iterable[tuple[str, int]]) -> list[DatasetAt]:
+        """Give versions of datasets, but for those that are deleted."""
+        found = []
+        for dataset_id, version in versions:
+            with suppress(NotFoundError, DatasetDeletedError):
+                found.append(self._dataset_at(run, version, dataset_id))
+        return found
+
+    def _dataset_at(self, run: _Run, version: int, dataset_id: str | None = None) -> DatasetAt:
         caller = Caller(run.account_id, None, "full", _WORKER_ADDRESS)
-        return asyncio.run(
-            self._datasets.dataset_at(caller, run.job.dataset_id, version, is_new_work=False)
-        )
+        wanted = run.job.dataset_id if dataset_id is None else dataset_id
+        return asyncio.run(self._datasets.dataset_at(caller, wanted, version, is_new_work=False))
 
     def _end_stopped(self, run: _Run) -> None:
         self._drop(run)

@@ -86,7 +86,8 @@ class HeldOutEvaluations:
         Returns
         -------
         HeldOutEvaluation or None
-            ``None`` when no decision was scored.
+            ``None`` when no decision was scored, or rows were left out that the model's own line
+            was trained on: an evaluation is of every row.
 
         Raises
         ------
@@ -99,7 +100,7 @@ class HeldOutEvaluations:
             scored = pq.read_table(
                 records, filters=pc.field("group") == "adapted", use_threads=False
             )
-        if len(scored) == 0:
+        if len(scored) == 0 or job.split.validation_rows < at.split.evaluation:
             return None
         base = self._models.get(job.base)
         renderer = RowRenderer(base.decide)

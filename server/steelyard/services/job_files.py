@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+from steelyard.services.store_owner import owns
 from steelyard.storage.frames.artifacts import ArtifactStore
 from steelyard.storage.frames.store import FrameStore, told_as_unavailable
 from steelyard.storage.state import State, evaluations, fine_tunes
@@ -34,7 +35,7 @@ def sweep_predictions(state: State, store: FrameStore) -> None:
     steelyard.errors.StorageUnavailableError
         When the state or the store cannot be used.
     """
-    removed = store.sweep(state.read_now(evaluations.live_files))
+    removed = store.sweep(state.read_now(evaluations.live_files)) if owns(state, store) else []
     if removed:
         _log.info("Removed %d files of predictions that nothing refers to.", len(removed))
 
@@ -86,8 +87,11 @@ class FineTuneFiles:
         for name in held:
             if name not in unfinished and name not in running:
                 self.remove(name)
-        with told_as_unavailable():
-            removed = self._artifacts.sweep(self._state.read_now(fine_tunes.live_artifacts))
-        removed += self._records.sweep(self._state.read_now(fine_tunes.live_records))
+        removed: list[str] = []
+        if owns(self._state, self._artifacts):
+            with told_as_unavailable():
+                removed += self._artifacts.sweep(self._state.read_now(fine_tunes.live_artifacts))
+        if owns(self._state, self._records):
+            removed += self._records.sweep(self._state.read_now(fine_tunes.live_records))
         if removed:
             _log.info("Removed %d files of fine-tunes that nothing refers to.", len(removed))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,11 +43,11 @@ from steelyard.families.fees import count_trained_tokens, default_steps, passes_
 from steelyard.services.caller import Caller
 from steelyard.services.dataset_access import require_dataset, require_version
 from steelyard.services.dataset_versions import DatasetAt, LabelledRow, read_side
-from steelyard.services.tuning_counts import EvaluationCounts, count_evaluation
+from steelyard.services.tuning_counts import EvaluationCounts, contexts_of, count_evaluation
 from steelyard.services.tuning_tokens import RowTokens
 from steelyard.storage.frames.pages import RowStore
 from steelyard.storage.frames.scanning import load_definitions
-from steelyard.storage.frames.store import FrameStore
+from steelyard.storage.frames.store import FrameStore, told_as_unavailable
 from steelyard.storage.state import State
 from steelyard.storage.state.datasets import DatasetRow, VersionRow, find_dataset, find_version
 from steelyard.training.fine_tune.lora import (
@@ -174,7 +174,7 @@ class TuningRows:
         self._bounds = bounds or TuningBounds()
         self._needed = needed
         self._lacking_for_lora = lacking_for_lora
-        self._evaluations: dict[tuple[str, int | None], EvaluationCounts] = {}
+        self._evaluations: dict[tuple[str, ...], EvaluationCounts] = {}
 
     @property
     def bounds(self) -> TuningBounds:
@@ -189,6 +189,7 @@ class TuningRows:
         method: Method,
         trained_version: int | None,
         version: int | None = None,
+        learned: Sequence[tuple[str, int]] = (),
         counted: bool = True,
         is_free: bool = False,
     ) -> Growth:
@@ -205,6 +206,8 @@ class TuningRows:
             The version that it trained on last.
         version : int, optional
             The version to count at; the newest when left out, or when there is no such.
+        learned : sequence of (str, int), optional
+            Dataset and version of whatever the model to continue from was trained on.
         counted : bool, default True
             Whether to count rows and decisions; lists do not.
         is_free : bool, default False
@@ -223,16 +226,23 @@ class TuningRows:
             When its rows cannot be read.
         """
 
-        def find(connection: Connection) -> tuple[DatasetRow, list[VersionRow | None]]:
+        def find(
+            connection: Connection,
+        ) -> tuple[DatasetRow, list[VersionRow | None], list[Manifest]]:
             row = _require_known(connection, caller.account_id, dataset_id)
             if row.deleted_at is not None:
-                return row, [None, None, None]
+                return row, [None, None, None], []
             wanted = (row.version, min(version or row.version, row.version), trained_version)
-            return row, [
-                None if one is None else find_version(connection, dataset_id, one) for one in wanted
-            ]
+            return (
+                row,
+                [
+                    None if one is None else find_version(connection, dataset_id, one)
+                    for one in wanted
+                ],
+                _elsewhere(connection, dataset_id, learned),
+            )
 
-        row, (newest, at, trained) = await self._state.read(find)
+        row, (newest, at, trained), elsewhere = await self._state.read(find)
         growth = Growth(
             version=row.version,
             added_at=None if newest is None else newest.created_at,
@@ -245,7 +255,7 @@ class TuningRows:
         if not counted or at is None:
             return growth
         before = _manifest_of(trained)
-        evaluation = await self._count(at.manifest, before, method)
+        evaluation = await self._count(at.manifest, before, method, elsewhere)
         return _grown(growth, _lineage(at.manifest, before, evaluation), evaluation)
 
     async def plan(
@@ -259,7 +269,7 @@ class TuningRows:
         trained_version: int | None,
         method: Method,
         hyperparameters: Hyperparameters | None = None,
-        origin: tuple[str, int] | None = None,
+        learned: Sequence[tuple[str, int]] = (),
         is_free: bool = False,
     ) -> TuningPlan:
         """Settle what a fine-tune would train on; equal arguments give equal plans.
@@ -280,8 +290,8 @@ class TuningRows:
         method : {"sft", "reward"}
         hyperparameters : Hyperparameters, optional
             What the request chose.
-        origin : (str, int), optional
-            Dataset and version of the model of another family that the first fine-tune starts from.
+        learned : sequence of (str, int), optional
+            Dataset and version of whatever the model to start from was trained on, its own first.
         is_free : bool, default False
             Whether any fine-tune here costs nothing.
 
@@ -303,7 +313,7 @@ class TuningRows:
 
         def find(
             connection: Connection,
-        ) -> tuple[VersionRow, VersionRow, VersionRow | None, VersionRow | None]:
+        ) -> tuple[VersionRow, VersionRow, VersionRow | None, VersionRow | None, list[Manifest]]:
             row = require_dataset(connection, caller.account_id, dataset_id, is_new_work=True)
             newest = require_version(connection, row)
             return (
@@ -312,24 +322,26 @@ class TuningRows:
                 None
                 if trained_version is None
                 else require_version(connection, row, trained_version),
-                None if origin is None else find_version(connection, *origin),
+                find_version(connection, *learned[0]) if learned else None,
+                _elsewhere(connection, dataset_id, learned),
             )
 
-        newest, at, trained_row, origin_row = await self._state.read(find)
+        newest, at, trained_row, origin_row, elsewhere = await self._state.read(find)
         manifest, trained = at.manifest, _manifest_of(trained_row)
         lora_rank = hyperparameters.lora_rank if hyperparameters is not None else None
         lacking = None if lora_rank is None else self._lacking_for_lora()
         if lacking is not None:
             raise TrainingUnavailableError(lacking)
         _check_kind(manifest, method)
-        if origin_row is not None and origin_row.dataset_id != dataset_id:
+        is_first = trained_version is None
+        if is_first and origin_row is not None and origin_row.dataset_id != dataset_id:
             await asyncio.to_thread(self._check_asked, manifest, origin_row.manifest)
         n_earlier = manifest.rows_before("training", trained)
         n_new = manifest.split.training - n_earlier
         self._check_rows(manifest, n_new, is_first=trained is None)
         seed = _seed_of(hyperparameters, manifest, family)
         places = select_places(n_earlier, n_new, seed)
-        evaluation = await self._count(manifest, trained, method)
+        evaluation = await self._count(manifest, trained, method, elsewhere)
         if evaluation.has_images:
             raise ImagesNotSupportedError(
                 f"Rows of the dataset {dataset_id} have images, and {base} reads text alone; make "
@@ -347,7 +359,7 @@ class TuningRows:
         )
         split = JobSplit(
             train_rows=len(places),
-            validation_rows=manifest.split.evaluation,
+            validation_rows=evaluation.new_rows + evaluation.earlier_rows,
             trained_tokens=count_trained_tokens(
                 tokens[places].tolist(), resolved.steps, TUNING_BATCH
             ),
@@ -366,10 +378,18 @@ class TuningRows:
             growth=_grown(growth, lineage, evaluation),
         )
 
-    def select(self, at: DatasetAt, trained: DatasetAt | None, *, seed: int) -> Iterator[TaskRow]:
+    def select(
+        self,
+        at: DatasetAt,
+        trained: DatasetAt | None,
+        *,
+        seed: int,
+        learned: Sequence[DatasetAt] = (),
+    ) -> Iterator[TaskRow]:
         """Give the rows of a fine-tune: those it trains on, then those it is judged on.
 
-        It blocks. Equal arguments give equal rows.
+        It blocks. Equal arguments give equal rows. Nothing is judged on a context that the model to
+        start from was trained on: a dataset with the same rows as another has other sides.
 
         Parameters
         ----------
@@ -379,6 +399,8 @@ class TuningRows:
             The version that the family trained on last.
         seed : int
             Of the fine-tune.
+        learned : sequence of DatasetAt, optional
+            The versions that the model to start from was trained on.
 
         Raises
         ------
@@ -389,10 +411,12 @@ class TuningRows:
         n_earlier = at.manifest.rows_before("training", before)
         places = select_places(n_earlier, at.split.training - n_earlier, seed)
         taken = set(places.tolist())
+        seen = self._contexts_of(learned)
         for place, row in enumerate(read_side(self._rows, at, "training")):
             if place in taken:
                 group: Group = "earlier" if place < n_earlier else "new"
-                yield _task_row(row, place, "training", group)
+                is_seen = row.context_sha256 in seen
+                yield _task_row(row, place, "training", group, is_seen=is_seen)
         n_judged = at.manifest.rows_before("evaluation", before)
         earlier: set[str] = set()
         if trained is not None and at.manifest.places:
@@ -400,19 +424,32 @@ class TuningRows:
             judged = read_side(self._rows, trained, "evaluation")
             earlier.update(row.context_sha256 for row in judged)
         for place, row in enumerate(read_side(self._rows, at, "evaluation")):
+            if row.context_sha256 in seen:
+                continue
             if place < n_judged:
                 earlier.add(row.context_sha256)
             group = "earlier" if row.context_sha256 in earlier else "new"
             yield _task_row(row, place, "evaluation", group)
 
+    def _contexts_of(self, versions: Iterable[DatasetAt]) -> frozenset[str]:
+        """Give the contexts of the training sides."""
+        frames = [contexts_of(self._store, one.manifest, "training") for one in versions]
+        with told_as_unavailable():
+            found = [frame.collect()["context_sha256"] for frame in frames]
+        return frozenset(name.hex() for names in found for name in names)
+
     async def _count(
-        self, manifest: Manifest, trained: Manifest | None, method: Method
+        self,
+        manifest: Manifest,
+        trained: Manifest | None,
+        method: Method,
+        learned: Sequence[Manifest],
     ) -> EvaluationCounts:
-        key = _count_key(manifest, trained)
+        key = _count_key(manifest, trained, learned)
         found = self._evaluations.get(key)
         if found is None:
             found = await asyncio.to_thread(
-                count_evaluation, self._store, manifest, trained, method
+                count_evaluation, self._store, manifest, trained, method, learned
             )
             while len(self._evaluations) >= _KEPT_COUNTS:
                 self._evaluations.pop(next(iter(self._evaluations)))
@@ -559,16 +596,28 @@ def _manifest_of(row: VersionRow | None) -> Manifest | None:
     return None if row is None else row.manifest
 
 
-def _count_key(manifest: Manifest, trained: Manifest | None) -> tuple[str, int | None]:
+def _elsewhere(
+    connection: Connection, dataset_id: str, learned: Iterable[tuple[str, int]]
+) -> list[Manifest]:
+    """Give the versions of other datasets, but for those that are deleted."""
+    found = (find_version(connection, *one) for one in learned if one[0] != dataset_id)
+    return [row.manifest for row in found if row is not None]
+
+
+def _count_key(
+    manifest: Manifest, trained: Manifest | None, learned: Iterable[Manifest]
+) -> tuple[str, ...]:
     # Not the version's hash: two datasets may have the same rows on other sides.
-    return (
-        f"{manifest.dataset_id}@{manifest.version}",
-        None if trained is None else trained.version,
-    )
+    versions = (manifest, *([] if trained is None else [trained]))
+    named = (f"{one.dataset_id}@{one.version}" for one in (*versions, *learned))
+    return ("first" if trained is None else "next", *named)
 
 
-def _task_row(row: LabelledRow, place: int, side: Side, group: Group) -> TaskRow:
+def _task_row(
+    row: LabelledRow, place: int, side: Side, group: Group, *, is_seen: bool = False
+) -> TaskRow:
     return TaskRow(
+        is_seen=is_seen,
         row=place,
         side=side,
         group=group,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from linting import Case, binary, found_in, ordinal, rules_of, single
+from steelyard.decisions.lint.similarity import MAX_COMPARED, near_pairs
 
 NAMES = [f"{first}{second}" for first in ("ash", "bay", "elm", "fir", "oak") for second in "klmnpr"]
 SENTENCE = "the customer was charged for something that was never ordered by anybody in the house"
@@ -149,3 +150,10 @@ def test_a_near_miss_is_silent(rule, decision):
 @pytest.mark.parametrize("cases", [FIRES, MISSES])
 def test_every_rule_of_the_theme_has_cases(cases):
     assert {rule for rule, _ in cases} == rules_of("outcomes")
+
+
+def test_names_of_one_pattern_are_not_compared_without_end():
+    words = " ".join(f"w{letter}" for letter in "abcdefghijklmnopqrst")
+    sets = [frozenset((*words.split(), str(number))) for number in range(255)]
+    assert len(list(near_pairs(sets))) == MAX_COMPARED
+    assert list(near_pairs(sets[:3])) == [(0, 1), (0, 2), (1, 2)]

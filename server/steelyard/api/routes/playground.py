@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sanic import HTTPResponse, Request
 
+from steelyard.api.access import address_group
 from steelyard.api.bodies import json_response, read_json_bytes
 from steelyard.api.callers import services_of
 from steelyard.api.routing import Access, Route
@@ -21,7 +22,8 @@ from steelyard.wire.playground import PlaygroundRequest
 async def post_playground_decide(request: Request) -> HTTPResponse:
     """Answer one context's decisions, at most 8 of them, free and unstored."""
     body = await read_json_bytes(request)
-    return json_response(await services_of(request).decisions.playground(body))
+    address = address_group(request.ip)
+    return json_response(await services_of(request).decisions.playground(body, address))
 
 
 ROUTES = (

@@ -24,6 +24,9 @@ _QUALIFIERS = word_set(
     "plus pre pro semi self sub than then to unless until vs with without"
 )
 _MAX_CONTAINER_WORDS = 12
+#: Pairs, at most, that are compared in one decision: names of one pattern, such as numbers at the
+#: end of the same words, are all near each other, and none of them is a fault.
+MAX_COMPARED = 2_000
 
 
 def near_pairs(sets: Sequence[frozenset[str]]) -> Iterator[tuple[int, int]]:
@@ -31,8 +34,10 @@ def near_pairs(sets: Sequence[frozenset[str]]) -> Iterator[tuple[int, int]]:
 
     Notes
     -----
-    Two sets that near share one of their rarest words; only pairs that do are compared.
+    Two sets that near share one of their rarest words; only pairs that do are compared, and at
+    most ``MAX_COMPARED`` of them.
     """
+    n_compared = 0
     counts = Counter(word for words in sets for word in words)
     seen: dict[str, list[int]] = {}
     for later, words in enumerate(sets):
@@ -40,6 +45,9 @@ def near_pairs(sets: Sequence[frozenset[str]]) -> Iterator[tuple[int, int]]:
         rarest = rarest[: len(words) - math.ceil(NEAR * len(words) - 1e-9) + 1]
         candidates = {index for word in rarest for index in seen.get(word, ())}
         for earlier in sorted(candidates):
+            n_compared += 1
+            if n_compared > MAX_COMPARED:
+                return
             shared = len(words & sets[earlier])
             if shared >= NEAR * (len(words) + len(sets[earlier]) - shared) - 1e-9:
                 yield earlier, later

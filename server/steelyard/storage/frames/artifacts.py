@@ -137,6 +137,10 @@ class ArtifactStore:
         """Tell whether a model is in the store."""
         return self._store.find(f"{sha256}{_MANIFEST_SUFFIX}") is not None
 
+    def claim(self, owner: str) -> bool:
+        """Take a store that is nobody's; say whether it is the owner's."""
+        return self._store.claim(owner)
+
     def sweep(self, live: Collection[str], *, older_than_s: float = SWEEP_AFTER_S) -> list[str]:
         """Remove models that nobody refers to.
 

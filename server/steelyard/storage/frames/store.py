@@ -24,6 +24,8 @@ from steelyard.errors import StorageUnavailableError
 
 _COPY_BYTES = 4 * 1024 * 1024
 _DRAFTS = "drafts"
+#: In a folder of its own, so that it is none of the files.
+_OWNER = "owner/state"
 #: Files that nobody refers to are left alone for this long, in seconds: the write that will refer
 #: to them may still run.
 SWEEP_AFTER_S = 24 * 3600.0
@@ -171,6 +173,26 @@ class FrameStore:
     def names(self) -> list[str]:
         """Give the name of every file, sorted."""
         return sorted(info.base_name for info in self._infos())
+
+    def claim(self, owner: str) -> bool:
+        """Take a store that is nobody's; say whether it is the owner's.
+
+        Parameters
+        ----------
+        owner : str
+            Whoever refers to the files.
+
+        Raises
+        ------
+        steelyard.errors.StorageUnavailableError
+            When it cannot be read or written.
+        """
+        if (found := self.find(_OWNER)) is None:
+            with told_as_unavailable():
+                self.filesystem.create_dir(self.path_of(_OWNER.partition("/")[0]), recursive=True)
+            self.put_beside(_OWNER, owner.encode())
+            found = self.read(_OWNER)  # of two at once, the later one's
+        return found == owner.encode()
 
     def sweep(self, live: Collection[str], *, older_than_s: float = SWEEP_AFTER_S) -> list[str]:
         """Remove files that nobody refers to.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -140,8 +141,19 @@ def _fit(contexts: Sequence[str], targets: Doubles, seed: int) -> _Fitted:
     texts = [contexts[i] for i in rows.tolist()]
     if len(classes) < 2 or not any(any(ch.isalnum() for ch in text) for text in contexts):
         return _Fitted(None, classes, prior)
-    least = 1 if len(texts) < _MANY_TEXTS else 2
-    model = make_pipeline(
+    weights = targets[rows, labels]
+    if len(texts) >= _MANY_TEXTS:
+        # Texts that share no word, such as codes, leave no word that two of them have.
+        with suppress(ValueError):
+            return _Fitted(_fit_model(texts, labels, weights, seed, least=2), classes, prior)
+    return _Fitted(_fit_model(texts, labels, weights, seed, least=1), classes, prior)
+
+
+def _fit_model(
+    texts: list[str], labels: NDArray[np.intp], weights: Doubles, seed: int, *, least: int
+) -> Pipeline:
+    """Fit on n-grams that at least so many texts have."""
+    model: Pipeline = make_pipeline(
         make_union(
             TfidfVectorizer(
                 sublinear_tf=True, ngram_range=(1, 2), token_pattern=_WORD, min_df=least
@@ -150,8 +162,7 @@ def _fit(contexts: Sequence[str], targets: Doubles, seed: int) -> _Fitted:
         ),
         LogisticRegression(C=_STRENGTH, max_iter=_STEPS, tol=1e-5, random_state=library_seed(seed)),
     )
-    model.fit(texts, labels, logisticregression__sample_weight=targets[rows, labels])
-    return _Fitted(model, classes, prior)
+    return model.fit(texts, labels, logisticregression__sample_weight=weights)
 
 
 def _predict(fitted: _Fitted, contexts: Sequence[str]) -> Doubles:

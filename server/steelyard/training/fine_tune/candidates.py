@@ -40,6 +40,8 @@ from steelyard.training.fine_tune.rewards import fit_ridge
 
 Tensors = dict[str, NDArray[Any]]
 
+PARENT = "parent"
+
 #: Contexts that stand as landmarks, at most, and the least rows that are worth having them.
 MOST_LANDMARKS = 1_000
 LEAST_LANDMARK_ROWS = 300
@@ -341,7 +343,7 @@ class MarkerFitted:
 class ParentCandidate:
     """``parent``: nothing is fitted."""
 
-    name = "parent"
+    name = PARENT
     penalties: tuple[float, ...] = ()
 
     def __init__(self, data: DecisionData, head: Head) -> None:
@@ -378,7 +380,7 @@ class ParentFitted:
     def export(self) -> tuple[Member, Tensors]:
         """Give what serves."""
         tensors = {f"parent.{name}": tensor for name, tensor in self.head.tensors.items()}
-        return ParentMember(name="parent", head=self.head.spec), tensors
+        return ParentMember(name=PARENT, head=self.head.spec), tensors
 
 
 def list_candidates(data: DecisionData, parent: Head | None, seed: int) -> Sequence[Candidate]:

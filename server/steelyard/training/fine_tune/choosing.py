@@ -4,6 +4,9 @@ Every candidate is cross-validated in folds of contexts. A head is the candidate
 them, of the lowest cross-validated log loss. What costs more to serve is taken only where it is
 better beyond noise: a booster, and whatever reads the base's scores, which is thirty times the
 context's own tokens on a decision of 77 outcomes.
+
+A parent's head would look better than it is on rows that it was trained on. Where few others are
+there, it stays as it is, and what the rows teach takes its place only if it is better on those few.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from steelyard.training.fine_tune.calibrating import (
     is_better,
     row_losses,
 )
-from steelyard.training.fine_tune.candidates import Candidate, Fitted, list_candidates
+from steelyard.training.fine_tune.candidates import PARENT, Candidate, Fitted, list_candidates
 from steelyard.training.fine_tune.crossfit import Indices, assign_folds
 from steelyard.training.fine_tune.data import DecisionData
 
@@ -37,7 +40,7 @@ WITH_BASE = "with base"
 #: Heads of parents within each other, at most: a deeper one may be taken whole, not blended.
 MOST_DEPTH = 3
 #: Rows that nothing was trained on, at least, for them alone to decide; and that the base read, at
-#: least, for it to be compared.
+#: least, for it to be compared. With fewer than the latter nothing is compared with a parent.
 _LEAST_UNSEEN, _LEAST_SCORED = 30, 8
 #: Rows up to which every fold helps to choose a penalty; with more the first fold does.
 _EVERY_FOLD_ROWS = 2_500
@@ -121,15 +124,23 @@ class Choice:
         All of them, in the order in which they were tried.
     folds : intp array of shape (n,)
         Of all rows.
+    keeps_parent : bool
+        Whether the parent's head stays as it is instead.
     """
 
     option: Option
     options: list[Option] = field(default_factory=list)
     folds: Indices = field(default_factory=lambda: np.zeros(0, np.intp))
+    keeps_parent: bool = False
 
 
 def choose_head(
-    data: DecisionData, parent: Head | None, seed: int, on_step: Callable[[], None]
+    data: DecisionData,
+    parent: Head | None,
+    seed: int,
+    on_step: Callable[[], None],
+    *,
+    may_keep: bool = True,
 ) -> Choice | None:
     """Compare the candidates of a decision.
 
@@ -142,6 +153,8 @@ def choose_head(
     seed : int
     on_step : callable
         Called after each candidate, and after their blends.
+    may_keep : bool, default True
+        Whether the parent's head may stay as it is: it reads what the others do.
 
     Returns
     -------
@@ -151,14 +164,20 @@ def choose_head(
     folds = assign_folds(data.names, data.targets.argmax(axis=1), seed)
     judged = ~data.is_seen
     # Enough unseen rows in one fold alone could not be cross-fitted.
-    if judged.sum() < _LEAST_UNSEEN or len(np.unique(folds[judged])) < 2:
+    few_unseen = judged.sum() < _LEAST_UNSEEN or len(np.unique(folds[judged])) < 2
+    if few_unseen:
         judged[:] = True
-    crossed = []
+    # What reads the base is judged where it was read: of unseen rows, as many as of the others.
+    least_scored = _LEAST_SCORED if judged.all() else _LEAST_UNSEEN
+    crossed: list[Crossed] = []
+    aside: Candidate | None = None
     for candidate in list_candidates(data, parent, seed):
-        needs_base = candidate.needs_base
-        rows = np.flatnonzero(data.is_scored) if needs_base else np.arange(len(folds))
-        enough = len(rows) >= _LEAST_SCORED and len(np.unique(folds[rows])) > 1
-        if not needs_base or enough:
+        rows = _answered(candidate, data)
+        at = rows[judged[rows]]
+        enough = len(at) >= least_scored and len(np.unique(folds[at])) > 1
+        if candidate.name == PARENT and (few_unseen or not enough):
+            aside = candidate
+        elif enough or not candidate.needs_base:
             crossed.append(cross_validate(candidate, data, rows, folds))
         on_step()
     if not crossed:
@@ -166,7 +185,7 @@ def choose_head(
     judge = _Judge(data, folds, judged)
     options = [judge.single(one) for one in crossed]
     if parent is not None and parent.depth >= MOST_DEPTH:
-        crossed = [one for one in crossed if one.candidate.name != "parent"]
+        crossed = [one for one in crossed if one.candidate.name != PARENT]
     free = [one for one in crossed if not one.candidate.needs_base]
     options += judge.blends(free, BLEND)
     if len(free) < len(crossed):
@@ -178,7 +197,25 @@ def choose_head(
         if stacked.booster is not None and is_better(stacked.losses, best.losses):
             best = stacked
     on_step()
-    return Choice(best, options, folds)
+    keeps = may_keep and aside is not None and not _is_beaten(aside, best, data)
+    return Choice(best, options, folds, keeps)
+
+
+def _answered(candidate: Candidate, data: DecisionData) -> Indices:
+    """Give the rows that a candidate can answer."""
+    every = np.arange(len(data.contexts))
+    return every[data.is_scored] if candidate.needs_base else every
+
+
+def _is_beaten(parent: Candidate, option: Option, data: DecisionData) -> bool:
+    """Tell whether an option is better than the parent on the rows that neither was fitted on."""
+    answered = _answered(parent, data)
+    unseen = answered[~data.is_seen[answered]]
+    common, _, at = np.intersect1d(unseen, option.rows, assume_unique=True, return_indices=True)
+    if len(common) < _LEAST_SCORED:
+        return False
+    logs = log_softmax(parent.fit(common, _NO_PENALTY).logits(common))
+    return is_better(option.losses[at], row_losses(logs, data.targets[common]))
 
 
 def cross_validate(
@@ -325,14 +362,9 @@ class _Judge:
         return made
 
     def _rows(self, members: Sequence[Crossed]) -> Indices:
-        chosen = self._judged.copy()
+        chosen = self._judged
         if any(one.candidate.needs_base for one in members):
-            chosen &= self._data.is_scored
-        if len(np.unique(self._folds[chosen])) < 2:
-            # Too few are unseen: those seen must judge too.
-            chosen = np.ones_like(chosen)
-            if any(one.candidate.needs_base for one in members):
-                chosen &= self._data.is_scored
+            chosen = chosen & self._data.is_scored
         return np.flatnonzero(chosen)
 
     def _weights(self, members: Sequence[Crossed], rows: Indices) -> list[float]:

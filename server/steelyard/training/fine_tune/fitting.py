@@ -19,7 +19,7 @@ from steelyard.scoring.head_specs import Calibration, HeadSpec
 from steelyard.scoring.heads import Head, Heads
 from steelyard.training.fine_tune.baseline import fit_baseline
 from steelyard.training.fine_tune.calibrating import choose_calibration, row_losses
-from steelyard.training.fine_tune.candidates import ParentFitted, Tensors
+from steelyard.training.fine_tune.candidates import PARENT, ParentFitted, Tensors
 from steelyard.training.fine_tune.choosing import Choice, Option, choose_head, log_prior
 from steelyard.training.fine_tune.data import DecisionData, decision_data, group_rows
 from steelyard.training.fine_tune.features import Features
@@ -75,7 +75,8 @@ class DecisionReport(Struct, frozen=True, kw_only=True):
         ``temperature``, ``beta`` or ``isotonic``.
     temperature : float
     calibrated : CandidateReport or None
-        The chosen one after its calibration, which was cross-fitted.
+        The chosen one after its calibration, which was cross-fitted; None where the parent's head
+        stays as it is.
     baseline : CandidateReport or None
         TF-IDF and logistic regression, on the rows of one fold; None where rows are many.
     baseline_rival : CandidateReport or None
@@ -168,7 +169,13 @@ def fit_heads(
             # as often wait for each other: seconds become minutes on a busy machine. Fits run side
             # by side instead, and sums do not depend on the number of cores.
             with threadpool_limits(1, user_api="blas"):
-                head, report = fit_decision(data, seed=seed, parent=inherited, on_step=steps.step)
+                head, report = fit_decision(
+                    data,
+                    seed=seed,
+                    parent=inherited,
+                    on_step=steps.step,
+                    may_keep=same_features,
+                )
             part.mkdir(parents=True, exist_ok=True)
             Heads([] if head is None else [head]).save(part)
             # Last: it says that the part is whole.
@@ -187,7 +194,12 @@ def fit_heads(
 
 
 def fit_decision(
-    data: DecisionData, *, seed: int, parent: Head | None, on_step: Callable[[], None]
+    data: DecisionData,
+    *,
+    seed: int,
+    parent: Head | None,
+    on_step: Callable[[], None],
+    may_keep: bool = True,
 ) -> tuple[Head | None, DecisionReport]:
     """Fit the head of one decision.
 
@@ -199,6 +211,8 @@ def fit_decision(
         The parent's head of the decision.
     on_step : callable
         Called at most eight times.
+    may_keep : bool, default True
+        Whether the parent's head may stay as it is: it reads what the others do.
 
     Returns
     -------
@@ -217,9 +231,14 @@ def fit_decision(
     )
     if report.contexts < LEAST_CONTEXTS:
         return None, report
-    choice = choose_head(data, parent, seed, on_step)
+    choice = choose_head(data, parent, seed, on_step, may_keep=may_keep)
     if choice is None:
         return None, report
+    report = msgspec.structs.replace(
+        report, candidates=[_measured(one.name, one.losses) for one in choice.options]
+    )
+    if choice.keeps_parent:
+        return parent, msgspec.structs.replace(report, chosen=PARENT, weights={PARENT: 1.0})
     option = choice.option
     targets, folds = data.targets[option.rows], choice.folds[option.rows]
     calibrated = choose_calibration(option.logs, targets, folds)
@@ -229,7 +248,6 @@ def fit_decision(
     curve = calibrated.calibration.curve
     return head, msgspec.structs.replace(
         report,
-        candidates=[_measured(one.name, one.losses) for one in choice.options],
         chosen=option.name,
         weights={one.candidate.name: round(weight, 4) for one, weight in weights},
         calibration="temperature" if curve == "none" else curve,
@@ -346,8 +364,11 @@ def _markdown(report: DecisionReport) -> str:
     lines.append(
         f"{report.kind}, {outcomes} outcomes; {report.rows:,} rows of {report.contexts:,} contexts."
     )
-    if report.chosen is None or report.calibrated is None:
+    if report.chosen is None:
         return "\n".join([*lines, "", "Too few rows for a head: the base model answers it."])
+    if report.calibrated is None:
+        kept = "Chosen: the parent's head as it is; on rows that it was not trained on, nothing is "
+        return "\n".join([*lines, "", f"{kept}known to be better."])
     parts = ", ".join(f"{name} {weight:.2f}" for name, weight in report.weights.items())
     lines += [
         (

@@ -334,7 +334,7 @@ class _Program:
         return [
             replace(
                 one.row,
-                is_seen=(parent is not None and one.group == "earlier")
+                is_seen=(parent is not None and one.row.is_seen)
                 or (has_new_adapter and one.row.context_sha256 not in kept),
             )
             for one in rows.training

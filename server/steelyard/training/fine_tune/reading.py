@@ -60,9 +60,8 @@ class HeldOutDecision:
 
 @dataclass(frozen=True, slots=True)
 class TrainingDecision:
-    """One labelled decision of a training row, and whether an earlier model learned from it."""
+    """One labelled decision of a training row."""
 
-    group: Group
     decision_id: str
     row: TuningRow
 
@@ -115,8 +114,10 @@ def read_rows(path: Path, method: Method) -> ReadRows:
                     f"Row {row.row} of the {row.side} rows has a label that is not finite."
                 )
             if row.side == "training":
-                tuned = TuningRow(context, row.context_sha256, rendered, np.array(labels))
-                training.append(TrainingDecision(row.group, decision.id, tuned))
+                tuned = TuningRow(
+                    context, row.context_sha256, rendered, np.array(labels), row.is_seen
+                )
+                training.append(TrainingDecision(decision.id, tuned))
             else:
                 evaluation.append(
                     HeldOutDecision(

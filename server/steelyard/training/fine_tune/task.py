@@ -161,6 +161,8 @@ class TaskRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     targets, rewards : dict, optional
         Decision id to outcome to probability or to reward; one of the two, by the task's method.
         Decisions without a label are not trained or judged on.
+    is_seen : bool, default False
+        Of a training row: whether the model to train from was trained on its context.
     """
 
     row: Annotated[int, Meta(ge=0)]
@@ -171,6 +173,7 @@ class TaskRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     decisions: list[dict[str, Any]]
     targets: dict[str, dict[str, float]] | None = None
     rewards: dict[str, dict[str, float]] | None = None
+    is_seen: bool = False
 
 
 class Progress(Struct, frozen=True, kw_only=True):
