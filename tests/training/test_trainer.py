@@ -123,6 +123,27 @@ def test_a_run_that_was_stopped_ends_where_an_unbroken_one_does(make_trainer, an
         assert torch.allclose(value, expected[name], rtol=0, atol=1e-6), name
 
 
+def test_the_precision_is_that_of_every_matrix_product(make_trainer, monkeypatch) -> None:
+    seen = set()
+    linear = torch.nn.functional.linear
+
+    def watched(*arguments: Any) -> torch.Tensor:
+        made = linear(*arguments)
+        seen.add(made.dtype)
+        return made
+
+    monkeypatch.setattr(torch.nn.functional, "linear", watched)
+    for precision, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
+        seen.clear()
+        make_trainer(precision, tokens=STEP, anchor=1.0, precision=precision).run()
+        assert seen == {dtype}
+
+
+def test_a_precision_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"'float8'; expected one of bfloat16, float32"):
+        Recipe(precision="float8")
+
+
 def test_a_finished_run_is_not_trained_further(make_trainer) -> None:
     make_trainer().run()
     again = make_trainer()

@@ -16,7 +16,7 @@ from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.mixture import load_mixture
 from steelyard.training.base.model import PackedScorer, load_encoder
 from steelyard.training.base.start import find_encoder
-from steelyard.training.base.trainer import Recipe, Trainer
+from steelyard.training.base.trainer import PRECISIONS, Recipe, Trainer
 from steelyard.training.graph import Shape
 from steelyard.training.weights import unpack_weights
 
@@ -71,6 +71,12 @@ def _option(name: str, help_text: str) -> Any:
 @_option("full_attention", "Ablation: no block mask.")
 @_option("validate_every", "Tokens between validations.")
 @_option("validation_rows", "Rows of each validation source.")
+@click.option(
+    "--precision",
+    type=click.Choice(PRECISIONS),
+    default=PRECISIONS[0],
+    help="Of the matrix products; float32 is faster on processors without bfloat16 units.",
+)
 @_option("keep_at", "Also keep the weights at this many tokens.")
 def main(
     data: Path,

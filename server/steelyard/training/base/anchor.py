@@ -7,6 +7,9 @@ is feature distillation (Li and Hoiem 2018).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -30,11 +33,18 @@ class Anchor:
     start : PackedScorer
         With the starting encoder's weights.
     device : torch.device
+    autocast : callable
+        Gives the context of the matrix products' precision.
     """
 
-    def __init__(self, start: PackedScorer, device: torch.device) -> None:
+    def __init__(
+        self,
+        start: PackedScorer,
+        device: torch.device,
+        autocast: Callable[[], AbstractContextManager[object]],
+    ) -> None:
         self._model = start.to(device).eval().requires_grad_(False)
-        self._device = device
+        self._device, self._autocast = device, autocast
         self._kept: dict[tuple[int, ...], Tensor] = {}
 
     def vectors(self, texts: tuple[tuple[int, ...], ...]) -> Tensor:
@@ -65,7 +75,7 @@ class Anchor:
             torch.from_numpy(array.astype(np.int64)).to(self._device)
             for array in (rows.ids, rows.positions, rows.roles)
         )
-        with torch.autocast(self._device.type, torch.bfloat16):
+        with self._autocast():
             hidden = self._model.encode(ids, positions, roles, mask.to(self._device))
         flat = hidden.reshape(-1, WIDTH).float()
         sums = flat.new_zeros(len(texts) + 1, WIDTH)
