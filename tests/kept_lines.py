@@ -24,7 +24,7 @@ from steelyard.services.idempotency import KeyedWrites
 from steelyard.services.lines import LineKeeper, LineRules
 from steelyard.services.models import ModelRegistry
 from steelyard.services.reply import Reply
-from steelyard.services.tuning_rows import TuningPlan
+from steelyard.services.tuning_plan import TuningPlan
 from steelyard.storage.state import State
 from steelyard.storage.state import fine_tunes as job_rows
 from steelyard.storage.state.datasets import DatasetRow, insert_dataset

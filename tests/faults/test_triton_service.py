@@ -15,6 +15,7 @@ from error_shape import assert_canonical_error
 pytest.importorskip("tritonclient.grpc")
 
 from fake_triton import LIES, FakeTriton, serving
+from serving import wait_until
 from steelyard.bootstrap import open_deployment
 from steelyard.settings import read_settings
 from triton_service import (
@@ -23,7 +24,6 @@ from triton_service import (
     probabilities,
     serving_service,
     shipped_model,
-    wait_until,
 )
 
 

@@ -34,7 +34,8 @@ from steelyard.services.caller import LOCAL_ACCOUNT, Caller
 from steelyard.services.dataset_ingest import RowBounds
 from steelyard.services.datasets import DatasetService
 from steelyard.services.idempotency import KeyedWrites
-from steelyard.services.tuning_rows import TuningBounds, TuningRows
+from steelyard.services.tuning_plan import TuningBounds
+from steelyard.services.tuning_rows import TuningRows
 from steelyard.services.tuning_tokens import RowTokens
 from steelyard.services.uploads import Upload
 from steelyard.storage.frames.store import open_store

@@ -6,6 +6,7 @@ import threading
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence, Sized
+from itertools import chain
 from typing import TypeVar
 
 import numpy as np
@@ -66,7 +67,9 @@ class OutcomeVectors:
                     self._vectors.move_to_end(key)
                     found[text] = vector
         missing = [text for text in dict.fromkeys(texts) if text not in found]
-        for group in groups_of(missing, PASS_TOKENS):
+        # One that is not kept is encoded alone: its last bits are then the same in every request.
+        alone = ([text] for text in missing if text not in keys)
+        for group in chain(groups_of([t for t in missing if t in keys], PASS_TOKENS), alone):
             found.update(zip(group, self._encode(group), strict=True))
         if missing:
             with self._lock:

@@ -41,7 +41,7 @@ from steelyard.services.idempotency import SECONDS_A_DAY, KeyedWrites, payload_s
 from steelyard.services.lines import Applied, Command, LineKeeper
 from steelyard.services.models import ModelRegistry
 from steelyard.services.reply import Reply
-from steelyard.services.tuning_rows import TuningPlan
+from steelyard.services.tuning_plan import TuningPlan
 from steelyard.storage.state import State
 from steelyard.storage.state.datasets import mark_dataset_used
 from steelyard.storage.state.fine_tunes import has_unfinished

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from steelyard.families.continuing import Growth
 from steelyard.services.caller import Caller
-from steelyard.services.tuning_rows import TuningPlan
+from steelyard.services.tuning_plan import TuningPlan
 from steelyard.wire.evaluations import Method
 from steelyard.wire.families import (
     Hyperparameters,
