@@ -40,7 +40,7 @@ from steelyard.services.dataset_ingest import (
 from steelyard.services.dataset_versions import DatasetAt, LabelledRow, read_side
 from steelyard.services.idempotency import SECONDS_A_DAY, KeyedWrites, payload_sha256
 from steelyard.services.reply import Reply
-from steelyard.services.store_owner import owns
+from steelyard.services.store_owner import sweep_owned
 from steelyard.services.uploads import Upload
 from steelyard.storage.frames.pages import RowStore
 from steelyard.storage.frames.scanning import load_definitions
@@ -458,10 +458,7 @@ class DatasetService:
         steelyard.errors.StorageUnavailableError
             When the state or the store cannot be used.
         """
-        if not owns(self._state, self._store):
-            return []
-        live = self._state.read_now(live_files)
-        return self._store.sweep(live, older_than_s=ERASE_AFTER_S)
+        return sweep_owned(self._state, self._store, live_files, older_than_s=ERASE_AFTER_S)
 
     def _sweep_now(self) -> None:
         try:

@@ -58,8 +58,8 @@ class PublishedLimits:
     warm_limit: int
     fine_tune_queue: int
     fine_tune_queue_per_account: int
-    dataset_min_rows: int = 2
-    dataset_rows: int = 100_000
+    dataset_min_rows: int
+    dataset_rows: int
     fine_tune_min_rows: int = 20
     fine_tune_rows: int = 50_000
     prompt_tuning_min_rows: int = 40

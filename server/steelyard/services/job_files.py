@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
-from steelyard.services.store_owner import owns
+from steelyard.services.store_owner import sweep_owned
 from steelyard.storage.frames.artifacts import ArtifactStore
 from steelyard.storage.frames.store import FrameStore, told_as_unavailable
 from steelyard.storage.state import State, evaluations, fine_tunes
@@ -35,7 +35,7 @@ def sweep_predictions(state: State, store: FrameStore) -> None:
     steelyard.errors.StorageUnavailableError
         When the state or the store cannot be used.
     """
-    removed = store.sweep(state.read_now(evaluations.live_files)) if owns(state, store) else []
+    removed = sweep_owned(state, store, evaluations.live_files)
     if removed:
         _log.info("Removed %d files of predictions that nothing refers to.", len(removed))
 
@@ -87,11 +87,8 @@ class FineTuneFiles:
         for name in held:
             if name not in unfinished and name not in running:
                 self.remove(name)
-        removed: list[str] = []
-        if owns(self._state, self._artifacts):
-            with told_as_unavailable():
-                removed += self._artifacts.sweep(self._state.read_now(fine_tunes.live_artifacts))
-        if owns(self._state, self._records):
-            removed += self._records.sweep(self._state.read_now(fine_tunes.live_records))
+        with told_as_unavailable():
+            removed = sweep_owned(self._state, self._artifacts, fine_tunes.live_artifacts)
+        removed += sweep_owned(self._state, self._records, fine_tunes.live_records)
         if removed:
             _log.info("Removed %d files of fine-tunes that nothing refers to.", len(removed))

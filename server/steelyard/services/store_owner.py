@@ -6,28 +6,70 @@ one whose files are there. Sweeping then would remove all of them.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
+from collections.abc import Callable, Collection
 from typing import Protocol
 
-from sqlalchemy import select
+from sqlalchemy import Connection
 
 from steelyard.services.caller import LOCAL_ACCOUNT
 from steelyard.storage.state import State
-from steelyard.storage.state.tables import accounts
+from steelyard.storage.state.accounts import find_account
 
 _log = logging.getLogger(__name__)
 
 
-class Claimed(Protocol):
+class OwnedStore(Protocol):
     """A store that remembers whose it is; ``FrameStore`` and ``ArtifactStore`` are."""
 
     def claim(self, owner: str) -> bool:
         """Take a store that is nobody's; say whether it is the owner's."""
         ...
 
+    def sweep(self, live: Collection[str], *, older_than_s: float = ...) -> list[str]:
+        """Remove what nobody refers to; give its names."""
+        ...
 
-def owns(state: State, store: Claimed) -> bool:
+
+def sweep_owned(
+    state: State,
+    store: OwnedStore,
+    find_live: Callable[[Connection], Collection[str]],
+    *,
+    older_than_s: float | None = None,
+) -> list[str]:
+    """Remove what a state does not refer to, from a store that is its own; it blocks.
+
+    Parameters
+    ----------
+    state : State
+    store : FrameStore or ArtifactStore
+    find_live : callable
+        Gives the hashes that the state refers to.
+    older_than_s : float, optional
+        Seconds since it was written for which a file is left alone; the store's own when left out.
+
+    Returns
+    -------
+    list of str
+        Names of what was removed; none of another state's store.
+
+    Raises
+    ------
+    steelyard.errors.StorageUnavailableError
+        When the state or the store cannot be used.
+    """
+    if not owns(state, store):
+        return []
+    live = state.read_now(find_live)
+    return (
+        store.sweep(live) if older_than_s is None else store.sweep(live, older_than_s=older_than_s)
+    )
+
+
+def owns(state: State, store: OwnedStore) -> bool:
     """Tell whether a store's files are a state's to remove; it blocks.
 
     The first state that asks owns the store.
@@ -43,12 +85,12 @@ def owns(state: State, store: Claimed) -> bool:
         When the state or the store cannot be used.
     """
     # When it was made tells one state from another, and a copy of it is the same one.
-    made = state.read_now(
-        lambda connection: connection.execute(
-            select(accounts.c.created_at).where(accounts.c.id == LOCAL_ACCOUNT)
-        ).scalar_one()
-    )
-    is_ours = store.claim(hashlib.sha256(f"state of {made!r}".encode()).hexdigest())
+    account = state.read_now(functools.partial(find_account, account_id=LOCAL_ACCOUNT))
+    if account is None:
+        msg = f"The state has no account {LOCAL_ACCOUNT!r}, which its first migration makes."
+        raise RuntimeError(msg)
+    identity = f"state of {account.created_at!r}"
+    is_ours = store.claim(hashlib.sha256(identity.encode()).hexdigest())
     if not is_ours:
         _log.warning(
             "The files at STEELYARD_FRAMES_URL are another state's, so none of them is removed. Give "

@@ -246,7 +246,7 @@ class TuningRows:
 
         def find(
             connection: Connection,
-        ) -> tuple[VersionRow, VersionRow, VersionRow | None, VersionRow | None, list[Manifest]]:
+        ) -> tuple[VersionRow, VersionRow, VersionRow | None, list[Manifest]]:
             row = require_dataset(connection, caller.account_id, dataset_id, is_new_work=True)
             newest = require_version(connection, row)
             return (
@@ -255,20 +255,20 @@ class TuningRows:
                 None
                 if trained_version is None
                 else require_version(connection, row, trained_version),
-                find_version(connection, *learned[0]) if learned else None,
                 _elsewhere(connection, dataset_id, learned),
             )
 
-        newest, at, trained_row, origin_row, elsewhere = await self._state.read(find)
+        newest, at, trained_row, elsewhere = await self._state.read(find)
         manifest, trained = at.manifest, _manifest_of(trained_row)
         lora_rank = hyperparameters.lora_rank if hyperparameters is not None else None
         lacking = None if lora_rank is None else self._lacking_for_lora()
         if lacking is not None:
             raise TrainingUnavailableError(lacking)
         _check_kind(manifest, method)
-        is_first = trained_version is None
-        if is_first and origin_row is not None and origin_row.dataset_id != dataset_id:
-            await asyncio.to_thread(self._check_asked, manifest, origin_row.manifest)
+        if trained_version is None:
+            for one in elsewhere:
+                if (one.dataset_id, one.version) == learned[0]:
+                    await asyncio.to_thread(self._check_asked, manifest, one)
         n_earlier = manifest.rows_before("training", trained)
         n_new = manifest.split.training - n_earlier
         self._check_rows(manifest, n_new, is_first=trained is None)
