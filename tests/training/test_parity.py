@@ -18,7 +18,8 @@ from steelyard.scoring.packing import alone_texts
 from steelyard.training.base import quantize
 from steelyard.training.base.augment import Example
 from steelyard.training.base.batches import make_batches, make_item
-from steelyard.training.base.export import read_state, write_model
+from steelyard.training.base.checkpoints import mean_weights, read_details, read_weights
+from steelyard.training.base.export import write_model
 from steelyard.training.base.model import PackedScorer
 from steelyard.training.graph import Shape, build
 from steelyard.training.weights import pack_weights, quantize_columns
@@ -96,8 +97,9 @@ def test_the_graph_gives_the_logits_of_the_trained_model(state, trained, tokeniz
 def test_a_checkpoint_becomes_a_folder_that_loads(state, trained, tmp_path) -> None:
     content = {"model": trained.state_dict(), "state": {"step": 3}, "recipe": {"seed": 1}}
     torch.save(content, tmp_path / "checkpoint.pt")
-    read, details = read_state(tmp_path / "checkpoint.pt")
-    assert details == {"state": {"step": 3}, "recipe": {"seed": 1}}
+    checkpoint = tmp_path / "checkpoint.pt"
+    assert read_details(checkpoint) == {"state": {"step": 3}, "recipe": {"seed": 1}}
+    read = {name: value.numpy() for name, value in read_weights(checkpoint).items()}
     assert all(np.array_equal(read[name], value) for name, value in state.items())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(quantize, "SAMPLE", 2_000)
@@ -107,3 +109,27 @@ def test_a_checkpoint_becomes_a_folder_that_loads(state, trained, tmp_path) -> N
         assert model.scorer.name == "trial"
         (scored,) = model.scorer.score([sample_requests()[0]])
         assert np.isfinite(scored[0].logits).all()
+
+
+def test_a_mean_of_weights_counts_each_as_often_as_it_is_named(trained, tmp_path) -> None:
+    paths = []
+    for at, scale in enumerate((1.0, 3.0)):
+        weights = {name: scale * value for name, value in trained.state_dict().items()}
+        paths.append(tmp_path / f"{at}.pt")
+        torch.save({"model": weights}, paths[-1])
+    mean = mean_weights([*paths, paths[1]])
+    for name, value in trained.state_dict().items():
+        assert torch.allclose(mean[name], value * 7 / 3, atol=1e-6)
+
+
+def test_a_mean_takes_a_base_models_folder_too(state, trained, tmp_path) -> None:
+    checkpoint = tmp_path / "checkpoint.pt"
+    torch.save({"model": trained.state_dict()}, checkpoint)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quantize, "SAMPLE", 2_000)
+        write_model(state, make_tokenizer_json(), sample_requests()[:4], tmp_path / "out", "trial")
+    stored = read_weights(tmp_path / "out")
+    mean = mean_weights([checkpoint, tmp_path / "out"])
+    assert mean.keys() == state.keys()
+    for name, value in mean.items():
+        assert np.allclose(value, (state[name] + stored[name].numpy()) / 2, atol=1e-6)

@@ -16,9 +16,10 @@ from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base import anchor as anchor_module
 from steelyard.training.base import model as model_module
 from steelyard.training.base import trainer as trainer_module
+from steelyard.training.base.checkpoints import CHECKPOINT
 from steelyard.training.base.mixture import Mixture
 from steelyard.training.base.model import PackedScorer
-from steelyard.training.base.trainer import CHECKPOINT, LOG, Recipe, Trainer
+from steelyard.training.base.trainer import LOG, Recipe, Trainer
 
 #: Tokens of a step, about: requests and texts alone.
 STEP = 1_000
@@ -187,12 +188,20 @@ def test_another_seed_is_another_run(make_trainer) -> None:
     assert not torch.equal(one.model.logit.weight, other.model.logit.weight)
 
 
-def test_weights_are_kept_at_the_tokens_asked_for(make_trainer) -> None:
-    trainer = make_trainer(validate_every=4 * STEP, keep_at=5 * STEP)
+def test_weights_are_kept_from_the_tokens_asked_for(make_trainer) -> None:
+    trainer = make_trainer(tokens=12 * STEP, validate_every=4 * STEP, keep_at=5 * STEP)
     trainer.run()
-    kept = torch.load(trainer.folder / f"weights-{5 * STEP}.pt", weights_only=True)
-    assert 5 * STEP <= kept["state"]["tokens"] < trainer.state.tokens
-    assert not torch.equal(kept["model"]["logit.weight"], trainer.model.logit.weight)
+    kept = [torch.load(path, weights_only=True) for path in trainer.folder.glob("weights-*.pt")]
+    seen = sorted(one["state"]["tokens"] for one in kept)
+    validated = [
+        json.loads(line)["tokens"]
+        for line in (trainer.folder / LOG).read_text().splitlines()
+        if "validation" in line
+    ]
+    assert seen == [tokens for tokens in validated if tokens >= 5 * STEP]
+    assert len(seen) >= 2
+    first, last = sorted(kept, key=lambda one: one["state"]["tokens"])[:: len(kept) - 1]
+    assert not torch.equal(first["model"]["logit.weight"], last["model"]["logit.weight"])
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(make_trainer) -> None:

@@ -9,16 +9,13 @@ from typing import Any
 import click
 import msgspec
 import torch
-from safetensors.numpy import load_file
 
-from steelyard.scoring.assets import WEIGHTS
 from steelyard.scoring.tokenizer import Tokenizer
+from steelyard.training.base.checkpoints import read_weights
 from steelyard.training.base.mixture import load_mixture
 from steelyard.training.base.model import PackedScorer, load_encoder
 from steelyard.training.base.start import find_encoder
 from steelyard.training.base.trainer import PRECISIONS, Recipe, Trainer
-from steelyard.training.graph import Shape
-from steelyard.training.weights import unpack_weights
 
 _DEFAULTS = {field.name: field.default for field in fields(Recipe)}
 
@@ -77,7 +74,7 @@ def _option(name: str, help_text: str) -> Any:
     default=PRECISIONS[0],
     help="Of the matrix products; float32 is faster on processors without bfloat16 units.",
 )
-@_option("keep_at", "Also keep the weights at this many tokens.")
+@_option("keep_at", "Also keep the weights of every validation from this many tokens on.")
 def main(
     data: Path,
     out: Path,
@@ -120,18 +117,6 @@ def main(
     )
     state = trainer.run()
     click.echo(f"Trained {state.tokens:,} tokens in {state.seconds:,.0f} s; see {out}.")
-
-
-def read_weights(path: Path) -> dict[str, torch.Tensor]:
-    """Read a checkpoint's weights, or those of a base model's folder, dequantised."""
-    if path.is_dir():
-        stored = {k: v for file in WEIGHTS for k, v in load_file(path / file).items()}
-        state = unpack_weights(stored, Shape())
-        return {name: torch.from_numpy(value) for name, value in state.items()}
-    state_dict: dict[str, torch.Tensor] = torch.load(path, map_location="cpu", weights_only=True)[
-        "model"
-    ]
-    return state_dict
 
 
 if __name__ == "__main__":

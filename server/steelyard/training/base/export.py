@@ -11,7 +11,6 @@ from typing import Any
 import click
 import msgspec
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
@@ -34,10 +33,11 @@ from steelyard.training.base.calibrate import (
     fit_similarity,
     fit_temperatures,
 )
+from steelyard.training.base.checkpoints import CHECKPOINT, mean_weights, read_details
 from steelyard.training.base.mixture import Mixture, load_mixture
 from steelyard.training.base.quantize import activation_scales
 from steelyard.training.base.start import WEIGHTS_SHA256, find_encoder
-from steelyard.training.base.trainer import CHECKPOINT, LOG
+from steelyard.training.base.trainer import LOG
 from steelyard.training.graph import Shape, build
 from steelyard.training.weights import pack_weights
 
@@ -130,13 +130,6 @@ def _without_padding(tokenizer_json: bytes) -> bytes:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def read_state(path: Path) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
-    """Read a checkpoint's tensors, and its training state and recipe."""
-    content = torch.load(path, map_location="cpu", weights_only=True)
-    state = {key: value.float().numpy() for key, value in content["model"].items()}
-    return state, {key: content[key] for key in ("state", "recipe") if key in content}
-
-
 @click.command(context_settings={"show_default": True})
 @click.option(
     "--run",
@@ -145,6 +138,13 @@ def read_state(path: Path) -> tuple[dict[str, NDArray[np.float32]], dict[str, An
     help="Folder of a training run.",
 )
 @click.option("--checkpoint", default=CHECKPOINT, help="Checkpoint in that folder.")
+@click.option(
+    "--average",
+    type=click.Path(exists=True, path_type=Path),
+    multiple=True,
+    help="Weights to average with the checkpoint's, in equal parts: another checkpoint, or a base "
+    "model's folder. May be repeated.",
+)
 @click.option(
     "--data",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -170,6 +170,7 @@ def read_state(path: Path) -> tuple[dict[str, NDArray[np.float32]], dict[str, An
 def main(
     run: Path,
     checkpoint: str,
+    average: tuple[Path, ...],
     data: Path,
     out: Path,
     name: str,
@@ -178,13 +179,18 @@ def main(
     encoder: Path | None,
 ) -> None:
     """Quantise, calibrate and write a base model."""
-    state, details = read_state(run / checkpoint)
+    weights = mean_weights([run / checkpoint, *average])
+    state = {name: value.numpy() for name, value in weights.items()}
     mixture, validation = load_mixture(data, tuple(status.split(",")))
     chosen = calibration_set(validation, mixture)
     tokenizer_json = (find_encoder(encoder) / "tokenizer.json").read_bytes()
     manifest = write_model(state, tokenizer_json, sample_requests(mixture), out, name, chosen)
     click.echo(f"similarity: {manifest['similarity']}")
-    manifest["training"] = details
+    manifest["training"] = {
+        **read_details(run / CHECKPOINT),
+        **read_details(run / checkpoint),
+        "averaged": 1 + len(average),
+    }
     manifest["calibration_decisions"] = chosen.counts()
     for engine_name, precision in ENGINES.items():
         table = fit_temperatures(load_base_model(engine_name, folder=out).scorer, chosen)

@@ -22,8 +22,6 @@ SET_HEADS, SET_FEED_FORWARD = 6, 768
 VOCABULARY, N_POSITIONS = 30_522, 512
 LAYER_NORM_EPS = 1e-12
 N_LEVEL_FEATURES = 3
-#: Attention weight before softmax where there is no attention: exactly zero after it.
-MASKED = -1e4
 #: Parts that start from nothing; the others start from the encoder.
 NEW_PARTS = ("level_projection", "similarity_", "set_layer", "logit")
 #: Similarity's weight in the logit when training starts, by ``passes.KINDS``.
@@ -108,10 +106,8 @@ class EncoderLayer(nn.Module):
         def heads(x: Tensor) -> Tensor:
             return x.view(rows, length, self.n_heads, -1).transpose(1, 2)
 
-        # Written out: on two CPU cores this is a fifth faster than the fused kernel with a mask.
         query, key, value = (heads(f(hidden)) for f in (self.query, self.key, self.value))
-        weights = (query @ key.transpose(-1, -2)) * (width // self.n_heads) ** -0.5
-        attended = torch.softmax(weights.masked_fill(~mask, MASKED), dim=-1) @ value
+        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         attended = self.attention_output(attended.transpose(1, 2).reshape(rows, length, width))
         hidden = self.attention_norm(hidden + functional.dropout(attended, dropout, self.training))
         fed = self.feed_forward_out(functional.gelu(self.feed_forward_in(hidden)))

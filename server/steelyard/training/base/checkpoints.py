@@ -1,0 +1,55 @@
+"""Weights as training keeps them: read from a checkpoint or a base model's folder, averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.numpy import load_file
+
+from steelyard.scoring.assets import WEIGHTS
+from steelyard.training.graph import Shape
+from steelyard.training.weights import unpack_weights
+
+CHECKPOINT = "checkpoint.pt"
+
+
+def read_weights(path: Path) -> dict[str, torch.Tensor]:
+    """Read a checkpoint's weights, or those of a base model's folder, dequantised."""
+    if path.is_dir():
+        stored = {k: v for file in WEIGHTS for k, v in load_file(path / file).items()}
+        state = unpack_weights(stored, Shape())
+        return {name: torch.from_numpy(value) for name, value in state.items()}
+    weights: dict[str, torch.Tensor] = _load(path)["model"]
+    return weights
+
+
+def read_details(path: Path) -> dict[str, Any]:
+    """Read a checkpoint's training state and recipe, as far as it has them."""
+    content = _load(path)
+    return {key: content[key] for key in ("state", "recipe") if key in content}
+
+
+def mean_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
+    """Give the mean of the weights of several runs that share a start (Wortsman et al. 2022).
+
+    Parameters
+    ----------
+    paths : sequence of pathlib.Path
+        What :func:`read_weights` reads; a path given twice counts twice.
+
+    Returns
+    -------
+    dict of str to float32 tensor
+    """
+    read = [read_weights(path) for path in paths]
+    return {
+        name: torch.stack([weights[name].float() for weights in read]).mean(0) for name in read[0]
+    }
+
+
+def _load(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    return content
