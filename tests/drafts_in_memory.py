@@ -69,14 +69,18 @@ def make_row(
 class FakeDrafts:
     """``client.drafts`` of one draft.
 
-    ``failing`` is raised, once for each entry of it, before anything is done.
+    ``failing`` is raised, once for each entry of it, before anything is done; ``losing`` in the place
+    of an answer, once an edit is done.
     """
 
     def __init__(self, rows: list[DraftRow]) -> None:
         self.held = {row.row: row for row in rows}
-        self.steps: list[tuple[str | None, dict[int, RowNow], dict[int, RowNow]]] = []
-        self.undone: list[tuple[str | None, dict[int, RowNow], dict[int, RowNow]]] = []
+        #: By number: whose, the rows before it, and after it.
+        self.entries: dict[int, tuple[str | None, dict[int, RowNow], dict[int, RowNow]]] = {}
+        self.undone: set[int] = set()
         self.failing: list[Exception] = []
+        self.losing: list[Exception] = []
+        self.receipts: dict[str, EditReceipt] = {}
         self.calls: list[tuple[Any, ...]] = []
         self.sealed: SealedDraft | None = None
         self.n = 0
@@ -102,9 +106,9 @@ class FakeDrafts:
             LogEntry(
                 number=i, at=0.0, reviewer=who, action="accept", rows=len(after),
                 row=next(iter(after)), decision=None, outcome=None, note=None, target=None,
-                is_undone=False,
+                is_undone=i in self.undone,
             )
-            for i, (who, _, after) in enumerate(self.steps, start=1)
+            for i, (who, _, after) in self.entries.items()
         ]  # fmt: skip
         return History(data=entries[::-1], has_more=False, next_after=None, revision=self.n)
 
@@ -136,6 +140,8 @@ class FakeDrafts:
         *, idempotency_key: str,
     ) -> EditReceipt:  # fmt: skip
         self._fail()
+        if idempotency_key in self.receipts:
+            return self.receipts[idempotency_key]
         self.calls.append(("edit", edits, reviewer))
         newer = [
             self.held[edit["row"]].now
@@ -148,7 +154,13 @@ class FakeDrafts:
                 "A row was edited meanwhile.",
                 details=[{"row": now.row, "now": msgspec.to_builtins(now)} for now in newer],
             )
-        return self._apply({edit["row"]: edit for edit in edits}, reviewer)
+        for edit in edits:
+            self._apply({edit["row"]: edit}, reviewer)
+        receipt = self._receipt([edit["row"] for edit in edits])
+        self.receipts[idempotency_key] = receipt
+        if self.losing:
+            raise self.losing.pop(0)
+        return receipt
 
     def bulk(
         self, draft_id: str, *, action: str, expected: int, where: Any, text: str | None,
@@ -164,14 +176,26 @@ class FakeDrafts:
             if self._matches(row, where, text) and self._in(queue, row, reviewer)
         ]
         assert len(found) == expected
-        return self._apply(dict.fromkeys(found, edit), reviewer)
+        self._apply(dict.fromkeys(found, edit), reviewer)
+        return self._receipt(found)
 
-    def undo(self, draft_id: str, reviewer: str | None, *, idempotency_key: str) -> EditReceipt:
+    def undo(
+        self, draft_id: str, reviewer: str | None, *, first: int | None = None,
+        last: int | None = None, idempotency_key: str,
+    ) -> EditReceipt:  # fmt: skip
         self._fail()
-        return self._step(self.steps, self.undone, 1)
+        own = [n for n in self._own(reviewer) if n not in self.undone]
+        chosen = own[-1:] if last is None else [n for n in own if (first or last) <= n <= last]
+        return self._step(chosen[::-1], 1, self.undone.add)
 
-    def redo(self, draft_id: str, reviewer: str | None, *, idempotency_key: str) -> EditReceipt:
-        return self._step(self.undone, self.steps, 2)
+    def redo(
+        self, draft_id: str, reviewer: str | None, *, first: int | None = None,
+        last: int | None = None, idempotency_key: str,
+    ) -> EditReceipt:  # fmt: skip
+        self._fail()
+        own = [n for n in self._own(reviewer) if n in self.undone]
+        chosen = own[:1] if last is None else [n for n in own if (first or last) <= n <= last]
+        return self._step(chosen, 2, self.undone.discard)
 
     def seal(self, draft_id: str, as_: str, name: str | None, *, revision: int) -> Draft:
         self._fail()
@@ -179,10 +203,12 @@ class FakeDrafts:
         self.sealed = SealedDraft(dataset_id="ds_1", version=2, sealed_as=as_, sealed_at=0.0)
         return self.get(draft_id)
 
-    def by_other(self, number: int, outcome: str) -> None:
+    def by_other(
+        self, number: int, outcome: str, *, decision: str = "team", name: str | None = "Ada"
+    ) -> None:
         """Relabel a row as somebody else."""
-        edit = {"action": "relabel", "decision": "team", "outcome": outcome}
-        self._apply({number: edit}, "Ada")
+        edit = {"action": "relabel", "decision": decision, "outcome": outcome}
+        self._apply({number: edit}, name)
 
     def _fail(self) -> None:
         if self.failing:
@@ -198,7 +224,11 @@ class FakeDrafts:
             return bool(where["at_least"] <= row.row < where["below"])
         return text is None or text in str(row.context)
 
-    def _apply(self, edits: dict[int, dict[str, Any]], reviewer: str | None) -> EditReceipt:
+    def _own(self, reviewer: str | None) -> list[int]:
+        return [number for number, (who, _, _) in self.entries.items() if who == reviewer]
+
+    def _apply(self, edits: dict[int, dict[str, Any]], reviewer: str | None) -> None:
+        """Make one entry of the log."""
         self.n += 1
         before = {number: self.held[number].now for number in edits}
         for number, edit in edits.items():
@@ -215,19 +245,20 @@ class FakeDrafts:
                 reviewer=reviewer,
             )
             self.held[number] = msgspec.structs.replace(self.held[number], now=now)
-        self.steps.append((reviewer, before, {number: self.held[number].now for number in edits}))
-        return self._receipt(list(edits))
+        self.entries[self.n] = (reviewer, before, {row: self.held[row].now for row in edits})
 
-    def _step(self, taken: Any, given: Any, side: int) -> EditReceipt:
-        if not taken:
+    def _step(self, entries: list[int], side: int, note: Any) -> EditReceipt:
+        if not entries:
             raise NothingToUndoError("Nothing is left to undo.")
-        entry = taken.pop()
-        given.append(entry)
-        self.n += 1
-        for number, now in entry[side].items():
-            told = msgspec.structs.replace(now, edit=self.n)
-            self.held[number] = msgspec.structs.replace(self.held[number], now=told)
-        return self._receipt(list(entry[side]))
+        rows: list[int] = []
+        for entry in entries:
+            self.n += 1
+            note(entry)
+            for number, now in self.entries[entry][side].items():
+                told = msgspec.structs.replace(now, edit=self.n)
+                self.held[number] = msgspec.structs.replace(self.held[number], now=told)
+                rows.append(number)
+        return self._receipt(sorted(rows))
 
     def _receipt(self, numbers: list[int]) -> EditReceipt:
         return EditReceipt(

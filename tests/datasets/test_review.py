@@ -89,7 +89,7 @@ def test_undoing_takes_one_entry_out_and_leaves_what_others_did_after():
         entry(3, "undo", target=1),
     )
     assert (state_of(review), review.notes) == ("untouched", {0: "why?"})
-    assert review.last_edit(0) == (3, "ann")
+    assert review.last_edits([0])[0] == (3, "ann")
     review.extend([entry(4, "redo", target=1)])
     assert (state_of(review), review.notes) == ("relabelled", {0: "why?"})
 
@@ -182,6 +182,9 @@ def test_all_rows_at_once_and_one_row_alone_come_to_the_same(entries, data):
         assert STATES[whole.state[row]] == fold.state
         assert whole.notes.get(row) == fold.note
         assert part.fold(row, later) == fold
-        assert part.last_edit(row, later) == whole.last_edit(row)
+        assert part.last_edits([row], later)[row] == whole.last_edits([row])[row]
+    every = range(N_PLACES)
+    assert part.folds(every, later) == {row: whole.fold(row) for row in every}
+    assert part.last_edits(every, later) == whole.last_edits(every)
     relabelled = set(whole.relabelled())
     assert relabelled == {row for row in range(N_PLACES) if whole.fold(row).labels}

@@ -82,11 +82,13 @@ class Opened:
         body = _json({"action": action, "expected": expected, **fields})
         return self._reply(self.rows.bulk(CALLER, draft_id, body, None))
 
-    def undo(self, draft_id, reviewer="ann"):
-        return self._reply(self.drafts.undo(CALLER, draft_id, _json({"reviewer": reviewer}), None))
+    def undo(self, draft_id, reviewer="ann", **named):
+        body = _json({"reviewer": reviewer, **named})
+        return self._reply(self.drafts.undo(CALLER, draft_id, body, None))
 
-    def redo(self, draft_id, reviewer="ann"):
-        return self._reply(self.drafts.redo(CALLER, draft_id, _json({"reviewer": reviewer}), None))
+    def redo(self, draft_id, reviewer="ann", **named):
+        body = _json({"reviewer": reviewer, **named})
+        return self._reply(self.drafts.redo(CALLER, draft_id, body, None))
 
     def page(self, draft_id, queue="all", **fields):
         body = _json({"queue": queue, **fields})
@@ -214,6 +216,48 @@ def test_undo_and_redo_are_the_reviewers_own(opened):
     assert [entry.is_undone for entry in opened.history(draft, limit=2).data] == [False, False]
     page = opened.history(draft, after=4, limit=2)
     assert ([entry.number for entry in page.data], page.has_more) == ([3, 2], True)
+
+
+def test_one_call_undoes_what_one_call_did(opened):
+    draft = opened.draft()
+    opened.edit(draft, exclude(0))
+    receipt = opened.edit(draft, *({"row": row, "action": "accept"} for row in range(1, 5)))
+    named = {"first": receipt["revision"] - 3, "last": receipt["revision"]}
+    opened.edit(draft, exclude(6))
+    undone = opened.undo(draft, **named)
+    assert [row["row"] for row in undone["rows"]] == [1, 2, 3, 4]
+    assert {row["state"] for row in undone["rows"]} == {"untouched"}
+    assert (undone["edits"], undone["undone"]) == (4, named["last"])
+    assert opened.states(draft) == {"excluded": 2}  # what came before and after them holds
+    with pytest.raises(NothingToUndoError, match="named"):
+        opened.undo(draft, **named)
+    assert opened.redo(draft, **named)["edits"] == 4
+    assert opened.states(draft) == {"excluded": 2, "accepted": 4}
+    opened.undo(draft, last=named["first"])
+    assert opened.states(draft) == {"excluded": 2, "accepted": 3}
+    assert opened.undo(draft, **named)["edits"] == 3
+
+
+def test_entries_are_undone_by_their_number_where_nobody_gives_a_name(opened):
+    draft = opened.draft()
+    mine = opened.edit(draft, exclude(1), reviewer=None)["revision"]
+    opened.edit(draft, exclude(2), reviewer=None)
+    assert opened.undo(draft, None, last=mine)["rows"][0]["row"] == 1
+    assert opened.page(draft, "changed").data[0].row == 2
+    with pytest.raises(NothingToUndoError):  # an entry is its reviewer's own
+        opened.undo(draft, "ann", last=mine + 1)
+
+
+@pytest.mark.parametrize(
+    "named", [{"first": 2}, {"first": 3, "last": 2}, {"first": 1, "last": 501}]
+)
+def test_a_range_of_entries_has_two_ends_in_order_and_is_no_longer_than_a_call(opened, named):
+    draft = opened.draft()
+    opened.edit(draft, relabel(1), relabel(2), relabel(3))
+    with pytest.raises(InvalidRequestError) as refused:
+        opened.undo(draft, **named)
+    assert [detail["path"] for detail in refused.value.details] == [["body", "first"]]
+    assert sum(opened.states(draft).values()) == 3
 
 
 def test_a_bulk_edit_is_one_entry_and_one_undo(opened):

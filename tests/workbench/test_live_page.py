@@ -115,6 +115,22 @@ def test_feedback_is_recorded_and_changes_the_figures(bare: Client) -> None:
     assert page.figures.data.accuracy.value == 1.0
 
 
+def test_what_was_told_before_is_not_told_again(bare: Client) -> None:
+    urgent = {"id": "urgent", "kind": "binary", "question": "Today?"}
+    answer = bare.decide("Charged twice.", [REFUND, urgent])
+    bare.feedback(answer.id, {"refund": "yes"})
+    page = opened(bare, decision=answer.id)
+    assert page.opened is not None
+    assert page.opened.fields["refund"].value == "yes"
+    bare.feedback(answer.id, {"refund": "no"})  # the application learned more meanwhile
+    page.opened.fields["urgent"].value = "yes"
+    asyncio.run(page.opened.tell())
+    assert bare.stored_decision(answer.id).feedback == {"refund": "no", "urgent": "yes"}
+    assert page.opened.fields["refund"].value == "no"
+    asyncio.run(page.opened.tell())
+    assert "not told yet" in page.opened.said.text
+
+
 def test_what_is_new_waits_while_rows_are_selected(bare: Client) -> None:
     bare.decide("Charged twice.", [REFUND])
     page = opened(bare)

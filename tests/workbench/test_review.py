@@ -12,69 +12,22 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 import panel as pn
 
+from desks import buttons, edits_sent, make_desk, press, states, texts
 from drafts_in_memory import TEAM, URGENT, FakeClient, make_row
 from steelyard.client.failures import ServerUnreachableError
-from steelyard.errors import DraftChangedError, KeyScopeError, ModelUnavailableError
+from steelyard.errors import (
+    DraftChangedError,
+    KeyScopeError,
+    ModelUnavailableError,
+)
 from steelyard.wire.drafts import DraftRow
 from steelyard_workbench.app import App
-from steelyard_workbench.components.row_card import RowCard
 from steelyard_workbench.later import later
 from steelyard_workbench.pages.review import ReviewPage
 from steelyard_workbench.review.desk import Desk
 from steelyard_workbench.review.picker import Picker
 from steelyard_workbench.review.row_filter import RowFilter, read_query, write_query
 from steelyard_workbench.session import Session
-
-
-def make_desk(
-    rows: list[DraftRow] | None = None, *, n_rows: int = 4, reviewer: str = "Bo", **session: Any
-) -> tuple[Desk, FakeClient]:
-    """Open a draft of a few rows."""
-    client = FakeClient([make_row(i) for i in range(n_rows)] if rows is None else rows)
-    given = Session(client, draft="dr_1", reviewer=reviewer, **session)
-    desk = Desk(given, client.drafts.get("dr_1"), lambda: None)
-    desk.start()
-    return desk, client
-
-
-def press(desk: Desk, *actions: str) -> None:
-    for action in actions:
-        name, _, number = action.partition(" ")
-        assert desk.on_key(name, int(number or 1)), action
-
-
-def texts(view: Any) -> str:
-    """Every text that is shown."""
-    found = view.__panel__().select(
-        lambda one: hasattr(one, "object") or hasattr(one, "label") or isinstance(one, RowCard)
-    )
-    return " ".join(
-        card_text(one)
-        if isinstance(one, RowCard)
-        else str(getattr(one, "object", "") or getattr(one, "label", ""))
-        for one in found
-    )
-
-
-def card_text(card: RowCard) -> str:
-    """Every text of a row's card, with stars around what stands out."""
-    lines = [card.head, card.context, *card.said, *(asked["text"] for asked in card.questions)]
-    told = ["".join(f"**{text}**" if kind else text for text, kind in line) for line in lines]
-    return " ".join([*told, *(button["label"] for button in buttons(card).values())])
-
-
-def buttons(card: RowCard) -> dict[str, Any]:
-    """The buttons of a row's card by what each is for."""
-    chosen = [choice for asked in card.questions for choice in asked["outcomes"]]
-    return {choice["name"]: choice for choice in (*chosen, *card.actions)}
-
-
-def states(client: FakeClient) -> list[str]:
-    return [row.now.state for row in client.drafts.held.values()]
-
-
-def edits_sent(client: FakeClient) -> list[dict[str, Any]]:
-    return [edit for call in client.drafts.calls if call[0] == "edit" for edit in call[1]]
 
 
 def test_keys_decide_and_go_on() -> None:
@@ -185,10 +138,10 @@ def test_a_refused_edit_brings_its_row_back_with_the_reason() -> None:
     desk, client = make_desk()
     client.drafts.failing = [DraftChangedError("The draft is another now.")]
     press(desk, "choose 2")
-    assert desk.rows.place == 0
     assert desk.rows.rows[0].now.state == "untouched"
+    assert desk.rows.place == 1  # the next key is for the row that is looked at
     assert "The draft is another now." in texts(desk)
-    press(desk, "choose 2")
+    press(desk, "previous", "choose 2")
     assert states(client)[0] == "relabelled"
     assert "The draft is another now." not in texts(desk)
 
@@ -244,30 +197,6 @@ def test_edits_that_wait_can_be_sent_now() -> None:
     [now] = desk.__panel__().select(lambda one: getattr(one, "label", "") == "Send now")
     now.clicks += 1
     assert states(client)[0] == "relabelled"
-    assert not desk.queue.unsent
-
-
-def test_a_row_that_somebody_else_edited_is_shown_beside_what_was_sent() -> None:
-    desk, client = make_desk()
-    client.drafts.by_other(0, "technical")
-    press(desk, "choose 2")
-    [conflict] = desk.conflicts
-    shown = texts(conflict)
-    assert "relabelled, team: technical, by Ada" in shown
-    assert "team is shipping" in shown
-    assert client.drafts.held[0].now.labels["team"] == {"technical": 1.0}
-    desk.steps.keep_mine(conflict)
-    assert client.drafts.held[0].now.labels["team"] == {"shipping": 1.0}
-    assert not desk.conflicts
-
-
-def test_theirs_can_be_kept() -> None:
-    desk, client = make_desk()
-    client.drafts.by_other(0, "technical")
-    press(desk, "choose 2")
-    desk.steps.keep_theirs(desk.conflicts[0])
-    assert client.drafts.held[0].now.labels["team"] == {"technical": 1.0}
-    assert desk.rows.rows[0].now.reviewer == "Ada"
     assert not desk.queue.unsent
 
 
@@ -394,6 +323,17 @@ def test_the_selected_rows_are_changed_in_one_step() -> None:
     assert states(client) == ["relabelled", "relabelled", "untouched", "untouched"]
     press(desk, "undo")
     assert states(client) == ["untouched"] * 4
+    press(desk, "redo")
+    assert states(client) == ["relabelled", "relabelled", "untouched", "untouched"]
+
+
+def test_what_was_changed_is_selected_no_more() -> None:
+    desk, client = make_desk(view="bulk")
+    press(desk, "extend 1", "extend 1", "choose 3")
+    assert desk.bulk.table.selected == ()
+    desk.bulk.table.select([2])
+    press(desk, "exclude")
+    assert states(client) == ["relabelled", "relabelled", "excluded", "untouched"]
 
 
 def test_a_number_without_an_outcome_changes_no_selected_row() -> None:
@@ -480,11 +420,22 @@ def test_nothing_is_sealed_while_edits_wait() -> None:
     client.drafts.failing = [ServerUnreachableError("No connection.")]
     press(desk, "accept")
     desk.seal.ask()
-    assert "1 edit is not sent yet." in texts(desk.seal)
+    assert "1 edit is not part of the draft yet." in texts(desk.seal)
     assert desk.seal._seal.disabled
     desk.reconnect()
     assert not desk.seal._seal.disabled
     assert "rows were accepted as they are" in texts(desk.seal)
+
+
+def test_nothing_is_sealed_while_rows_are_in_conflict() -> None:
+    desk, client = make_desk()
+    client.drafts.by_other(0, "technical")
+    press(desk, "choose 2")
+    desk.seal.ask()
+    assert "1 edit is not part of the draft yet." in texts(desk.seal)
+    assert desk.seal._seal.disabled
+    desk.steps.keep_theirs(desk.conflicts[0])
+    assert not desk.seal._seal.disabled
 
 
 def test_facets_filter_and_offer_outcomes() -> None:

@@ -112,12 +112,17 @@ class Workbench:
         Returns
         -------
         polars.DataFrame
-            Contexts, decisions and labels as JSON; empty when nothing is selected.
+            Contexts, decisions and labels as JSON; empty when nothing is selected. On the
+            evaluations page it is the row whose decision is read, of the version evaluated.
         """
         session = self.session
-        if session is None or not session.dataset or not session.selected:
+        if session is None or not session.selected:
             return pl.DataFrame(schema=_SCHEMA)
         places = sorted(set(session.selected))
+        if session.page == "evaluations":
+            return pl.DataFrame(self._evaluated(session.evaluation, places), schema=_SCHEMA)
+        if not session.dataset:
+            return pl.DataFrame(schema=_SCHEMA)
         pieces = [places[at : at + _PLACES] for at in range(0, len(places), _PLACES)]
         found = [row for piece in pieces for row in self._search(where=at_places(piece))]
         return pl.DataFrame(found, schema=_SCHEMA)
@@ -166,6 +171,25 @@ class Workbench:
             if not page.data or len(rows) >= page.total:
                 break
         return rows
+
+    def _evaluated(self, evaluation_id: str, places: list[int]) -> list[dict[str, Any]]:
+        """Give rows by their places among the evaluation rows that an evaluation scored."""
+        if not evaluation_id:
+            return []
+        evaluation = self.client.evaluations.get(evaluation_id)
+        pages = [
+            self.client.datasets.search(
+                evaluation.dataset_id,
+                partition="evaluation",
+                version=evaluation.dataset_version,
+                offset=place,
+                limit=1,
+            )
+            for place in places
+        ]
+        return [
+            _row(*found) for page in pages for found in zip(page.indexes, page.data, strict=True)
+        ]
 
     def show(self) -> None:
         """Open it in a browser of its own."""

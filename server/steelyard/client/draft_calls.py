@@ -192,9 +192,14 @@ def bulk(
 
 
 def undo(
-    draft_id: str, reviewer: str | None = None, *, idempotency_key: str | None = None
+    draft_id: str,
+    reviewer: str | None = None,
+    *,
+    first: int | None = None,
+    last: int | None = None,
+    idempotency_key: str | None = None,
 ) -> Call[EditReceipt]:
-    """Undo the reviewer's own last entry: ``POST /v1/drafts/{draft}/undo``.
+    """Undo the reviewer's own last entry, or those named: ``POST /v1/drafts/{draft}/undo``.
 
     Parameters
     ----------
@@ -202,25 +207,34 @@ def undo(
         Which draft.
     reviewer : str, optional
         Whose; the last of those without a name when left out.
+    first, last : int, optional
+        The entries from one number to another, of which those that hold are undone, whatever came
+        after them. All of one call of ``n`` edits are ``revision - n + 1`` to ``revision`` of its
+        receipt. ``last`` alone names one entry.
     idempotency_key : str, optional
-        Under one key one entry is undone; a new key for every call when left out.
+        Under one key it is done once; a new key for every call when left out.
 
     Raises
     ------
     steelyard.errors.NothingToUndoError
-        When the reviewer has no entry left to undo.
+        When the reviewer has no entry left to undo, or none of those named holds.
     """
-    return _step(draft_id, "undo", reviewer, idempotency_key)
+    return _step(draft_id, "undo", reviewer, first, last, idempotency_key)
 
 
 def redo(
-    draft_id: str, reviewer: str | None = None, *, idempotency_key: str | None = None
+    draft_id: str,
+    reviewer: str | None = None,
+    *,
+    first: int | None = None,
+    last: int | None = None,
+    idempotency_key: str | None = None,
 ) -> Call[EditReceipt]:
-    """Redo what the reviewer undid last: ``POST /v1/drafts/{draft}/redo``.
+    """Redo what the reviewer undid last, or entries named: ``POST /v1/drafts/{draft}/redo``.
 
     Parameters
     ----------
-    draft_id, reviewer, idempotency_key
+    draft_id, reviewer, first, last, idempotency_key
         As for ``undo``.
 
     Raises
@@ -228,7 +242,7 @@ def redo(
     steelyard.errors.NothingToUndoError
         When nothing is undone, or the reviewer has edited since.
     """
-    return _step(draft_id, "redo", reviewer, idempotency_key)
+    return _step(draft_id, "redo", reviewer, first, last, idempotency_key)
 
 
 def history(
@@ -326,8 +340,15 @@ def seal(
     return Call("POST", path, Draft, body, idempotency_key=new_or_checked_key(idempotency_key))
 
 
-def _step(draft_id: str, verb: str, reviewer: str | None, key: str | None) -> Call[EditReceipt]:
-    body = encode_body({"reviewer": reviewer})
+def _step(
+    draft_id: str,
+    verb: str,
+    reviewer: str | None,
+    first: int | None,
+    last: int | None,
+    key: str | None,
+) -> Call[EditReceipt]:
+    body = encode_body({"reviewer": reviewer, "first": first, "last": last})
     path = f"{_PATH}/{segment(draft_id)}/{verb}"
     return Call("POST", path, EditReceipt, body, idempotency_key=new_or_checked_key(key))
 

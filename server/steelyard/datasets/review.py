@@ -203,22 +203,34 @@ class Review:
         later : sequence of Entry
             Entries that follow the log and are not applied to it.
         """
+        return self.folds([row], later)[row]
+
+    def folds(self, rows: Sequence[int], later: Sequence[Entry] = ()) -> dict[int, RowFold]:
+        """Give rows as they stand, by row; see ``fold``."""
         dead = self._dead if not later else self._dead.copy()
         for entry in later:
             _judge(entry, dead)
-        fold = RowFold()
-        for entry in self._about(row, later):
-            if entry.number not in dead:
-                fold.apply(entry, row)
-        return fold
+        found: dict[int, RowFold] = {}
+        for row, entries in self._about(rows, later).items():
+            fold = found[row] = RowFold()
+            for entry in entries:
+                if entry.number not in dead:
+                    fold.apply(entry, row)
+        return found
 
-    def last_edit(self, row: int, later: Sequence[Entry] = ()) -> tuple[int, str | None]:
-        """Give the number of the last entry about a row, 0 for none, and whose it was."""
-        for entry in reversed(later):
-            if entry.touches(row):
-                return entry.number, entry.reviewer
-        number = int(self.edit[row])
-        return number, None if number == 0 else self._editors[self._editor[row]]
+    def last_edits(
+        self, rows: Sequence[int], later: Sequence[Entry] = ()
+    ) -> dict[int, tuple[int, str | None]]:
+        """Give the number of the last entry about each row, 0 for none, and whose it was."""
+        wanted = np.unique(np.asarray(rows, dtype=np.int64))
+        found: dict[int, tuple[int, str | None]] = {}
+        for row in wanted.tolist():
+            number = int(self.edit[row])
+            found[row] = (number, None if number == 0 else self._editors[self._editor[row]])
+        for entry in later:
+            for row in _shared(wanted, entry.rows()):
+                found[row] = (entry.number, entry.reviewer)
+        return found
 
     def edited_by(self, reviewer: str) -> Mask:
         """Give the rows that a reviewer was the last to edit."""
@@ -237,10 +249,20 @@ class Review:
         masks = list(self._relabelled.values())
         yield from np.flatnonzero(np.any(masks, axis=0)).tolist() if masks else ()
 
-    def _about(self, row: int, later: Sequence[Entry]) -> list[Entry]:
-        found = [*self._of_row.get(row, ()), *(e for e in self._of_many if e.touches(row))]
-        found.sort(key=lambda entry: entry.number)
-        return found + [entry for entry in later if entry.touches(row) and entry.target is None]
+    def _about(self, rows: Sequence[int], later: Sequence[Entry]) -> dict[int, list[Entry]]:
+        """Give the entries about each of some rows, in the order of the log."""
+        wanted = np.unique(np.asarray(rows, dtype=np.int64))
+        found = {row: list(self._of_row.get(row, ())) for row in wanted.tolist()}
+        for entry in self._of_many:
+            for row in _shared(wanted, entry.rows()):
+                found[row].append(entry)
+        for entries in found.values():
+            entries.sort(key=lambda entry: entry.number)
+        for entry in later:
+            if entry.target is None:
+                for row in _shared(wanted, entry.rows()):
+                    found[row].append(entry)
+        return found
 
     def _apply(self, entry: Entry) -> None:
         rows = entry.rows()
@@ -268,8 +290,10 @@ class Review:
             self.notes.pop(row, None)
         is_wanted = np.zeros(len(self.state), dtype=np.bool_)
         is_wanted[rows] = True
-        for number, entry in self._entries.items():
-            if number in self._dead:
+        one = int(rows[0]) if len(rows) == 1 else None
+        about = self._entries.values() if one is None else self._about([one], ())[one]
+        for entry in about:
+            if entry.number in self._dead:
                 continue
             if entry.row is not None and not is_wanted[entry.row]:
                 continue
@@ -361,6 +385,15 @@ def _judge(entry: Entry, dead: set[int]) -> None:
         dead.add(entry.target)
     else:
         dead.discard(entry.target)
+
+
+def _shared(wanted: Places, places: Places) -> list[int]:
+    """Give which of a few rows are among many; both ascend."""
+    if not len(places):
+        return []
+    at = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
+    shared: list[int] = wanted[places[at] == wanted].tolist()
+    return shared
 
 
 def _holds(places: Places, row: int) -> bool:

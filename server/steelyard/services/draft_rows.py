@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -54,7 +55,7 @@ from steelyard.services.draft_views import (
     new_entry,
     receipt_of,
     require_open,
-    row_now,
+    rows_now,
 )
 from steelyard.services.drafts import DraftService, OpenDraft
 from steelyard.services.idempotency import SECONDS_A_DAY, KeyedWrites, payload_sha256
@@ -77,8 +78,9 @@ from steelyard.wire.violations import BODY, Violations
 BULK_ROUTE = "POST /v1/drafts/{draft}/bulk"
 #: Rows of the queue of audits: a share found in so many is known to within five points.
 AUDIT_ROWS = 400
-#: Rows of all the orders that are kept at hand; each is eight bytes.
-_KEPT_ROWS = 8_000_000
+#: Rows of all the orders that are kept at hand, each of eight bytes, and how many orders there are:
+#: one that no row is in takes memory, too.
+_KEPT_ROWS, _KEPT_ORDERS = 8_000_000, 256
 #: A target this near 1 is one.
 _WHOLE = 1 - 1e-9
 
@@ -184,7 +186,7 @@ class DraftRows:
         places = chosen.places[search.offset : search.offset + search.limit].tolist()
         originals = self._drafts.originals(draft, places)
         with self._reviews.current(draft.row.id, draft.n_places) as review:
-            now = {place: row_now(review, place, originals) for place in places}
+            now = rows_now(review, places, originals)
             revision = review.revision
         return DraftRowPage(
             data=[_tell(place, originals, now[place], suspects) for place in places],
@@ -367,15 +369,17 @@ class _Orders:
 
     def __init__(self, rows: RowStore) -> None:
         self._rows = rows
-        self._kept: OrderedDict[tuple[str, bytes], Places] = OrderedDict()
+        self._kept: OrderedDict[bytes, Places] = OrderedDict()
+        self._n_rows = 0
         self._lock = threading.Lock()
 
     def of(self, manifest: Manifest, where: Filter | None, sort: Sort | None) -> Places:
         """Give the places of the rows; raises as ``RowStore.indexes``."""
         if where is None and sort is None and manifest.next_index == manifest.rows:
             return np.arange(manifest.rows, dtype=np.int64)
-        version = f"{manifest.dataset_id}@{manifest.version}"
-        key = (version, msgspec.json.encode([where, sort]))
+        # A filter may be as long as a request: only its hash is kept.
+        asked = msgspec.json.encode([manifest.dataset_id, manifest.version, where, sort])
+        key = hashlib.blake2b(asked, digest_size=32).digest()
         with self._lock:
             found = self._kept.get(key)
             if found is not None:
@@ -383,11 +387,13 @@ class _Orders:
                 return found
         found = self._rows.indexes(manifest, where=where, order=sort)
         with self._lock:
+            # Another thread may have found the same meanwhile.
+            self._n_rows += len(found) - len(self._kept.pop(key, ()))
             self._kept[key] = found
-            n_rows = sum(len(order) for order in self._kept.values())
-            while n_rows > _KEPT_ROWS and len(self._kept) > 1:
-                _, dropped = self._kept.popitem(last=False)
-                n_rows -= len(dropped)
+            while len(self._kept) > 1 and (
+                self._n_rows > _KEPT_ROWS or len(self._kept) > _KEPT_ORDERS
+            ):
+                self._n_rows -= len(self._kept.popitem(last=False)[1])
         return found
 
 

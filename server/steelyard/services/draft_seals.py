@@ -148,10 +148,9 @@ class DraftSeals:
         with self._reviews.current(draft.row.id, draft.n_places) as review:
             excluded = np.flatnonzero(review.state == EXCLUDED)
             gone = set(excluded.tolist())
+            places = [place for place in review.relabelled() if place not in gone]
             relabelled: dict[int, Labels] = {
-                place: review.fold(place).labels
-                for place in review.relabelled()
-                if place not in gone
+                place: fold.labels for place, fold in review.folds(places).items()
             }
             told = msgspec.structs.replace(tell(draft.row, review), revision=review.revision)
         return _Outcome(excluded, relabelled, told)

@@ -63,19 +63,23 @@ def tell(row: Row[Any], review: Review | None) -> Draft:
     return Draft(**structs.asdict(summarise(row)), states=counts, noted=noted)
 
 
-def row_now(review: Review, row: int, originals: Originals, later: Sequence[Entry] = ()) -> RowNow:
-    """Give a row as it stands, with the labels that it has by now."""
-    fold = review.fold(row, later)
-    number, reviewer = review.last_edit(row, later)
-    return RowNow(
-        row=row,
-        state=fold.state,
-        labels=originals.labels_now(row, fold.labels),
-        relabelled=sorted(fold.labels),
-        note=fold.note,
-        edit=number,
-        reviewer=reviewer,
-    )
+def rows_now(
+    review: Review, rows: Sequence[int], originals: Originals, later: Sequence[Entry] = ()
+) -> dict[int, RowNow]:
+    """Give rows as they stand, by row, with the labels that they have by now."""
+    edits = review.last_edits(rows, later)
+    return {
+        row: RowNow(
+            row=row,
+            state=fold.state,
+            labels=originals.labels_now(row, fold.labels),
+            relabelled=sorted(fold.labels),
+            note=fold.note,
+            edit=edits[row][0],
+            reviewer=edits[row][1],
+        )
+        for row, fold in review.folds(rows, later).items()
+    }
 
 
 def receipt_of(
@@ -87,13 +91,13 @@ def receipt_of(
     originals: Originals,
 ) -> bytes:
     """Give what an entry, the last of ``later``, changed: an ``EditReceipt``, encoded."""
-    last = later[-1]
+    last, now = later[-1], rows_now(review, told, originals, later)
     receipt = EditReceipt(
         draft_id=draft_id,
         edits=n_rows,
         revision=last.number,
         undone=last.target,
-        rows=[row_now(review, row, originals, later) for row in told],
+        rows=[now[row] for row in told],
     )
     return msgspec.json.encode(receipt)
 
@@ -154,16 +158,17 @@ def check_seen(
         With every such row as it is now.
     """
     moved = []
+    last = review.last_edits([edit.row for edit in edits], later)
     for edit in edits:
-        number, editor = review.last_edit(edit.row, later)
+        number, editor = last[edit.row]
         is_own = reviewer is not None and editor == reviewer
         if edit.seen is not None and number > edit.seen and not is_own:
             moved.append(edit.row)
     if not moved:
         return
+    now = rows_now(review, moved, originals, later)
     details = [
-        msgspec.to_builtins(DraftConflict(row=row, now=row_now(review, row, originals, later)))
-        for row in dict.fromkeys(moved)
+        msgspec.to_builtins(DraftConflict(row=row, now=now[row])) for row in dict.fromkeys(moved)
     ]
     raise DraftConflictError(
         f"{len(details)} of the rows were edited by another since they were seen, and nothing was "

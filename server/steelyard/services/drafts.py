@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection, Row
 
 from steelyard.datasets.draft_requests import read_edits
@@ -50,6 +52,7 @@ from steelyard.storage.frames.store import FrameStore
 from steelyard.storage.state import State
 from steelyard.storage.state import drafts as rows
 from steelyard.wire.drafts import (
+    MAX_EDITS,
     MAX_TOLD,
     CreateDraft,
     DeletedDraft,
@@ -87,6 +90,15 @@ class OpenDraft:
     def n_places(self) -> int:
         """Places of the version: every row's index is below it."""
         return self.at.manifest.next_index
+
+
+@dataclass(frozen=True, slots=True)
+class _Receipt:
+    """What is told of a change: of which rows, of how many, and the rows as the version has them."""
+
+    told: list[int]
+    n_rows: int
+    originals: Originals
 
 
 class DraftService:
@@ -292,9 +304,9 @@ class DraftService:
         return await self._run(caller, route, key, sent, work)
 
     async def undo(self, caller: Caller, draft_id: str, payload: bytes, key: str | None) -> Reply:
-        """Undo the reviewer's own last entry; an ``EditReceipt``.
+        """Undo the reviewer's own last entry, or those named; an ``EditReceipt``.
 
-        What others did to its rows stays.
+        What others did to their rows stays.
 
         Raises
         ------
@@ -378,46 +390,35 @@ class DraftService:
         *,
         action: EntryAction,
     ) -> Reply:
-        request = (
-            await read_body(functools.partial(read_payload, shape=UndoEdit), payload)
-            if payload.strip()
-            else UndoEdit()
-        )
+        request = await read_body(_read_undo, payload) if payload.strip() else UndoEdit()
         route = f"POST /v1/drafts/{{draft}}/{action}"
         sent = {"id": draft_id, **msgspec.to_builtins(request)}
         known = await self._find_answer(caller, route, key, sent)
         if known is not None:
             return known
         draft = await self.find(caller, draft_id)
-        find = rows.find_undoable if action == "undo" else rows.find_redoable
+        find = functools.partial(_find_targets, draft_id=draft_id, request=request, action=action)
         for _ in range(_TRIES):
-            target = await self._state.read(
-                functools.partial(find, draft_id=draft_id, reviewer=request.reviewer)
-            )
-            if target is None:
+            targets = await self._state.read(find)
+            if not targets:
                 require_open(draft.row)
-                whose = "without a name" if request.reviewer is None else show(request.reviewer)
-                raise NothingToUndoError(
-                    f"The reviewer {whose} has nothing to {action} in this draft."
-                )
-            places = target.rows()[:MAX_TOLD].tolist()
-            originals = await asyncio.to_thread(self.originals, draft, places)
+                raise _nothing_to(action, request)
+            places = await asyncio.to_thread(rows_of, targets)
+            told = places[:MAX_TOLD].tolist()
+            originals = await asyncio.to_thread(self.originals, draft, told)
             await asyncio.to_thread(self.catch_up, draft)
+
+            work = functools.partial(
+                self._write_step,
+                caller=caller,
+                draft=draft,
+                targets=targets,
+                find=find,
+                action=action,
+                receipt=_Receipt(told, len(places), originals),
+            )
             try:
-                return await self._run(
-                    caller,
-                    route,
-                    key,
-                    sent,
-                    functools.partial(
-                        self._write_step,
-                        caller=caller,
-                        draft=draft,
-                        target=target,
-                        action=action,
-                        originals=originals,
-                    ),
-                )
+                return await self._run(caller, route, key, sent, work)
             except _MovedError:
                 continue
         raise DraftChangedError(
@@ -430,32 +431,40 @@ class DraftService:
         *,
         caller: Caller,
         draft: OpenDraft,
-        target: Entry,
+        targets: Sequence[Entry],
+        find: Callable[[Connection], Sequence[Entry]],
         action: EntryAction,
-        originals: Originals,
+        receipt: _Receipt,
     ) -> bytes:
         draft_id = str(draft.row.id)
         row = require_open(lock_draft(connection, caller.account_id, draft_id))
-        find = rows.find_undoable if action == "undo" else rows.find_redoable
-        found = find(connection, draft_id, target.reviewer)
-        if found is None or found.number != target.number:
+        numbers = [target.number for target in targets]
+        if [entry.number for entry in find(connection)] != numbers:
             raise _MovedError
         with self._reviews.held(draft_id, draft.n_places) as review:
             later = rows.entries_after(connection, draft_id, review.revision)
-            made = new_entry(
-                row.revision + 1,
-                target.reviewer,
-                action,
-                row=target.row,
-                places=target.places,
-                target=target.number,
-            )
-            rows.append_entries(connection, draft_id, [made], at=self._now())
+            made = [
+                new_entry(
+                    row.revision + place,
+                    target.reviewer,
+                    action,
+                    row=target.row,
+                    places=target.places,
+                    target=target.number,
+                )
+                for place, target in enumerate(targets, start=1)
+            ]
+            rows.append_entries(connection, draft_id, made, at=self._now())
             undone = rows.UNDONE if action == "undo" else rows.HOLDS
-            rows.set_undone(connection, draft_id, target.number, undone)
-            places = target.rows()
-            told = places[:MAX_TOLD].tolist()
-            return receipt_of(draft_id, review, [*later, made], told, len(places), originals)
+            rows.set_undone(connection, draft_id, numbers, undone)
+            return receipt_of(
+                draft_id,
+                review,
+                [*later, *made],
+                receipt.told,
+                receipt.n_rows,
+                receipt.originals,
+            )
 
     async def _find_answer(
         self, caller: Caller, route: str, key: str | None, sent: object
@@ -483,7 +492,48 @@ class DraftService:
 
 
 class _MovedError(Exception):
-    """The entry that was to be undone is no longer the last."""
+    """What was to be undone is no longer what would be."""
+
+
+def _read_undo(payload: bytes) -> UndoEdit:
+    request = read_payload(payload, UndoEdit)
+    first, last = request.first, request.last
+    if first is not None and (last is None or not first <= last < first + MAX_EDITS):
+        found = Violations()
+        found.add(
+            (*BODY, "first"),
+            f"must be at most `last`, and fewer than {MAX_EDITS} before it; give both, as the "
+            "receipt of one call of edits has them.",
+            "out_of_range",
+        )
+        found.raise_if_any()
+    return request
+
+
+def _find_targets(
+    connection: Connection, draft_id: str, request: UndoEdit, action: EntryAction
+) -> list[Entry]:
+    """Give the entries that a request is to undo or redo, the oldest first."""
+    if request.last is not None:
+        first = request.last if request.first is None else request.first
+        standing = rows.HOLDS if action == "undo" else rows.UNDONE
+        return rows.entries_between(
+            connection, draft_id, request.reviewer, standing, first, request.last
+        )
+    find = rows.find_undoable if action == "undo" else rows.find_redoable
+    found = find(connection, draft_id, request.reviewer)
+    return [] if found is None else [found]
+
+
+def _nothing_to(action: EntryAction, request: UndoEdit) -> NothingToUndoError:
+    whose = "without a name" if request.reviewer is None else show(request.reviewer)
+    which = "" if request.last is None else " of the entries named"
+    return NothingToUndoError(f"The reviewer {whose} has nothing{which} to {action} in this draft.")
+
+
+def rows_of(entries: Sequence[Entry]) -> NDArray[np.int64]:
+    """Give the rows that entries are about, ascending, each once."""
+    return np.unique(np.concatenate([entry.rows() for entry in entries]))
 
 
 def _read_create(payload: bytes) -> CreateDraft:

@@ -55,6 +55,7 @@ _Row = Annotated[
     int, Meta(ge=0, le=MAX_NUMBER, description="The row's place in the dataset, from 0.")
 ]
 _Count = Annotated[int, Meta(ge=0)]
+_Entry = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
 
 
 class CreateDraft(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -185,9 +186,24 @@ class EditRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class UndoEdit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Whose last entry."""
+    """Whose last entry, or which of their entries.
+
+    The entries of one call of edits follow each other and end at its receipt's ``revision``:
+    ``first`` and ``last`` name them, so that one call undoes what one call did.
+    """
 
     reviewer: Reviewer = None
+    first: Annotated[
+        _Entry | None,
+        Meta(description="The first entry to undo or redo; that of `last` by default."),
+    ] = None
+    last: Annotated[
+        _Entry | None,
+        Meta(
+            description="The last entry to undo or redo; by default the reviewer's last that holds, "
+            "or what they undid last."
+        ),
+    ] = None
 
 
 class SealDraft(
@@ -232,7 +248,11 @@ class EditReceipt(Struct, frozen=True, kw_only=True):
     edits: Annotated[int, Meta(description="Rows changed.")]
     revision: Annotated[int, Meta(description="Number of the log's last entry.")]
     undone: Annotated[
-        int | None, Meta(description="The entry that was undone or redone; else null.")
+        int | None,
+        Meta(
+            description="The entry that was undone or redone, the last of them where they were "
+            "several; else null."
+        ),
     ]
     rows: Annotated[
         list[RowNow], Meta(description=f"The first {MAX_TOLD} of them, as they are now.")

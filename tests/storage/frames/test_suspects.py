@@ -64,6 +64,24 @@ def test_what_was_found_is_kept_and_goes_with_the_version(store):
     assert any("suspects" in name for name in store.sweep(set(), older_than_s=0))
 
 
+@pytest.mark.parametrize("left", [b"", b"PAR1 half of a file"])
+def test_what_was_kept_and_is_damaged_is_made_again(store, left, caplog):
+    version = made(write_version(store, rows_of_two_kinds(20, wrong=[3])))
+    embed = Words()
+    found = find_suspects(store, version, embed, scorer="words")
+    n_texts = embed.n_texts
+    kept = [name for name in store.names() if name.endswith((".npy", ".suspects.parquet"))]
+    assert len(kept) >= 2
+    for name in kept:
+        store.put_beside(name, left)
+    assert load_suspects(store, version, "words") is None
+    again = find_suspects(store, version, embed, scorer="words")
+    assert (again.score == found.score).all()
+    assert embed.n_texts == 2 * n_texts
+    assert (load_suspects(store, version, "words").score == found.score).all()
+    assert {name for name in kept if name in caplog.text} == set(kept)
+
+
 def test_the_same_rows_in_another_order_are_looked_at_again(store):
     rows = rows_of_two_kinds(40, wrong=[6, 21])
     first = made(write_version(store, rows))

@@ -84,7 +84,7 @@ def test_what_can_be_undone_and_redone_is_the_reviewers_own(drafted):
         return None if found is None else found.number
 
     def set_undone(which, undone):
-        drafted.write_now(lambda c: rows.set_undone(c, "draft_1", which, undone))
+        drafted.write_now(lambda c: rows.set_undone(c, "draft_1", [which], undone))
 
     assert number(rows.find_undoable) == 4
     assert number(rows.find_undoable, None) == 2

@@ -61,6 +61,7 @@ class OpenedAnswer(Viewer):
         super().__init__()
         self._client, self._id, self._on_told = client, decision_id, on_told
         self.fields: dict[str, Any] = {}
+        self._told: dict[str, str] = {}
         self.send = pmui.Button(label="Tell what came true", variant="contained", size="small")
         self.send.on_click(self.tell)
         self.said = LiveText()
@@ -82,9 +83,14 @@ class OpenedAnswer(Viewer):
 
     async def tell(self, *_: Any) -> None:
         """Send what was chosen as feedback."""
-        chosen = {name: field.value for name, field in self.fields.items() if field.value}
+        # What was told before, perhaps by the application and anew since, is not told again.
+        chosen = {
+            name: field.value
+            for name, field in self.fields.items()
+            if field.value and field.value != self._told[name]
+        }
         if not chosen:
-            self.said.text = "Choose an outcome first."
+            self.said.text = "Choose an outcome that is not told yet first."
             return
         self.send.disabled = True
         try:
@@ -138,10 +144,11 @@ class OpenedAnswer(Viewer):
             x="probability",
         )
         told = answer.feedback.get(name)
+        self._told[name] = told if isinstance(told, str) else ""
         field = pmui.Select(
             label=f"What came true of {name}",
             options={"not told": "", **{outcome: outcome for outcome in result.probabilities}},
-            value=told if isinstance(told, str) else "",
+            value=self._told[name],
             sizing_mode="stretch_width",
             size="small",
         )

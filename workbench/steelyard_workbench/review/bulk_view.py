@@ -192,10 +192,15 @@ class BulkView(Viewer):
             )
         elif len(rows) > MAX_UNTYPED:
             self._confirm.ask(
-                change.sentence(len(rows)), len(rows), lambda: self._on_selected(change, rows)
+                change.sentence(len(rows)), len(rows), lambda: self._change_rows(change, rows)
             )
         else:
-            self._on_selected(change, rows)
+            self._change_rows(change, rows)
+
+    def _change_rows(self, change: Change, rows: list[DraftRow]) -> None:
+        self._on_selected(change, rows)
+        # Rows may leave the queue by it: still selected, but unseen, they would get the next change.
+        self.table.select(())
 
     def apply_to_all(self) -> None:
         """Do what is chosen to everything that matches, once it is confirmed."""

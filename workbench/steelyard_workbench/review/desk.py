@@ -118,7 +118,7 @@ class Desk(Viewer):
         self.seal = SealDialog(
             client,
             draft.id,
-            n_waiting=lambda: len(self.queue.unsent),
+            n_waiting=lambda: self.steps.n_unsettled,
             on_sealed=self._on_sealed,
         )
         self._head = DeskHead(

@@ -14,11 +14,18 @@ from typing import Any, Protocol
 import msgspec
 
 from steelyard.client import Client
-from steelyard.client.failures import NoAnswerInTimeError, ServerUnreachableError
-from steelyard.errors import DraftConflictError
+from steelyard.client.failures import (
+    NoAnswerInTimeError,
+    ServerUnreachableError,
+    UnexpectedAnswerError,
+)
+from steelyard.errors import DraftConflictError, SteelyardError
 from steelyard.wire.drafts import DraftConflict, DraftRow, EditReceipt, RowNow
 from steelyard_workbench.later import later
 from steelyard_workbench.problems import Problem, problem_of
+
+#: What a proxy answers for a server that is away.
+_GATEWAY = (502, 503, 504)
 
 
 @dataclass(eq=False, slots=True)
@@ -38,8 +45,17 @@ class Unsent:
         The rows as they were, to bring them back.
     after : tuple of DraftRow
         The rows as they are shown meanwhile.
+    of : Unsent or None
+        Of ``undo`` and ``redo``: the step that is undone or redone; the reviewer's last without it.
     key : str
         Under it the server does it once, however often it is sent.
+
+    Attributes
+    ----------
+    numbers : tuple of int or None
+        The first and the last entry that it made of the draft's log, once it was sent.
+    is_tried : bool
+        Whether the server may have it: it was sent, with or without an answer.
     """
 
     kind: str
@@ -48,7 +64,10 @@ class Unsent:
     given: dict[str, Any] = field(default_factory=dict)
     before: tuple[DraftRow, ...] = ()
     after: tuple[DraftRow, ...] = ()
+    of: Unsent | None = None
     key: str = field(default_factory=lambda: str(uuid.uuid4()))
+    numbers: tuple[int, int] | None = field(default=None, init=False)
+    is_tried: bool = field(default=False, init=False)
 
     @property
     def rows(self) -> set[int]:
@@ -64,6 +83,9 @@ class Listener(Protocol):
 
     def on_refused(self, entry: Unsent, problem: Problem) -> None:
         """Bring back what the server refused."""
+
+    def on_dropped(self, entry: Unsent) -> None:
+        """Forget an ``undo`` or ``redo`` of a step that the server did not take."""
 
     def on_conflict(self, entry: Unsent, now: list[RowNow]) -> None:
         """Ask what is to hold: the edit, or another's that came before it."""
@@ -88,7 +110,7 @@ class EditQueue:
     unsent : list of Unsent
         In order; the first may be on its way.
     is_lost : bool
-        Whether the server did not answer the first of them.
+        Whether the server did not answer the first of them, or could not do it for now.
     """
 
     def __init__(self, client: Client, draft_id: str, listener: Listener) -> None:
@@ -101,10 +123,21 @@ class EditQueue:
         self.unsent: list[Unsent] = []
         self.is_lost = False
 
-    def saw(self, rows: Sequence[RowNow]) -> None:
-        """Note which edit of each row the reviewer sees; not for rows with an edit on its way."""
+    def saw(self, rows: Sequence[RowNow]) -> list[RowNow]:
+        """Note which edit of each row the reviewer sees; give the rows of which it was noted.
+
+        Not for rows with an edit on its way, nor for what was overtaken by what is known already.
+        """
         waiting = set().union(*(entry.rows for entry in self.unsent))
-        self._seen.update((now.row, now.edit) for now in rows if now.row not in waiting)
+        seen = [
+            now for now in rows if now.row not in waiting and now.edit >= self._seen.get(now.row, 0)
+        ]
+        self._seen.update((now.row, now.edit) for now in seen)
+        return seen
+
+    def looked_at(self, rows: Sequence[RowNow]) -> None:
+        """Note that the reviewer chose what is to hold of rows that another edited."""
+        self._seen.update((now.row, now.edit) for now in rows)
 
     def push(self, entry: Unsent) -> None:
         """Send something once all before it are sent."""
@@ -120,9 +153,9 @@ class EditQueue:
             later(self.send)
 
     def take_back(self) -> Unsent | None:
-        """Take the last edit back, if it is not on its way yet."""
-        first = 1 if self._is_sending else 0
-        if len(self.unsent) > first and self.unsent[-1].kind in ("edit", "bulk"):
+        """Take the last edit back, if the server cannot have it."""
+        last = self.unsent[-1] if self.unsent else None
+        if last is not None and not last.is_tried and last.kind in ("edit", "bulk"):
             entry = self.unsent.pop()
             self._listener.on_waiting()
             return entry
@@ -141,25 +174,32 @@ class EditQueue:
 
     async def _send_first(self) -> bool:
         entry = self.unsent[0]
+        if entry.of is not None and entry.of.numbers is None:
+            self._ended(entry)
+            self._listener.on_dropped(entry)
+            self._listener.on_waiting()
+            return True
+        entry.is_tried = True
         try:
             receipt = await asyncio.to_thread(self._call, entry)
-        except (ServerUnreachableError, NoAnswerInTimeError):
-            self.is_lost = True
-            self._listener.on_waiting()
-            return False
         except DraftConflictError as error:
             self._ended(entry)
             found = [msgspec.convert(detail, DraftConflict) for detail in error.details or ()]
             if entry.kind == "edit":
-                self._seen.update((conflict.row, conflict.now.edit) for conflict in found)
                 self._listener.on_conflict(entry, [conflict.now for conflict in found])
             else:
                 self._listener.on_refused(entry, problem_of(error, entry.label))
         except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            if _may_pass(error):
+                self.is_lost = True
+                self._listener.on_waiting()
+                return False
             self._ended(entry)
             self._listener.on_refused(entry, problem_of(error, entry.label))
         else:
             self._ended(entry)
+            n_entries = len(entry.edits) or 1
+            entry.numbers = (receipt.revision - n_entries + 1, receipt.revision)
             self._seen.update((now.row, now.edit) for now in receipt.rows)
             self._listener.on_sent(entry, receipt)
         self._listener.on_waiting()
@@ -181,4 +221,14 @@ class EditQueue:
                 draft_id, **entry.given, reviewer=self.reviewer, idempotency_key=entry.key
             )
         step = drafts.undo if entry.kind == "undo" else drafts.redo
-        return step(draft_id, self.reviewer, idempotency_key=entry.key)
+        first, last = (None, None) if entry.of is None else (entry.of.numbers or (None, None))
+        return step(draft_id, self.reviewer, first=first, last=last, idempotency_key=entry.key)
+
+
+def _may_pass(error: Exception) -> bool:
+    """Tell whether the same edit may be taken later: nothing is wrong with it."""
+    if isinstance(error, ServerUnreachableError | NoAnswerInTimeError):
+        return True
+    if isinstance(error, UnexpectedAnswerError):
+        return error.http_status in _GATEWAY
+    return isinstance(error, SteelyardError) and error.retryable

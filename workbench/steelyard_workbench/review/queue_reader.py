@@ -9,7 +9,7 @@ from typing import Any
 import panel as pn
 
 from steelyard.client import Client
-from steelyard.wire.drafts import Draft, DraftRow, DraftRowPage, Queue, Suspects
+from steelyard.wire.drafts import Draft, DraftRow, DraftRowPage, Queue, RowNow, Suspects
 from steelyard_workbench.poller import Poller
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.review.row_filter import RowFilter
@@ -36,7 +36,8 @@ class QueueReader:
     reviewer : callable
         Gives whose queue ``mine`` is.
     on_seen : callable
-        Called with the rows of every page, also from a thread.
+        Called with rows that are to be shown, also from a thread; gives how those stand that are
+        shown so from now on.
     on_counts : callable
         Called with how many rows each queue has.
     on_rows : callable
@@ -68,7 +69,7 @@ class QueueReader:
         chosen: RowFilter,
         *,
         reviewer: Callable[[], str | None],
-        on_seen: Callable[[list[DraftRow]], None],
+        on_seen: Callable[[list[DraftRow]], list[RowNow]],
         on_counts: Callable[[dict[str, int]], None],
         on_rows: Callable[[], None],
     ) -> None:
@@ -109,7 +110,10 @@ class QueueReader:
                 if asked != self.round:
                     return
                 self._take(page)
-                if rows.take(page) or not page.has_more:
+                new = rows.take(page)
+                # A row that is here already stays as it is shown, and what was seen of it too.
+                self._on_seen(new)
+                if new or not page.has_more:
                     break
                 offset += PAGE_ROWS
         except Exception as error:  # noqa: BLE001  whatever it is, the person is told
@@ -126,7 +130,8 @@ class QueueReader:
     def fetch_table(self, offset: int, limit: int, order: dict[str, Any] | None) -> DraftRowPage:
         """Fetch a page of the table; it blocks, and runs in a thread."""
         page = self._fetch(offset, limit, order)
-        self._see(page)
+        self.revision = max(self.revision, page.revision)
+        self._show(page.data)
         return page
 
     async def fetch_row(self, number: int) -> list[DraftRow]:
@@ -141,7 +146,7 @@ class QueueReader:
         page = await asyncio.to_thread(
             self._client.drafts.rows, self._draft_id, "all", where=where, limit=1
         )
-        self._on_seen(page.data)
+        self._show(page.data)
         return page.data
 
     async def count(self) -> None:
@@ -174,12 +179,13 @@ class QueueReader:
             reviewer=self._reviewer(),
         )
 
-    def _see(self, page: DraftRowPage) -> None:
-        self.revision = max(self.revision, page.revision)
-        self._on_seen(page.data)
+    def _show(self, found: list[DraftRow]) -> None:
+        """Have rows seen, and those of the walk shown in it as they were seen."""
+        for now in self._on_seen(found):
+            self.rows.tell(now)
 
     def _take(self, page: DraftRowPage) -> None:
-        self._see(page)
+        self.revision = max(self.revision, page.revision)
         self.suspects = page.suspects
         self._on_counts(dict(page.counts))
         if page.suspects.status == "computing" and self.queue == "suspect":

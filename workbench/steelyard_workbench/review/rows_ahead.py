@@ -76,8 +76,8 @@ class RowsAhead:
         own = [row for row in self.rows if row.row not in self._guests]
         return len(own) if stays is None else sum(stays(row.now) for row in own)
 
-    def take(self, page: DraftRowPage) -> int:
-        """Add a page; give how many of its rows are new."""
+    def take(self, page: DraftRowPage) -> list[DraftRow]:
+        """Add a page; give those of its rows that are new."""
         known = {row.row for row in self.rows}
         new = [row for row in page.data if row.row not in known]
         # A guest whose turn has come is one of the queue.
@@ -86,7 +86,7 @@ class RowsAhead:
         self.rows += new
         self._total = page.total + n_left
         self.is_complete = not page.has_more
-        return len(new)
+        return new
 
     def move(self, step: int) -> bool:
         """Go to the next row or the one before; give whether there was one."""

@@ -27,6 +27,10 @@ _STATES = {
     "skipped": "rows were skipped, and stay as they are",
     "untouched": "rows were not looked at, and stay as they are",
 }
+_UNSETTLED = (
+    "What is on its way, or was edited by somebody else too, would not be in it. Seal once all is "
+    "sent and settled."
+)
 
 
 class SealDialog(Viewer):
@@ -37,7 +41,7 @@ class SealDialog(Viewer):
     client : steelyard.client.Client
     draft_id : str
     n_waiting : callable
-        Gives how many edits are not sent yet.
+        Gives how many edits are no part of the draft yet.
     on_sealed : callable
         Called with the sealed draft.
     """
@@ -92,14 +96,14 @@ class SealDialog(Viewer):
             self._draft.start()
 
     def fit_waiting(self) -> None:
-        """Take in how many edits are not sent yet: a draft is sealed with all of them."""
+        """Take in how many edits are no part of the draft yet: it is sealed with all of them."""
         if not self.is_open or self._seal.loading:
             return
         n_waiting, was_waiting = self._n_waiting(), self._seal.disabled
         self._seal.disabled = bool(n_waiting)
         if n_waiting:
             edits = "1 edit is" if n_waiting == 1 else f"{n_waiting} edits are"
-            self._said[:] = [verdict("unsure", f"{edits} not sent yet.", "Seal once that is done.")]
+            self._said[:] = [verdict("unsure", f"{edits} not part of the draft yet.", _UNSETTLED)]
         elif was_waiting:
             self._said[:] = []
             self._draft.start()

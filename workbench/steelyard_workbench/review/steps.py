@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from steelyard.client import Client
@@ -85,6 +85,12 @@ class Steps:
         """Rows that somebody else edited too, and that wait for a choice."""
         return list(self._conflicts)
 
+    @property
+    def n_unsettled(self) -> int:
+        """Edits that are no part of the draft yet: not sent, or in conflict."""
+        n_conflicting = sum(len(conflict.entry.edits) for conflict in self._conflicts)
+        return len(self.queue.unsent) + n_conflicting
+
     def forbid(self, why: str) -> None:
         """Take none any more."""
         self.forbidden = why
@@ -120,7 +126,7 @@ class Steps:
         self.queue.push(entry)
 
     def undo(self) -> None:
-        """Take back what was done last; what waits still is not sent at all."""
+        """Take back what was done last; what was not sent yet is not sent at all."""
         if self.forbidden:
             return
         waiting = self.queue.take_back()
@@ -151,19 +157,22 @@ class Steps:
         before = tuple(found for row in rows if (found := held.get(row.row)) is not None)
         self._put(rows)
         self._shown.tell(said)
-        self.queue.push(Unsent(kind, said, before=before, after=rows))
+        self.queue.push(Unsent(kind, said, before=before, after=rows, of=entry))
 
     def _put(self, rows: tuple[DraftRow, ...]) -> None:
         """Show rows as they were, the first of them in focus."""
+        self._bring_back(rows)
+        if rows:
+            self.reader.rows.go_to(rows[0].row)
+        self._shown.show_first()
+
+    def _bring_back(self, rows: tuple[DraftRow, ...]) -> None:
         held = self.reader.rows
         for row in rows:
             found = held.get(row.row)
             if found is not None:
                 self._tabs.edited(found.now, row.now)
             held.put(row)
-        if rows:
-            held.go_to(rows[0].row)
-        self._shown.show_first()
 
     # How they end
 
@@ -186,29 +195,48 @@ class Steps:
             later(self.reader.count_in_quiet)
 
     def on_refused(self, entry: Unsent, problem: Problem) -> None:
-        """Bring back what the server refused, with the reason."""
-        for stack in (self._done, self._undone):
-            if entry in stack:
-                stack.remove(entry)
+        """Bring back what the server refused, with the reason; the row in focus stays it."""
+        is_gone = problem.code == "nothing_to_undo"
+        self._forget(entry if entry.of is None else entry.of)
+        if entry.of is not None and not is_gone:
+            # What was to be undone holds still, and what was to be redone does not.
+            (self._done if entry.kind == "undo" else self._undone).append(entry.of)
         if problem.is_forbidden:
             self.forbid(problem.message)
-        if problem.code == "nothing_to_undo":
+        if is_gone:
             self._shown.tell(problem.message)
         else:
             self._notices.show_trouble(failed(problem))
             self._shown.tell(f"Not done: {entry.label}. {problem.message}")
-        self._put(entry.before)
-        self._shown.show_table(is_new=False)
+        self._bring_back(entry.before)
+        if not self._shown.show_table(is_new=False):
+            self._shown.show_again()
+
+    def on_dropped(self, entry: Unsent) -> None:
+        """Forget an ``undo`` or ``redo`` of a step that the server did not take."""
+        if entry.of is not None:
+            self._forget(entry.of)
 
     def on_conflict(self, entry: Unsent, now: list[RowNow]) -> None:
-        """Ask what is to hold."""
-        if entry in self._done:
-            self._done.remove(entry)
+        """Ask what is to hold, unless the step was taken back meanwhile."""
+        is_taken_back = entry in self._undone
+        self._forget(entry)
+        if is_taken_back:
+            self._show_theirs(entry, now)
+            self._shown.tell(f"Edited by somebody else meanwhile, and taken back: {entry.label}.")
+            return
         self._conflicts.append(Conflict(entry, now, self.keep_mine, self.keep_theirs))
         self._notices.show_conflicts(self._conflicts)
+        self._shown.waiting()
         self._shown.tell(
             f"Edited by somebody else meanwhile: {entry.label}. Choose what is to hold."
         )
+
+    def _forget(self, entry: Unsent) -> None:
+        """Let a step neither be undone nor redone."""
+        for stack in (self._done, self._undone):
+            if entry in stack:
+                stack.remove(entry)
 
     def on_waiting(self) -> None:
         """Show what waits."""
@@ -220,6 +248,7 @@ class Steps:
     def keep_mine(self, conflict: Conflict) -> None:
         """Send an edit again, over the other's that was shown."""
         self._close(conflict)
+        self.queue.looked_at(conflict.now)
         entry = conflict.entry
         again = Unsent(
             "edit", entry.label, edits=entry.edits, before=entry.before, after=entry.after
@@ -229,10 +258,8 @@ class Steps:
     def keep_theirs(self, conflict: Conflict) -> None:
         """Keep the rows as another left them, and send what concerns the others."""
         self._close(conflict)
-        entry, theirs = conflict.entry, {now.row: now for now in conflict.now}
-        for row in entry.before:
-            if row.row in theirs:
-                self.reader.rows.put(as_told(row, theirs[row.row]))
+        entry, theirs = conflict.entry, {now.row for now in conflict.now}
+        self._show_theirs(entry, conflict.now)
         rest = [edit for edit in entry.edits if edit["row"] not in theirs]
         if rest:
             before, after = (
@@ -244,6 +271,14 @@ class Steps:
         if not self._shown.show_table(is_new=False):
             self._shown.show_again()
 
+    def _show_theirs(self, entry: Unsent, now: Sequence[RowNow]) -> None:
+        self.queue.looked_at(now)
+        theirs = {one.row: one for one in now}
+        for row in entry.before:
+            if row.row in theirs:
+                self.reader.rows.put(as_told(row, theirs[row.row]))
+
     def _close(self, conflict: Conflict) -> None:
         self._conflicts.remove(conflict)
         self._notices.show_conflicts(self._conflicts)
+        self._shown.waiting()

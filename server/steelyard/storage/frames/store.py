@@ -131,10 +131,16 @@ class FrameStore:
         data : bytes
             What can be made again.
         """
-        with self.draft() as draft:
-            draft.write_bytes(data)
+        with self.draft() as draft, told_as_unavailable():
+            with draft.open("wb") as file:
+                file.write(data)
+                file.flush()
+                # Whoever reads the name takes what it holds for whole.
+                os.fsync(file.fileno())
             if self.is_local:
-                draft.replace(Path(self.root, name))
+                path = Path(self.root, name)
+                draft.replace(path)
+                _flush_directory(str(path.parent))
             else:
                 self._upload(draft, name)
 
@@ -187,7 +193,7 @@ class FrameStore:
         steelyard.errors.StorageUnavailableError
             When it cannot be read or written.
         """
-        if (found := self.find(_OWNER)) is None:
+        if not (found := self.find(_OWNER)):
             with told_as_unavailable():
                 self.filesystem.create_dir(self.path_of(_OWNER.partition("/")[0]), recursive=True)
             self.put_beside(_OWNER, owner.encode())

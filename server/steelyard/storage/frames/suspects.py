@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,8 @@ from steelyard.datasets.versions import Manifest
 from steelyard.storage.frames.scanning import scan
 from steelyard.storage.frames.store import FrameStore, told_as_unavailable
 from steelyard.storage.frames.vectors import Embed, Vectors, vectors_of
+
+_log = logging.getLogger(__name__)
 
 #: How many nearest rows vote, and the fewest labelled ones among them.
 NEIGHBOURS, LEAST_VOTES = 10, 3
@@ -56,18 +59,22 @@ class SuspectTable:
 
 
 def load_suspects(store: FrameStore, manifest: Manifest, scorer: str) -> SuspectTable | None:
-    """Give what was found before; ``None`` when nobody looked.
+    """Give what was found before; ``None`` when nobody looked, or what is kept is damaged.
 
     Raises
     ------
     steelyard.errors.StorageUnavailableError
-        When the file cannot be read.
+        When the store cannot be read.
     """
-    kept = store.find(_name_of(manifest, scorer))
+    name = _name_of(manifest, scorer)
+    kept = store.find(name)
     if kept is None:
         return None
-    with told_as_unavailable():
+    try:
         return _table(pl.read_parquet(io.BytesIO(kept)), manifest.next_index)
+    except pl.exceptions.PolarsError as error:
+        _log.warning("%s is damaged and will be made again: %s", name, error)
+        return None
 
 
 def find_suspects(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from steelyard.datasets.versions import Manifest, Part
 from steelyard.storage.frames.store import FrameStore, told_as_unavailable
 from steelyard.wire.datasets import Partition
+
+_log = logging.getLogger(__name__)
 
 Vectors = NDArray[np.float32]
 #: Gives unit vectors of texts, one row each; equal texts have equal vectors.
@@ -100,8 +103,12 @@ def vectors_of(
     indexes = frame["index"].to_numpy()
     kept = store.find(name)
     if kept is not None:
-        vectors: Vectors = np.load(io.BytesIO(kept), allow_pickle=False)
-        return indexes, vectors.astype(np.float32)
+        try:
+            vectors: Vectors = np.load(io.BytesIO(kept), allow_pickle=False)
+        except (EOFError, ValueError) as error:
+            _log.warning("%s is damaged and is made again: %s", name, error)
+        else:
+            return indexes, vectors.astype(np.float32)
     texts = frame["context"].to_list()
     vectors = np.concatenate(
         [embed(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]

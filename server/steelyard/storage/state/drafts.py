@@ -10,6 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
+    Select,
     and_,
     delete,
     insert,
@@ -149,31 +150,42 @@ def read_entry(row: Row[Any]) -> Entry:
 
 def find_undoable(connection: Connection, draft_id: str, reviewer: str | None) -> Entry | None:
     """Give a reviewer's last entry that holds."""
-    row = connection.execute(
-        select(draft_entries)
-        .where(_of(draft_id, reviewer), draft_entries.c.undone == HOLDS)
-        .order_by(draft_entries.c.number.desc())
-        .limit(1)
-    ).first()
-    return None if row is None else read_entry(row)
+    wanted = _standing(draft_id, reviewer, HOLDS).order_by(draft_entries.c.number.desc())
+    return _first(connection, wanted)
 
 
 def find_redoable(connection: Connection, draft_id: str, reviewer: str | None) -> Entry | None:
     """Give what a reviewer undid last and can redo."""
-    row = connection.execute(
-        select(draft_entries)
-        .where(_of(draft_id, reviewer), draft_entries.c.undone == UNDONE)
-        .order_by(draft_entries.c.number)
-        .limit(1)
-    ).first()
-    return None if row is None else read_entry(row)
+    wanted = _standing(draft_id, reviewer, UNDONE).order_by(draft_entries.c.number)
+    return _first(connection, wanted)
 
 
-def set_undone(connection: Connection, draft_id: str, number: int, undone: int) -> None:
-    """Note whether an entry holds."""
+def entries_between(
+    connection: Connection,
+    draft_id: str,
+    reviewer: str | None,
+    standing: int,
+    first: int,
+    last: int,
+) -> list[Entry]:
+    """Give a reviewer's entries of a range that hold, or were undone, the oldest first.
+
+    Of more numbers than one, those about one row each: the others may name any number of rows.
+    """
+    wanted = _standing(draft_id, reviewer, standing).where(
+        draft_entries.c.number.between(first, last)
+    )
+    if first < last:
+        wanted = wanted.where(draft_entries.c.row.is_not(None))
+    found = connection.execute(wanted.order_by(draft_entries.c.number))
+    return [read_entry(row) for row in found]
+
+
+def set_undone(connection: Connection, draft_id: str, numbers: Sequence[int], undone: int) -> None:
+    """Note whether entries hold."""
     connection.execute(
         update(draft_entries)
-        .where(draft_entries.c.draft_id == draft_id, draft_entries.c.number == number)
+        .where(draft_entries.c.draft_id == draft_id, draft_entries.c.number.in_(numbers))
         .values(undone=undone)
     )
 
@@ -229,6 +241,15 @@ def page_entries(
             break
         after = page[-1].number
     return found[:limit], len(found) > limit
+
+
+def _standing(draft_id: str, reviewer: str | None, standing: int) -> Select[Any]:
+    return select(draft_entries).where(_of(draft_id, reviewer), draft_entries.c.undone == standing)
+
+
+def _first(connection: Connection, wanted: Select[Any]) -> Entry | None:
+    row = connection.execute(wanted.limit(1)).first()
+    return None if row is None else read_entry(row)
 
 
 def _of(draft_id: str, reviewer: str | None) -> ColumnElement[bool]:
