@@ -93,6 +93,8 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):
         The repository.
     shares_memory : bool, default True
         Whether it sees the shared memory of its clients.
+    loses_memory : bool, default False
+        Whether passes find none of what it mapped, as where another server answers each call.
     credentials : grpc.ServerCredentials, optional
         Its certificate, where it speaks TLS.
     """
@@ -102,14 +104,18 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):
         models: dict[str, FakeModel],
         *,
         shares_memory: bool = True,
+        loses_memory: bool = False,
         credentials: grpc.ServerCredentials | None = None,
     ) -> None:
         self.models = models
         self.shares_memory = shares_memory
+        self.loses_memory = loses_memory
         self.credentials = credentials
         self.is_live = True
         self.calls: Counter[str] = Counter()
         self.port = 0
+        #: Names of the memory that passes use now, one for each; it is not unmapped meanwhile.
+        self.used: Counter[str] = Counter()
         self._regions: dict[str, _Region] = {}
         self._server: grpc.Server | None = None
 
@@ -219,7 +225,8 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):
             memory = mmap.mmap(descriptor, request.offset + request.byte_size)
         finally:
             os.close(descriptor)
-        self._regions[request.name] = _Region(memory, request.offset, request.byte_size)
+        if not self.loses_memory:
+            self._regions[request.name] = _Region(memory, request.offset, request.byte_size)
         return service_pb2.SystemSharedMemoryRegisterResponse()
 
     def SystemSharedMemoryStatus(self, request: Any, context: Any) -> Any:  # noqa: N802
@@ -231,11 +238,25 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):
 
     def SystemSharedMemoryUnregister(self, request: Any, context: Any) -> Any:  # noqa: N802
         self.calls["unregister"] += 1
+        if self.used[request.name]:
+            context.abort(
+                grpc.StatusCode.INTERNAL,
+                f"Cannot unregister shared memory region '{request.name}', it is currently in use.",
+            )
         self._regions.pop(request.name, None)
         return service_pb2.SystemSharedMemoryUnregisterResponse()
 
     def ModelInfer(self, request: Any, context: Any) -> Any:  # noqa: N802
         self.calls["ModelInfer"] += 1
+        tensors = [*request.inputs, *request.outputs]
+        names = {one.parameters["shared_memory_region"].string_param for one in tensors} - {""}
+        self.used.update(names)
+        try:
+            return self._infer(request, context)
+        finally:
+            self.used.subtract(names)
+
+    def _infer(self, request: Any, context: Any) -> Any:
         model = self._loaded(request.model_name, context)
         if not model.gate.wait(30):
             context.abort(grpc.StatusCode.INTERNAL, "the gate stayed shut")

@@ -77,6 +77,14 @@ def test_each_precision_has_temperatures_of_its_own(folder: Path) -> None:
     assert tables[0] != tables[1]
 
 
+def test_models_of_one_tokenizer_share_it(folder: Path) -> None:
+    first, second = (load_base_model(engine, folder=folder).tokenizer for engine in ENGINES)
+    assert first is second
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    change_manifest(folder, tokenizer={**manifest["tokenizer"], "revision": "2"})
+    assert load_base_model(folder=folder).tokenizer.revision == "2"
+
+
 def test_the_default_engine_is_the_manifests(folder: Path) -> None:
     assert load_base_model(AUTO, folder=folder).scorer.engine == "onnxruntime-float32"
     change_manifest(folder, engine="onnxruntime-int8")

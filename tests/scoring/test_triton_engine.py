@@ -176,6 +176,19 @@ def test_a_server_started_again_knows_no_region(engine, server, model):
     assert server.calls["register"] == 2
 
 
+def test_a_server_that_lacks_what_it_just_mapped_is_sent_tensors(model, caplog):
+    with serving(("base", model), loses_memory=True) as server:
+        engine = connect(server)
+        engine.open()
+        check(engine, large_inputs())
+        check(engine, large_inputs())
+        assert server.calls["register"] == 2
+        assert server.calls["ModelInfer"] == 2 + 2
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        assert "several servers behind one address" in caplog.text
+        engine.close()
+
+
 def test_passes_of_several_threads_do_not_mix(engine):
     sizes = [100, 200, 300, 400] * 3
     with ThreadPoolExecutor(4) as threads:
@@ -282,6 +295,47 @@ def test_memory_of_a_late_pass_is_not_used_again(server, model):
     check(engine, large_inputs())
     assert server.calls["register"] == 2
     engine.close()
+
+
+def _end_a_pass(engine: TritonEngine, server: FakeTriton, model: FakeModel) -> None:
+    """End a pass with shared memory that the server goes on with."""
+    model.gate.clear()
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(engine.run, large_inputs(), SMALL)
+        while not server.used.total():
+            time.sleep(0.001)
+        engine.interrupt()
+        with pytest.raises(EngineUnavailableError, match="was ended"):
+            running.result(30)
+
+
+@pytest.mark.parametrize("how", ["pass", "check", "close"])
+def test_memory_of_a_pass_that_was_ended_is_unmapped_once_the_server_is_done(
+    engine, server, model, how
+):
+    _end_a_pass(engine, server, model)
+    [left] = server.regions
+    engine.check()
+    assert server.regions == {left}
+    model.gate.set()
+    while server.used.total():
+        time.sleep(0.001)
+    if how == "pass":
+        asked = server.calls["unregister"]
+        check(engine, probe_inputs())
+        assert server.calls["unregister"] == asked  # nothing was shared
+        check(engine, large_inputs())
+        assert left not in server.regions
+    elif how == "check":
+        engine.check()
+        assert not server.regions
+    asked = server.calls["unregister"]
+    if how != "close":
+        engine.check()
+        check(engine, large_inputs())
+        assert server.calls["unregister"] == asked
+    engine.close()
+    assert not server.regions
 
 
 def test_passes_on_their_way_can_be_ended(engine, server, model):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -15,7 +16,9 @@ from steelyard.errors import (
     EngineUnavailableError,
     ModelWarmingError,
 )
+from steelyard.scoring.engine import Tensors
 from steelyard.scoring.routed import MAX_FAILURES, PROBE_S, RoutedEngine, probe_inputs
+from steelyard.scoring.wanted import only_while
 
 OUTPUTS = ("logits", "pooled")
 
@@ -23,9 +26,15 @@ OUTPUTS = ("logits", "pooled")
 class World:
     """A routed engine over a remote and a local one, with a clock set by hand."""
 
-    def __init__(self, remote: Remote | None, *, falls_back: bool = True) -> None:
+    def __init__(
+        self,
+        remote: Remote | None,
+        *,
+        falls_back: bool = True,
+        local: LocalEngine | None = None,
+    ) -> None:
         self.remote = remote
-        self.local = LocalEngine()
+        self.local = local or LocalEngine()
         self.n_loads = 0
         self.now = 1000.0
         self.inputs = probe_inputs()
@@ -35,6 +44,8 @@ class World:
 
     def _load(self) -> LocalEngine:
         self.n_loads += 1
+        if self.local.is_closed:
+            self.local = LocalEngine()
         return self.local
 
     def run(self) -> None:
@@ -80,6 +91,20 @@ def test_a_pass_that_fails_is_answered_here_and_the_next_is_sent_again(world):
     world.remote.failing = None
     world.run()
     assert world.engine.status.passes == {"in-process": 1, "triton": 1}
+
+
+def test_a_pass_that_nobody_waits_for_is_not_sent_and_is_no_fault_of_the_server(world):
+    before = (world.remote.n_passes, world.local.n_passes)
+    with only_while(lambda: world.remote.n_passes < before[0] + 2):
+        world.run()
+        world.run()
+        for _ in range(MAX_FAILURES):
+            with pytest.raises(DeadlineExceededError, match="not scored by its deadline"):
+                world.run()
+    assert (world.remote.n_passes, world.local.n_passes) == (before[0] + 2, before[1])
+    assert world.place == "triton"
+    assert world.engine.status.faults == {}
+    world.run()
 
 
 def test_failures_in_a_row_end_the_traffic_and_traffic_is_not_the_probe(world):
@@ -257,6 +282,64 @@ def test_changing_over_to_this_process_and_back():
     assert world.engine.status.passes == {"in-process": 2, "triton": 1}
     world.engine.close()
     assert new.is_closed
+
+
+@pytest.mark.parametrize("begins_here", [True, False])
+def test_without_fallback_nothing_is_kept_here_after_a_change_to_a_server(begins_here):
+    world = World(None if begins_here else Remote(), falls_back=False)
+    world.engine.step()
+    world.engine.attach(None)
+    world.run()
+    local, new = world.local, Remote("triton://two:2")
+    world.engine.attach(new)
+    new.failing = gone
+    world.later()
+    world.run()  # until the server can be used, passes stay
+    assert not local.is_closed
+    new.failing = None
+    world.later()
+    assert local.is_closed
+    new.failing = gone
+    for _ in range(MAX_FAILURES + 1):
+        with pytest.raises(EngineUnavailableError, match="It is not there"):
+            world.run()
+    assert world.place == "none"
+    world.engine.attach(None)
+    world.run()
+    assert (world.n_loads, world.local is local) == (2, False)
+    world.engine.close()
+    assert world.local.is_closed
+
+
+class HeldOnce(LocalEngine):
+    """Its first pass waits until it may answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered, self.may_answer = threading.Event(), threading.Event()
+
+    def run(self, inputs: Tensors, outputs: Sequence[str]) -> Tensors:
+        if not self.entered.is_set():
+            self.entered.set()
+            assert self.may_answer.wait(30)
+        return super().run(inputs, outputs)
+
+
+def test_without_fallback_passes_under_way_here_end_here():
+    local, new = HeldOnce(), Remote("triton://two:2")
+    world = World(None, falls_back=False, local=local)
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(world.run)
+        assert local.entered.wait(30)
+        world.engine.attach(new)
+        world.engine.step()
+        world.run()
+        assert world.engine.status.passes == {"triton": 1}
+        assert not local.is_closed
+        local.may_answer.set()
+        running.result(30)
+    assert local.is_closed
+    world.engine.close()
 
 
 def test_in_process_from_the_start():

@@ -19,7 +19,7 @@ from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.engine import FLOAT32, INT8, Engine, PassEngine
 from steelyard.scoring.engine_host import EngineHost
 from steelyard.scoring.onnx import OnnxScorer
-from steelyard.scoring.tokenizer import Tokenizer
+from steelyard.scoring.tokenizer import Tokenizer, shared_tokenizer
 
 #: Where the shipped base model is.
 BASE = Path(__file__).parent.parent / "assets" / "base"
@@ -205,7 +205,7 @@ def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles
         precision=precision,
         graph=contents[GRAPHS[precision]],
         weights=weights,
-        tokenizer=Tokenizer(
+        tokenizer=shared_tokenizer(
             contents[TOKENIZER],
             name=manifest["tokenizer"]["name"],
             revision=manifest["tokenizer"]["revision"],

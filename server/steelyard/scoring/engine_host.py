@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from steelyard.errors import EngineUnavailableError
+from steelyard.errors import EngineUnavailableError, SteelyardError
 from steelyard.scoring.engine import PassEngine
 from steelyard.scoring.protocol import EngineStatus
 from steelyard.scoring.routed import RemoteEngine, RoutedEngine
@@ -83,6 +83,8 @@ class RemoteHost:
         self._probes = probes
         self._lock = threading.Lock()
         self._engines: dict[RoutedEngine, Callable[[TritonAddress], RemoteEngine]] = {}
+        #: Engines that are still to change over, and why they did not.
+        self._behind: dict[RoutedEngine, str] = {}
         self._address = source.read()
         self._trouble: str | None = None
         self._closing = threading.Event()
@@ -153,7 +155,35 @@ class RemoteHost:
         return {engine.model: engine.status for engine in engines}
 
     def look(self) -> None:
-        """Read the setting's file again, and change over when it names another server."""
+        """Read the setting's file again, and change over when it names another server.
+
+        An engine that cannot be changed over is tried again at every look.
+        """
+        self._read_again()
+        with self._lock:
+            address = self._address
+            behind = [(engine, self._engines[engine], why) for engine, why in self._behind.items()]
+        for engine, connect, before in behind:
+            try:
+                engine.attach(None if address is None else connect(address))
+            except Exception as error:  # noqa: BLE001  the other engines change over all the same
+                is_foreseen = isinstance(error, (InvalidSettingError, SteelyardError))
+                why = str(error) if is_foreseen else f"{type(error).__name__}: {error}"
+                if why != before:
+                    _log.error(
+                        "%s stays where it is, and is tried again: %s",
+                        engine.model,
+                        why,
+                        exc_info=None if is_foreseen else error,
+                    )
+                with self._lock:
+                    if engine in self._behind:
+                        self._behind[engine] = why
+            else:
+                with self._lock:
+                    self._behind.pop(engine, None)
+
+    def _read_again(self) -> None:
         try:
             address = self._source.read()
             if address is not None:
@@ -168,13 +198,8 @@ class RemoteHost:
             if address == self._address:
                 return
             self._address = address
-            engines = list(self._engines.items())
+            self._behind = dict.fromkeys(self._engines, "")
         _log.info("The scorer is to be %s now.", "this process" if address is None else address.url)
-        for engine, connect in engines:
-            try:
-                engine.attach(None if address is None else connect(address))
-            except EngineUnavailableError as error:
-                _log.error("%s stays where it is: %s", engine.model, error)
 
     def close(self) -> None:
         """Look at the file no more; engines are closed by whoever asked for them."""
@@ -192,6 +217,7 @@ class RemoteHost:
     def _forget(self, engine: RoutedEngine) -> None:
         with self._lock:
             self._engines.pop(engine, None)
+            self._behind.pop(engine, None)
 
 
 def _check_client() -> None:

@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -34,8 +34,11 @@ from steelyard.scoring.passes import PassDecision, pass_inputs
 from steelyard.scoring.protocol import EngineStatus, Place
 from steelyard.scoring.rows import fill_rows
 from steelyard.scoring.similarity import tokens_of
+from steelyard.scoring.wanted import check_wanted
 
 _log = logging.getLogger(__name__)
+
+E = TypeVar("E", bound=PassEngine)
 
 #: Failures in a row after which no pass is sent any more.
 MAX_FAILURES = 3
@@ -91,10 +94,10 @@ class RemoteEngine(PassEngine, Protocol):
 
 
 @dataclass(eq=False, slots=True)
-class _Remote:
-    """A remote engine, and the passes that are in it."""
+class _Used(Generic[E]):
+    """An engine, and the passes that are in it."""
 
-    engine: RemoteEngine
+    engine: E
     n_users: int = 0
     is_retired: bool = False
 
@@ -121,7 +124,7 @@ class RoutedEngine:
         Whether passes that the remote engine fails run here. The engine here is then made at once:
         the moment of a failure is the wrong one to find out that it cannot be, and what the remote
         engine answers is held against it before any pass is sent. Without, it is made only when
-        passes are to run here anyway.
+        passes are to run here anyway, and let go of when they change over to a remote engine.
     on_close : callable, optional
         Called once, after ``close``.
     clock : callable, optional
@@ -151,10 +154,10 @@ class RoutedEngine:
         self._stepping = threading.Lock()
         self._wake = threading.Event()
         self._closed = False
-        self._local = load_local() if falls_back or remote is None else None
-        self._wanted: _Remote | None = None if remote is None else _Remote(remote)
+        self._local = _Used(load_local()) if falls_back or remote is None else None
+        self._wanted: _Used[RemoteEngine] | None = None if remote is None else _Used(remote)
         #: Where passes go; not the wanted one before that was opened.
-        self._active: _Remote | None = None
+        self._active: _Used[RemoteEngine] | None = None
         self._failure: SteelyardError | None = None
         self._n_failures = 0
         self._counts = _Counts()
@@ -198,25 +201,32 @@ class RoutedEngine:
         ModelWarmingError
             When the remote engine is loading its model, and there is none here.
         DeadlineExceededError
-            When the remote engine did not answer in time, and there is none here.
+            When the remote engine did not answer in time, and there is none here; or nobody waits
+            any more for what the thread works on (``wanted.only_while``).
         """
-        remote = self._enter()
+        # Before any engine is asked: that nobody waits is no failure of a server.
+        check_wanted()
+        remote, local = self._enter()
         if remote is not None:
             try:
                 answer = remote.engine.run(inputs, outputs)
             except SteelyardError as error:
                 self._note_failure(remote, error)
-                if self._local is None:
+                with self._lock:
+                    local = self._enter_local()
+                if local is None:
                     raise
             else:
                 self._note_success("triton")
                 return answer
             finally:
                 self._leave(remote)
-        local = self._local
         if local is None:
             raise self._refusal()
-        answer = local.run(inputs, outputs)
+        try:
+            answer = local.engine.run(inputs, outputs)
+        finally:
+            self._leave(local)
         self._note_success("in-process")
         return answer
 
@@ -246,25 +256,11 @@ class RoutedEngine:
         Passes on their way end where they began, and that engine is then closed. Until the new one
         can be opened passes go where they went.
         """
-        # Made before it is needed, and outside of the lock: it takes a while.
-        local = self._local or (self._load_local() if remote is None else None)
-        retired: list[_Remote] = []
-        with self._lock:
-            if self._wanted is not None and self._wanted is not self._active:
-                retired.append(self._wanted)
-            self._wanted = None if remote is None else _Remote(remote)
-            self._local = self._local or local
-            self._failure = None
-            self._next_open, self._pause_s = self._clock(), PROBE_S
-            if remote is None and self._active is not None:
-                retired.append(self._active)
-                self._active = None
-                self._counts.n_changes += 1
-            is_closed = self._closed
-        if is_closed and remote is not None:
-            remote.close()
-        for one in retired:
-            self._retire(one)
+        local: _Used[PassEngine] | None = None
+        # Made before it is needed, and outside of the lock: it takes a while. Looked for again then:
+        # a change that ended meanwhile may have taken away the one there was.
+        while not self._change(remote, local):
+            local = _Used(self._load_local())
         if remote is None:
             self._tell(logging.INFO, "Passes of %s run in this process.", self._model)
         self._wake.set()
@@ -287,9 +283,34 @@ class RoutedEngine:
         for one in held.values():
             self._retire(one)
         if local is not None:
-            local.close()
+            local.engine.close()
         if self._on_close is not None:
             self._on_close(self)
+
+    def _change(self, remote: RemoteEngine | None, local: _Used[PassEngine] | None) -> bool:
+        """Exchange the wanted engine, unless that takes one here and there is none: tell whether."""
+        wanted = None if remote is None else _Used(remote)
+        retired: list[_Used[Any] | None] = []
+        with self._lock:
+            if self._closed:
+                retired += [wanted, local]
+            elif wanted is None and self._local is None and local is None:
+                return False
+            else:
+                if self._wanted is not self._active:
+                    retired.append(self._wanted)
+                self._wanted = wanted
+                self._local = self._local or local
+                self._failure = None
+                self._next_open, self._pause_s = self._clock(), PROBE_S
+                if wanted is None and self._active is not None:
+                    retired.append(self._active)
+                    self._active = None
+                    self._counts.n_changes += 1
+        for one in retired:
+            if one is not None:
+                self._retire(one)
+        return True
 
     def _probe(self) -> None:
         while not self._closed:
@@ -301,7 +322,7 @@ class RoutedEngine:
                 except Exception:  # noqa: BLE001  the next probe may go better
                     _log.exception("The probe of %s failed.", self._model)
 
-    def _open(self, wanted: _Remote) -> None:
+    def _open(self, wanted: _Used[RemoteEngine]) -> None:
         try:
             wanted.engine.open()
             self._compare(wanted.engine)
@@ -330,18 +351,25 @@ class RoutedEngine:
             self._failure, self._n_failures = None, 0
             self._active_since = self._clock()
             self._counts.n_changes += 1
+            # Kept, it would be what passes fall back to.
+            local = None
+            if not self._falls_back:
+                local, self._local = self._local, None
         self._tell(logging.INFO, "Passes of %s run in %s.", self._model, wanted.engine.place)
         if before is not None:
             self._retire(before)
+        if local is not None:
+            self._retire(local)
 
     def _compare(self, remote: RemoteEngine) -> None:
         """Refuse an engine that does not answer the probe as the one here does."""
         inputs = probe_inputs()
         found = remote.run(inputs, _PROBE_OUTPUTS)
-        if self._local is None:
+        local = self._local
+        if local is None:
             return
         if self._expected is None:
-            self._expected = self._local.run(inputs, _PROBE_OUTPUTS)
+            self._expected = local.engine.run(inputs, _PROBE_OUTPUTS)
         apart = _distance(found, self._expected)
         if not apart <= TOLERANCE:
             raise EngineUnavailableError(
@@ -351,7 +379,7 @@ class RoutedEngine:
                 retry_after_s=30.0,
             )
 
-    def _check(self, active: _Remote) -> None:
+    def _check(self, active: _Used[RemoteEngine]) -> None:
         try:
             active.engine.check()
         except DeadlineExceededError as error:
@@ -359,30 +387,39 @@ class RoutedEngine:
         except SteelyardError as error:
             self._drop(active, error)
 
-    def _enter(self) -> _Remote | None:
+    def _enter(self) -> tuple[_Used[RemoteEngine] | None, _Used[PassEngine] | None]:
+        """Take part in the engine where passes go: the remote one, or the one here."""
         with self._lock:
             if self._closed:
                 raise EngineUnavailableError(
                     "The scoring engine is closed; start the service again.", retry_after_s=1.0
                 )
             remote = self._active
-            if remote is not None:
-                remote.n_users += 1
-            return remote
+            if remote is None:
+                return None, self._enter_local()
+            remote.n_users += 1
+            return remote, None
 
-    def _leave(self, remote: _Remote) -> None:
+    def _enter_local(self) -> _Used[PassEngine] | None:
+        """Take part in the engine here; the lock is held."""
+        local = self._local
+        if local is not None:
+            local.n_users += 1
+        return local
+
+    def _leave(self, used: _Used[Any]) -> None:
         with self._lock:
-            remote.n_users -= 1
-            is_last = remote.is_retired and remote.n_users == 0
+            used.n_users -= 1
+            is_last = used.is_retired and used.n_users == 0
         if is_last:
-            remote.engine.close()
+            used.engine.close()
 
-    def _retire(self, remote: _Remote) -> None:
+    def _retire(self, used: _Used[Any]) -> None:
         with self._lock:
-            remote.is_retired = True
-            is_free = remote.n_users == 0
+            used.is_retired = True
+            is_free = used.n_users == 0
         if is_free:
-            remote.engine.close()
+            used.engine.close()
 
     def _note_success(self, place: Place) -> None:
         with self._lock:
@@ -391,7 +428,7 @@ class RoutedEngine:
                 self._n_failures = 0
 
     def _note_failure(
-        self, remote: _Remote, error: SteelyardError, *, is_pass: bool = True
+        self, remote: _Used[RemoteEngine], error: SteelyardError, *, is_pass: bool = True
     ) -> None:
         with self._lock:
             if is_pass:
@@ -405,7 +442,7 @@ class RoutedEngine:
         else:
             self._wake.set()  # a probe tells a server that is gone from a pass that went wrong
 
-    def _drop(self, remote: _Remote, error: SteelyardError) -> None:
+    def _drop(self, remote: _Used[RemoteEngine], error: SteelyardError) -> None:
         """Send no more passes to an engine until it was opened again."""
         with self._lock:
             if self._active is not remote:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+from array import array
+from collections import OrderedDict
 from collections.abc import Sequence
-from functools import lru_cache
+from weakref import WeakValueDictionary
 
 import tokenizers
 
-#: How many short texts (questions, outcomes) keep their ids; applications repeat these.
-_CACHE_TEXTS = 32_768
+#: Bytes of the short texts (questions, outcomes) that keep their ids; applications repeat these.
+#: Some 90,000 of 25 characters, or 12,000 of 512 that are a token each.
+_CACHE_BYTES = 32 * 1024 * 1024
 #: Longer texts are contexts as a rule, and are not worth the memory.
 _CACHE_CHARACTERS = 512
+#: What a kept text takes beside its characters and its ids.
+_ENTRY_BYTES = 300
 
 
 class Tokenizer:
@@ -40,11 +46,23 @@ class Tokenizer:
         self._tokenizer = tokenizers.Tokenizer.from_buffer(content)
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._cached = lru_cache(maxsize=_CACHE_TEXTS)(self._encode)
+        #: Ids by text, least recently used first; as integers of Python's they take nine times more.
+        self._kept: OrderedDict[str, array[int]] = OrderedDict()
+        self._n_bytes = 0
+        self._lock = threading.Lock()
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Give the token ids of a text, without special tokens."""
-        return self._cached(text) if len(text) <= _CACHE_CHARACTERS else self._encode(text)
+        if len(text) > _CACHE_CHARACTERS:
+            return tuple(self._encode(text))
+        with self._lock:
+            kept = self._kept.get(text)
+            if kept is not None:
+                self._kept.move_to_end(text)
+        if kept is None:
+            kept = array("I", self._encode(text))
+            self._keep(text, kept)
+        return tuple(kept)
 
     def encode_many(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
         """Give the token ids of several texts, without special tokens."""
@@ -54,5 +72,42 @@ class Tokenizer:
         """Count the tokens of a text, without special tokens."""
         return len(self.encode(text))
 
-    def _encode(self, text: str) -> tuple[int, ...]:
-        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+    def _encode(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def _keep(self, text: str, ids: array[int]) -> None:
+        with self._lock:
+            if text in self._kept:  # another thread was faster
+                return
+            self._kept[text] = ids
+            self._n_bytes += _size(text, ids)
+            while self._n_bytes > _CACHE_BYTES:
+                self._n_bytes -= _size(*self._kept.popitem(last=False))
+
+
+#: Tokenizers in use, by what they were made of.
+_shared: WeakValueDictionary[tuple[str, str, str], Tokenizer] = WeakValueDictionary()
+_sharing = threading.Lock()
+
+
+def shared_tokenizer(content: bytes, *, name: str, revision: str) -> Tokenizer:
+    """Give the one tokenizer of this content that the process has: models of one base share it.
+
+    Parameters
+    ----------
+    content, name, revision
+        As of ``Tokenizer``.
+    """
+    key = (hashlib.sha256(content).hexdigest(), name, revision)
+    with _sharing:
+        found = _shared.get(key)
+        if found is None:
+            found = _shared[key] = Tokenizer(content, name=name, revision=revision)
+    return found
+
+
+def _size(text: str, ids: array[int]) -> int:
+    # Not ``sys.getsizeof``: a text grows when somebody asks for its UTF-8, which stays with it.
+    n_bytes = len(text) * (1 if text.isascii() else 8)
+    return n_bytes + ids.itemsize * len(ids) + _ENTRY_BYTES

@@ -36,6 +36,7 @@ from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 from steelyard.errors import DeadlineExceededError, EngineUnavailableError, SteelyardError
 from steelyard.scoring.engine import Tensors
 from steelyard.scoring.passes import PAST_OUTPUTS, WIDTH
+from steelyard.scoring.region_pool import RegionPool
 from steelyard.scoring.shared_region import (
     SHARED,
     SharedRegion,
@@ -66,8 +67,8 @@ CHECK_S = 2.0
 ATTEMPTS = 3
 #: Bytes of a pass from which its large tensors go through shared memory, and what is large.
 SHARED_PASS, SHARED_TENSOR = 2_000_000, 16_384
-#: Bytes of a region that is kept for the next pass.
-KEPT_REGION = 64 * 1024 * 1024
+#: Regions that a pass tries: a server started again lacks the first, and has the next.
+REGION_TRIES = 2
 #: Seconds by which another process may have used a model later than this one, and is not using it.
 _USED_S = 2.0
 _OPTIONS = [
@@ -190,11 +191,10 @@ class TritonEngine:
         self._timeout_s = timeout_s
         self._load_s = load_s
         self._unloads = unloads
-        self._may_share = SHARED.is_dir() and (
-            address.is_loopback if shares_memory is None else shares_memory
+        may_share = address.is_loopback if shares_memory is None else shares_memory
+        self._regions = RegionPool(
+            self._register, self._unregister, may_share=SHARED.is_dir() and may_share
         )
-        self._shares = self._may_share
-        self._regions: list[SharedRegion] = []
         self._budget = RetryBudget()
         self._lock = threading.Lock()
         self._loads = 0
@@ -228,8 +228,7 @@ class TritonEngine:
         DeadlineExceededError
             When it does not answer in time.
         """
-        with self._lock:
-            self._shares = self._may_share
+        self._regions.resume()
         if not self._ask(lambda client: client.is_server_live(client_timeout=CHECK_S)):
             raise self._refusal("is not live", SOON_S)
         if not self._is_ready():
@@ -239,7 +238,7 @@ class TritonEngine:
         self._compare_weights()
         self._was_opened = True
         # Who loads nothing only looks, and leaves the server as it is.
-        if loads and self._may_share:
+        if loads and self._regions.may_share:
             self._drop_left_regions()
 
     def check(self) -> None:
@@ -256,6 +255,7 @@ class TritonEngine:
             raise self._refusal(f"no longer has the model {self._model} loaded", SOON_S)
         # Exported and loaded again, it may be another: services of other weights share its name.
         self._compare_weights()
+        self._regions.ask_again()
 
     def run(self, inputs: Tensors, outputs: Sequence[str]) -> Tensors:
         """Run one pass and give the outputs asked for.
@@ -305,9 +305,7 @@ class TritonEngine:
             if self._closing.is_set():
                 return
             self._closing.set()
-            regions, self._regions = self._regions, []
-        for region in regions:
-            self._discard(region)
+        self._regions.close()
         # Whoever loaded it may have been killed, and unloads it no more.
         if self._unloads and self._was_opened:
             # Whatever goes wrong, the server is left as it is.
@@ -401,23 +399,36 @@ class TritonEngine:
     def _run_once(
         self, inputs: Tensors, shapes: dict[str, tuple[int, ...]], ends_at: float
     ) -> Tensors:
-        region = self._borrow(inputs, shapes)
-        if region is None:
-            return self._infer(inputs, shapes, ends_at, None)
-        try:
-            answer = self._infer(inputs, shapes, ends_at, region)
-        except InferenceServerException as error:
-            # Until it has ended its call the server may still write there.
-            self._discard(region)
-            if not lacks_region(error):
+        for _ in range(REGION_TRIES):
+            size = _shared_size(inputs, shapes) if self._regions.shares else 0
+            region = self._regions.borrow(size) if size else None
+            if region is None:
+                break
+            try:
+                answer = self._infer(inputs, shapes, ends_at, region)
+            except InferenceServerException as error:
+                # Until it has ended its call the server may still write there.
+                self._regions.discard(region)
+                if not lacks_region(error):
+                    raise
+                self._regions.forget()
+            except BaseException:
+                self._regions.discard(region)
                 raise
-            self._forget_regions()
-            return self._run_once(inputs, shapes, ends_at)
-        except BaseException:
-            self._discard(region)
-            raise
-        self._give_back(region)
-        return answer
+            else:
+                self._regions.give_back(region)
+                # The server works: one each pass, that none takes noticeably longer.
+                self._regions.ask_again(1)
+                return answer
+        else:
+            if self._regions.stop():
+                _log.warning(
+                    "The Triton server %s lacks memory that it just mapped, as several servers "
+                    "behind one address do; large passes of %s are sent.",
+                    self.place,
+                    self._model,
+                )
+        return self._infer(inputs, shapes, ends_at, None)
 
     def _infer(
         self,
@@ -491,40 +502,11 @@ class TritonEngine:
             f"The Triton server {self.place} {what}.", retry_after_s=wait_s
         )
 
-    def _borrow(self, inputs: Tensors, shapes: dict[str, tuple[int, ...]]) -> SharedRegion | None:
-        """Give a region for the large tensors of a pass; ``None`` where they are better sent."""
-        size = _shared_size(inputs, shapes) if self._shares else 0
-        if not size:
-            return None
-        with self._lock:
-            for index, region in enumerate(self._regions):
-                if region.size >= size:
-                    return self._regions.pop(index)
-        try:
-            return SharedRegion(size, self._register)
-        except OSError:  # no room: this one is sent
-            return None
-        except (InferenceServerException, ValueError):
-            # Another machine behind the address, another container, or another user.
-            with self._lock:
-                self._shares = False
-            return None
-
     def _register(self, name: str, size: int) -> None:
         self._client.register_system_shared_memory(name, f"/{name}", size, client_timeout=CHECK_S)
 
-    def _give_back(self, region: SharedRegion) -> None:
-        with self._lock:
-            is_kept = region.size <= KEPT_REGION and not self._closing.is_set()
-            if is_kept:
-                self._regions.append(region)
-        if not is_kept:
-            self._discard(region)
-
-    def _discard(self, region: SharedRegion) -> None:
-        with suppress(InferenceServerException, ValueError):
-            self._client.unregister_system_shared_memory(region.name, client_timeout=CHECK_S)
-        region.close()
+    def _unregister(self, name: str) -> None:
+        self._client.unregister_system_shared_memory(name, client_timeout=CHECK_S)
 
     def _drop_left_regions(self) -> None:
         """Have the server unmap memory of services that were killed, and told it nothing."""
@@ -532,13 +514,7 @@ class TritonEngine:
         with suppress(InferenceServerException, ValueError):
             known = self._client.get_system_shared_memory_status(client_timeout=CHECK_S).regions
             for name in left_regions(known):
-                self._client.unregister_system_shared_memory(name, client_timeout=CHECK_S)
-
-    def _forget_regions(self) -> None:
-        with self._lock:
-            regions, self._regions = self._regions, []
-        for region in regions:
-            region.close()
+                self._unregister(name)
 
 
 def _shared_size(inputs: Tensors, shapes: dict[str, tuple[int, ...]]) -> int:

@@ -1,0 +1,110 @@
+"""Token ids that are kept: the same as without, in bounded memory, and once for each content."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from random_model import make_tokenizer_json, make_words
+from steelyard.scoring import tokenizer as module
+from steelyard.scoring.tokenizer import Tokenizer, shared_tokenizer
+
+
+@pytest.fixture(scope="module")
+def content() -> bytes:
+    return make_tokenizer_json()
+
+
+@pytest.fixture
+def tokenizer(content: bytes) -> Tokenizer:
+    return Tokenizer(content, name="words", revision="1")
+
+
+def test_what_is_kept_is_what_was_encoded(tokenizer, monkeypatch):
+    texts = ["", "card", "pay the bank", "Größe 木水 가각 😀", make_words(60), make_words(600)]
+    first = tokenizer.encode_many(texts)
+    assert all(isinstance(ids, tuple) for ids in first)
+    n_encoded = 0
+    encode = tokenizer._encode
+
+    def counted(text: str) -> list[int]:
+        nonlocal n_encoded
+        n_encoded += 1
+        return encode(text)
+
+    monkeypatch.setattr(tokenizer, "_encode", counted)
+    assert tokenizer.encode_many(texts) == first
+    assert n_encoded == 1  # the long one
+    assert [tokenizer.count(text) for text in texts] == [len(ids) for ids in first]
+    assert hash(first[1]) == hash(tokenizer.encode("card"))
+
+
+def test_the_bound_is_far_below_what_a_process_has():
+    assert module._CACHE_BYTES <= 32 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda i: f"{i:06d}" + "!?" * 250,  # a token a character
+        lambda i: f"{i} " + "가각힣" * 160,  # several a character
+        lambda i: f"{i} " + "😀 " * 250,  # four bytes a character
+        lambda i: f"{i}",
+    ],
+    ids=["punctuation", "syllables", "wide", "short"],
+)
+def test_texts_take_no_more_memory_than_they_may(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, make: Callable[[int], str]
+) -> None:
+    monkeypatch.setattr(module, "_CACHE_BYTES", 256 * 1024)
+    n_texts = 1200 if len(make(0)) < 10 else 300
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for i in range(n_texts):
+            tokenizer.encode(make(i))
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert 0 < len(tokenizer._kept) < n_texts
+    assert taken <= 1.1 * 256 * 1024
+
+
+def test_what_was_used_last_is_kept(tokenizer, monkeypatch):
+    monkeypatch.setattr(module, "_CACHE_BYTES", 8 * 1024)
+    for i in range(100):
+        tokenizer.encode(f"outcome {i}")
+        tokenizer.encode("card")
+    kept = list(tokenizer._kept)
+    assert kept[-2:] == ["outcome 99", "card"]
+    assert "outcome 0" not in kept
+    assert tokenizer._n_bytes == sum(module._size(*one) for one in tokenizer._kept.items())
+
+
+def test_threads_that_meet_agree(tokenizer, monkeypatch):
+    monkeypatch.setattr(module, "_CACHE_BYTES", 4 * 1024)
+    texts = [f"card {i % 17}" for i in range(200)]
+    expected = [tuple(tokenizer._encode(text)) for text in texts]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(tokenizer.encode_many, [texts] * 4))
+    assert found == [expected] * 4
+    assert tokenizer._n_bytes == sum(module._size(*one) for one in tokenizer._kept.items())
+
+
+def test_one_content_has_one_tokenizer_for_as_long_as_it_is_used(content):
+    one = shared_tokenizer(content, name="words", revision="1")
+    assert shared_tokenizer(bytes(bytearray(content)), name="words", revision="1") is one
+    for name, revision in [("others", "1"), ("words", "2")]:
+        other = shared_tokenizer(content, name=name, revision=revision)
+        assert (other.name, other.revision, other.sha256) == (name, revision, one.sha256)
+    changed = shared_tokenizer(content + b" ", name="words", revision="1")
+    assert changed.sha256 != one.sha256
+    gone = weakref.ref(one)
+    del one
+    gc.collect()
+    assert gone() is None
