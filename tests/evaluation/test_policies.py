@@ -18,7 +18,7 @@ from steelyard.evaluation.policies import (
     policy_report,
     rows_of_decision,
 )
-from steelyard.evaluation.records import ScoredRecord, records_from_rows
+from steelyard.evaluation.records import ScoredRecord, measure_records, records_from_rows
 
 COSTS = {
     "refund": {"billing": 0.0, "delivery": 5.0, "other": 8.0},
@@ -150,6 +150,7 @@ def test_records_with_rewards_tell_what_is_earned_and_take_no_costs():
     ("costs", "type_"),
     [
         ({}, "too_short"),
+        ({f"action {number}": COSTS["ask"] for number in range(256)}, "out_of_range"),
         ({" ": COSTS["ask"]}, "blank"),
         ({"abstain": COSTS["ask"]}, "reserved"),
         ({"ask": {"billing": 1.0, "delivery": 1.0}}, "missing"),
@@ -172,3 +173,36 @@ def test_a_threshold_outside_0_and_1_and_an_unknown_decision_are_refused():
         policy_report(records, "topic", abstain_below=1.5)
     with pytest.raises(LookupError, match="weather"):
         rows_of_decision(records, "weather")
+
+
+def test_every_action_has_the_figures_that_it_has_alone():
+    records = records_from_rows(topic_rows(6))
+    rows = rows_of_decision(records, "topic")
+    report = policy_report(
+        records, "topic", action_costs=COSTS, abstain_below=0.45, bootstrap=QUICK
+    )
+    acted = acted_costs(records, rows, COSTS)
+    did = measure_records(records).p_top[rows] >= 0.45
+    for index, one in enumerate(report.actions[:-1]):
+        one_cost = {name: row for name, row in COSTS.items() if name == one.action}
+        alone = policy_report(records, "topic", action_costs=one_cost, bootstrap=QUICK)
+        for name in ("value", "low", "high", "n"):
+            wanted = getattr(alone.actions[0].cost, name)
+            assert getattr(one.cost, name) == pytest.approx(wanted)
+        assert one.share.value == pytest.approx(((acted.chosen == index) & did).mean())
+
+
+def test_of_more_outcomes_than_a_decision_can_have_those_answered_most_are_told():
+    def answered(index, name):
+        names = (name, f"only in {index}")
+        return ScoredRecord(f"c{index}", "which", "single", names, (0.6, 0.4), (1.0, 0.0))
+
+    # 300 rows with an answer of their own, and two that are answered by several.
+    rows = [answered(i, f"of {i}") for i in range(300)]
+    rows += [answered(300 + i, "often") for i in range(3)]
+    rows += [answered(303 + i, "twice") for i in range(2)]
+    report = policy_report(records_from_rows(rows), "which", bootstrap=QUICK)
+    assert len(report.actions) == 255 + 1
+    shares = {one.action: one.share.value * len(rows) for one in report.actions}
+    assert (shares["often"], shares["twice"]) == pytest.approx((3, 2))
+    assert sum(shares.values()) == pytest.approx(3 + 2 + 253)

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from scored_records import QUICK, ece_by_loops, make_rows, mean, row_measures
 from steelyard.calibration.intervals import mean_interval, wilson_interval
 from steelyard.evaluation.records import (
+    ScoredRecord,
     UnmeasurableError,
     measure_records,
     records_from_rows,
@@ -116,6 +118,28 @@ def test_reliability_bins_sum_up_to_the_accuracy_and_the_calibration_error():
     assert sum(gaps) / n == pytest.approx(detail.metrics.ece)
     empty = [row for row in detail.reliability if not row.n]
     assert all(row.accuracy is None and row.mean_top_probability is None for row in empty)
+
+
+def test_outcomes_that_every_row_has_of_its_own_are_not_told_against_each_other():
+    def records(n_rows):
+        rows = [
+            ScoredRecord(
+                f"c{i}",
+                "which",
+                "single",
+                (f"a{i}", f"b{i}"),
+                (0.6, 0.4),
+                (float(i % 2), float(1 - i % 2)),
+            )
+            for i in range(n_rows)
+        ]
+        return records_from_rows(rows)
+
+    (told,) = evaluation_detail(records(127), bootstrap=QUICK).decisions
+    assert len(told.outcomes) == len(told.confusion.outcomes) == 254
+    (untold,) = evaluation_detail(records(128), bootstrap=QUICK).decisions
+    assert (untold.outcomes, untold.confusion) == (UNSET, UNSET)
+    assert untold.metrics.accuracy.n == 128
 
 
 def test_a_detail_survives_the_wire():

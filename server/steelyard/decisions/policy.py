@@ -14,9 +14,8 @@ from itertools import chain, repeat
 from typing import Any, overload
 
 from steelyard.decisions.kinds import ABSTAIN
+from steelyard.wire.decide import MAX_ACTIONS
 from steelyard.wire.violations import Path, Violations, show
-
-MAX_ACTIONS = 255
 
 #: The older spelling's fields.
 SEED_FIELDS = ("weights", "costs", "abstain")

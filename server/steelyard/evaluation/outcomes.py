@@ -18,6 +18,10 @@ from steelyard.evaluation.records import BoolArray, IndexArray, RecordMeasures, 
 from steelyard.evaluation.sampling import LEVEL, Bootstrap, ratio_measures
 from steelyard.wire.evaluations import ConfusionMatrix, Measure, OutcomeMeasures
 
+#: The most outcomes that are told against each other: those of one decision. Where every row offers
+#: its own, a matrix of all would be larger than what was scored, and say nothing.
+MAX_NAMES = 255
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutcomeTable:
@@ -58,12 +62,18 @@ def outcome_table(records: Records, measures: RecordMeasures, rows: IndexArray) 
         Of all the records.
     rows : intp array
         Which records are of the decision; one or more.
+
+    Raises
+    ------
+    ValueError
+        When they offer more than ``MAX_NAMES`` outcomes together.
     """
     codes = records.outcome_codes[rows]
-    held = Counter({records.outcome_lists[code]: n for code, n in Counter(codes.tolist()).items()})
-    lists = sorted(held, key=lambda names: (-held[names], names))
-    rest = sorted({name for names in lists[1:] for name in names} - set(lists[0]))
-    place = {name: index for index, name in enumerate((*lists[0], *rest))}
+    names = outcome_names(records, rows)
+    if len(names) > MAX_NAMES:
+        msg = f"The decision offers {len(names):,} outcomes; {MAX_NAMES} can be told apart."
+        raise ValueError(msg)
+    place = {name: index for index, name in enumerate(names)}
     top, truth = np.empty(len(rows), dtype=np.intp), np.empty(len(rows), dtype=np.intp)
     probabilities = np.zeros((len(rows), len(place)))
     targets = np.zeros((len(rows), len(place)))
@@ -87,6 +97,15 @@ def outcome_table(records: Records, measures: RecordMeasures, rows: IndexArray) 
         is_offered=is_offered,
         context_codes=context_codes,
     )
+
+
+def outcome_names(records: Records, rows: IndexArray) -> tuple[str, ...]:
+    """Give the outcomes of some records: those of the commonest list, then others by name."""
+    codes = Counter(records.outcome_codes[rows].tolist())
+    held = Counter({records.outcome_lists[code]: n for code, n in codes.items()})
+    lists = sorted(held, key=lambda names: (-held[names], names))
+    rest = sorted({name for names in lists[1:] for name in names} - set(lists[0]))
+    return (*lists[0], *rest)
 
 
 def confusion_matrix(table: OutcomeTable) -> ConfusionMatrix:

@@ -8,12 +8,12 @@ holds the two to the same choices.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from steelyard.calibration.bins import FloatArray
 from steelyard.evaluation.curves import abstention_cost_curve
@@ -25,16 +25,20 @@ from steelyard.evaluation.records import (
     measure_records,
 )
 from steelyard.evaluation.sampling import Bootstrap, ratio_measures, sum_by_context
-from steelyard.wire.evaluations import ActionShare, CostCurve, Measure, PolicyReport
+from steelyard.wire.decide import MAX_ACTIONS
+from steelyard.wire.evaluations import (
+    MAX_COST,
+    ActionShare,
+    CostCurve,
+    Measure,
+    PolicyReport,
+)
 from steelyard.wire.violations import BODY, Path, Violations, show
 
 #: What a policy does that does not act; no action may have its name.
 ABSTAIN = "abstain"
 
 Costs: TypeAlias = Mapping[str, Mapping[str, float]]
-
-#: The largest cost, either way: sums over all records stay numbers.
-_MAX_COST = 1e100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,18 +145,20 @@ def policy_report(
     did = (kept.p_top >= (abstain_below or 0.0)).astype(np.float64)
     acted = None if action_costs is None else acted_costs(records, rows, action_costs)
     if acted is None:
-        names, chosen = _top_names(records, rows, kept.top)
+        names, chosen = _commonest(*_top_names(records, rows, kept.top))
     else:
         names, chosen = list(action_costs or ()), acted.chosen
     means = _Means(records.context_codes[rows], bootstrap or Bootstrap())
     everyone = np.ones(len(rows))
+    taken = (chosen[:, None] == np.arange(len(names))) * did[:, None]
+    costs: Sequence[Measure | UnsetType] = (
+        [UNSET] * len(names) if acted is None else means.each(acted.costs)
+    )
     shares = [
-        ActionShare(
-            action=name,
-            share=means.sure((chosen == index) * did, is_proportion=True),
-            cost=UNSET if acted is None else means.sure(acted.costs[:, index]),
+        ActionShare(action=name, share=share, cost=cost)
+        for name, share, cost in zip(
+            names, means.each(taken, are_proportions=True), costs, strict=True
         )
-        for index, name in enumerate(names)
     ]
     shares.append(ActionShare(action=ABSTAIN, share=means.sure(everyone - did, is_proportion=True)))
     figures: dict[str, Measure | None] = {
@@ -255,9 +261,18 @@ class _Means:
         return measure
 
     def sure(self, values: FloatArray, *, is_proportion: bool = False) -> Measure:
-        measure = self.of(values, np.ones(len(values)), is_proportion=is_proportion)
-        assert measure is not None  # noqa: S101 - a decision has one record or more
+        (measure,) = self.each(values[:, None], are_proportions=is_proportion)
         return measure
+
+    def each(self, columns: FloatArray, *, are_proportions: bool = False) -> list[Measure]:
+        """Give the mean of each column; all share one set of draws."""
+        n = columns.shape[1]
+        sums = sum_by_context(np.hstack([columns, np.ones_like(columns)]), self._codes)
+        found = ratio_measures(
+            sums[:, :n], sums[:, n:], self._bootstrap, are_proportions=[are_proportions] * n
+        )
+        # A decision has one record or more, so that none is without a mean.
+        return [measure for measure in found if measure is not None]
 
 
 def _top_names(records: Records, rows: IndexArray, top: IndexArray) -> tuple[list[str], IndexArray]:
@@ -270,10 +285,26 @@ def _top_names(records: Records, rows: IndexArray, top: IndexArray) -> tuple[lis
     return list(place), np.array([place[name] for name in tops], dtype=np.intp)
 
 
+def _commonest(names: list[str], chosen: IndexArray) -> tuple[list[str], IndexArray]:
+    """Leave ``MAX_ACTIONS`` of more actions, those taken most; the others are -1 then."""
+    if len(names) <= MAX_ACTIONS:
+        return names, chosen
+    counts = np.bincount(chosen, minlength=len(names))
+    kept = np.sort(np.argsort(-counts, kind="stable")[:MAX_ACTIONS])
+    places = np.full(len(names), -1, dtype=np.intp)
+    places[kept] = np.arange(len(kept))
+    return [names[index] for index in kept.tolist()], places[chosen]
+
+
 def _check_costs(action_costs: Costs, lists: list[tuple[str, ...]], path: Path) -> None:
     found = Violations()
     if not action_costs:
         found.add(path, "has no action; give one or more.", "too_short")
+    elif len(action_costs) > MAX_ACTIONS:
+        found.add(
+            path, f"has {len(action_costs)} actions; give 1 to {MAX_ACTIONS}.", "out_of_range"
+        )
+        found.raise_if_any()
     names = {name: None for outcomes in lists for name in outcomes}
     for action, row in action_costs.items():
         if not action.strip():
@@ -285,10 +316,10 @@ def _check_costs(action_costs: Costs, lists: list[tuple[str, ...]], path: Path) 
                 found.add(
                     (*path, action, name), "is missing; give a cost for every outcome.", "missing"
                 )
-            elif isinstance(row[name], bool) or not abs(row[name]) <= _MAX_COST:
+            elif isinstance(row[name], bool) or not abs(row[name]) <= MAX_COST:
                 found.add(
                     (*path, action, name),
-                    f"must be a number from -{_MAX_COST:g} to {_MAX_COST:g}; scale the costs down.",
+                    f"must be a number from -{MAX_COST:g} to {MAX_COST:g}; scale the costs down.",
                     "out_of_range",
                 )
         for name in row.keys() - names:

@@ -18,7 +18,13 @@ from msgspec import UNSET
 
 from steelyard.calibration.bins import N_BINS, FloatArray, bin_index, bin_totals, ece_from_totals
 from steelyard.evaluation.curves import coverage_curve, yes_curve
-from steelyard.evaluation.outcomes import confusion_matrix, outcome_measures, outcome_table
+from steelyard.evaluation.outcomes import (
+    MAX_NAMES,
+    confusion_matrix,
+    outcome_measures,
+    outcome_names,
+    outcome_table,
+)
 from steelyard.evaluation.records import (
     IndexArray,
     RecordMeasures,
@@ -157,7 +163,7 @@ def decision_measures(
     """
     kind = max(sorted(set(kinds := records.kinds[rows].tolist())), key=kinds.count)
     figures: dict[str, Any] = {}
-    if records.supervision == "targets":
+    if records.supervision == "targets" and len(outcome_names(records, rows)) <= MAX_NAMES:
         table = outcome_table(records, measures, rows)
         figures["outcomes"] = outcome_measures(table, bootstrap)
         figures["confusion"] = confusion_matrix(table)

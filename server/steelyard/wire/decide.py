@@ -18,6 +18,8 @@ Kind = Literal["single", "binary", "ordinal"]
 KINDS: tuple[Kind, ...] = ("single", "binary", "ordinal")
 
 MAX_DECISIONS = 64
+#: The most actions of a policy.
+MAX_ACTIONS = 255
 #: Bounds of the outcomes of a decision.
 MIN_OUTCOMES, MAX_OUTCOMES = 2, 255
 #: Bounds of the caller's temperature.

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from steelyard.wire.decide import Kind, Name
+from steelyard.wire.decide import MAX_ACTIONS, Kind, Name
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 
 EvaluationStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
@@ -234,12 +234,17 @@ class ComparisonQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     after: Annotated[str, Meta(min_length=1, max_length=64, description="Id of another.")]
 
 
+#: The most that an action may cost or save: sums over all records stay numbers.
+MAX_COST = 1e100
+_Costs = Annotated[dict[str, dict[str, float]], Meta(min_length=1, max_length=MAX_ACTIONS)]
+
+
 class PolicyTrial(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A policy to try on the scored decisions of an evaluation."""
 
     decision_id: Annotated[Name, Meta(description="The decision it is for.")]
     action_costs: Annotated[
-        dict[str, dict[str, float]] | None,
+        _Costs | None,
         Meta(description="Action to outcome to cost; without it the action is the top outcome."),
     ] = None
     abstain_below: Annotated[
@@ -253,16 +258,17 @@ class CostTrial(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     decision_id: Annotated[Name, Meta(description="The decision they are for.")]
     false_positive: Annotated[
-        Annotated[float, Meta(ge=0)] | None, Meta(description="What a wrong `yes` costs.")
+        Annotated[float, Meta(ge=0, le=MAX_COST)] | None,
+        Meta(description="What a wrong `yes` costs."),
     ] = None
     false_negative: Annotated[
-        Annotated[float, Meta(ge=0)] | None, Meta(description="What a wrong `no` costs.")
+        Annotated[float, Meta(ge=0, le=MAX_COST)] | None,
+        Meta(description="What a wrong `no` costs."),
     ] = None
-    action_costs: Annotated[
-        dict[str, dict[str, float]] | None, Meta(description="Action to outcome to cost.")
-    ] = None
+    action_costs: Annotated[_Costs | None, Meta(description="Action to outcome to cost.")] = None
     abstain_cost: Annotated[
-        float | None, Meta(description="With a matrix: what abstaining costs; 0 by default.")
+        Annotated[float, Meta(ge=-MAX_COST, le=MAX_COST)] | None,
+        Meta(description="With a matrix: what abstaining costs; 0 by default."),
     ] = None
 
 
@@ -352,8 +358,11 @@ class DecisionMeasures(Struct, frozen=True, kw_only=True):
     decision_id: str
     kind: Kind
     metrics: Measures
-    outcomes: list[OutcomeMeasures] | UnsetType = UNSET
-    confusion: ConfusionMatrix | UnsetType = UNSET
+    outcomes: Annotated[
+        list[OutcomeMeasures] | UnsetType,
+        Meta(description="Left out where the rows offer more than 255 outcomes together."),
+    ] = UNSET
+    confusion: Annotated[ConfusionMatrix | UnsetType, Meta(description="As `outcomes`.")] = UNSET
     yes_curve: Annotated[
         list[YesPoint] | UnsetType, Meta(description="Binary decisions alone.")
     ] = UNSET
@@ -460,7 +469,9 @@ class PolicyReport(Struct, frozen=True, kw_only=True):
 
     n: int
     coverage: Annotated[Measure, Meta(description="Share of decisions acted on.")]
-    actions: list[ActionShare]
+    actions: Annotated[
+        list[ActionShare], Meta(description="With abstaining; of more than 255, those taken most.")
+    ]
     accuracy: Annotated[
         Measure | UnsetType | None, Meta(description="Of the top outcome, where acted on.")
     ] = UNSET
