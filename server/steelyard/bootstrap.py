@@ -216,6 +216,10 @@ def open_service(
         )
         datasets.register_reader(evaluations.reader_of)
         reviews = _open_reviews(settings, state, datasets, store, models, closing)
+        dataset_rows = DatasetRows(
+            datasets, store, embed=models.default.embed, scorer=models.default.evaluation_key
+        )
+        closing.callback(dataset_rows.close)
         yield ApiServices(
             settings=settings,
             decisions=decisions,
@@ -246,12 +250,7 @@ def open_service(
             ),
             families=lines.families,
             fine_tunes=lines.fine_tunes,
-            dataset_rows=DatasetRows(
-                datasets,
-                store,
-                embed=models.default.embed,
-                scorer=models.default.evaluation_key,
-            ),
+            dataset_rows=dataset_rows,
             drafts=reviews.drafts,
             draft_rows=reviews.rows,
             draft_seals=reviews.seals,

@@ -170,6 +170,11 @@ class TestSearches:
         error = assert_canonical_error(response, 422, "invalid_request", path=["body", name])
         assert "at most 2147483647" in error["details"][0]["message"]
 
+    def test_a_filters_number_that_no_row_has_is_refused(self, client, dataset):
+        search = {"where": {"type": "characters", "op": "lt", "value": 10**40}}
+        response = client.post(f"{dataset}/rows/search", json=search)
+        assert_canonical_error(response, 422, "invalid_request", path=["body", "where", "value"])
+
     def test_nothing_asked_is_everything(self, client, dataset):
         found = client.post(f"{dataset}/rows/search", json={}).json()
         assert found["total"] == 40
@@ -229,6 +234,14 @@ class TestLikeness:
         assert len(found["data"]) == 1
         assert len(embedded) == 42  # the vectors of the rows were kept
         assert_canonical_error(client.post(path, json={"row": 99}), 404, "not_found")
+
+    def test_more_rows_than_are_compared(self, client, dataset, embedded, monkeypatch):
+        monkeypatch.setattr("steelyard.services.dataset_rows.MAX_COMPARED", 20)
+        response = client.post(f"{dataset}/rows/similar", json={"row": 1, "version": 1})
+        assert_canonical_error(response, 413, "too_many_rows", message="30 rows")
+        assert embedded == []
+        asked = {"row": 1, "version": 1, "partition": "evaluation"}
+        assert client.post(f"{dataset}/rows/similar", json=asked).is_success
 
     def test_one_of_row_and_context_is_needed(self, client, dataset):
         for body in ({}, {"row": 1, "context": "a"}, {"row": TOO_LARGE}):

@@ -291,6 +291,13 @@ class TestForms:
         response = client.post(PATH, content=b"--b--", headers=headers)
         assert_canonical_error(response, 422, "invalid_request", path=["body"])
 
+    def test_a_boundary_that_is_not_utf_8(self, client):
+        headers = {"Content-Type": b'multipart/form-data; boundary="b\xff"'}
+        response = client.post(PATH, content=b"--b\xff--", headers=headers)
+        error = assert_canonical_error(response, 422, "invalid_request", path=["body"])
+        assert error["details"][0]["type"] == "invalid_multipart"
+        assert "UTF-8" in error["message"]
+
     def test_fields_that_no_form_has(self, client):
         files = files_of(examples=make_rows(3))
         data = {"name": "n", "colour": "red", "evaluation_fraction": "half"}

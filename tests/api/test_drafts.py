@@ -70,6 +70,30 @@ def test_a_review_from_its_beginning_to_its_seal(client, dataset_id, draft):
     assert client.get(path).status_code == 404
 
 
+def test_a_log_goes_with_the_dataset_that_it_is_about(client, dataset_id, draft):
+    made = client.post("/v1/datasets", json={"name": "kept", "examples": make_rows(N_ROWS)}).json()
+    kept = client.post("/v1/drafts", json={"dataset_id": made["id"]}).json()
+    edit = {"row": 1, "action": "exclude", "note": "Ann Smith, 1 High Street"}
+    for one in (draft, kept):
+        path = f"/v1/drafts/{one['id']}"
+        assert client.post(f"{path}/edits", json={"edits": [edit]}).is_success
+        assert client.post(f"{path}/seal", json={"as": "dataset", "name": "made"}).is_success
+    assert client.delete(f"/v1/datasets/{dataset_id}").is_success
+    path = f"/v1/drafts/{draft['id']}"
+    history = client.get(f"{path}/edits")
+    assert "Ann Smith" not in history.text
+    assert (history.json()["data"], history.json()["has_more"]) == ([], False)
+    # The draft is listed as before, and answers as whatever is about a deleted dataset.
+    listed = client.get("/v1/drafts", params={"dataset_id": dataset_id}).json()["data"]
+    assert [(one["id"], one["status"], one["revision"]) for one in listed] == [
+        (draft["id"], "sealed", 1)
+    ]
+    for refused in (client.get(path), client.post(f"{path}/edits", json={"edits": [edit]})):
+        assert_canonical_error(refused, 410, "dataset_deleted")
+    assert "Ann Smith" in client.get(f"/v1/drafts/{kept['id']}/edits").text
+    assert client.delete(path).json()["deleted"]
+
+
 def test_a_page_of_drafts(client, dataset_id, draft):
     other = client.post("/v1/drafts", json={"dataset_id": dataset_id, "name": "again"}).json()
     listed = client.get("/v1/drafts", params={"dataset_id": dataset_id}).json()["data"]

@@ -12,6 +12,7 @@ from steelyard.datasets.filters import (
     read_sort,
 )
 from steelyard.errors import InvalidRequestError
+from steelyard.wire.queries import MAX_NUMBER
 
 LEAF = {"type": "contains", "text": "a"}
 
@@ -70,6 +71,28 @@ def test_a_filter_is_bounded() -> None:
     assert list(refused(read_filter, nested(MAX_FILTER_DEPTH + 1)).values()) == ["too_deep"]
     wide = {"type": "any", "filters": [LEAF] * MAX_FILTER_PARTS}
     assert list(refused(read_filter, wide).values()) == ["too_long"]
+
+
+@pytest.mark.parametrize(
+    ("filter_", "field"),
+    [
+        ({"type": "decisions", "op": "lt"}, "value"),
+        ({"type": "characters", "op": "ge"}, "value"),
+        ({"type": "index"}, "at_least"),
+        ({"type": "index"}, "below"),
+    ],
+)
+def test_a_number_is_one_that_a_row_can_have(filter_: dict[str, Any], field: str) -> None:
+    read_filter({**filter_, field: MAX_NUMBER})
+    for number in (MAX_NUMBER + 1, 10**40):
+        assert refused(read_filter, {**filter_, field: number}) == {(field,): "out_of_range"}
+    assert refused(read_filter, {**filter_, field: 10**400}) == {(field,): "not_finite"}
+
+
+def test_a_labels_value_is_any_finite_number() -> None:
+    value = {"type": "label", "decision": "a", "outcome": "b", "op": "ge", "value": 10**300}
+    assert read_filter(value).value == 1e300
+    assert refused(read_filter, {**value, "value": float("inf")}) == {("value",): "not_finite"}
 
 
 def test_an_order_by_label_says_which() -> None:

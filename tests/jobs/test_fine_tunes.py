@@ -264,6 +264,25 @@ def test_what_no_living_worker_runs_is_cancelled_at_once(tmp_path, monkeypatch):
         assert cancel_job(services, job.id).status == "cancelled"
 
 
+def test_a_cancellation_as_it_is_taken_up_is_not_lost(tmp_path, monkeypatch):
+    with open_home(tmp_path) as services:
+        job = start(services, make_tuning_dataset(services).id)
+        runs = runs_of(services, tmp_path)
+        apply_now = runs._keeper.apply_now
+
+        def cancelled_at_once(*given, **options):
+            monkeypatch.undo()
+            lines = apply_now(*given, **options)
+            cancel_job(services, job.id)
+            runs.stop(job.id)
+            return lines
+
+        monkeypatch.setattr(runs._keeper, "apply_now", cancelled_at_once)
+        assert not runs.begin(job.id, 1)
+        assert not runs.advance(job.id, 1)
+        assert get_job(services, job.id).status == "cancelled"
+
+
 def test_a_failure_says_why_and_costs_nothing(tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path, fails="not_measurable")
     with open_home(tmp_path, **PAID) as services, working(tmp_path, **PAID):

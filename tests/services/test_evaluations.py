@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import msgspec
 import pytest
@@ -430,6 +433,46 @@ def test_what_was_scored_of_rows_goes_with_their_dataset(services):
             asyncio.run(asked)
     assert get(services, evaluation.id) == evaluation
     assert evaluation.metrics.n == 12
+
+
+class SlowModels:
+    """Opens a model when a test lets it."""
+
+    def __init__(self, models):
+        self._models = models
+        self.opening, self.may_open = threading.Event(), threading.Event()
+        self.n_open = 0
+
+    @contextmanager
+    def open(self, account_id, model_id):
+        self.opening.set()
+        assert self.may_open.wait(30)
+        with self._models.open(account_id, model_id) as model:
+            self.n_open += 1
+            yield model
+            self.n_open -= 1
+
+
+@pytest.mark.parametrize("is_retried", [False, True])
+def test_a_cancellation_while_the_model_is_loaded_is_not_lost(services, is_retried):
+    (evaluation,) = submit(services, make_dataset(services).id).data
+    store, models = services.evaluation_figures._store, SlowModels(EvaluatedModels(services.models))
+    runs = EvaluationRuns(services.state, store, services.datasets, models)
+    with ThreadPoolExecutor(1) as pool:
+        beginning = pool.submit(runs.begin, evaluation.id, 1)
+        assert models.opening.wait(30)
+        assert act(services, "cancel", evaluation.id).status == "cancelling"
+        runs.stop(evaluation.id)
+        assert get(services, evaluation.id).status == "cancelled"
+        if is_retried:
+            act(services, "retry", evaluation.id)
+        models.may_open.set()
+        assert not beginning.result()
+    assert not runs.advance(evaluation.id, 1)
+    assert (models.n_open, get(services, evaluation.id).completed_rows) == (0, 0)
+    assert get(services, evaluation.id).status == ("queued" if is_retried else "cancelled")
+    assert runs.begin(evaluation.id, 2) == is_retried
+    runs._drop(evaluation.id)
 
 
 def test_a_model_that_changed_is_not_scored(tmp_path):

@@ -109,7 +109,8 @@ async def _receive_form(request: Request) -> Upload:
     fields: dict[str, str] = {}
     upload = Upload("multipart", fields)
     try:
-        form = _FormReader(upload, fields, str(options.get("boundary", "")), body_bound(request))
+        boundary = _bytes_of(str(options.get("boundary", "")))
+        form = _FormReader(upload, fields, boundary, body_bound(request))
         await read_stream(request, form.take)
         form.end()
     except MultipartError as error:
@@ -122,11 +123,18 @@ async def _receive_form(request: Request) -> Upload:
     return upload
 
 
+def _bytes_of(boundary: str) -> bytes:
+    try:
+        return boundary.encode()
+    except UnicodeEncodeError:  # a header's bytes may be of any encoding
+        raise MultipartError("The boundary is not UTF-8") from None
+
+
 class _FormReader:
     """Reads a form: texts into fields, and rows into files."""
 
     def __init__(
-        self, upload: Upload, fields: dict[str, str], boundary: str, max_bytes: int
+        self, upload: Upload, fields: dict[str, str], boundary: bytes, max_bytes: int
     ) -> None:
         self._upload = upload
         self._fields = fields

@@ -35,6 +35,7 @@ from msgspec import Meta, Struct
 from steelyard.wire.datasets import Side
 from steelyard.wire.decide import Name
 from steelyard.wire.json_values import check_json
+from steelyard.wire.queries import MAX_NUMBER
 from steelyard.wire.shapes import check_shape
 from steelyard.wire.violations import BODY, Path, Violations, show
 
@@ -43,7 +44,7 @@ MAX_FILTER_DEPTH, MAX_FILTER_PARTS = 8, 64
 
 Comparison = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 _Text = Annotated[str, Meta(min_length=1, max_length=256)]
-_Count = Annotated[int, Meta(ge=0)]
+_Count = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
 
 
 class LabelFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="label"):

@@ -18,21 +18,31 @@ from steelyard.errors import (
     EngineUnavailableError,
     InvalidRequestError,
     NotFoundError,
+    StorageUnavailableError,
+    TooManyRowsError,
     Violation,
 )
 from steelyard.services.caller import Caller
 from steelyard.services.dataset_versions import DatasetAt
 from steelyard.services.datasets import DatasetService
+from steelyard.services.row_vectors import RowVectors
+from steelyard.services.suspects import MAX_COMPARED
 from steelyard.storage.frames.differences import compare_versions
 from steelyard.storage.frames.exports import export_parquet
 from steelyard.storage.frames.pages import RowStore, StoredRow
 from steelyard.storage.frames.store import FrameStore
-from steelyard.storage.frames.vectors import Embed, nearest_rows
+from steelyard.storage.frames.vectors import Embed, Vectors, nearest_rows
 from steelyard.wire.dataset_queries import DiffQuery, RowsQuery
 from steelyard.wire.datasets import Partition
 
 #: Bytes of a piece of a download, so that a thread's turn is worth it.
 _PIECE_BYTES = 256 * 1024
+#: Times that vectors are looked for, and made when they are not there.
+_TRIES = 3
+
+
+class _NoVectorsError(Exception):
+    """Rows have no vectors yet."""
 
 
 class DatasetRows:
@@ -63,6 +73,7 @@ class DatasetRows:
         self._rows = RowStore(store)
         self._embed = embed
         self._scorer = hashlib.sha256(scorer.encode()).hexdigest()[:16]
+        self._vectors = RowVectors(store, self._scorer)
 
     async def page(self, caller: Caller, dataset_id: str, query: RowsQuery) -> bytes:
         """Give a page of rows: a ``RowPage``, encoded.
@@ -189,6 +200,10 @@ class DatasetRows:
             Where the engine gives no vectors of texts.
         steelyard.errors.NotFoundError, steelyard.errors.DatasetDeletedError
             When there is no such dataset, version or row.
+        steelyard.errors.TooManyRowsError
+            When there are more rows than are compared.
+        steelyard.errors.StorageUnavailableError
+            When the rows' vectors cannot be read or kept.
         """
         asked = await asyncio.to_thread(read_similar, payload)
         at = await self._at(caller, dataset_id, asked.version)
@@ -197,9 +212,28 @@ class DatasetRows:
                 "This server's engine gives no vectors of texts, so rows cannot be compared; run "
                 "the shipped model."
             )
-        return await asyncio.to_thread(self._similar, at, asked, self._embed)
+        n_rows = at.manifest.rows_of(asked.partition)
+        if n_rows > MAX_COMPARED:
+            raise TooManyRowsError(
+                f"{n_rows} rows would be compared, and {MAX_COMPARED} is the most; name a smaller "
+                "partition, or search by words."
+            )
+        wanted = await asyncio.to_thread(self._vector_of, at, asked, self._embed)
+        for _ in range(_TRIES):
+            try:
+                return await asyncio.to_thread(self._similar, at, asked, wanted)
+            except _NoVectorsError:
+                await self._vectors.make(at.manifest.parts_of(asked.partition), self._embed)
+        raise StorageUnavailableError(
+            "Vectors of the rows went as often as they were made; ask again."
+        )
 
-    def _similar(self, at: DatasetAt, asked: SimilarRows, embed: Embed) -> bytes:
+    def close(self) -> None:
+        """End what runs behind requests."""
+        self._vectors.close()
+
+    def _vector_of(self, at: DatasetAt, asked: SimilarRows, embed: Embed) -> Vectors:
+        """Give the vector that rows are to be like."""
         context: Any = asked.context
         if asked.row is not None:
             rows = self._rows.rows_at(at.manifest, [asked.row])
@@ -209,12 +243,14 @@ class DatasetRows:
                     f"{at.manifest.rows}."
                 )
             context = msgspec.json.decode(rows[0].json)["context"]
-        wanted = np.asarray(embed([_text_of(context)])[0], dtype=np.float32)
+        return np.asarray(embed([_text_of(context)])[0], dtype=np.float32)
+
+    def _similar(self, at: DatasetAt, asked: SimilarRows, wanted: Vectors) -> bytes:
         nearest = nearest_rows(
             self._store,
             at.manifest,
             wanted,
-            embed,
+            _refuse,
             scorer=self._scorer,
             partition=asked.partition,
             limit=asked.limit,
@@ -264,6 +300,11 @@ def _join(rows: Sequence[StoredRow], nearest: Sequence[tuple[int, float]]) -> li
         _Likeness(index=row.index, similarity=likeness[row.index], row=Raw(row.json))
         for row in rows
     ]
+
+
+def _refuse(_: Sequence[str]) -> Vectors:
+    """Embed nothing: rows are embedded on a thread that requests do not wait for."""
+    raise _NoVectorsError
 
 
 def _text_of(context: Any) -> str:

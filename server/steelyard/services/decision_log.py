@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from sqlalchemy import Connection
@@ -39,6 +40,8 @@ from steelyard.wire.decision_log import (
     StoredAnswer,
 )
 from steelyard.wire.violations import show
+
+T = TypeVar("T")
 
 #: Answers read at a time where a filter looks into them, and the most that one page looks into.
 _AT_A_TIME, _MAX_LOOKED = 500, 20_000
@@ -79,6 +82,8 @@ class DecisionLog:
         self._state = state
         self._retention_s = retention_days * SECONDS_A_DAY
         self._now = now
+        # A summary looks at every answer of its window: of the threads that read, it is to have one.
+        self._adding_up = asyncio.Lock()
 
     async def page(self, caller: Caller, query: DecisionLogQuery) -> DecisionLogPage:
         """Give a page of stored answers, the newest first.
@@ -138,7 +143,7 @@ class DecisionLog:
     async def summary(
         self, caller: Caller, query: DecisionSummaryQuery, server: ServerErrors | None = None
     ) -> DecisionSummary:
-        """Give figures of the stored answers of a window.
+        """Give figures of the stored answers of a window, one window at a time.
 
         Parameters
         ----------
@@ -160,9 +165,12 @@ class DecisionLog:
         # What is older than the oldest that is kept cannot be there.
         since = min(max(since, self._oldest()), until)
         traffic = Traffic(since, until, query.bucket_s)
-        await self._state.read(
-            lambda connection: _add_up(connection, caller.account_id, query, traffic)
-        )
+        async with self._adding_up:
+            await _to_its_end(
+                self._state.read(
+                    lambda connection: _add_up(connection, caller.account_id, query, traffic)
+                )
+            )
         told = traffic.told()
         figures = {field.name: getattr(told, field.name) for field in fields(told)}
         return DecisionSummary(
@@ -171,6 +179,16 @@ class DecisionLog:
 
     def _oldest(self) -> float:
         return self._now() - self._retention_s
+
+
+async def _to_its_end(read: Coroutine[Any, Any, T]) -> T:
+    """Await a read; one that nobody wants any more still has its thread until it ends."""
+    reading = asyncio.ensure_future(read)
+    try:
+        return await asyncio.shield(reading)
+    except asyncio.CancelledError:
+        await asyncio.wait({reading})
+        raise
 
 
 def _page(

@@ -162,6 +162,10 @@ class EvaluationRuns:
             return False
         self._drop(job_id)
         self._runs[job_id] = self._open(row)
+        # Whoever stopped it while the model was loaded found no run here to tell.
+        if not self._is_running(job_id, generation):
+            self._drop(job_id)
+            return False
         return True
 
     def advance(self, job_id: str, generation: int) -> bool:
@@ -289,6 +293,10 @@ class EvaluationRuns:
                 at=self._now(),
             )
         )
+
+    def _is_running(self, job_id: str, generation: int) -> bool:
+        row = self._state.read_now(lambda connection: rows.find_evaluation(connection, job_id))
+        return row is not None and (row.status, row.generation) == ("running", generation)
 
     def _run(self, job_id: str, generation: int) -> _Run | None:
         """Give what runs here, taken up again where a part of it failed."""

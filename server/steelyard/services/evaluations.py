@@ -320,6 +320,8 @@ class EvaluationService:
                     f"The model {row.model_label} that the evaluation began with is no longer "
                     "here; start a new evaluation."
                 )
+            # Nor one that a rollback discarded since it was looked up.
+            _require_models(connection, caller.account_id, [row.model_id])
             self._check_room(connection, caller.account_id, 1)
             rows.set_status(
                 connection,

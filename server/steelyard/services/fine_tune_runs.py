@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from steelyard.errors import (
     DatasetDeletedError,
@@ -223,7 +223,7 @@ class FineTuneRuns:
 
     def begin(self, job_id: str, generation: int) -> bool:
         """Take a fine-tune up."""
-        row = self._state.read_now(lambda connection: rows.find_fine_tune(connection, job_id))
+        row = self._find(job_id)
         if row is None or row.generation != generation:
             return False
         taken = False
@@ -247,6 +247,11 @@ class FineTuneRuns:
             generation=generation,
             folder=self._folder / job_id,
         )
+        # Whoever stopped it before it was among the runs found none to tell.
+        row = self._find(job_id)
+        if row is None or (row.status, row.generation) != ("running", generation):
+            self._drop(self._runs[job_id])
+            return False
         return True
 
     def advance(self, job_id: str, generation: int) -> bool:
@@ -321,14 +326,14 @@ class FineTuneRuns:
             self._drop(run)
             return
         self._drop(run)
-        self._remove(job_id)
+        self._files.remove(job_id)
 
     def fail(self, job_id: str, generation: int, error: BaseException) -> None:
         """Note why a fine-tune cannot be done; nothing is charged."""
         run = self._runs.get(job_id)
         if run is not None:
             self._drop(run)
-        row = self._state.read_now(lambda connection: rows.find_fine_tune(connection, job_id))
+        row = self._find(job_id)
         if row is None or row.generation != generation:
             return
         told = _tell(error)
@@ -337,7 +342,7 @@ class FineTuneRuns:
         self._keeper.apply_now(
             row.account_id, lambda lines, conditions: fail_job(lines, job_id, told, conditions)
         )
-        self._remove(job_id)
+        self._files.remove(job_id)
 
     def stop(self, job_id: str) -> None:
         """Stop a fine-tune: its trainer is killed at once."""
@@ -538,11 +543,11 @@ class FineTuneRuns:
         self._cancel(run.job.id)
 
     def _cancel(self, job_id: str) -> None:
-        row = self._state.read_now(lambda connection: rows.find_fine_tune(connection, job_id))
+        row = self._find(job_id)
         if row is None or row.status != "cancelling":
             return
         self._apply(row.account_id, stop_job, job_id)
-        self._remove(job_id)
+        self._files.remove(job_id)
 
     def _apply(
         self,
@@ -563,9 +568,8 @@ class FineTuneRuns:
         if self._runs.get(run.job.id) is run:
             del self._runs[run.job.id]
 
-    def _remove(self, job_id: str) -> None:
-        """Remove a fine-tune's folder; what cannot be removed is left to the next sweep."""
-        self._files.remove(job_id)
+    def _find(self, job_id: str) -> Row[Any] | None:
+        return self._state.read_now(lambda connection: rows.find_fine_tune(connection, job_id))
 
     def _runs_elsewhere(self, job_id: str) -> bool:
         def work(connection: Connection) -> bool:

@@ -18,6 +18,7 @@ from steelyard.datasets.searches import (
     SimilarRows,
     VersionDiff,
 )
+from steelyard.errors import TooManyRowsError
 from steelyard.services.reply import Reply
 from steelyard.wire.dataset_queries import DiffQuery, ExportQuery, RowsQuery, VersionQuery
 from steelyard.wire.datasets import RowPage
@@ -129,7 +130,7 @@ ROUTES = (
         tags=TAGS,
         request=SimilarRows,
         response=FoundSimilar,
-        errors=READ_ERRORS,
+        errors=(*READ_ERRORS, TooManyRowsError),
     ),
     Route(
         method="GET",

@@ -10,7 +10,13 @@ from sqlalchemy import Connection, Row, Select, delete, insert, select, update
 
 from steelyard.datasets.versions import Manifest
 from steelyard.storage.state.pages import MAX_PAGE, newest_first
-from steelyard.storage.state.tables import dataset_versions, datasets, families
+from steelyard.storage.state.tables import (
+    dataset_versions,
+    datasets,
+    draft_entries,
+    drafts,
+    families,
+)
 from steelyard.wire.datasets import AddedVia, Dataset, InputReceipt
 
 _decode_manifest = msgspec.json.Decoder(Manifest).decode
@@ -203,7 +209,12 @@ def set_dataset_archived(connection: Connection, dataset_id: str, at: float | No
 
 
 def erase_dataset(connection: Connection, dataset_id: str, at: float) -> None:
-    """Delete a dataset: of it stay its id, its account and when that was."""
+    """Delete a dataset: of it stay its id, its account and when that was.
+
+    Its drafts stay, too, but not their logs, which say what is in its rows.
+    """
+    reviews = select(drafts.c.id).where(drafts.c.dataset_id == dataset_id)
+    connection.execute(delete(draft_entries).where(draft_entries.c.draft_id.in_(reviews)))
     connection.execute(delete(dataset_versions).where(dataset_versions.c.dataset_id == dataset_id))
     connection.execute(
         update(datasets)

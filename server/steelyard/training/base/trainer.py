@@ -59,7 +59,7 @@ class Recipe:
         ``weights-TOKENS.pt``; 0 for none.
     precision : str
         Of the matrix products, ``bfloat16`` or ``float32``. On a processor without bfloat16 matrix
-        units float32 is the faster: 1,322 tokens/s against 1,169 on two cores with AVX-512.
+        units float32 is the faster.
 
     Raises
     ------
