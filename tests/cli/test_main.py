@@ -9,7 +9,9 @@ import sys
 import click
 import pytest
 
+from steelyard.cli.failures import show_failure
 from steelyard.cli.main import COMMANDS, main
+from steelyard.errors import StorageUnavailableError
 from steelyard.version import __version__
 
 
@@ -84,3 +86,12 @@ def test_help_and_version_load_nothing_heavy():
     heavy = {"torch", "sanic", "numpy", "onnxruntime", "tokenizers", "rich", "msgspec", "httpx"}
     assert loaded & heavy == set()
     assert not any(name.startswith("steelyard.cli.decide") for name in loaded)
+
+
+def test_what_was_done_before_a_failure_is_told(capsys):
+    error = StorageUnavailableError("The disk is full.")
+    error.add_note("The dataset ds_1 has the rows sent before: version 1.")
+    show_failure(error)
+    told = capsys.readouterr().err
+    assert "storage_unavailable" in told
+    assert "The dataset ds_1 has the rows sent before" in told

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dataset_rows import REFUND, ROUTE, cut, make_row_dict
+from steelyard.datasets import csv_rows
 from steelyard.datasets.csv_rows import CsvReader
 from steelyard.datasets.ingest import RowReader
 from steelyard.datasets.rows import Row, read_row
@@ -92,3 +93,18 @@ def test_a_line_over_the_bound_is_told() -> None:
     ]
     assert [row.line for row in rows] == [3]
     assert [(one.line, one.type) for one in reader.findings.listed] == [(2, "too_long")]
+
+
+def test_tasks_that_never_come_again_are_not_kept(monkeypatch):
+    monkeypatch.setattr(csv_rows, "BATCH_ROWS", 4)
+    decisions = {f"d{n}": {"id": f"d{n}", "kind": "binary", "question": "Is it?"} for n in range(6)}
+    # Each row fills other cells.
+    lines = [
+        ",".join([f"text {n}", *("yes" if n >> bit & 1 else "" for bit in range(6))])
+        for n in range(1, 64)
+    ]
+    data = "\n".join([",".join(["context", *decisions]), *lines]).encode()
+    reader = CsvReader(RowReader(supervision="targets"), decisions)
+    rows = [row for batch in reader.read([data]) for row in batch]
+    assert len(rows) == 63
+    assert len(reader._tasks) <= 4

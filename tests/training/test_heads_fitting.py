@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import msgspec
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.heads import NUMBERS, SPECS, Heads
 from steelyard.scoring.tuned import TunedScorer
 from steelyard.training.fine_tune import fitting
-from steelyard.training.fine_tune.choosing import choose_head
+from steelyard.training.fine_tune.candidates import PARENT, ParentCandidate
+from steelyard.training.fine_tune.choosing import MOST_DEPTH, choose_head, is_too_deep
 from steelyard.training.fine_tune.data import decision_data
 from steelyard.training.fine_tune.features import compute_features
 from steelyard.training.fine_tune.fitting import FitReport, fit_heads
@@ -325,6 +328,69 @@ def test_what_few_unseen_rows_have_of_the_base_is_not_judged_by(tmp_path):
     data.is_scored[~data.is_seen] = np.arange(40) < 20
     choice = choose_head(data, None, 1, lambda: None)
     assert all(not option.needs_base and len(option.rows) == 40 for option in choice.options[:-1])
+
+
+def test_a_blend_that_left_the_base_out_is_measured_on_every_row_alone(tmp_path):
+    rows = team_rows(300, seed=37)
+    (tmp_path / "features").mkdir()
+    features = compute_features(rows, WordScorer(), tmp_path / "features", quiet)
+    data = decision_data(rows, range(len(rows)), features, has_rewards=False)
+    data.is_scored[60:] = False
+    # What the base says is noise: no blend keeps it.
+    data.base[:] = np.random.default_rng(1).normal(0, 8, data.base.shape)
+    choice = choose_head(data, None, 1, lambda: None)
+    for option in choice.options:
+        assert option.needs_base or len(option.rows) >= 300 / 5, option.name
+        assert option.needs_base == ("base" in option.name or "marker" in option.name), option.name
+
+
+def test_a_head_of_the_greatest_depth_has_nothing_on_top():
+    deep, shallow = SimpleNamespace(depth=MOST_DEPTH), SimpleNamespace(depth=MOST_DEPTH - 1)
+    member = SimpleNamespace(candidate=SimpleNamespace(name=PARENT))
+    whole = SimpleNamespace(members=[member])
+    assert is_too_deep(whole, deep)
+    assert not is_too_deep(whole, shallow)
+    assert not is_too_deep(SimpleNamespace(members=[]), deep)
+    assert not is_too_deep(whole, None)
+
+
+def test_a_parent_that_reads_no_markers_leaves_them_where_they_are():
+    class Unread(np.ndarray):
+        def __getitem__(self, _):
+            raise AssertionError("the markers are copied")
+
+    asked = []
+
+    def evaluate(inputs):
+        asked.append(inputs.markers)
+        return np.zeros((20, 3), np.float32)
+
+    markers = np.zeros((20, 3, 4), np.float32).view(Unread)
+    data = SimpleNamespace(
+        targets=np.zeros((20, 3)), contexts=["a"] * 20, vectors=None, base=None, markers=markers,
+        is_scored=np.zeros(20, bool),
+    )  # fmt: skip
+    ParentCandidate(data, SimpleNamespace(needs_base=False, evaluate=evaluate))
+    assert asked[0] is markers
+
+
+def test_killed_while_it_clears_up_it_makes_the_same_again(tmp_path, monkeypatch):
+    rows = team_rows(60)
+    fit(rows, tmp_path / "whole")
+
+    def killed(folder, **_):
+        for file in folder.glob(f"*/{SPECS}"):
+            file.unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting.shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fit(rows, tmp_path / "cut")
+    fit(rows, tmp_path / "cut")
+    for file in (SPECS, NUMBERS):
+        whole, cut = [(tmp_path / name / "heads" / file).read_bytes() for name in ("whole", "cut")]
+        assert whole == cut
 
 
 def test_a_long_line_of_models_nests_no_deeper_than_a_bound(tmp_path):

@@ -271,6 +271,17 @@ def test_the_baseline_takes_the_largest_seed():
         assert share.sum() == pytest.approx(1)
 
 
+def test_rewards_that_are_all_equal_change_nothing_of_the_baseline():
+    told = reward_rows(200)
+    equal = [make_row(row.context, row.decision, [0.0] * 3) for row in team_rows(150, seed=5)]
+    rows = reward_rows(50, seed=1)
+    with_them, without = (
+        fit_baseline(given, method="reward", seed=0).probabilities(rows)
+        for given in ([*told, *equal], told)
+    )
+    np.testing.assert_array_equal(with_them, without)
+
+
 def test_the_baseline_of_rewards_names_the_best():
     baseline = fit_baseline(reward_rows(200), method="reward", seed=0)
     rows = reward_rows(50, seed=1)

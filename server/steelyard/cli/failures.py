@@ -34,6 +34,9 @@ def show_failure(error: Exception) -> None:
     violations = getattr(error, "violations", ())
     if not violations:
         click.echo(f"Error ({error.code}): {printable(error.message)}", err=True)
+        # What was done before it failed, such as the rows that a dataset has already.
+        for note in getattr(error, "__notes__", ()):
+            click.echo(f"  {printable(note)}", err=True)
         return
     click.echo(f"Error ({error.code}): the request cannot be used.", err=True)
     for violation in violations[:_SHOWN_VIOLATIONS]:

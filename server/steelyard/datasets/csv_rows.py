@@ -144,6 +144,8 @@ class CsvReader:
                 # They were validated when the dataset took them.
                 found.raise_if_any()
                 raise ValueError(f"The dataset's decisions {ids} cannot be read.")
+            if len(self._tasks) >= BATCH_ROWS:
+                self._tasks.clear()  # cells filled anew in every row: nothing comes again
             self._tasks[ids] = task
         return task
 

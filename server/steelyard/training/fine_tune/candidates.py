@@ -350,8 +350,11 @@ class ParentCandidate:
         self.needs_base = head.needs_base
         self._head = head
         self._logs = np.zeros(data.targets.shape, np.float32)
-        rows = np.flatnonzero(data.is_scored) if head.needs_base else np.arange(len(data.contexts))
-        if len(rows):
+        if not head.needs_base:
+            # Arrays as they are: of marker vectors, a copy would write out what nobody reads.
+            inputs = Inputs(list(data.contexts), data.vectors, data.base, data.markers)
+            self._logs[:] = head.evaluate(inputs)
+        elif len(rows := np.flatnonzero(data.is_scored)):
             inputs = Inputs(
                 [data.contexts[i] for i in rows],
                 None if data.vectors is None else data.vectors[rows],

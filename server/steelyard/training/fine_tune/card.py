@@ -19,6 +19,11 @@ from steelyard.wire.evaluations import Measure, Measures, RecordGroup
 from steelyard.wire.gates import GateChange, GateGroup
 
 #: Measures as a card names them, and whether a larger one is better.
+#: How a decision without a head is answered, by whether there is LoRA.
+_HEADLESS = {
+    False: "it is answered as the base model answers it",
+    True: "it is answered by the base with LoRA, whose probabilities are not calibrated anew",
+}
 _MEASURES = {
     "accuracy": "accuracy",
     "loss": "log loss (nats)",
@@ -112,7 +117,7 @@ def render_card(
             "## Limits",
             (
                 "The figures hold for rows like the held-out ones. A decision worded otherwise than in "
-                "training has no head, and is answered as the base model answers it."
+                f"training has no head: {_HEADLESS[has_adapter]}."
             ),
         ],
     ]

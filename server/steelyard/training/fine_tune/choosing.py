@@ -189,9 +189,11 @@ def choose_head(
     free = [one for one in crossed if not one.candidate.needs_base]
     options += judge.blends(free, BLEND)
     if len(free) < len(crossed):
-        options += judge.blends(crossed, f"{BLEND} {WITH_BASE}")
+        # One that left the base out is the blend above, measured on the few rows that were read.
+        mixed = judge.blends(crossed, f"{BLEND} {WITH_BASE}")
+        options += [option for option in mixed if option.needs_base]
     best = pick(options)
-    if len(best.rows) >= _STACKER_ROWS:
+    if len(best.rows) >= _STACKER_ROWS and not is_too_deep(best, parent):
         stacked = judge.stacked(best, seed)
         options.append(stacked)
         if stacked.booster is not None and is_better(stacked.losses, best.losses):
@@ -199,6 +201,13 @@ def choose_head(
     on_step()
     keeps = may_keep and aside is not None and not _is_beaten(aside, best, data)
     return Choice(best, options, folds, keeps)
+
+
+def is_too_deep(option: Option, parent: Head | None) -> bool:
+    """Tell whether anything on top of an option would nest a head beyond the bound."""
+    if parent is None or parent.depth < MOST_DEPTH:
+        return False
+    return any(member.candidate.name == PARENT for member in option.members)
 
 
 def _answered(candidate: Candidate, data: DecisionData) -> Indices:

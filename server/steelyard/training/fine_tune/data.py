@@ -25,7 +25,7 @@ MOST_WEIGHTS = 1_500_000
 #: With fewer contexts every n-gram counts; with more, those that two contexts have.
 _FEW_CONTEXTS = 50
 #: Rewards closer than this are equal.
-_EQUAL = 1e-9
+EQUAL = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +110,7 @@ def decision_data(
         out if all would be.
     """
     if has_rewards:
-        places = [i for i in places if np.ptp(rows[i].labels) > _EQUAL] or places
+        places = [i for i in places if np.ptp(rows[i].labels) > EQUAL] or places
     places = sorted(places, key=lambda i: (rows[i].context_sha256, rows[i].labels.tolist()))
     members = [rows[i] for i in places]
     orders = [canonical_order(row.decision) for row in members]
@@ -162,8 +162,8 @@ def _labels(labels: NDArray[np.float64], *, has_rewards: bool) -> tuple[Floats, 
     if not has_rewards:
         return (labels / labels.sum(axis=1, keepdims=True)).astype(np.float32), None
     low, high = labels.min(axis=1, keepdims=True), labels.max(axis=1, keepdims=True)
-    is_best = (high - labels <= _EQUAL).astype(np.float32)
-    scaled = ((labels - low) / np.maximum(high - low, _EQUAL)).astype(np.float32)
+    is_best = (high - labels <= EQUAL).astype(np.float32)
+    scaled = ((labels - low) / np.maximum(high - low, EQUAL)).astype(np.float32)
     return is_best / is_best.sum(axis=1, keepdims=True), scaled
 
 

@@ -189,6 +189,9 @@ def fit_heads(
         fitted = {head.spec.fingerprint for head in heads}
         heads += [head for head in parent if head.spec.fingerprint not in fitted]
     Heads(heads).save(folder)
+    # First what says that a part is whole: killed on the way, none is taken for it.
+    for whole in (folder / PARTS).glob(f"*/{_REPORT}"):
+        whole.unlink()
     shutil.rmtree(folder / PARTS, ignore_errors=True)
     return FitReport(method=method, seed=seed, decisions=reports)
 
