@@ -16,6 +16,7 @@ from dataset_rows import make_rows, to_ndjson
 from faults.processes import serve_process
 from steelyard.errors import (
     DatasetChangedError,
+    DatasetDeletedError,
     DraftChangedError,
     DraftConflictError,
     DraftSealedError,
@@ -258,6 +259,21 @@ def test_a_range_of_entries_has_two_ends_in_order_and_is_no_longer_than_a_call(o
         opened.undo(draft, **named)
     assert [detail["path"] for detail in refused.value.details] == [["body", "first"]]
     assert sum(opened.states(draft).values()) == 3
+
+
+def test_no_log_begins_anew_once_its_dataset_is_gone(opened, monkeypatch):
+    dataset = opened.dataset()
+    draft = opened.draft(dataset)
+    looked_at = asyncio.run(opened.drafts.find(CALLER, draft))
+    asyncio.run(opened.datasets.delete(CALLER, dataset, None))
+
+    async def find(*_):
+        return looked_at  # the dataset went right after
+
+    monkeypatch.setattr(opened.drafts, "find", find)  # its files stay for a while
+    with pytest.raises(DatasetDeletedError):
+        opened.edit(draft, exclude(1))
+    assert opened.history(draft).data == []
 
 
 def test_a_bulk_edit_is_one_entry_and_one_undo(opened):

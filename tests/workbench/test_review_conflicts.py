@@ -138,3 +138,15 @@ def test_a_refused_undo_leaves_the_step_to_be_undone_again() -> None:
     assert desk.rows.rows[1].now.state == "accepted"
     press(desk, "undo")
     assert states(client)[:2] == ["relabelled", "untouched"]
+
+
+def test_what_another_tab_undid_already_is_shown_as_it_is() -> None:
+    desk, client = make_desk()
+    press(desk, "choose 2", "accept")
+    client.drafts.undo("dr_1", "Bo", last=1, idempotency_key="other tab")
+    press(desk, "undo", "undo")
+    assert states(client)[:2] == ["untouched", "untouched"]
+    assert [row.now.state for row in desk.rows.rows] == states(client)
+    assert desk.told == "Nothing is left to undo."
+    press(desk, "choose 2")
+    assert states(client)[0] == "relabelled"

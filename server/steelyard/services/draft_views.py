@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Row
 
 from steelyard.datasets.review import STATES, Entry, EntryBody, Places, Review
 from steelyard.errors import DraftConflictError, DraftSealedError, NotFoundError
+from steelyard.services.dataset_access import require_dataset
 from steelyard.services.draft_labels import Originals
 from steelyard.storage.state import drafts as rows
 from steelyard.wire.drafts import (
@@ -45,9 +46,19 @@ def require_draft(connection: Connection, account_id: str, draft_id: str) -> Row
 
 
 def lock_draft(connection: Connection, account_id: str, draft_id: str) -> Row[Any]:
-    """Give a draft that nobody else changes before the transaction ends; as ``require_draft``."""
+    """Give a draft that nobody else changes before the transaction ends.
+
+    Raises
+    ------
+    steelyard.errors.NotFoundError
+        When the account has no such draft.
+    steelyard.errors.DatasetDeletedError
+        When its dataset was deleted since the draft was looked at.
+    """
     rows.find_draft(connection, account_id, draft_id, is_locked=True)
-    return require_draft(connection, account_id, draft_id)
+    row = require_draft(connection, account_id, draft_id)
+    require_dataset(connection, account_id, row.dataset_id)
+    return row
 
 
 def tell(row: Row[Any], review: Review | None) -> Draft:

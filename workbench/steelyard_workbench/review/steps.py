@@ -205,9 +205,12 @@ class Steps:
             self.forbid(problem.message)
         if is_gone:
             self._shown.tell(problem.message)
-        else:
-            self._notices.show_trouble(failed(problem))
-            self._shown.tell(f"Not done: {entry.label}. {problem.message}")
+            if entry.of is not None:
+                # Another tab of the same reviewer went on: how the rows stand is not known here.
+                self._shown.reload()
+            return
+        self._notices.show_trouble(failed(problem))
+        self._shown.tell(f"Not done: {entry.label}. {problem.message}")
         self._bring_back(entry.before)
         if not self._shown.show_table(is_new=False):
             self._shown.show_again()
