@@ -97,12 +97,12 @@ def test_threads_that_meet_agree(tokenizer, monkeypatch):
 
 
 def test_one_content_has_one_tokenizer_for_as_long_as_it_is_used(content):
-    one = shared_tokenizer(content, name="words", revision="1")
-    assert shared_tokenizer(bytes(bytearray(content)), name="words", revision="1") is one
-    for name, revision in [("others", "1"), ("words", "2")]:
+    one = shared_tokenizer(content, name="of this test", revision="1")
+    assert shared_tokenizer(bytes(bytearray(content)), name="of this test", revision="1") is one
+    for name, revision in [("others", "1"), ("of this test", "2")]:
         other = shared_tokenizer(content, name=name, revision=revision)
         assert (other.name, other.revision, other.sha256) == (name, revision, one.sha256)
-    changed = shared_tokenizer(content + b" ", name="words", revision="1")
+    changed = shared_tokenizer(content + b" ", name="of this test", revision="1")
     assert changed.sha256 != one.sha256
     gone = weakref.ref(one)
     del one
