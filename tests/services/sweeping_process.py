@@ -12,6 +12,7 @@ from pathlib import Path
 from evaluated import ME, make_dataset, open_home
 from services.swept_datasets import LEAST_KEPT, digest_of, rows_from
 from steelyard.services import datasets as datasets_module
+from steelyard.services.sweep import Sweeper
 
 
 def tell(*words: str) -> None:
@@ -20,8 +21,14 @@ def tell(*words: str) -> None:
     sys.stdout.flush()
 
 
+def do_nothing(_: Sweeper) -> None:
+    """Sweep nothing."""
+
+
 def main(home: Path, first: int) -> None:
-    # Nothing else writes here, so that no file is too young to go.
+    # Nothing else writes here, so that no file is too young to go. A server's own sweep as it starts
+    # would run beside the first dataset that is made, and take its drafts.
+    Sweeper._run = do_nothing
     datasets_module.ERASE_AFTER_S = 0.0
     kept: list[str] = []
     with open_home(home) as services:
