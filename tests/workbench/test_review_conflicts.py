@@ -95,6 +95,8 @@ def test_what_the_server_did_not_take_is_not_undone_there() -> None:
     desk.reconnect()
     assert states(client)[:2] == ["accepted", "relabelled"]
     assert desk.rows.rows[1].now.reviewer == "Ada"
+    assert desk.rows.current.row == 1
+    assert "3  technical  ✓ label" in texts(desk)
     assert not desk.conflicts  # what was taken back is not asked for
     press(desk, "undo")
     assert states(client)[:2] == ["untouched", "relabelled"]

@@ -271,8 +271,6 @@ class Steps:
             )
             label = f"{len(rest):,} rows of: {entry.label}"
             self.push(Unsent("edit", label, edits=rest, before=before, after=after))
-        if not self._shown.show_table(is_new=False):
-            self._shown.show_again()
 
     def _show_theirs(self, entry: Unsent, now: Sequence[RowNow]) -> None:
         self.queue.looked_at(now)
@@ -280,6 +278,8 @@ class Steps:
         for row in entry.before:
             if row.row in theirs:
                 self.reader.rows.put(as_told(row, theirs[row.row]))
+        if not self._shown.show_table(is_new=False):
+            self._shown.show_again()
 
     def _close(self, conflict: Conflict) -> None:
         self._conflicts.remove(conflict)
