@@ -16,11 +16,8 @@ from steelyard.calibration.bins import FloatArray
 from steelyard.calibration.intervals import wilson_interval
 from steelyard.evaluation.records import BoolArray, IndexArray, RecordMeasures, Records
 from steelyard.evaluation.sampling import LEVEL, Bootstrap, ratio_measures
+from steelyard.wire.decide import MAX_OUTCOMES
 from steelyard.wire.evaluations import ConfusionMatrix, Measure, OutcomeMeasures
-
-#: The most outcomes that are told against each other: those of one decision. Where every row offers
-#: its own, a matrix of all would be larger than what was scored, and say nothing.
-MAX_NAMES = 255
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,12 +63,13 @@ def outcome_table(records: Records, measures: RecordMeasures, rows: IndexArray) 
     Raises
     ------
     ValueError
-        When they offer more than ``MAX_NAMES`` outcomes together.
+        When they offer more than ``MAX_OUTCOMES`` outcomes together.
     """
     codes = records.outcome_codes[rows]
     names = outcome_names(records, rows)
-    if len(names) > MAX_NAMES:
-        msg = f"The decision offers {len(names):,} outcomes; {MAX_NAMES} can be told apart."
+    # Where every row offers its own, a table of all would be larger than what was scored.
+    if len(names) > MAX_OUTCOMES:
+        msg = f"The decision offers {len(names):,} outcomes; {MAX_OUTCOMES} can be told apart."
         raise ValueError(msg)
     place = {name: index for index, name in enumerate(names)}
     top, truth = np.empty(len(rows), dtype=np.intp), np.empty(len(rows), dtype=np.intp)

@@ -19,7 +19,6 @@ from msgspec import UNSET
 from steelyard.calibration.bins import N_BINS, FloatArray, bin_index, bin_totals, ece_from_totals
 from steelyard.evaluation.curves import coverage_curve, yes_curve
 from steelyard.evaluation.outcomes import (
-    MAX_NAMES,
     confusion_matrix,
     outcome_measures,
     outcome_names,
@@ -38,6 +37,7 @@ from steelyard.evaluation.sampling import (
     ratio_measures,
     sum_by_context,
 )
+from steelyard.wire.decide import MAX_OUTCOMES
 from steelyard.wire.evaluations import (
     DecisionMeasures,
     EvaluationDetail,
@@ -163,7 +163,7 @@ def decision_measures(
     """
     kind = max(sorted(set(kinds := records.kinds[rows].tolist())), key=kinds.count)
     figures: dict[str, Any] = {}
-    if records.supervision == "targets" and len(outcome_names(records, rows)) <= MAX_NAMES:
+    if records.supervision == "targets" and len(outcome_names(records, rows)) <= MAX_OUTCOMES:
         table = outcome_table(records, measures, rows)
         figures["outcomes"] = outcome_measures(table, bootstrap)
         figures["confusion"] = confusion_matrix(table)

@@ -92,15 +92,6 @@ class OpenDraft:
         return self.at.manifest.next_index
 
 
-@dataclass(frozen=True, slots=True)
-class _Receipt:
-    """What is told of a change: of which rows, of how many, and the rows as the version has them."""
-
-    told: list[int]
-    n_rows: int
-    originals: Originals
-
-
 class DraftService:
     """The drafts of every account.
 
@@ -415,7 +406,9 @@ class DraftService:
                 targets=targets,
                 find=find,
                 action=action,
-                receipt=_Receipt(told, len(places), originals),
+                tell_of=functools.partial(
+                    receipt_of, draft_id, told=told, n_rows=len(places), originals=originals
+                ),
             )
             try:
                 return await self._run(caller, route, key, sent, work)
@@ -434,7 +427,7 @@ class DraftService:
         targets: Sequence[Entry],
         find: Callable[[Connection], Sequence[Entry]],
         action: EntryAction,
-        receipt: _Receipt,
+        tell_of: Callable[..., bytes],
     ) -> bytes:
         draft_id = str(draft.row.id)
         row = require_open(lock_draft(connection, caller.account_id, draft_id))
@@ -457,14 +450,7 @@ class DraftService:
             rows.append_entries(connection, draft_id, made, at=self._now())
             undone = rows.UNDONE if action == "undo" else rows.HOLDS
             rows.set_undone(connection, draft_id, numbers, undone)
-            return receipt_of(
-                draft_id,
-                review,
-                [*later, *made],
-                receipt.told,
-                receipt.n_rows,
-                receipt.originals,
-            )
+            return tell_of(review=review, later=[*later, *made])
 
     async def _find_answer(
         self, caller: Caller, route: str, key: str | None, sent: object

@@ -14,11 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from steelyard.client import Client
-from steelyard.client.failures import (
-    NoAnswerInTimeError,
-    ServerUnreachableError,
-    UnexpectedAnswerError,
-)
+from steelyard.client.failures import UnexpectedAnswerError
 from steelyard.errors import DraftConflictError, SteelyardError
 from steelyard.wire.drafts import DraftConflict, DraftRow, EditReceipt, RowNow
 from steelyard_workbench.later import later
@@ -221,14 +217,13 @@ class EditQueue:
                 draft_id, **entry.given, reviewer=self.reviewer, idempotency_key=entry.key
             )
         step = drafts.undo if entry.kind == "undo" else drafts.redo
-        first, last = (None, None) if entry.of is None else (entry.of.numbers or (None, None))
+        named = None if entry.of is None else entry.of.numbers
+        first, last = named or (None, None)
         return step(draft_id, self.reviewer, first=first, last=last, idempotency_key=entry.key)
 
 
 def _may_pass(error: Exception) -> bool:
     """Tell whether the same edit may be taken later: nothing is wrong with it."""
-    if isinstance(error, ServerUnreachableError | NoAnswerInTimeError):
-        return True
     if isinstance(error, UnexpectedAnswerError):
         return error.http_status in _GATEWAY
     return isinstance(error, SteelyardError) and error.retryable

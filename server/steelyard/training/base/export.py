@@ -187,7 +187,6 @@ def main(
     manifest = write_model(state, tokenizer_json, sample_requests(mixture), out, name, chosen)
     click.echo(f"similarity: {manifest['similarity']}")
     manifest["training"] = {
-        **read_details(run / CHECKPOINT),
         **read_details(run / checkpoint),
         "averaged": 1 + len(average),
     }

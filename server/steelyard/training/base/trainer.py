@@ -280,7 +280,7 @@ class Trainer:
         partial.replace(self.folder / CHECKPOINT)
         if 0 < self.recipe.keep_at <= self.state.tokens:
             kept = self.folder / f"weights-{self.state.tokens}.pt"
-            torch.save({"model": content["model"], "state": content["state"]}, kept)
+            torch.save({key: content[key] for key in ("model", "state", "recipe")}, kept)
 
     def _resume(self) -> None:
         path = self.folder / CHECKPOINT
