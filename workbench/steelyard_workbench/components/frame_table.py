@@ -25,6 +25,8 @@ from steelyard_workbench.problems import problem_of
 from steelyard_workbench.states import failed
 
 _DEFAULT_WIDTH = 140
+#: Column of the frame behind the table that has the ids, as text; it is not shown.
+_ID_FIELD = "id_of_row"
 #: Pixels that the widest column keeps, where it was given as many, however narrow the table is.
 _LEAST_WIDTH = 180
 
@@ -144,14 +146,14 @@ class FrameTable(Viewer):
         self._on_open, self._on_note = on_open, on_note
         self._asked = 0
         self._is_filling = False
-        self._rows = pl.DataFrame()
+        self._rows = self._rows_before = pl.DataFrame()
         self._chosen: dict[Any, None] = {}
         widths = widths or {}
         mark = new_mark()
         import pandas as pd  # Tabulator takes nothing else
 
         self._table = _Table(
-            value=pd.DataFrame(columns=list(self._titles)),
+            value=pd.DataFrame(columns=list(self._titles), index=pd.Index([], name=_ID_FIELD)),
             pagination=None,
             show_index=False,
             disabled=True,
@@ -167,14 +169,14 @@ class FrameTable(Viewer):
         self._keys = TableKeys(
             on_open=self.open,
             on_note=self.note,
+            on_select=self._select_shown,
             on_turn=lambda by: self.turn_to(self.page + by),
             mark=mark,
             label=what,
+            id_field=_ID_FIELD,
             sortable=[name for name in self._titles if name in self._sortable],
         )
         self._table.param.watch(self._on_sort, "sorters")
-        self._table.param.watch(self._on_select, "selection")
-        self._table.on_click(self._on_click)
         self._pages = pmui.Pagination(count=1, value=0, show_first_button=True, size="small")
         self._pages.param.watch(self._on_page, "value")
         self._count = pmui.Typography("", variant="body2")
@@ -213,10 +215,7 @@ class FrameTable(Viewer):
     def select(self, ids: Sequence[Any]) -> None:
         """Select rows by their ids, of this page or another, in the place of those before."""
         self._chosen = dict.fromkeys(ids)
-        shown = self._rows[self._id].to_list() if self._rows.width else []
-        self._is_filling = True
-        self._table.selection = [i for i, id_ in enumerate(shown) if id_ in self._chosen]
-        self._is_filling = False
+        self._draw_selection()
         self.selected = tuple(self._chosen)
 
     def mark(self, id_: Any) -> None:
@@ -242,15 +241,17 @@ class FrameTable(Viewer):
             return False
         return True
 
-    def open(self, place: int) -> None:
-        """Open the row at a place of the page, as a click on it does."""
-        if self._on_open is not None and 0 <= place < self._rows.height:
-            self._on_open(self._rows.row(place, named=True))
+    def open(self, key: str) -> None:
+        """Open a row by the text of its id, as a click on it does."""
+        row = self._row_of(key)
+        if self._on_open is not None and row is not None:
+            self._on_open(row)
 
-    def note(self, place: int) -> None:
-        """Ask for a note on the row at a place of the page."""
-        if self._on_note is not None and 0 <= place < self._rows.height:
-            self._on_note(self._rows.row(place, named=True))
+    def note(self, key: str) -> None:
+        """Ask for a note on a row by the text of its id."""
+        row = self._row_of(key)
+        if self._on_note is not None and row is not None:
+            self._on_note(row)
 
     async def restart(self) -> None:
         """Show the first page anew: what the pages are of has changed."""
@@ -284,16 +285,18 @@ class FrameTable(Viewer):
         )
 
     def _fill(self, page: TablePage) -> None:
-        self._rows = page.rows
+        import pandas as pd
+
+        self._rows_before, self._rows = self._rows, page.rows
         self.total = page.total
+        ids = _ids(page.rows, self._id)
         shown = page.rows.select(list(self._titles)).to_pandas()
-        ids = page.rows[self._id].to_list() if page.rows.width else []
+        shown.index = pd.Index([str(id_) for id_ in ids], name=_ID_FIELD)
         # Assigning answers with events of its own; they are not the person's.
         self._is_filling = True
-        self._keys.ids = [str(id_) for id_ in ids]
         try:
             self._table.value = shown
-            self._table.selection = [i for i, id_ in enumerate(ids) if id_ in self._chosen]
+            self._draw_selection()
             self._pages.count = max(1, math.ceil(page.total / self._page_size))
         finally:
             self._is_filling = False
@@ -317,14 +320,30 @@ class FrameTable(Viewer):
         if not self._is_filling:
             later(self.refresh)
 
-    def _on_select(self, event: Any) -> None:
-        if self._is_filling:
-            return
-        ids = self._rows[self._id].to_list()
-        for id_ in ids:
-            self._chosen.pop(id_, None)
-        self._chosen.update((ids[place], None) for place in event.new)
+    def _draw_selection(self) -> None:
+        ids = _ids(self._rows, self._id)
+        self._table.selection = [place for place, id_ in enumerate(ids) if id_ in self._chosen]
+
+    def _select_shown(self, shown: list[str], chosen: list[str]) -> None:
+        """Take what is selected of the rows that a person saw."""
+        known = {str(id_): id_ for id_ in self._ids_known()}
+        for key in shown:
+            self._chosen.pop(known.get(key), None)
+        self._chosen.update((known[key], None) for key in chosen if key in known)
+        self._draw_selection()
         self.selected = tuple(self._chosen)
 
-    def _on_click(self, event: Any) -> None:
-        self.open(event.row)
+    # Of the page before too: what a person saw may be overtaken before it is heard of here.
+    def _ids_known(self) -> list[Any]:
+        return _ids(self._rows_before, self._id) + _ids(self._rows, self._id)
+
+    def _row_of(self, key: str) -> dict[str, Any] | None:
+        for rows in (self._rows, self._rows_before):
+            for place, id_ in enumerate(_ids(rows, self._id)):
+                if str(id_) == key:
+                    return rows.row(place, named=True)
+        return None
+
+
+def _ids(rows: pl.DataFrame, column: str) -> list[Any]:
+    return rows[column].to_list() if rows.width else []

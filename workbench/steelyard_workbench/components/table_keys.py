@@ -34,8 +34,8 @@ export function render({ model }) {
   mark.hidden = true;
   const root = () => view.shadow_el;
   const rows = () => [...root().querySelectorAll(".tabulator-row[role=row]")];
-  const placeOf = (row) => view.tabulator.getRow(row)?.getData()._index ?? -1;
-  const idAt = (place) => model.ids[place] ?? null;
+  // Of the row that is drawn: its place may be another row's by the time that the server hears of it.
+  const idOf = (row) => view.tabulator.getRow(row)?.getData()[model.id_field] ?? null;
 
   const fit = () => {
     const table = root().querySelector(".tabulator");
@@ -53,13 +53,13 @@ export function render({ model }) {
       else if (!field) header.setAttribute("role", "presentation");
     }
     const shown = rows();
-    const known = held?.id != null ? shown.findIndex((row) => idAt(placeOf(row)) === held.id) : -1;
+    const known = held?.id != null ? shown.findIndex((row) => idOf(row) === held.id) : -1;
     if (known >= 0) at = known;
     at = Math.max(0, Math.min(at, shown.length - 1));
     shown.forEach((row, place) => {
       row.tabIndex = place === at ? 0 : -1;
       for (const box of row.querySelectorAll("input[type=checkbox]")) box.tabIndex = -1;
-      const isOpen = model.current !== "" && idAt(placeOf(row)) === model.current;
+      const isOpen = model.current !== "" && idOf(row) === model.current;
       if (isOpen) row.setAttribute("aria-current", "true");
       else row.removeAttribute("aria-current");
     });
@@ -100,11 +100,11 @@ export function render({ model }) {
     k: () => goTo(at - 1),
     Home: () => goTo(0),
     End: () => goTo(rows().length - 1),
-    Enter: (row) => model.send_msg({ open: placeOf(row) }),
+    Enter: (row) => model.send_msg({ open: idOf(row) }),
     " ": select,
     J: (row) => { select(row); goTo(at + 1); },
     K: (row) => { select(row); goTo(at - 1); },
-    n: (row) => model.send_msg({ note: placeOf(row) }),
+    n: (row) => model.send_msg({ note: idOf(row) }),
     "[": () => turn(-1),
     "]": () => turn(1),
   };
@@ -132,7 +132,7 @@ export function render({ model }) {
     if (!row) return;
     const place = rows().indexOf(row);
     if (place < 0) return;
-    held = { id: idAt(placeOf(row)) };
+    held = { id: idOf(row) };
     if (place !== at) {
       at = place;
       rows().forEach((one, i) => { one.tabIndex = i === at ? 0 : -1; });
@@ -144,6 +144,24 @@ export function render({ model }) {
     const left = event.composedPath()[0];
     if (event.relatedTarget) held = null;
     else setTimeout(() => { if (left.isConnected && !root().activeElement) held = null; }, 0);
+  };
+
+  const isBox = (target) => target.matches("input[type=checkbox]");
+
+  const onClick = (event) => {
+    const path = event.composedPath();
+    if (isBox(path[0])) {
+      // Once Tabulator has taken it, which it does for the header's box after a moment.
+      setTimeout(() => {
+        const shown = rows().map((row) => view.tabulator.getRow(row));
+        const named = (some) => some.map((row) => row.getData()[model.id_field]);
+        const chosen = named(shown.filter((row) => row.isSelected()));
+        model.send_msg({ shown: named(shown), chosen });
+      }, 0);
+      return;
+    }
+    const row = path[0].closest(".tabulator-row[role=row]");
+    if (row && path[0].closest(".tabulator-cell[tabulator-field]")) act.Enter(row);
   };
 
   // The whole of a cell that is too narrow for it: a title is text, Tabulator's tooltip is HTML.
@@ -162,6 +180,7 @@ export function render({ model }) {
       return;
     }
     root().addEventListener("keydown", onKey);
+    root().addEventListener("click", onClick, true);  // boxes let no click through
     root().addEventListener("focusin", onFocus);
     root().addEventListener("focusout", onBlur);
     root().addEventListener("mouseover", onOver);
@@ -171,7 +190,7 @@ export function render({ model }) {
 
   model.on("current", () => {
     if (!view?.tabulator) return;
-    const place = rows().findIndex((row) => idAt(placeOf(row)) === model.current);
+    const place = rows().findIndex((row) => idOf(row) === model.current);
     if (place >= 0 && !root().activeElement) at = place;
     fit();
     if (place >= 0) rows()[place].scrollIntoView({ block: "nearest" });
@@ -184,6 +203,7 @@ export function render({ model }) {
     isGone = true;
     watcher.disconnect();
     view?.shadow_el?.removeEventListener("keydown", onKey);
+    view?.shadow_el?.removeEventListener("click", onClick, true);
     view?.shadow_el?.removeEventListener("focusin", onFocus);
     view?.shadow_el?.removeEventListener("focusout", onBlur);
     view?.shadow_el?.removeEventListener("mouseover", onOver);
@@ -200,9 +220,11 @@ class TableKeys(Unseen):
     Parameters
     ----------
     on_open : callable
-        Called with the place on the page of a row that was opened.
+        Called with the id of a row that was clicked, or on which Enter was pressed.
     on_note : callable
-        Called with the place of a row on which a note is to be written.
+        Called with the id of a row on which a note is to be written.
+    on_select : callable
+        Called with the ids of the rows shown and of those of them that are selected.
     on_turn : callable
         Called with -1 for the page before and 1 for the next one.
     mark : str
@@ -211,8 +233,8 @@ class TableKeys(Unseen):
         What the table is called.
     sortable : list of str
         Columns whose headers sort.
-    ids : list of str
-        Of the rows of the page, in their order.
+    id_field : str
+        Column of the Tabulator that has the ids of its rows, as text.
     current : str
         Id of the row that is marked; none when empty.
     n_focus : int
@@ -222,7 +244,7 @@ class TableKeys(Unseen):
     mark = param.String(default="")
     label = param.String(default="")
     sortable = param.List(default=[], item_type=str)
-    ids = param.List(default=[], item_type=str)
+    id_field = param.String(default="")
     current = param.String(default="")
     n_focus = param.Integer(default=0)
 
@@ -231,19 +253,23 @@ class TableKeys(Unseen):
     def __init__(
         self,
         *,
-        on_open: Callable[[int], None],
-        on_note: Callable[[int], None],
+        on_open: Callable[[str], None],
+        on_note: Callable[[str], None],
+        on_select: Callable[[list[str], list[str]], None],
         on_turn: Callable[[int], None],
         **given: Any,
     ) -> None:
-        self._on_open, self._on_note, self._on_turn = on_open, on_note, on_turn
+        self._on_open, self._on_note = on_open, on_note
+        self._on_select, self._on_turn = on_select, on_turn
         super().__init__(**given)
 
     def _handle_msg(self, msg: Any) -> None:
         if "open" in msg:
-            self._on_open(int(msg["open"]))
+            self._on_open(str(msg["open"]))
         elif "note" in msg:
-            self._on_note(int(msg["note"]))
+            self._on_note(str(msg["note"]))
+        elif "chosen" in msg:
+            self._on_select(list(msg["shown"]), list(msg["chosen"]))
         elif "turn" in msg:
             self._on_turn(1 if msg["turn"] > 0 else -1)
 

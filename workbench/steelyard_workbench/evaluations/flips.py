@@ -63,7 +63,9 @@ class FlipBrowser(Viewer):
         self._client = client
         self._after = after
         self._comparison = comparison
-        self._contexts: dict[int, str] = {}
+        # Each by its place here: whatever is chosen meanwhile, a row of the table stays the same flip.
+        self._flips = [*comparison.flipped, *comparison.changed]
+        self._contexts: dict[str, str] = {}
         self._is_gone = False
         self.decision = ""
         self.counts = {
@@ -116,9 +118,16 @@ class FlipBrowser(Viewer):
     @property
     def shown(self) -> Sequence[FlippedRecord]:
         """The flips of the kind and the decision that are chosen, the surest first."""
+        return [self._flips[place] for place in self._places]
+
+    @property
+    def _places(self) -> list[int]:
         kind = cast("FlipKind", self.kind.value)
-        held = self._comparison.changed if kind == "changed" else self._comparison.flipped
-        return [one for one in held if one.flip == kind and self.decision in ("", one.decision_id)]
+        return [
+            place
+            for place, one in enumerate(self._flips)
+            if one.flip == kind and self.decision in ("", one.decision_id)
+        ]
 
     def start(self) -> None:
         """Show the first page, without waiting for it."""
@@ -138,13 +147,13 @@ class FlipBrowser(Viewer):
         self._tell()
 
     def read(self, place: int) -> None:
-        """Open a flip of the page that is shown."""
+        """Open a flip by its place among all of them, of every kind."""
         self._open_place = place
         self.table.mark(place)
-        one = self.shown[place]
+        one = self._flips[place]
         self._read[:] = [
             heading(f"{one.decision_id}: {one.flip}", level=3),
-            show_text(self._contexts.get(place, ""), f"Context of flip {place + 1}"),
+            show_text(self._context_of(one), f"Context of flip {place + 1}"),
             pmui.Typography(
                 escape_markdown(
                     f"Right is {' or '.join(one.right)}. Before: {one.before} "
@@ -156,7 +165,7 @@ class FlipBrowser(Viewer):
 
     def on_key(self, action: str) -> bool:
         """Go through the flips with the keys of a review."""
-        places = sorted(self._contexts)
+        places = self.table.rows["place"].to_list() if self.table.rows.width else []
         if action in ("next", "previous") and places:
             at = places.index(self._open_place) if self._open_place in places else -1
             step = at + 1 if action == "next" else at - 1
@@ -167,13 +176,10 @@ class FlipBrowser(Viewer):
 
     def _fetch(self, asked: PageAsked) -> TablePage:
         """Give a page of flips, with their contexts while the dataset is there."""
-        held = self.shown
-        shown = held[asked.offset : asked.offset + asked.limit]
-        texts = self._texts(sorted({one.context_sha256 for one in shown}))
-        self._contexts = {
-            asked.offset + index: texts.get(one.context_sha256, "(not here any more)")
-            for index, one in enumerate(shown)
-        }
+        places = self._places
+        shown = places[asked.offset : asked.offset + asked.limit]
+        flips = [self._flips[place] for place in shown]
+        self._contexts |= self._texts(sorted({one.context_sha256 for one in flips}))
         rows: list[tuple[Any, ...]] = [
             (
                 place,
@@ -181,11 +187,14 @@ class FlipBrowser(Viewer):
                 " or ".join(one.right),
                 f"{one.before} ({one.p_before:.2f})",
                 f"{one.after} ({one.p_after:.2f})",
-                _cut(self._contexts[place]),
+                _cut(self._context_of(one)),
             )
-            for place, one in enumerate(shown, start=asked.offset)
+            for place, one in zip(shown, flips, strict=True)
         ]
-        return TablePage(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), len(held))
+        return TablePage(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), len(places))
+
+    def _context_of(self, one: FlippedRecord) -> str:
+        return self._contexts.get(one.context_sha256, "(not here any more)")
 
     def _texts(self, contexts: list[str]) -> dict[str, str]:
         if not contexts:

@@ -99,6 +99,7 @@ class RecordBrowser(Viewer):
         self._is_filling = False
         self._has_contexts = True
         self._records: list[EvaluationRecord] = []
+        self._records_before: list[EvaluationRecord] = []
         self.chosen = chosen
         self.opened: EvaluationRecord | None = None
         self._make_fields()
@@ -182,7 +183,8 @@ class RecordBrowser(Viewer):
         place : str
             As the table's column ``place`` has it.
         """
-        record = next((one for one in self._records if _place(one) == place), None)
+        known = [*self._records, *self._records_before]
+        record = next((one for one in known if _place(one) == place), None)
         if record is not None:
             self.opened = record
             self.table.mark(place)
@@ -307,7 +309,7 @@ class RecordBrowser(Viewer):
             filters["context"] = False
             page = ask(self._evaluation.id, offset=asked.offset, limit=asked.limit, **filters)
             self._has_contexts = False
-        self._records = page.data
+        self._records_before, self._records = self._records, page.data
         rows = [_table_row(record) for record in page.data]
         return TablePage(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), page.total)
 
