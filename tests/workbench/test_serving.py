@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 import urllib.request
 from urllib.parse import urlsplit
 
@@ -11,6 +12,7 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+from bokeh.server.server import Server
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError
 
@@ -40,7 +42,6 @@ def dataset(server):
 @pytest.fixture
 def served(server):
     workbench = Served(server.url)
-    wait_until(lambda: listens(workbench.url))
     yield workbench
     workbench.stop()
 
@@ -49,6 +50,22 @@ def listens(url):
     where = urlsplit(url)
     with socket.socket() as asking:
         return asking.connect_ex((where.hostname, where.port)) == 0
+
+
+def test_a_workbench_listens_once_it_is_made(server, monkeypatch):
+    bind = Server.__init__
+
+    def bind_late(self, *given, **options):
+        time.sleep(0.5)
+        bind(self, *given, **options)
+
+    monkeypatch.setattr(Server, "__init__", bind_late)
+    workbench = Served(server.url)
+    try:
+        assert listens(workbench.url)
+    finally:
+        wait_until(lambda: listens(workbench.url))  # one that does not yet is not stopped
+        workbench.stop()
 
 
 def test_rows_are_in_the_page_before_a_browser_has_drawn_it_and_what_is_under_them_is_not(

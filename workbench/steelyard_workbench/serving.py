@@ -12,6 +12,7 @@ from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
 import panel as pn
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError
 
@@ -24,8 +25,8 @@ _log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 #: How many browsers' apps are kept at hand beside the newest.
 _MOST_APPS = 15
-#: Seconds that a workbench has to end, and to draw its first page.
-_END_S, _DRAW_S = 5.0, 30.0
+#: Seconds that a workbench has to end, to draw its first page, and to begin to listen.
+_END_S, _DRAW_S, _START_S = 5.0, 30.0, 60.0
 
 
 def make_app(client: Client, *, opened: Callable[[App], None] | None = None) -> Any:
@@ -78,7 +79,7 @@ def free_port(host: str = LOOPBACK) -> int:
 
 
 class Served:
-    """A workbench that is served from a thread of this process.
+    """A workbench that is served from a thread of this process; it listens once this is made.
 
     Parameters
     ----------
@@ -97,6 +98,11 @@ class Served:
         The workbench's address.
     apps : list of App
         That of each browser that opened it, the newest last.
+
+    Raises
+    ------
+    OSError
+        When it does not listen within a minute.
     """
 
     def __init__(
@@ -114,6 +120,18 @@ class Served:
         )
         # A kernel or a script may end without it: its pages would go on asking meanwhile.
         atexit.register(self.stop)
+        # A cell is drawn at once: a frame that is refused stays empty.
+        waiting = Retrying(
+            retry=retry_if_exception_type(OSError),
+            stop=stop_after_delay(_START_S),
+            wait=wait_fixed(0.02),
+            reraise=True,
+        )
+        try:
+            waiting(lambda: socket.create_connection((host, chosen), _START_S).close())
+        except OSError:
+            self.stop()
+            raise
 
     def stop(self) -> None:
         """Stop serving, and wait until what browsers asked for has ended; again, it does nothing."""

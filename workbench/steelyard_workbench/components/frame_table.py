@@ -177,6 +177,7 @@ class FrameTable(Viewer):
             sortable=[name for name in self._titles if name in self._sortable],
         )
         self._table.param.watch(self._on_sort, "sorters")
+        self._table.on_click(self._on_click)
         self._pages = pmui.Pagination(count=1, value=0, show_first_button=True, size="small")
         self._pages.param.watch(self._on_page, "value")
         self._count = pmui.Typography("", variant="body2")
@@ -319,6 +320,11 @@ class FrameTable(Viewer):
     def _on_page(self, _: Any) -> None:
         if not self._is_filling:
             later(self.refresh)
+
+    def _on_click(self, event: Any) -> None:
+        """Open a row that was clicked before there were keys, when no page had overtaken another."""
+        if not self._keys.is_ready and 0 <= event.row < self._rows.height:
+            self.open(str(self._rows[self._id][event.row]))
 
     def _draw_selection(self) -> None:
         ids = _ids(self._rows, self._id)

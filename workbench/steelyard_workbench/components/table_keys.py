@@ -30,6 +30,7 @@ export function render({ model }) {
   let held = null;
   let isGone = false;
   let isAsked = false;
+  model.is_ready = false;
   const mark = document.createElement("span");
   mark.hidden = true;
   const root = () => view.shadow_el;
@@ -148,16 +149,17 @@ export function render({ model }) {
 
   const isBox = (target) => target.matches("input[type=checkbox]");
 
+  const tellSelected = () => {
+    const shown = rows().map((row) => view.tabulator.getRow(row));
+    const named = (some) => some.map((row) => row.getData()[model.id_field]);
+    const chosen = named(shown.filter((row) => row.isSelected()));
+    model.send_msg({ shown: named(shown), chosen });
+  };
+
   const onClick = (event) => {
     const path = event.composedPath();
     if (isBox(path[0])) {
-      // Once Tabulator has taken it, which it does for the header's box after a moment.
-      setTimeout(() => {
-        const shown = rows().map((row) => view.tabulator.getRow(row));
-        const named = (some) => some.map((row) => row.getData()[model.id_field]);
-        const chosen = named(shown.filter((row) => row.isSelected()));
-        model.send_msg({ shown: named(shown), chosen });
-      }, 0);
+      setTimeout(tellSelected, 0);  // once Tabulator has taken it
       return;
     }
     const row = path[0].closest(".tabulator-row[role=row]");
@@ -186,6 +188,9 @@ export function render({ model }) {
     root().addEventListener("mouseover", onOver);
     watcher.observe(root(), { childList: true, subtree: true });
     fit();
+    // Whoever was here before the keys were: of rows that are clicked Panel tells until now.
+    if (rows().some((row) => view.tabulator.getRow(row)?.isSelected())) tellSelected();
+    model.is_ready = true;
   };
 
   model.on("current", () => {
@@ -239,6 +244,8 @@ class TableKeys(Unseen):
         Id of the row that is marked; none when empty.
     n_focus : int
         Counted up for the focus to go into the rows.
+    is_ready : bool
+        Whether it tells of clicks; set by the browser.
     """
 
     mark = param.String(default="")
@@ -247,6 +254,7 @@ class TableKeys(Unseen):
     id_field = param.String(default="")
     current = param.String(default="")
     n_focus = param.Integer(default=0)
+    is_ready = param.Boolean(default=False)
 
     _esm = _FIT
 
