@@ -46,7 +46,7 @@ DECIDE_ANSWER = {
     "stored": True,
 }
 
-Reply = httpx.Response | Exception
+Reply = httpx.Response | BaseException
 
 
 def answer(body: object = DECIDE_ANSWER, status: int = 200, **headers: str) -> httpx.Response:
@@ -75,7 +75,7 @@ class ScriptedServer:
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
         reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        if isinstance(reply, Exception):
+        if isinstance(reply, BaseException):
             raise reply
         return httpx.Response(reply.status_code, content=reply.content, headers=reply.headers)
 

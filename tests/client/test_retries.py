@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import threading
+import time
 import uuid
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -11,6 +17,7 @@ from client.scripted_server import API_KEY, URL, ScriptedServer, answer, refusal
 from steelyard.client import (
     AsyncClient,
     Client,
+    ClientOptions,
     NoAnswerInTimeError,
     ServerUnreachableError,
     UnexpectedAnswerError,
@@ -230,3 +237,55 @@ def test_an_answer_of_another_program_is_told_apart(client_class):
         with pytest.raises(UnexpectedAnswerError, match="is a Steelyard server"):
             server.ask(decide)
         assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("ending", [asyncio.CancelledError, KeyboardInterrupt])
+def test_what_ends_a_second_attempt_from_outside_ends_the_call(client_class, ending):
+    server = ScriptedServer(client_class, [refusal(EngineUnavailableError("Busy.")), ending()])
+    with pytest.raises(ending):
+        server.ask(decide)
+    assert len(server.requests) == 2
+
+
+def test_an_answer_in_drips_is_bounded_by_the_time_of_the_call(client_class):
+    with dripping_server() as url:
+        with pytest.raises(NoAnswerInTimeError, match=r"within 0\.5 s"):
+            use(client_class, url, lambda client: client.lint("x", DECISIONS))
+        assert len(use(client_class, url, lambda client: client.datasets.download("ds_1"))) == 10
+
+
+@contextmanager
+def dripping_server():
+    """Serve, in drips over more than a second, what would be read in time drip by drip."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", "10")
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                for _ in range(10):
+                    self.wfile.write(b" ")
+                    time.sleep(0.15)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def use(client_class, url, ask):
+    if client_class is Client:
+        with Client(ClientOptions(url, timeout_s=0.5)) as client:
+            return ask(client)
+
+    async def ask_async():
+        async with AsyncClient(ClientOptions(url, timeout_s=0.5)) as client:
+            return await ask(client)
+
+    return asyncio.run(ask_async())

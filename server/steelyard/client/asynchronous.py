@@ -121,9 +121,12 @@ class AsyncClient:
 
     async def _attempt(self, exchange: Exchange[_Answer]) -> _Answer:
         try:
-            response = await self._http.request(**exchange.request())
-            if exchange.must_send_plain(response):
+            async with asyncio.timeout(exchange.bound_s()):
                 response = await self._http.request(**exchange.request())
+                if exchange.must_send_plain(response):
+                    response = await self._http.request(**exchange.request())
+        except TimeoutError as error:
+            raise exchange.lost(httpx.ReadTimeout("")) from error
         except httpx.RequestError as error:
             raise exchange.lost(error) from error
         return exchange.answer(response)

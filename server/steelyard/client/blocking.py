@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 import httpx
 from tenacity import Retrying
@@ -22,7 +22,7 @@ from steelyard.client.jobs import Jobs
 from steelyard.client.methods import blocking_method as _method
 from steelyard.client.options import ClientOptions
 from steelyard.client.progress import progress_bar
-from steelyard.client.transport import http_arguments
+from steelyard.client.transport import BoundedStream, http_arguments
 from steelyard.wire.account import ApiKey
 from steelyard.wire.evaluations import ENDED, MAX_RECORDS, Evaluation
 
@@ -125,13 +125,22 @@ class Client:
         return f"Client(url={self.url!r})"
 
     def _attempt(self, exchange: Exchange[_Answer]) -> _Answer:
+        bound_s = exchange.bound_s()
+        ends_at = None if bound_s is None else time.monotonic() + bound_s
         try:
-            response = self._http.request(**exchange.request())
+            response = self._receive(exchange, ends_at)
             if exchange.must_send_plain(response):
-                response = self._http.request(**exchange.request())
+                response = self._receive(exchange, ends_at)
         except httpx.RequestError as error:
             raise exchange.lost(error) from error
         return exchange.answer(response)
+
+    def _receive(self, exchange: Exchange[Any], ends_at: float | None) -> httpx.Response:
+        with self._http.stream(**exchange.request()) as response:
+            if ends_at is not None and isinstance(response.stream, httpx.SyncByteStream):
+                response.stream = BoundedStream(response.stream, ends_at)
+            response.read()
+        return response
 
 
 class Models:

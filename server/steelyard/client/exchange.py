@@ -44,6 +44,8 @@ SCORED_MARGIN_S, MARGIN_S = 95.0, 1.0
 #: Seconds of the waits between attempts when the server names none.
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 4.0
 _CONNECT_S = 10.0
+#: Seconds that an attempt gets beyond the waits of httpx.
+_GRACE_S = 0.25
 #: Seconds from which a wait is told in the log: a person who looks on would take it for a hang.
 _TOLD_WAIT_S = 5.0
 
@@ -114,6 +116,8 @@ class Exchange(Generic[_Answer]):
 
     def request(self) -> dict[str, Any]:
         """Give the arguments of httpx's ``request`` for the next attempt."""
+        # What was judged of the attempt before says nothing of this one.
+        self._may_repeat, self._named_wait_s = False, None
         call = self._call
         headers = {"Accept": "application/json", "User-Agent": _USER_AGENT}
         if self._options.api_key is not None:
@@ -124,7 +128,7 @@ class Exchange(Generic[_Answer]):
             headers["Content-Type"] = call.content_type
         if self._packed is not None:
             headers["Content-Encoding"] = "gzip"
-        left_s = max(self._options.timeout_s - self._elapsed_s(), 0.001)
+        left_s = self._left_s()
         return {
             "method": call.method,
             "url": self._options.url + call.path,
@@ -133,6 +137,13 @@ class Exchange(Generic[_Answer]):
             "content": call.body if self._packed is None else self._packed,
             "timeout": httpx.Timeout(left_s, connect=min(left_s, _CONNECT_S)),
         }
+
+    def bound_s(self) -> float | None:
+        """Give the seconds that the next attempt may take; ``None`` for a download.
+
+        httpx has its own bounds for each wait, which tell what was waited for: they come first.
+        """
+        return None if self._call.answer is bytes else self._left_s() + _GRACE_S
 
     def must_send_plain(self, response: httpx.Response) -> bool:
         """Tell whether the server does not read compressed bodies; from then on they go out plain.
@@ -199,7 +210,10 @@ class Exchange(Generic[_Answer]):
 
     def is_worth_repeating(self, state: RetryCallState) -> bool:
         """Tell whether the failure of an attempt may pass; for tenacity's ``retry``."""
-        return state.outcome is not None and state.outcome.failed and self._may_repeat
+        if state.outcome is None or not state.outcome.failed:
+            return False
+        # Tenacity sees a cancellation and Ctrl-C too; those end the call.
+        return self._may_repeat and isinstance(state.outcome.exception(), SteelyardError)
 
     def wait_s(self, state: RetryCallState) -> float:
         """Give the seconds before the next attempt; for tenacity's ``wait``.
@@ -229,6 +243,9 @@ class Exchange(Generic[_Answer]):
             return True
         margin_s = SCORED_MARGIN_S if self._call.is_scored else MARGIN_S
         return self._elapsed_s() + state.upcoming_sleep + margin_s > self._options.timeout_s
+
+    def _left_s(self) -> float:
+        return max(self._options.timeout_s - self._elapsed_s(), 0.001)
 
     def _elapsed_s(self) -> float:
         return self._clock() - self._started
