@@ -74,6 +74,26 @@ def test_the_cost_of_a_threshold_by_hand():
     assert curve.calibrated_threshold == pytest.approx(0.2)
 
 
+def test_thresholds_resampled_in_parts_give_what_all_at_once_give(monkeypatch):
+    rng = np.random.default_rng(5)
+    chances = rng.random(60)
+    rows = [yes(index, float(p), is_yes=bool(rng.random() < p)) for index, p in enumerate(chances)]
+
+    def curve():
+        return binary_cost_curve(
+            table_of(rows), false_positive=1.0, false_negative=4.0, bootstrap=QUICK
+        )
+
+    whole = curve()
+    monkeypatch.setattr("steelyard.evaluation.curves._CELLS_AT_A_TIME", 60 * 7)
+    parts = curve()
+    assert [point.threshold for point in parts.points] == list(THRESHOLDS)
+    for mine, theirs in zip(parts.points, whole.points, strict=True):
+        assert mine.cost.value == pytest.approx(theirs.cost.value)
+        assert mine.cost.low == pytest.approx(theirs.cost.low)
+        assert mine.cost.high == pytest.approx(theirs.cost.high)
+
+
 def test_a_soft_target_costs_its_share():
     rows = [
         ScoredRecord(f"c{index}", "spam", "binary", ("yes", "no"), (0.6, 0.4), (0.6, 0.4))

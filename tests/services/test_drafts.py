@@ -219,6 +219,17 @@ def test_undo_and_redo_are_the_reviewers_own(opened):
     assert ([entry.number for entry in page.data], page.has_more) == ([3, 2], True)
 
 
+def test_redo_takes_what_was_undone_last_whichever_was_named(opened):
+    draft = opened.draft()
+    for row in range(3):
+        opened.edit(draft, exclude(row))
+    assert opened.undo(draft, last=1)["undone"] == 1
+    assert opened.undo(draft)["undone"] == 3
+    assert opened.redo(draft)["undone"] == 3
+    assert opened.redo(draft)["undone"] == 1
+    assert opened.states(draft) == {"excluded": 3}
+
+
 def test_one_call_undoes_what_one_call_did(opened):
     draft = opened.draft()
     opened.edit(draft, exclude(0))
@@ -291,6 +302,26 @@ def test_a_bulk_edit_is_one_entry_and_one_undo(opened):
     assert (entry.row, entry.rows, entry.outcome) == (None, page.total, "other")
     assert opened.undo(draft, "bob")["edits"] == page.total
     assert opened.states(draft) == {"excluded": 1}
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_a_bulk_edit_of_rows_that_are_edited_once_they_are_chosen_is_refused(
+    opened, monkeypatch, is_read
+):
+    draft = opened.draft()
+    prepare = opened.rows._prepare_bulk
+
+    def prepare_slowly(*given):
+        prepared = prepare(*given)
+        opened.edit(draft, relabel(1), reviewer="bob")
+        if is_read:
+            opened.page(draft)
+        return prepared
+
+    monkeypatch.setattr(opened.rows, "_prepare_bulk", prepare_slowly)
+    with pytest.raises(DraftChangedError):
+        opened.bulk(draft, "exclude", N_ROWS, reviewer="ann")
+    assert opened.states(draft) == {"relabelled": 1}
 
 
 def test_a_bulk_edit_leaves_labels_that_are_so_already(opened):

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, select
 
 from operating import LOCAL, ROUTE, Clock, Desk
 from steelyard.errors import (
@@ -29,6 +30,7 @@ from steelyard.services.reply import Reply
 from steelyard.storage.state import State, open_state
 from steelyard.storage.state.decisions import StoredDecision, find_decision
 from steelyard.storage.state.operations import find_operation
+from steelyard.storage.state.tables import idempotency_keys
 
 DAY = 86_400.0
 
@@ -214,6 +216,17 @@ def test_an_answer_is_replayed_for_a_day_and_its_key_remembered_for_30(desk: Des
     refused(desk, IdempotencyResponseExpiredError)
     desk.clock.at += DAY
     desk.accepted("k", payload="other")
+
+
+def test_an_answer_that_was_dropped_is_not_looked_at_by_the_next_sweep(desk: Desk):
+    desk.settle(desk.accepted("k"), body=b"1")
+    desk.clock.at += DAY
+    due = idempotency_keys.c.replay_until.is_not(None)
+    count = select(func.count()).select_from(idempotency_keys).where(due)
+    assert desk.state.read_now(lambda c: c.execute(count).scalar_one()) == 1
+    desk.log.sweep()
+    assert desk.state.read_now(lambda c: c.execute(count).scalar_one()) == 0
+    refused(desk, IdempotencyResponseExpiredError)
 
 
 def test_the_sweep_drops_answers_then_keys_then_operations(desk: Desk):

@@ -105,8 +105,18 @@ def test_the_idle_are_forgotten(clock):
 
 def test_a_clock_that_is_set_back_forgives_nothing(windows, clock):
     windows.take("requests", "a", 1)
-    clock.now -= 10 * WINDOW_S
+    clock.now -= WINDOW_S
     assert windows.take("requests", "a", 1) is not None
+
+
+def test_a_clock_that_is_set_back_far_locks_nobody_out(windows, clock):
+    windows.take("requests", "a", 1)
+    windows.take("requests", "b", 1)
+    clock.now -= 24 * 3_600
+    assert windows.take("requests", "a", 1) is None
+    assert windows.take("requests", "a", 1) <= 2 * WINDOW_S
+    clock.now += 3 * WINDOW_S
+    assert windows.take("requests", "a", 1) is None
 
 
 def test_threads_share_one_minute(windows):

@@ -161,6 +161,23 @@ def test_rewards_are_scaled_and_ties_shared():
     assert found == {"a": ([0.5, 0.5, 0], [1, 1, 0]), "b": ([0, 1, 0], [0, 1, 0.5])}
 
 
+@pytest.mark.parametrize("unit", [1e-10, 1e-300, 4e307])
+def test_the_unit_of_rewards_does_not_matter(unit):
+    rewards = {"a": [1, 3, 3], "b": [0, -4, 4], "c": [2, 2, 2]}
+    rows = [make_row(name, TEAM, [unit * one for one in row]) for name, row in rewards.items()]
+    data = decision_data(rows, range(3), Features(0, {}, {}), has_rewards=True)
+    assert set(data.contexts) == {"a", "b"}
+    a, b = data.contexts.index("a"), data.contexts.index("b")
+    np.testing.assert_allclose(data.targets[[a, b]], [[0.5, 0.5, 0], [0, 1, 0]])
+    np.testing.assert_allclose(data.rewards[[a, b]], [[1, 1, 0], [0, 1, 0.5]], atol=1e-6)
+
+
+def test_rewards_that_differ_by_rounding_alone_are_equal():
+    rows = [make_row("a", TEAM, [0.1 + 0.2, 0.3, 0.3]), make_row("b", TEAM, [1, 2, 3])]
+    data = decision_data(rows, range(2), Features(0, {}, {}), has_rewards=True)
+    assert data.contexts == ["b"]
+
+
 # Blends
 
 

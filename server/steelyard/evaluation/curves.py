@@ -21,6 +21,8 @@ from steelyard.wire.evaluations import CostCurve, CostPoint, CoveragePoint, Meas
 THRESHOLDS = tuple(index / 100 for index in range(101))
 
 _YES = "yes"
+#: Thresholds times records that are resampled at once, some 120 bytes each.
+_CELLS_AT_A_TIME = 4_000_000
 
 
 def coverage_curve(
@@ -204,24 +206,31 @@ def _cost_curve(
     bootstrap: Bootstrap,
     abstain_cost: float | None = None,
 ) -> CostCurve:
-    n = len(THRESHOLDS)
     in_all = paid + (1 - acts) * (abstain_cost or 0.0)
-    summed = sum_by_context(np.hstack([paid, in_all, acts, np.ones_like(acts)]), context_codes)
-    ratios = ratio_measures(
-        summed[:, : 2 * n], summed[:, 2 * n :], bootstrap, are_proportions=[False] * (2 * n)
-    )
     coverage = acts.mean(axis=0)
     points = []
-    for index, threshold in enumerate(THRESHOLDS):
-        total = ratios[n + index]
-        points.append(
-            CostPoint(
-                threshold=threshold,
-                coverage=float(coverage[index]),
-                cost=ratios[index],
-                cost_in_all=UNSET if abstain_cost is None or total is None else total,
-            )
+    # Equal seeds draw equal resamples, so that parts give what the whole would.
+    n_at_a_time = max(1, _CELLS_AT_A_TIME // len(paid))
+    for start in range(0, len(THRESHOLDS), n_at_a_time):
+        part = slice(start, start + n_at_a_time)
+        thresholds = THRESHOLDS[part]
+        n = len(thresholds)
+        acted = acts[:, part]
+        columns = np.hstack([paid[:, part], in_all[:, part], acted, np.ones_like(acted)])
+        summed = sum_by_context(columns, context_codes)
+        ratios = ratio_measures(
+            summed[:, : 2 * n], summed[:, 2 * n :], bootstrap, are_proportions=[False] * (2 * n)
         )
+        for index, threshold in enumerate(thresholds):
+            total = ratios[n + index]
+            points.append(
+                CostPoint(
+                    threshold=threshold,
+                    coverage=float(coverage[start + index]),
+                    cost=ratios[index],
+                    cost_in_all=UNSET if abstain_cost is None or total is None else total,
+                )
+            )
     means = in_all.mean(axis=0)
     # Within rounding of the lowest, so that the order of records does not choose among equals.
     slack = 1e-12 * max(1.0, float(np.abs(means).max()))

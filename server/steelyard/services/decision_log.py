@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from sqlalchemy import Connection
@@ -17,6 +16,7 @@ from steelyard.errors import InvalidRequestError, NotFoundError, Violation
 from steelyard.evaluation.traffic import GroupKey, Traffic, is_right
 from steelyard.services.caller import Caller
 from steelyard.services.idempotency import SECONDS_A_DAY
+from steelyard.services.turns import Turns
 from steelyard.storage.state import State
 from steelyard.storage.state.decision_log import (
     ShortRow,
@@ -40,8 +40,6 @@ from steelyard.wire.decision_log import (
     StoredAnswer,
 )
 from steelyard.wire.violations import show
-
-T = TypeVar("T")
 
 #: Answers read at a time where a filter looks into them, and the most that one page looks into.
 _AT_A_TIME, _MAX_LOOKED = 500, 20_000
@@ -83,7 +81,7 @@ class DecisionLog:
         self._retention_s = retention_days * SECONDS_A_DAY
         self._now = now
         # A summary looks at every answer of its window: of the threads that read, it is to have one.
-        self._adding_up = asyncio.Lock()
+        self._adding_up = Turns()
 
     async def page(self, caller: Caller, query: DecisionLogQuery) -> DecisionLogPage:
         """Give a page of stored answers, the newest first.
@@ -165,12 +163,11 @@ class DecisionLog:
         # What is older than the oldest that is kept cannot be there.
         since = min(max(since, self._oldest()), until)
         traffic = Traffic(since, until, query.bucket_s)
-        async with self._adding_up:
-            await _to_its_end(
-                self._state.read(
-                    lambda connection: _add_up(connection, caller.account_id, query, traffic)
-                )
+        await self._adding_up.take(
+            lambda: self._state.read(
+                lambda connection: _add_up(connection, caller.account_id, query, traffic)
             )
+        )
         told = traffic.told()
         figures = {field.name: getattr(told, field.name) for field in fields(told)}
         return DecisionSummary(
@@ -179,16 +176,6 @@ class DecisionLog:
 
     def _oldest(self) -> float:
         return self._now() - self._retention_s
-
-
-async def _to_its_end(read: Coroutine[Any, Any, T]) -> T:
-    """Await a read; one that nobody wants any more still has its thread until it ends."""
-    reading = asyncio.ensure_future(read)
-    try:
-        return await asyncio.shield(reading)
-    except asyncio.CancelledError:
-        await asyncio.wait({reading})
-        raise
 
 
 def _page(

@@ -349,6 +349,9 @@ def _have_moved(
     review: Review, later: Sequence[Entry], request: BulkEdit, places: Places, revision: int
 ) -> bool:
     """Tell whether rows were edited since they were chosen, or by another since they were seen."""
+    # The review may know of edits that came after the rows were chosen: others read it meanwhile.
+    if (review.edit[places] > revision).any():
+        return True
     seen = request.revision
     if seen is not None and review.edited_since(seen, request.reviewer)[places].any():
         return True

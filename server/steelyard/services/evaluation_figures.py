@@ -34,6 +34,7 @@ from steelyard.services.datasets import DatasetService
 from steelyard.services.evaluated_contexts import EvaluatedContexts
 from steelyard.services.evaluation_rows import slices_of
 from steelyard.services.evaluations import EvaluationService
+from steelyard.services.turns import Turns
 from steelyard.wire.evaluations import (
     MAX_RECORD_CONTEXTS,
     CostCurve,
@@ -98,6 +99,8 @@ class EvaluationFigures:
         self._contexts = EvaluatedContexts(datasets, rows)
         self._kept: OrderedDict[str, _Scored] = OrderedDict()
         self._lock = threading.Lock()
+        # Resampling many rows takes some kilobytes of each: hundreds of megabytes at the most rows.
+        self._resampling = Turns()
 
     async def detail(self, caller: Caller, evaluation_id: str) -> bytes:
         """Give everything measured, an ``EvaluationDetail`` as JSON.
@@ -158,7 +161,7 @@ class EvaluationFigures:
                 "One evaluation has targets and the other rewards; compare evaluations of one "
                 "dataset."
             )
-        return await asyncio.to_thread(self._compare, first, second)
+        return await self._resampling.take(lambda: asyncio.to_thread(self._compare, first, second))
 
     async def try_policy(self, caller: Caller, evaluation_id: str, payload: bytes) -> PolicyReport:
         """Say what a policy would have done on the scored decisions.
@@ -174,14 +177,14 @@ class EvaluationFigures:
         """
         trial = await read_body(functools.partial(read_payload, shape=PolicyTrial), payload)
         row = await self._succeeded(caller, evaluation_id)
-        return await asyncio.to_thread(self._try_policy, row, trial)
+        return await self._resampling.take(lambda: asyncio.to_thread(self._try_policy, row, trial))
 
     async def cost_curve(self, caller: Caller, evaluation_id: str, payload: bytes) -> CostCurve:
         """Give the mean cost of acting by threshold; raises as ``try_policy``."""
         trial = await read_body(functools.partial(read_payload, shape=CostTrial), payload)
         _check_costs(trial)
         row = await self._succeeded(caller, evaluation_id)
-        return await asyncio.to_thread(self._cost_curve, row, trial)
+        return await self._resampling.take(lambda: asyncio.to_thread(self._cost_curve, row, trial))
 
     async def _succeeded(self, caller: Caller, evaluation_id: str) -> Row[Any]:
         row = await self._evaluations.find(caller, evaluation_id, with_dataset=True)

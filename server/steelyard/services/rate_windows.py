@@ -230,13 +230,17 @@ class WindowStorage(Storage, SlidingWindowCounterSupport):
         if row is None:
             return 0, 0
         stored, previous, current = row
-        if stored >= number:  # a clock that was set back stays in the window it reached
+        if stored > number + 1:  # the clock was set back by more than a window: begun anew
+            return 0, 0
+        if stored >= number:  # by less than that: stays in the window it reached
             return previous, current
         return (current, 0) if stored == number - 1 else (0, 0)
 
     def _sweep(self, number: int) -> None:
         """Drop what no longer counts and, past the bound, the longest idle and least busy."""
-        self._connection.execute("DELETE FROM windows WHERE number < ?", (number - 1,))
+        self._connection.execute(
+            "DELETE FROM windows WHERE number NOT BETWEEN ? AND ?", (number - 1, number + 1)
+        )
         [n_rows] = self._connection.execute("SELECT count(*) FROM windows").fetchone()
         allowed = self._max_rows * 9 // 10
         if n_rows > allowed:

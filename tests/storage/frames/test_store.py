@@ -46,6 +46,25 @@ def test_a_sweep_takes_what_nobody_refers_to_and_what_is_old(store: FrameStore) 
     assert store.names() == [f"{kept}.json"]
 
 
+def test_a_sweep_leaves_what_was_written_again_after_it_had_listed_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(tmp_path)
+    again, gone = (f"{store.put(rows, '.json')}.json" for rows in (b"again", b"gone"))
+    for name in (again, gone):
+        os.utime(tmp_path / name, (0, 0))
+    infos = FrameStore._infos
+
+    def list_them(self: FrameStore) -> list[fs.FileInfo]:
+        found = infos(self)
+        store.put(b"again", ".json")
+        return found
+
+    monkeypatch.setattr(FrameStore, "_infos", list_them)
+    assert store.sweep([]) == [gone]
+    assert store.read(again) == b"again"
+
+
 def test_a_sweep_takes_drafts_that_a_dead_process_left(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     draft = tmp_path / "drafts" / "x.draft"

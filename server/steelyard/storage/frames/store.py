@@ -219,8 +219,12 @@ class FrameStore:
         removed = []
         with told_as_unavailable():
             for info in self._infos():
-                is_old = older_than_s <= 0 or (info.mtime is not None and info.mtime < limit)
-                if is_old and info.base_name.partition(".")[0] not in live:
+                if info.base_name.partition(".")[0] in live:
+                    continue
+                # Looked at again: equal content may have been written since they were listed.
+                now = self.filesystem.get_file_info(info.path)
+                is_old = older_than_s <= 0 or (now.mtime is not None and now.mtime < limit)
+                if is_old:
                     # Another process may sweep the same store.
                     with contextlib.suppress(FileNotFoundError):
                         self.filesystem.delete_file(info.path)

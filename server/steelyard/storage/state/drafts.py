@@ -13,6 +13,7 @@ from sqlalchemy import (
     Select,
     and_,
     delete,
+    func,
     insert,
     or_,
     select,
@@ -156,7 +157,19 @@ def find_undoable(connection: Connection, draft_id: str, reviewer: str | None) -
 
 def find_redoable(connection: Connection, draft_id: str, reviewer: str | None) -> Entry | None:
     """Give what a reviewer undid last and can redo."""
-    wanted = _standing(draft_id, reviewer, UNDONE).order_by(draft_entries.c.number)
+    undo = draft_entries.alias("undo")
+    undone_at = (
+        select(func.max(undo.c.number))
+        .where(
+            undo.c.draft_id == draft_id,
+            undo.c.action == "undo",
+            undo.c.target == draft_entries.c.number,
+        )
+        .scalar_subquery()
+    )
+    wanted = _standing(draft_id, reviewer, UNDONE).order_by(
+        undone_at.desc(), draft_entries.c.number
+    )
     return _first(connection, wanted)
 
 

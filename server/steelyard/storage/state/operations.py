@@ -150,12 +150,11 @@ def end_key(
 
 def drop_answers(connection: Connection, now: float, *, limit: int) -> int:
     """Drop the answers past their time, at most ``limit``; the keys stay. Give how many."""
-    past = _some_keys(limit).where(
-        idempotency_keys.c.replay_until <= now, idempotency_keys.c.body.is_not(None)
-    )
-    rows = connection.execute(past).all()
+    # A key whose answer is gone leaves the index: each sweep would read it again for a month.
+    gone = update(idempotency_keys).where(_THE_KEY).values(body=None, replay_until=None)
+    rows = connection.execute(_some_keys(limit).where(idempotency_keys.c.replay_until <= now)).all()
     for row in rows:
-        connection.execute(update(idempotency_keys).where(_THE_KEY).values(body=None), _naming(row))
+        connection.execute(gone, _naming(row))
     return len(rows)
 
 

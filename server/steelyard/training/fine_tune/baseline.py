@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from steelyard.scoring.head_specs import log_softmax
 from steelyard.scoring.heads import canonical_order, fingerprint
 from steelyard.training.fine_tune.calibrating import fit_temperature
-from steelyard.training.fine_tune.data import EQUAL
+from steelyard.training.fine_tune.data import tells_apart
 from steelyard.training.fine_tune.rows import TuningRow
 from steelyard.training.fine_tune.seeds import library_seed
 
@@ -105,7 +105,7 @@ def fit_baseline(
         members = asked
         if method == "reward":
             # Where every outcome earns the same, nothing is learned, here or by the heads.
-            members = [i for i in asked if np.ptp(rows[i].labels) > EQUAL] or asked
+            members = [i for i in asked if tells_apart(rows[i].labels)] or asked
         targets = np.array([_target(rows[i], method) for i in members])
         contexts = [rows[i].context for i in members]
         # Equal contexts are held out together, and which does not depend on the rows' order.

@@ -24,8 +24,8 @@ MOST_COLUMNS = 65_536
 MOST_WEIGHTS = 1_500_000
 #: With fewer contexts every n-gram counts; with more, those that two contexts have.
 _FEW_CONTEXTS = 50
-#: Rewards closer than this are equal.
-EQUAL = 1e-9
+#: Rewards of a row are equal when they differ by no more than this share of its largest.
+_EQUAL = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +110,7 @@ def decision_data(
         out if all would be.
     """
     if has_rewards:
-        places = [i for i in places if np.ptp(rows[i].labels) > EQUAL] or places
+        places = [i for i in places if tells_apart(rows[i].labels)] or places
     places = sorted(places, key=lambda i: (rows[i].context_sha256, rows[i].labels.tolist()))
     members = [rows[i] for i in places]
     orders = [canonical_order(row.decision) for row in members]
@@ -158,13 +158,27 @@ def decision_data(
     )
 
 
+def tells_apart(rewards: NDArray[np.float64]) -> bool:
+    """Tell whether a row's outcomes earn differently, whatever the unit of its rewards.
+
+    Parameters
+    ----------
+    rewards : float64 array of shape (n_outcomes,)
+    """
+    halves = rewards / 2
+    return bool(np.ptp(halves) > _EQUAL * np.abs(halves).max())
+
+
 def _labels(labels: NDArray[np.float64], *, has_rewards: bool) -> tuple[Floats, Floats | None]:
     if not has_rewards:
         return (labels / labels.sum(axis=1, keepdims=True)).astype(np.float32), None
-    low, high = labels.min(axis=1, keepdims=True), labels.max(axis=1, keepdims=True)
-    is_best = (high - labels <= EQUAL).astype(np.float32)
-    scaled = ((labels - low) / np.maximum(high - low, EQUAL)).astype(np.float32)
-    return is_best / is_best.sum(axis=1, keepdims=True), scaled
+    halves = labels / 2  # the difference of the largest floats is none
+    low, high = halves.min(axis=1, keepdims=True), halves.max(axis=1, keepdims=True)
+    least = _EQUAL * np.abs(halves).max(axis=1, keepdims=True)
+    is_best = (high - halves <= least).astype(np.float32)
+    span = high - low
+    scaled = np.divide(halves - low, span, out=np.zeros_like(halves), where=span > least)
+    return is_best / is_best.sum(axis=1, keepdims=True), scaled.astype(np.float32)
 
 
 def _stack(features: Features, texts: Sequence[str]) -> Floats:
