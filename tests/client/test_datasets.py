@@ -116,7 +116,82 @@ def test_lines_of_a_refused_piece_are_those_of_the_file(client):
         sender.create("bad", {"examples": rows}, FrameColumns(), None)
     assert caught.value.details[0]["path"][2] == 17
     assert caught.value.details[0]["message"].startswith("Line 18:")
+    assert str(caught.value).startswith("Line 18:")
     assert "has the rows sent before" in caught.value.__notes__[0]
+
+
+def sender_of(client, **options):
+    return RowSender(client.datasets.send, piece_bytes=2000, **options)
+
+
+def test_a_piece_of_known_rows_alone_ends_nothing(client):
+    rows, sent = make_rows(20), []
+    made = sender_of(client, progress=sent.append).create(
+        "again", {"examples": rows + rows}, FrameColumns(), None
+    )
+    assert made.rows == 20
+    assert len(sent) > made.version
+    whole = sender_of(client).add(made.id, {"examples": make_rows(30)}, FrameColumns(), None)
+    assert whole.rows == 30
+    with pytest.raises(NoNewRowsError):
+        sender_of(client).add(made.id, {"examples": make_rows(30)}, FrameColumns(), None)
+
+
+def test_two_sides_that_fit_are_one_request(client):
+    made = client.datasets.create("one", training=make_rows(1), evaluation=make_rows(1, 1))
+    assert (made.version, made.split.training, made.split.evaluation) == (1, 1, 1)
+    n_before = len(list(client.datasets.iterate()))
+    wrong = [{**make_rows(1, 1)[0], "targets": {"route": "nobody"}}]
+    with pytest.raises(InvalidExampleError):
+        client.datasets.create("none", training=make_rows(2), evaluation=wrong)
+    assert len(list(client.datasets.iterate())) == n_before
+
+
+def test_lines_of_two_sides_in_one_piece_are_those_of_each(client):
+    evaluation = make_rows(2, 50)
+    evaluation[1]["targets"] = {"route": "nobody"}
+    with pytest.raises(InvalidExampleError) as caught:
+        sender_of(client).create(
+            "sides", {"training": make_rows(14), "evaluation": evaluation}, FrameColumns(), None
+        )
+    assert caught.value.details[0]["path"][1:3] == ["evaluation", 1]
+    assert str(caught.value).startswith("Line 2:")
+
+
+def rows_until(ending):
+    yield from make_rows(20)
+    raise ending
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt(), ValueError("a bad row")])
+def test_what_is_stored_is_told_however_the_sending_ends(client, ending):
+    with pytest.raises(type(ending)) as caught:
+        sender_of(client).create("part", {"examples": rows_until(ending)}, FrameColumns(), None)
+    (note,) = caught.value.__notes__
+    assert "has the rows sent before" in note
+    assert next(client.datasets.iterate()).id in note
+
+
+def test_numbers_of_a_frame_may_be_json_or_an_export(client):
+    soft = [{"route": {"billing": 0.5, "other": 0.5}}, {"route": {"support": 1.0}}]
+    frame = pl.DataFrame({"context": ["a", "b"], "t": [json.dumps(one) for one in soft]})
+    made = client.datasets.create("json", frame, decisions=[ROUTE], targets="t")
+    exported = client.datasets.to_polars(made.id)
+    for again in (exported, pd.DataFrame(exported.to_dicts())):
+        columns = FrameColumns(targets="targets")
+        (piece,) = pieces_of(again, columns)
+        targets = {
+            row["context"]: row["targets"] for row in map(json.loads, piece.data.splitlines())
+        }
+        assert targets == {"a": soft[0], "b": soft[1]}
+
+
+@pytest.mark.parametrize("cell", [None, "no JSON", "3", '["a"]'])
+def test_numbers_that_are_none_are_told_with_column_and_row(cell):
+    frame = pl.DataFrame({"context": ["a", "b"], "t": ['{"route": {"other": 1}}', cell]})
+    columns = FrameColumns(decisions=[ROUTE], targets="t")
+    with pytest.raises(ValueError, match=r"Row 2 .* column 't'.*Give a mapping"):
+        list(pieces_of(frame, columns))
 
 
 def test_the_life_of_a_dataset(client, tmp_path):
@@ -125,13 +200,13 @@ def test_the_life_of_a_dataset(client, tmp_path):
     )
     assert (made.split.training, made.split.evaluation) == (6, 4)
     added = client.datasets.add_rows(made.id, make_rows(12), evaluation_fraction=0.5)
-    assert (added.version, added.rows) == (3, 12)
+    assert (added.version, added.rows) == (2, 12)
     with pytest.raises(NoNewRowsError):
         client.datasets.add_rows(made.id, make_rows(3))
     assert client.datasets.get(made.id).prompt_tuning.decisions
     assert client.datasets.rename(made.id, "other").name == "other"
     assert client.datasets.restore(made.id).archived_at is None
-    assert [v.version for v in client.datasets.versions(made.id).data] == [3, 2, 1]
+    assert [v.version for v in client.datasets.versions(made.id).data] == [2, 1]
     assert client.datasets.list(limit=1).data[0].id == made.id
     assert client.datasets.labels_to_check(made.id).data == []
     lines = client.datasets.download(made.id, partition="training", version=1)
@@ -142,7 +217,7 @@ def test_the_life_of_a_dataset(client, tmp_path):
     assert found.total == 6
     assert found.facets["rows"] == 6
     assert client.datasets.facets(made.id)["rows"] == 12
-    assert client.datasets.diff(made.id, 2, 3)["rows"] == 2
+    assert client.datasets.diff(made.id, 1, 2)["rows"] == 2
     assert client.datasets.delete(made.id).deleted
     with pytest.raises(DatasetDeletedError):
         client.datasets.rows(made.id)

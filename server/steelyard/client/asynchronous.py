@@ -11,6 +11,7 @@ import httpx
 from tenacity import AsyncRetrying
 
 from steelyard.client import dataset_calls, evaluation_calls, family_calls, log_calls, routes
+from steelyard.client.answers import DatasetAnswer
 from steelyard.client.calls import Call
 from steelyard.client.drafts import AsyncDrafts
 from steelyard.client.evaluation_answers import EvaluationAnswer, RecordList
@@ -23,6 +24,7 @@ from steelyard.client.methods import async_method as _method
 from steelyard.client.options import ClientOptions
 from steelyard.client.progress import progress_bar
 from steelyard.client.transport import http_arguments
+from steelyard.client.walking import DatasetWalk
 from steelyard.wire.account import ApiKey
 from steelyard.wire.evaluations import ENDED, MAX_RECORDS, Evaluation
 
@@ -214,6 +216,18 @@ class AsyncDatasets:
     similar = _method(dataset_calls.similar_rows)
     facets = _method(dataset_calls.facets_of)
     diff = _method(dataset_calls.diff_versions)
+
+    async def iterate(
+        self, *, archived: bool = False, page_size: int = 200
+    ) -> AsyncIterator[DatasetAnswer]:
+        """Iterate over datasets, most recently used first; as the blocking client's."""
+        walk = DatasetWalk()
+        while not walk.is_over:
+            page = await self.send(
+                dataset_calls.list_datasets(archived=archived, limit=page_size, cursor=walk.cursor)
+            )
+            for one in walk.take(page):
+                yield one
 
     async def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call through the client."""

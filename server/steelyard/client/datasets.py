@@ -15,9 +15,10 @@ from steelyard.client.row_sources import (
     Piece,
     Rows,
     pieces_of,
-    shift_lines,
+    shift_refusal,
 )
-from steelyard.errors import SteelyardError
+from steelyard.client.walking import DatasetWalk
+from steelyard.errors import NoNewRowsError, SteelyardError
 from steelyard.wire.datasets import DatasetCheck, Partition
 
 if TYPE_CHECKING:
@@ -66,20 +67,16 @@ class RowSender:
         Raises
         ------
         steelyard.errors.SteelyardError
-            What a call was refused with, its lines those of the whole; when it was not the first,
-            a note names the dataset, which has what was sent before.
+            What a call was refused with, its lines those of the whole. Once a call has made the
+            dataset, a note of whatever ends the sending names it.
         """
-        made: DatasetAnswer | None = None
-        fraction = evaluation_fraction
-        for part, piece in self._pieces(parts, columns):
+
+        def build(made: DatasetAnswer | None, data: dict[str, bytes]) -> Call[DatasetAnswer]:
             if made is None:
-                call = calls.create_dataset(name, {part: piece.data}, evaluation_fraction=fraction)
-            else:
-                call = calls.add_rows(made.id, {part: piece.data}, evaluation_fraction=fraction)
-            made = self._send_piece(call, piece, made)
-        if made is None:
-            raise ValueError("There are no rows; give examples, training or evaluation.")
-        return made
+                return calls.create_dataset(name, data, evaluation_fraction=evaluation_fraction)
+            return calls.add_rows(made.id, data, evaluation_fraction=evaluation_fraction)
+
+        return self._send_all(build, parts, columns)
 
     def add(
         self,
@@ -88,41 +85,62 @@ class RowSender:
         columns: FrameColumns,
         evaluation_fraction: float | None,
     ) -> DatasetAnswer:
-        """Add rows to a dataset; raises as ``create`` does."""
-        made: DatasetAnswer | None = None
-        for part, piece in self._pieces(parts, columns):
-            call = calls.add_rows(
-                dataset_id, {part: piece.data}, evaluation_fraction=evaluation_fraction
-            )
-            made = self._send_piece(call, piece, made)
-        if made is None:
-            raise ValueError("There are no rows; give examples, training or evaluation.")
-        return made
+        """Add rows to a dataset; raises as ``create`` does, and when it has all of them already."""
 
-    def _pieces(
-        self, parts: Mapping[str, Rows], columns: FrameColumns
-    ) -> Iterator[tuple[str, Piece]]:
-        for part, rows in parts.items():
-            for piece in pieces_of(rows, columns, self._piece_bytes):
-                yield part, piece
+        def build(_: DatasetAnswer | None, data: dict[str, bytes]) -> Call[DatasetAnswer]:
+            return calls.add_rows(dataset_id, data, evaluation_fraction=evaluation_fraction)
 
-    def _send_piece(
-        self, call: Call[DatasetAnswer], piece: Piece, made: DatasetAnswer | None
+        return self._send_all(build, parts, columns)
+
+    def _send_all(
+        self,
+        build: Callable[[DatasetAnswer | None, dict[str, bytes]], Call[DatasetAnswer]],
+        parts: Mapping[str, Rows],
+        columns: FrameColumns,
     ) -> DatasetAnswer:
+        made: DatasetAnswer | None = None
+        nothing_new: NoNewRowsError | None = None
         try:
-            answer = self._send(call)
-        except SteelyardError as error:
-            if error.details is not None:
-                error.details = shift_lines(error.details, piece.start)
+            for load in self._loads(parts, columns):
+                data = {part: piece.data for part, piece in load.items()}
+                try:
+                    made = self._send(build(made, data))
+                except NoNewRowsError as error:
+                    # The dataset has these already; the other pieces may still have new ones.
+                    nothing_new = error
+                except SteelyardError as error:
+                    shift_refusal(error, {part: piece.start for part, piece in load.items()})
+                    raise
+                self._n_sent += sum(map(len, data.values()))
+                if self._progress is not None:
+                    self._progress(self._n_sent)
+        except BaseException as error:
+            # Also where rows cannot be read, and at Ctrl-C.
             if made is not None:
                 error.add_note(
                     f"The dataset {made.id} has the rows sent before: version {made.version}."
                 )
             raise
-        self._n_sent += len(piece.data)
-        if self._progress is not None:
-            self._progress(self._n_sent)
-        return answer
+        if made is None:
+            raise nothing_new or ValueError(
+                "There are no rows; give examples, training or evaluation."
+            )
+        return made
+
+    def _loads(
+        self, parts: Mapping[str, Rows], columns: FrameColumns
+    ) -> Iterator[dict[str, Piece]]:
+        """Give what goes out in each call: a piece, or one of each side where both fit in one."""
+        held: dict[str, Piece] = {}
+        for part, rows in parts.items():
+            for piece in pieces_of(rows, columns, self._piece_bytes):
+                n_bytes = sum(len(one.data) for one in (*held.values(), piece))
+                if held and (part in held or n_bytes > self._piece_bytes):
+                    yield held
+                    held = {}
+                held[part] = piece
+        if held:
+            yield held
 
 
 class DatasetMethods:
@@ -165,19 +183,23 @@ class DatasetMethods:
             Of a frame: decision id to the column with the right outcome's name; the ids of
             ``decisions`` when left out. A row does not ask a decision whose cell is null.
         targets, rewards : str, optional
-            Of a frame: a column with, by decision id, numbers by outcome; instead of ``labels``.
+            Of a frame: a column with, by decision id, numbers by outcome (mappings, their JSON, or
+            the lists of ``to_polars``); instead of ``labels``.
         progress : callable, optional
             Called with the bytes sent so far.
 
         Returns
         -------
         DatasetAnswer
-            The dataset. Over 15 MiB rows are sent in pieces, each a version of its own.
+            The dataset. Over 15 MiB rows are sent in pieces, each a version of its own. The first
+            says what a dataset asks: a decision that only a later piece asks is
+            ``task_mismatch``, so put a row that asks it among the first.
 
         Raises
         ------
         steelyard.errors.SteelyardError
-            What the server refused with; ``details`` has the first hundred problems.
+            What the server refused with; ``details`` has the first hundred problems. Where earlier
+            pieces were stored, a note (``__notes__``) names the dataset that has them.
         ValueError
             When a frame lacks a column, or there is nothing to send.
 
@@ -249,16 +271,17 @@ class DatasetMethods:
         return self._client.send(calls.check_rows({"examples": piece.data}))
 
     def iterate(self, *, archived: bool = False, page_size: int = 200) -> Iterator[DatasetAnswer]:
-        """Iterate over datasets, most recently used first; pages are asked for as needed."""
-        cursor: str | None = None
-        while True:
+        """Iterate over datasets, most recently used first; pages are asked for as needed.
+
+        Each comes once, also where the loop uses, adds to or makes datasets; what it makes does not
+        come.
+        """
+        walk = DatasetWalk()
+        while not walk.is_over:
             page = self._client.send(
-                calls.list_datasets(archived=archived, limit=page_size, cursor=cursor)
+                calls.list_datasets(archived=archived, limit=page_size, cursor=walk.cursor)
             )
-            yield from page.data
-            cursor = page.next_cursor if page.data and page.has_more else None
-            if cursor is None:
-                return
+            yield from walk.take(page)
 
     def to_polars(
         self, dataset_id: str, *, partition: Partition = "all", version: int | None = None

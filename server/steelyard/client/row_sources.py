@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.client.calls import plain
-from steelyard.errors import InvalidRequestError
+from steelyard.errors import InvalidRequestError, SteelyardError
 from steelyard.wire.json_values import check_json
 from steelyard.wire.violations import Violations
 
 #: A piece stays below what servers take at once, 16 MiB.
 PIECE_BYTES = 15 * 1024 * 1024
+#: Fields of a number of an exported row, in its list of targets or rewards.
+_EXPORTED = frozenset({"decision", "outcome", "value"})
+_SHOWN_CHARACTERS = 60
 _YES_NO = {True: "yes", False: "no"}
 
 #: A file of JSON Lines, its bytes, rows, or a frame.
@@ -43,7 +46,8 @@ class FrameColumns:
         Decision id to the column with its right outcome's name; names alone are both. The ids of
         ``decisions`` when left out. A row does not ask a decision whose cell is null.
     targets, rewards : str, optional
-        A column with, by decision id, numbers by outcome; instead of ``labels``.
+        A column with, by decision id, numbers by outcome: mappings, their JSON, or the lists of
+        ``to_polars``; instead of ``labels``.
     """
 
     context: str | Sequence[str] = "context"
@@ -112,8 +116,17 @@ def size_of(rows: Rows) -> int | None:
     return Path(rows).stat().st_size if isinstance(rows, str | os.PathLike) else None
 
 
-def shift_lines(details: Sequence[Mapping[str, Any]], start: int) -> list[dict[str, Any]]:
+def shift_lines(
+    details: Sequence[Mapping[str, Any]], start: int | Mapping[str, int]
+) -> list[dict[str, Any]]:
     """Give the details of a refusal with the lines of the whole, of which a piece was sent.
+
+    Parameters
+    ----------
+    details : sequence of mapping
+        As the server gave them.
+    start : int or mapping
+        How many lines are before the piece, or before the piece of each part.
 
     Examples
     --------
@@ -126,13 +139,29 @@ def shift_lines(details: Sequence[Mapping[str, Any]], start: int) -> list[dict[s
         moved = dict(detail)
         if len(path) > 2 and isinstance(path[2], int):
             line = path[2] + 1
-            path[2] += start
+            n_before = start if isinstance(start, int) else start.get(path[1], 0)
+            path[2] += n_before
             moved["path"] = path
             moved["message"] = str(detail.get("message", "")).replace(
-                f"Line {line}:", f"Line {line + start}:", 1
+                f"Line {line}:", f"Line {line + n_before}:", 1
             )
         shifted.append(moved)
     return shifted
+
+
+def shift_refusal(error: SteelyardError, start: int | Mapping[str, int]) -> None:
+    """Give the details of a refusal, and its message, the lines of the whole; as ``shift_lines``."""
+    if error.details is None:
+        return
+    shifted = shift_lines(error.details, start)
+    for before, after in zip(error.details, shifted, strict=True):
+        message = str(before.get("message", ""))
+        # The message is that of one of the details, and how many there are.
+        if message and error.message.startswith(message):
+            error.message = after["message"] + error.message.removeprefix(message)
+            error.args = (error.message,)
+            break
+    error.details = shifted
 
 
 def _lines(rows: Rows, columns: FrameColumns) -> Iterator[bytes]:
@@ -153,15 +182,21 @@ def _lines(rows: Rows, columns: FrameColumns) -> Iterator[bytes]:
 
 def _dicts(rows: Any, columns: FrameColumns) -> Iterator[Mapping[str, Any]]:
     if hasattr(rows, "to_dicts"):
-        return (_row_of(record, columns, has_structs=True) for record in rows.to_dicts())
+        return _rows_of(rows.to_dicts(), columns, has_structs=True)
     if hasattr(rows, "to_dict") and not isinstance(rows, Mapping):
-        records = rows.to_dict("records")
-        return (_row_of(record, columns, has_structs=False) for record in records)
+        return _rows_of(rows.to_dict("records"), columns, has_structs=False)
     return iter(rows)
 
 
+def _rows_of(
+    records: Iterable[Mapping[str, Any]], columns: FrameColumns, *, has_structs: bool
+) -> Iterator[Mapping[str, Any]]:
+    for number, record in enumerate(records, 1):
+        yield _row_of(record, columns, number, has_structs=has_structs)
+
+
 def _row_of(
-    record: Mapping[str, Any], columns: FrameColumns, *, has_structs: bool
+    record: Mapping[str, Any], columns: FrameColumns, number: int, *, has_structs: bool
 ) -> dict[str, Any]:
     if isinstance(columns.context, str):
         context = _cell(record, columns.context)
@@ -179,7 +214,13 @@ def _row_of(
         row["decisions"] = asked
         for field, column in (("targets", columns.targets), ("rewards", columns.rewards)):
             if column is not None:
-                labels = _without_nulls(_cell(record, column))
+                labels = _numbers(_cell(record, column))
+                if labels is None:
+                    raise ValueError(
+                        f"Row {number} of the frame has no numbers by decision and outcome in "
+                        f"column {column!r}: {_shown(record[column])}. Give a mapping, its JSON, or "
+                        "what to_polars() gives; leave out rows without."
+                    )
                 row[field] = {id_: values for id_, values in labels.items() if values}
         return row
     cells = {id_: _cell(record, column) for id_, column in columns.by_decision().items()}
@@ -200,6 +241,34 @@ def _asked_by(cell: Any, *, are_structs: bool) -> list[Any]:
     if are_structs:
         return [_without_nulls(one) for one in cell]
     return [{name: item for name, item in one.items() if not _is_null(item)} for one in cell]
+
+
+def _numbers(cell: Any) -> dict[str, Any] | None:
+    """Give numbers by decision and outcome: of a mapping, of JSON, or of an exported row's list.
+
+    ``None`` for what is none of these.
+    """
+    if isinstance(cell, str):
+        try:
+            cell = json.loads(cell)
+        except ValueError:
+            return None
+    if not isinstance(cell, Mapping | str) and isinstance(cell, Iterable):
+        entries = list(cell)
+        if not all(isinstance(one, Mapping) and one.keys() >= _EXPORTED for one in entries):
+            return None
+        listed: dict[str, dict[str, Any]] = {}
+        for one in entries:
+            listed.setdefault(one["decision"], {})[one["outcome"]] = one["value"]
+        return listed
+    if not isinstance(cell, Mapping):
+        return None
+    return {str(id_): values for id_, values in _without_nulls(cell).items()}
+
+
+def _shown(cell: Any) -> str:
+    text = "nothing" if _is_null(cell) else repr(cell)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
 def _cell(record: Mapping[str, Any], column: str) -> Any:

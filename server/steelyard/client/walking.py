@@ -1,0 +1,54 @@
+"""The datasets of an account, page by page, while they are used meanwhile."""
+
+from __future__ import annotations
+
+from steelyard.client.answers import DatasetAnswer, DatasetsAnswer
+
+
+class DatasetWalk:
+    """Which datasets of a page are given, and which page is asked for next.
+
+    The list is in the order of last use, and a cursor names a dataset, whose place moves when it is
+    used: so datasets come again, and others may be passed over. Each is given once; once the list
+    has ended, what moved is looked for at its front. Datasets made meanwhile are not given: a body
+    that makes one for each would never end.
+
+    Attributes
+    ----------
+    cursor : str or None
+        Where the next page begins.
+    is_over : bool
+        Whether there is none.
+    """
+
+    def __init__(self) -> None:
+        self.cursor: str | None = None
+        self.is_over = False
+        self._given: set[str] = set()
+        self._began: float | None = None
+        self._is_first_round = True
+        self._has_given = False
+
+    def take(self, page: DatasetsAnswer) -> list[DatasetAnswer]:
+        """Give those of a page that are to be given."""
+        if self._began is None:
+            # The first was used last, by the server's clock: all that are there are no newer.
+            self._began = max((_used_at(one) for one in page.data), default=0.0)
+        began = self._began
+        new = [one for one in page.data if one.id not in self._given and one.created_at <= began]
+        self._given.update(one.id for one in new)
+        self._has_given |= bool(new)
+        # What was not used meanwhile kept its order, and came in the first round.
+        has_unmoved = any(_used_at(one) <= began for one in page.data)
+        is_last = not page.data or not page.has_more or page.next_cursor is None
+        if not is_last and (self._is_first_round or not has_unmoved):
+            self.cursor = page.next_cursor
+            return new
+        is_whole = self.cursor is None and is_last
+        self.is_over = is_whole or not self._has_given
+        self.cursor, self._is_first_round, self._has_given = None, False, False
+        return new
+
+
+def _used_at(dataset: DatasetAnswer) -> float:
+    return dataset.created_at if dataset.used_at is None else dataset.used_at
