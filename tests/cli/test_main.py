@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import click
 import pytest
 
+from serving import ENVIRONMENT
 from steelyard.cli.failures import show_failure
 from steelyard.cli.main import COMMANDS, main
-from steelyard.errors import StorageUnavailableError
+from steelyard.errors import (
+    FamilyAnswersError,
+    InvalidRequestError,
+    NotEnoughEvaluationDataError,
+    StorageUnavailableError,
+    Violation,
+)
 from steelyard.version import __version__
 
 
@@ -86,6 +94,65 @@ def test_help_and_version_load_nothing_heavy():
     heavy = {"torch", "sanic", "numpy", "onnxruntime", "tokenizers", "rich", "msgspec", "httpx"}
     assert loaded & heavy == set()
     assert not any(name.startswith("steelyard.cli.decide") for name in loaded)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
+def test_an_output_of_any_encoding_takes_any_text(encoding, tmp_path):
+    names = {"d\u00e9j\u00e0": None, "\u4e2d\u6587": None, "\U0001f600": None}
+    request = {"context": "x", "decisions": [{"id": "o", "question": "?", "outcomes": names}]}
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(request))
+    for command in ("decide", "lint"):
+        shown, as_json = (
+            subprocess.run(
+                [sys.executable, "-m", "steelyard", command, str(path), *given],
+                env={**ENVIRONMENT, "PYTHONIOENCODING": encoding, "COLUMNS": "200"},
+                capture_output=True,
+                check=False,
+            )
+            for given in ((), ("--json",))
+        )
+        assert (shown.returncode, as_json.returncode) == (0, 0), shown.stderr + as_json.stderr
+        answered = json.loads(as_json.stdout)
+        if command == "decide":
+            assert answered["decisions"]["o"]["probabilities"].keys() == names.keys()
+            text = shown.stdout.decode(encoding)
+            assert ("\u4e2d" if encoding == "utf-8" else r"\u4e2d\u6587") in text
+
+
+@pytest.mark.parametrize("error_class", [InvalidRequestError, NotEnoughEvaluationDataError])
+def test_what_a_server_found_wrong_is_listed(error_class, capsys):
+    details = [
+        {"path": ["body", "decisions", number, "id"], "message": f"Wrong {number}.", "type": "x"}
+        for number in range(25)
+    ]
+    show_failure(error_class("Wrong 0. In all, 24 more.", details=[*details, {"families": ["a"]}]))
+    told = capsys.readouterr().err
+    assert "  decisions[3].id: Wrong 3.\n" in told
+    assert told.endswith("  and 5 more\n")
+
+
+def test_a_refused_family_lists_places_once_and_obstacles(run, monkeypatch):
+    details = [
+        {"path": ["body", "steps"], "message": "Give 1 or more.", "type": "x"},
+        {"answering": ["router"]},
+    ]
+    refused = FamilyAnswersError("It answers.", details=details)
+    monkeypatch.setattr("steelyard.client.families.Families.list", Mock(side_effect=refused))
+    told = run("family", "list", "--url", "http://127.0.0.1:9").stderr.splitlines()
+    assert told[1:] == ["  steps: Give 1 or more.", "  answering: router"]
+
+
+def test_a_note_is_told_with_what_was_found_wrong_and_at_ctrl_c(run, capsys, monkeypatch):
+    found = InvalidRequestError(violations=[Violation(("body", "a"), "Remove a.", "x")])
+    found.add_note("The dataset ds_1 has rows.")
+    show_failure(found)
+    assert "  a: Remove a.\n  The dataset ds_1 has rows.\n" in capsys.readouterr().err
+    stopped = KeyboardInterrupt()
+    stopped.add_note("The dataset ds_2 has rows.")
+    monkeypatch.setattr("steelyard.bootstrap.open_deployment", Mock(side_effect=stopped))
+    done = run("decide", "--context", "x", "--question", "y", "--kind", "binary")
+    assert "The dataset ds_2 has rows." in done.stderr
 
 
 def test_what_was_done_before_a_failure_is_told(capsys):

@@ -6,11 +6,12 @@ import json
 import signal
 import socket
 import subprocess
+import sys
 
 import httpx
 import pytest
 
-from serving import REQUEST, serving
+from serving import ENVIRONMENT, REQUEST, serving, wait_until
 from steelyard.cli.serve import curl_command, listen_address
 
 
@@ -97,3 +98,27 @@ def test_a_home_that_cannot_be_used(tmp_path, run):
     result = run("serve", "--port", "0", "--home", str(taken))
     assert result.exit_code == 1
     assert str(taken) in result.stderr
+
+
+def test_a_second_server_of_a_home_leaves_the_address_of_the_first(tmp_path, run):
+    with serving(tmp_path) as (process, address):
+        path = tmp_path / "serve.json"
+        failed = run("serve", "--port", "0", "--home", str(tmp_path), "--engine", "nothing")
+        assert failed.exit_code != 0
+        assert json.loads(path.read_text()) == address
+        second = subprocess.Popen(
+            [sys.executable, "-m", "steelyard", "serve", "--port", "0", "--home", str(tmp_path)],
+            env=ENVIRONMENT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            wait_until(lambda: json.loads(path.read_text())["pid"] == second.pid)
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=30)
+            assert json.loads(path.read_text())["pid"] == second.pid
+            second.send_signal(signal.SIGTERM)
+            second.wait(timeout=30)
+        finally:
+            second.kill()
+    assert not path.exists()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
 from steelyard.cli.terminal import printable
-from steelyard.errors import SteelyardError
+from steelyard.errors import InvalidRequestError, SteelyardError
 
 FAILED = 1
 REFUSED = 2
@@ -31,19 +32,34 @@ def show_failure(error: Exception) -> None:
     if not isinstance(error, SteelyardError):
         click.echo(f"Error: {error}", err=True)
         return
-    violations = getattr(error, "violations", ())
-    if not violations:
-        click.echo(f"Error ({error.code}): {printable(error.message)}", err=True)
-        # What was done before it failed, such as the rows that a dataset has already.
-        for note in getattr(error, "__notes__", ()):
-            click.echo(f"  {printable(note)}", err=True)
-        return
-    click.echo(f"Error ({error.code}): the request cannot be used.", err=True)
-    for violation in violations[:_SHOWN_VIOLATIONS]:
-        line = f"{path_text(violation.path)}: {violation.message}"
-        click.echo(f"  {printable(line)}", err=True)
-    if len(violations) > _SHOWN_VIOLATIONS:
-        click.echo(f"  and {len(violations) - _SHOWN_VIOLATIONS} more", err=True)
+    problems = _problems(error)
+    told = error.message
+    if problems and isinstance(error, InvalidRequestError):
+        told = "the request cannot be used."  # its message is the first of them
+    click.echo(f"Error ({error.code}): {printable(told)}", err=True)
+    for path, message in problems[:_SHOWN_VIOLATIONS]:
+        click.echo(f"  {printable(f'{path_text(path)}: {message}')}", err=True)
+    if len(problems) > _SHOWN_VIOLATIONS:
+        click.echo(f"  and {len(problems) - _SHOWN_VIOLATIONS} more", err=True)
+    show_notes(error)
+
+
+def show_notes(error: BaseException) -> None:
+    """Say what was done before it failed, such as the rows that a dataset has already."""
+    for note in getattr(error, "__notes__", ()):
+        click.echo(f"  {printable(note)}", err=True)
+
+
+def is_problem(detail: Mapping[str, Any]) -> bool:
+    """Tell whether a detail says what is wrong at one place of a request."""
+    return isinstance(detail.get("path"), list | tuple) and isinstance(detail.get("message"), str)
+
+
+def _problems(error: SteelyardError) -> list[tuple[Sequence[str | int], str]]:
+    """Give places and what is wrong there: found here, or told by a server."""
+    found = [(one.path, one.message) for one in getattr(error, "violations", ())]
+    told = [one for one in error.details or () if is_problem(one)]
+    return found or [(one["path"], one["message"]) for one in told]
 
 
 def path_text(path: Sequence[str | int]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from steelyard.cli.connecting import connected, server_options
-from steelyard.cli.failures import REFUSED, show_failure
+from steelyard.cli.failures import REFUSED, is_problem, show_failure
 from steelyard.cli.gate_tables import show_job
 from steelyard.cli.local_state import show_json, show_table, show_time
 from steelyard.cli.terminal import printable
@@ -320,6 +320,8 @@ def _connected(url: str | None, api_key: str | None) -> Iterator[Client]:
 def _show_obstacles(error: SteelyardError) -> None:
     """List what answers, what is kept warm, or what a rollback would discard and cancel."""
     for detail in error.details or ():
+        if is_problem(detail):  # shown with the refusal
+            continue
         for name, found in detail.items():
             if not isinstance(found, list):
                 continue

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
-from steelyard.cli.failures import exit_status, show_failure
+from steelyard.cli.failures import exit_status, show_failure, show_notes
+from steelyard.cli.terminal import write_any_text
 from steelyard.errors import SteelyardError
 from steelyard.settings import InvalidSettingError
 from steelyard.version import __version__
@@ -67,6 +69,11 @@ class LazyGroup(click.Group):
     scripts can tell apart.
     """
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run the command line, whatever the output stream's encoding."""
+        write_any_text()
+        return super().main(*args, **extra)
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Give the commands' names, sorted."""
         return sorted(COMMANDS)
@@ -95,6 +102,9 @@ class LazyGroup(click.Group):
         except (SteelyardError, InvalidSettingError) as error:
             show_failure(error)
             ctx.exit(exit_status(error))
+        except KeyboardInterrupt as error:
+            show_notes(error)
+            raise
 
 
 @click.group(

@@ -204,7 +204,7 @@ def curl_command(url: str, *, with_key: bool = False) -> str:
 
 @contextmanager
 def address_file(home: Path) -> Iterator[Callable[[str], None]]:
-    """Keep ``serve.json`` in a home directory while the server runs.
+    """Keep ``serve.json`` in a home directory while the server runs; another server's is left.
 
     Parameters
     ----------
@@ -217,17 +217,29 @@ def address_file(home: Path) -> Iterator[Callable[[str], None]]:
         Takes the address and writes the file.
     """
     path = home / "serve.json"
+    is_written = False
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise click.ClickException(f"Cannot use {home}: {error.strerror}.") from None
 
     def write(url: str) -> None:
+        nonlocal is_written
         partial = path.with_suffix(".partial")
         partial.write_text(json.dumps({"url": url, "pid": os.getpid(), "version": __version__}))
         partial.replace(path)
+        is_written = True
 
     try:
         yield write
     finally:
-        path.unlink(missing_ok=True)
+        # Another server may have taken the home meanwhile, or hold it since before.
+        if is_written and _pid_in(path) == os.getpid():
+            path.unlink(missing_ok=True)
+
+
+def _pid_in(path: Path) -> object:
+    try:
+        return json.loads(path.read_bytes()).get("pid")
+    except (OSError, ValueError, AttributeError):
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 
 #: Categories that move the cursor, reorder or hide text, or have no form of their own.
@@ -24,3 +25,13 @@ def printable(text: str) -> str:
         else letter
         for letter in text
     )
+
+
+def write_any_text() -> None:
+    """Let the output stream take any text: what its encoding lacks is written as escapes.
+
+    JSON is written as bytes, in UTF-8 whatever the stream's encoding.
+    """
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PORT, HTTP_PORT, METRICS_PORT = 8001, 8000, 8002
 #: Seconds between two looks for fine-tunes that came into use.
 _FOLLOW_S = 10.0
+_SHOWN_URL = 120
 #: The GPU's graph has no int8 kernels.
 _GPU_ENGINE = "onnxruntime-float32"
 
@@ -259,7 +260,7 @@ def check(*, url: str, as_json: bool, **given: str | None) -> None:
     from steelyard.cli.failures import FAILED
     from steelyard.errors import EngineUnavailableError
     from steelyard.scoring.triton_address import parse_address, read_tls
-    from steelyard.settings import read_settings
+    from steelyard.settings import InvalidSettingError, read_settings
     from steelyard.triton.sources import find_sources
 
     try:
@@ -267,8 +268,17 @@ def check(*, url: str, as_json: bool, **given: str | None) -> None:
     except ImportError as error:
         message = "Triton's client is not installed; pip install 'steelyard[triton]'."
         raise EngineUnavailableError(message) from error
+    url = url if "://" in url else f"triton://{url}"
+    try:
+        parse_address(url)
+    except InvalidSettingError:  # it names the setting, which was not given
+        raise click.BadParameter(
+            f"{printable(url[:_SHOWN_URL])!r} is no Triton server; give triton://HOST:PORT, or "
+            "tritons://HOST:PORT for TLS.",
+            param_hint="URL",
+        ) from None
     settings = read_settings(given)
-    address = parse_address(url if "://" in url else f"triton://{url}", read_tls(settings))
+    address = parse_address(url, read_tls(settings))
     if address is None:
         raise click.BadParameter("give triton://HOST:PORT.", param_hint="URL")
     sources = {source.name: source for source in find_sources(settings).sources}
