@@ -102,7 +102,7 @@ def test_a_model_that_is_asked_for_and_not_written_is_a_failure(
             "runs on the CPU alone",
         ),
         (["export", "/proc/models", "--model", "small"], 3, "cannot be written"),
-        (["check", "http://127.0.0.1:8001"], 2, "give triton://HOST:PORT"),
+        (["check", "http://127.0.0.1:8001"], 2, "Invalid value for URL: 'http://127.0.0.1:8001'"),
         (["check", ""], 2, "triton://"),
         (["up", "--port", "70000"], 2, "not in the range"),
         (["up", "--tls-certificate", "/etc/hostname"], 2, "both --tls-certificate and --tls-key"),
