@@ -54,6 +54,7 @@ def test_an_address_that_is_none_is_a_mistake_in_the_call(run, call):
 def test_following_one_shows_its_figures(ask, dataset_id, worker):
     shown = ask(dataset_id, "--model", "hashing", "--follow")
     assert shown.exit_code == 0, shown.output
+    assert shown.stderr.startswith("Following eval_")
     assert "20 of 20" in shown.output
     assert "succeeded" in shown.output
     assert "PROMISED" in shown.output

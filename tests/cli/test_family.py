@@ -62,6 +62,7 @@ def test_a_family_from_its_estimate_to_its_end(ask, dataset_id, worker):
     made = ask("family", "create", "ant", dataset_id, "--seed", "7", "--follow")
     assert made.exit_code == 0, made.output
     assert "The gate passed it, against the base" in made.output
+    assert made.stderr.startswith("Following ftj_")
     assert "new rows" in made.output
     refused = ask("family", "continue", "ant")
     assert refused.exit_code == 2

@@ -12,7 +12,7 @@ from dataset_rows import make_rows
 from evaluated import settings_of
 from live_server import live_server
 from steelyard.bootstrap import open_worker
-from steelyard.client import NoAnswerInTimeError
+from steelyard.client import AsyncClient, Client, ClientOptions, NoAnswerInTimeError
 from steelyard.client.progress import progress_bar
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
@@ -50,6 +50,27 @@ def pair(server, client):
 def test_waiting_gives_what_has_ended(pair):
     assert [one.status for one in pair] == ["succeeded", "succeeded"]
     assert "12 of 12" in pair[0]._repr_html_()
+
+
+def test_a_restart_of_the_server_ends_no_waiting(client, pair):
+    lost = [httpx.ConnectError("refused")] * 3
+
+    def answer(request):
+        if lost:
+            raise lost.pop()
+        found = httpx.get(f"{client.url}{request.url.path}")
+        return httpx.Response(200, content=found.content, headers=found.headers)
+
+    options = ClientOptions(client.url, max_retries=0)
+    with Client(options, transport=httpx.MockTransport(answer)) as flaky:
+        assert flaky.evaluations.wait(pair[0], poll_s=0.001).id == pair[0].id
+
+    async def wait():
+        lost.extend([httpx.ConnectError("refused")] * 3)
+        async with AsyncClient(options, transport=httpx.MockTransport(answer)) as flaky:
+            return await flaky.evaluations.wait(pair[0], poll_s=0.001)
+
+    assert asyncio.run(wait()).id == pair[0].id
 
 
 def test_lists(client, pair):

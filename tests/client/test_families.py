@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import httpx
 import msgspec
 import pytest
 from msgspec import UNSET
 
 from client.family_data import deleted, family, job, model
-from client.scripted_server import ScriptedServer, answer
-from steelyard.client import AsyncClient, Client, NoAnswerInTimeError
+from client.scripted_server import ScriptedServer, answer, refusal
+from steelyard.client import AsyncClient, Client, NoAnswerInTimeError, ServerUnreachableError
 from steelyard.client.family_answers import JobAnswer
 from steelyard.errors import (
+    EngineUnavailableError,
     FamilyChangedError,
     FamilyOffError,
     InvalidRequestError,
@@ -226,6 +228,56 @@ def test_following_a_fine_tune(client_class):
     running = ScriptedServer(client_class, [answer(job(status="running"))])
     with pytest.raises(NoAnswerInTimeError, match="running"):
         running.ask(lambda client: client.jobs.follow(ended, timeout_s=0))
+
+
+#: What comes of looks while a server restarts, each tried once.
+AWAY = [
+    httpx.ConnectError("refused"),
+    httpx.Response(502, text="<html>proxy</html>"),
+    refusal(EngineUnavailableError("Loading.")),
+]
+
+
+@CLIENTS
+def test_a_restart_of_the_server_ends_no_following(client_class, caplog):
+    looks = [answer(job(status="running", outcome=None)), *AWAY, answer(job())]
+    server = ScriptedServer(client_class, looks, max_retries=0)
+    assert server.ask(lambda client: client.jobs.follow("ftj_3", poll_s=0.001)).has_joined
+    assert len(server.requests) == 5
+    (told,) = [one.getMessage() for one in caplog.records if "looking again" in one.getMessage()]
+    assert "No connection" in told
+    moving = answer(family(move={"to": "router@3", "waiting_for": "engines", "reason": None}))
+    moved = ScriptedServer(
+        client_class, [moving, *AWAY, answer(family(served=model(3), move=None))], max_retries=0
+    )
+    served = moved.ask(lambda client: client.families.wait("router", "router@3", poll_s=0.001))
+    assert served.served.ref == "router@3"
+
+
+@CLIENTS
+@pytest.mark.parametrize("timeout_s", [0.5, None])
+def test_a_server_that_stays_away_is_told(client_class, timeout_s, monkeypatch):
+    monkeypatch.setattr("steelyard.client.waiting.LONGEST_SILENCE_S", 0.5)
+    looks = [answer(job(status="running", outcome=None)), httpx.ConnectError("refused")]
+    server = ScriptedServer(client_class, looks, max_retries=0)
+    with pytest.raises(ServerUnreachableError):
+        server.ask(lambda client: client.jobs.follow("ftj_3", poll_s=0.001, timeout_s=timeout_s))
+    assert len(server.requests) > 2
+
+
+@CLIENTS
+@pytest.mark.parametrize(
+    ("looks", "error"),
+    [
+        ([httpx.ConnectError("refused")], ServerUnreachableError),
+        ([answer(job(status="running")), refusal(NotFoundError("Gone."))], NotFoundError),
+    ],
+)
+def test_following_ends_at_what_cannot_pass(client_class, looks, error):
+    server = ScriptedServer(client_class, looks, max_retries=0)
+    with pytest.raises(error):
+        server.ask(lambda client: client.jobs.follow("ftj_3", poll_s=0.001))
+    assert len(server.requests) == len(looks)
 
 
 @CLIENTS

@@ -75,6 +75,7 @@ def start(
         submission = client.evaluations.create(dataset, models)
         evaluations: Sequence[Evaluation] = submission.data
         if follow:
+            _tell_followed(evaluations)
             evaluations = [client.evaluations.wait(one) for one in evaluations]
         if as_json:
             show_json(evaluations)
@@ -149,6 +150,7 @@ def retry(
     with connected(url, api_key) as client:
         answer = client.evaluations.retry(evaluation)
         if follow:
+            _tell_followed([answer])
             answer = client.evaluations.wait(answer)
     if as_json:
         show_json(answer)
@@ -172,6 +174,11 @@ def compare(
         show_json(comparison)
     else:
         _show_comparison(comparison)
+
+
+def _tell_followed(evaluations: Sequence[Evaluation]) -> None:
+    """Say which are waited for: whatever ends the wait, they can be looked at by their ids."""
+    click.echo(f"Following {', '.join(printable(one.id) for one in evaluations)}", err=True)
 
 
 def _show_evaluations(evaluations: Sequence[Evaluation]) -> None:

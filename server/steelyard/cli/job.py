@@ -10,6 +10,7 @@ from steelyard.cli.connecting import connected, server_options
 from steelyard.cli.failures import FAILED
 from steelyard.cli.gate_tables import show_job
 from steelyard.cli.local_state import show_json, show_table, show_time
+from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client import Client
@@ -134,6 +135,8 @@ def end_of(
     click.exceptions.Exit
         With status 1 when it made no model.
     """
+    # Whatever ends the wait, it can be taken up again under this id.
+    click.echo(f"Following {printable(job if isinstance(job, str) else job.id)}", err=True)
     answer = client.jobs.follow(job, timeout_s=timeout_s)
     if as_json:
         show_json(answer)

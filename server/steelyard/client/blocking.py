@@ -16,15 +16,15 @@ from steelyard.client.drafts import Drafts
 from steelyard.client.evaluation_answers import EvaluationAnswer, RecordList
 from steelyard.client.evaluation_calls import RecordFilters
 from steelyard.client.exchange import Compression, Exchange
-from steelyard.client.failures import NoAnswerInTimeError
 from steelyard.client.families import Families
 from steelyard.client.jobs import Jobs
 from steelyard.client.methods import blocking_method as _method
 from steelyard.client.options import ClientOptions
 from steelyard.client.progress import progress_bar
 from steelyard.client.transport import BoundedStream, http_arguments
+from steelyard.client.waiting import EvaluationFollowing, Looking
 from steelyard.wire.account import ApiKey
-from steelyard.wire.evaluations import ENDED, MAX_RECORDS, Evaluation
+from steelyard.wire.evaluations import MAX_RECORDS, Evaluation
 
 _Answer = TypeVar("_Answer")
 
@@ -305,14 +305,15 @@ class Evaluations:
         poll_s: float = 0.5,
         progress: bool = True,
     ) -> EvaluationAnswer:
-        """Wait until an evaluation has ended, and give it.
+        """Wait until an evaluation has ended, and give it; a restart of the server ends no wait.
 
         Parameters
         ----------
         evaluation : str or Evaluation
             It, or its id.
         timeout_s : float, optional
-            Seconds to wait at most; without end when left out.
+            Seconds to wait at most; without end when left out, though a server that was gone for a
+            minute is told.
         poll_s : float, default 0.5
             Seconds between two looks.
         progress : bool, default True
@@ -324,18 +325,15 @@ class Evaluations:
             When it has not ended in time; it goes on.
         """
         evaluation_id = evaluation if isinstance(evaluation, str) else evaluation.id
-        give_up_at = None if timeout_s is None else time.monotonic() + timeout_s
+        looking = Looking(timeout_s, was_answered=not isinstance(evaluation, str))
         with progress_bar("Evaluation", is_shown=progress) as show:
+            following = EvaluationFollowing(show, timeout_s)
             while True:
-                answer = self.get(evaluation_id)
-                show(answer.completed_rows, answer.evaluation_rows, answer.status)
-                if answer.status in ENDED:
+                answer = None
+                with looking:
+                    answer = self.get(evaluation_id)
+                if answer is not None and following.has_ended(answer):
                     return answer
-                if give_up_at is not None and time.monotonic() >= give_up_at:
-                    raise NoAnswerInTimeError(
-                        f"The evaluation is {answer.status} after {timeout_s:g} s and goes on; "
-                        "wait again."
-                    )
                 time.sleep(poll_s)
 
     def send(self, call: Call[_Answer]) -> _Answer:

@@ -11,7 +11,7 @@ from steelyard.client.calls import Call
 from steelyard.client.family_answers import FamilyAnswer
 from steelyard.client.methods import async_method, blocking_method
 from steelyard.client.progress import progress_bar
-from steelyard.client.waiting import ServingWait
+from steelyard.client.waiting import Looking, ServingWait
 from steelyard.wire.fine_tuning import Job
 
 if TYPE_CHECKING:
@@ -79,9 +79,12 @@ class Families:
         """
         with progress_bar(family, is_shown=progress) as show:
             wait = ServingWait(model, show, timeout_s)
+            looking = Looking(timeout_s, was_answered=not isinstance(model, str))
             while True:
-                answer = self.get(family)
-                if wait.is_over(answer):
+                answer = None
+                with looking:
+                    answer = self.get(family)
+                if answer is not None and wait.is_over(answer):
                     return answer
                 time.sleep(poll_s)
 
@@ -119,9 +122,12 @@ class AsyncFamilies:
         """Wait until a family serves a model, and give the family; as the blocking client's."""
         with progress_bar(family, is_shown=progress) as show:
             wait = ServingWait(model, show, timeout_s)
+            looking = Looking(timeout_s, was_answered=not isinstance(model, str))
             while True:
-                answer = await self.get(family)
-                if wait.is_over(answer):
+                answer = None
+                with looking:
+                    answer = await self.get(family)
+                if answer is not None and wait.is_over(answer):
                     return answer
                 await asyncio.sleep(poll_s)
 

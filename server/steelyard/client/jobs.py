@@ -13,7 +13,7 @@ from steelyard.client.evaluation_answers import RecordList
 from steelyard.client.family_answers import JobAnswer
 from steelyard.client.methods import async_method, blocking_method
 from steelyard.client.progress import progress_bar
-from steelyard.client.waiting import JobFollowing
+from steelyard.client.waiting import JobFollowing, Looking
 from steelyard.wire.evaluations import MAX_RECORDS, RecordGroup
 from steelyard.wire.fine_tuning import Job
 
@@ -93,7 +93,7 @@ class Jobs:
         poll_s: float = 0.5,
         progress: bool = True,
     ) -> JobAnswer:
-        """Wait until a fine-tune has ended, and give it.
+        """Wait until a fine-tune has ended, and give it; a restart of the server ends no wait.
 
         One that succeeded need not have made a model: look at ``outcome`` and ``gate``.
 
@@ -102,7 +102,8 @@ class Jobs:
         job : str or Job
             It, or its id.
         timeout_s : float, optional
-            Seconds to wait at most; without end when left out.
+            Seconds to wait at most; without end when left out, though a server that was gone for a
+            minute is told.
         poll_s : float, default 0.5
             Seconds between two looks.
         progress : bool, default True
@@ -114,11 +115,14 @@ class Jobs:
             When it has not ended in time; it goes on.
         """
         job_id = job if isinstance(job, str) else job.id
+        looking = Looking(timeout_s, was_answered=not isinstance(job, str))
         with progress_bar("Fine-tune", is_shown=progress) as show:
             following = JobFollowing(show, timeout_s)
             while True:
-                answer = self.get(job_id)
-                if following.has_ended(answer):
+                answer = None
+                with looking:
+                    answer = self.get(job_id)
+                if answer is not None and following.has_ended(answer):
                     return answer
                 time.sleep(poll_s)
 
@@ -181,11 +185,14 @@ class AsyncJobs:
     ) -> JobAnswer:
         """Wait until a fine-tune has ended, and give it; as the blocking client's."""
         job_id = job if isinstance(job, str) else job.id
+        looking = Looking(timeout_s, was_answered=not isinstance(job, str))
         with progress_bar("Fine-tune", is_shown=progress) as show:
             following = JobFollowing(show, timeout_s)
             while True:
-                answer = await self.get(job_id)
-                if following.has_ended(answer):
+                answer = None
+                with looking:
+                    answer = await self.get(job_id)
+                if answer is not None and following.has_ended(answer):
                     return answer
                 await asyncio.sleep(poll_s)
 

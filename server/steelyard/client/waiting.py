@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from types import TracebackType
+from typing import Final
 
-from steelyard.client.failures import NoAnswerInTimeError
+from steelyard.client.failures import NoAnswerInTimeError, UnexpectedAnswerError
 from steelyard.client.family_answers import WAITING_FOR
 from steelyard.client.progress import Show
 from steelyard.errors import (
@@ -13,10 +16,19 @@ from steelyard.errors import (
     ModelDeletedError,
     ModelDiscardedError,
     NotFoundError,
+    SteelyardError,
 )
-from steelyard.wire.evaluations import ENDED
+from steelyard.wire.evaluations import ENDED, Evaluation
 from steelyard.wire.families import Family
 from steelyard.wire.fine_tuning import Job
+
+#: Seconds after the last answer in which a wait without an end of its own takes failures for no
+#: news.
+LONGEST_SILENCE_S: Final = 60.0
+#: Statuses of a proxy whose server is away.
+_AWAY = frozenset({502, 503, 504})
+
+_log = logging.getLogger(__name__)
 
 
 class Patience:
@@ -49,6 +61,76 @@ class Patience:
             raise NoAnswerInTimeError(
                 f"After {self._timeout_s:g} s {state}; it goes on, so wait again."
             )
+
+
+class Looking:
+    """Looks at work that goes on without the client, over failures that may pass.
+
+    A restart of the server ends no wait: looks fail until it is back.
+
+    Parameters
+    ----------
+    timeout_s : float or None
+        Seconds from now in which failures are no news; without, ``LONGEST_SILENCE_S`` from the last
+        answer.
+    was_answered : bool
+        Whether the server has answered about the work before now. A first look that fails is told
+        at once: it may be another server's address.
+    """
+
+    def __init__(self, timeout_s: float | None, *, was_answered: bool) -> None:
+        now = time.monotonic()
+        self._ends_at = None if timeout_s is None else now + timeout_s
+        self._answered_at = now if was_answered else None
+        self._is_silent = False
+
+    def __enter__(self) -> None:
+        """Begin a look: a failure that may pass ends the block, and nothing else."""
+
+    def __exit__(
+        self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
+    ) -> bool:
+        if error is None:
+            self._answered_at, self._is_silent = time.monotonic(), False
+            return False
+        if not isinstance(error, SteelyardError) or not self._may_pass(error):
+            return False
+        if not self._is_silent:
+            _log.warning("No answer for now, looking again: %s", error)
+        self._is_silent = True
+        return True
+
+    def _may_pass(self, error: SteelyardError) -> bool:
+        # Between client and server a proxy may answer while the server is away.
+        of_proxy = isinstance(error, UnexpectedAnswerError) and error.http_status in _AWAY
+        if self._answered_at is None or not (error.retryable or of_proxy):
+            return False
+        gives_up_at = self._answered_at + LONGEST_SILENCE_S
+        return time.monotonic() < (gives_up_at if self._ends_at is None else self._ends_at)
+
+
+class EvaluationFollowing:
+    """Tells when an evaluation has ended, and shows how far it is.
+
+    Parameters
+    ----------
+    show : callable
+        A progress bar.
+    timeout_s : float or None
+        Seconds to wait at most.
+    """
+
+    def __init__(self, show: Show, timeout_s: float | None) -> None:
+        self._show = show
+        self._patience = Patience(timeout_s)
+
+    def has_ended(self, evaluation: Evaluation) -> bool:
+        """Look at the evaluation as it is now; raises what ``Patience.check`` does."""
+        self._show(evaluation.completed_rows, evaluation.evaluation_rows, evaluation.status)
+        if evaluation.status in ENDED:
+            return True
+        self._patience.check(f"the evaluation is {evaluation.status}")
+        return False
 
 
 class JobFollowing:
