@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,10 +25,14 @@ from steelyard.errors.families import (
     WarmLimitError,
 )
 from steelyard.wire.evaluations import EvaluationRecord
+from steelyard.wire.fine_tuning import FineTuneEstimate
 from steelyard_workbench.families.gate_card import RowsAsked
+from steelyard_workbench.families.held_out import HeldOutRows
+from steelyard_workbench.families.words import choices_of
 from steelyard_workbench.pages.families import FamiliesPage
 from steelyard_workbench.session import Session
 from told_families import (
+    ESTIMATE,
     family_job,
     growth,
     in_turn,
@@ -39,6 +44,8 @@ from told_families import (
     told_job,
 )
 
+#: Seconds that a thread waits for what is sure to come.
+SOON = 30
 SCOPE = KeyScopeError("The key may only read; use one of full scope.")
 
 
@@ -114,6 +121,34 @@ def test_an_estimate_of_other_fields_is_taken_back():
     page = open_page(make_client())
     run(page.form.estimate())
     page.form.family.value = "bee"
+    assert not page.form.place.objects
+    run(page.form.start())
+    assert not page.client.families.of("create")
+
+
+async def asked(in_thread: threading.Event) -> None:
+    """Wait until a call waits in its thread."""
+    assert await asyncio.to_thread(in_thread.wait, SOON)
+
+
+def test_an_estimate_that_comes_after_a_field_changed_offers_nothing():
+    began, go_on = threading.Event(), threading.Event()
+
+    def estimate(**_: Any) -> FineTuneEstimate:
+        began.set()
+        go_on.wait(SOON)
+        return msgspec.convert(ESTIMATE, FineTuneEstimate)
+
+    page = open_page(make_client(families_estimate=estimate))
+
+    async def change_meanwhile() -> None:
+        estimated = asyncio.create_task(page.form.estimate())
+        await asked(began)
+        page.form.family.value = "bee"
+        go_on.set()
+        await estimated
+
+    run(change_meanwhile())
     assert not page.form.place.objects
     run(page.form.start())
     assert not page.client.families.of("create")
@@ -208,6 +243,31 @@ def test_switching_off_asks_and_sends_what_was_served():
     (((name, on), sent),) = client.families.of("switch")
     assert (name, on, sent["served"]) == ("router", False, "ft-ftj_2")
     assert "router is off." in texts(page.one._notes)
+
+
+def test_what_is_confirmed_is_of_the_family_that_the_question_was_about():
+    empty_line = told_family(models=[], served=None, latest=None, move=None, jobs=[])
+    joined = told_family(jobs=[family_job(3)])
+
+    def open_then_change() -> tuple[FamiliesPage, Any]:
+        client = make_client(families_get=in_turn(empty_line, joined))
+        return open_page(client, family="router"), client
+
+    page, client = open_then_change()
+    run(page.one.ask_delete())
+    run(page.one.look())
+    assert page.one.family.latest is not None
+    page.one.dialog.entry.value_input = "router"
+    run(page.one.dialog.confirm())
+    ((_, sent),) = client.families.of("delete")
+    assert sent["latest"] is None
+
+    page, client = open_then_change()
+    run(page.one.ask_switch_off())
+    run(page.one.look())
+    run(page.one.dialog.confirm())
+    ((_, sent),) = client.families.of("switch")
+    assert sent["served"] is None
 
 
 def test_past_the_live_limit_the_person_chooses_what_gives_way():
@@ -379,6 +439,116 @@ def test_the_rows_behind_a_gate_come_with_their_contexts_and_filters():
     assert rows._table.total == 2
     rows._number.value = "1"
     assert "Text b" in texts(rows._row)
+
+
+def open_slow_records() -> tuple[FamiliesPage, threading.Event, threading.Event]:
+    """The page of a family the records of whose third fine-tune come once they may."""
+    began, go_on = threading.Event(), threading.Event()
+
+    def records(job_id: str, **_: Any) -> list[Any]:
+        if job_id == "ftj_3":
+            began.set()
+            go_on.wait(SOON)
+        return [record(f"of {job_id}", "billing", 0.9)]
+
+    given = told_family(jobs=[family_job(3), family_job(2)])
+    client = make_client(
+        families_get=lambda name: given,
+        jobs_records=records,
+        jobs_get=lambda job_id: told_job(id=job_id, metrics={"gate": gate()}),
+    )
+    return open_page(client, family="router"), began, go_on
+
+
+def test_rows_that_come_once_another_model_is_chosen_are_not_under_its_gate():
+    page, began, go_on = open_slow_records()
+    one = page.one
+    second = choices_of(one.family)[1]
+
+    async def choose_meanwhile() -> None:
+        rows = asyncio.create_task(one.show_rows(RowsAsked()))
+        await asked(began)
+        one.choose(second)
+        go_on.set()
+        await rows
+        await one.loaded.refresh(quietly=True)
+
+    run(choose_meanwhile())
+    assert one.loaded.data.job.id == "ftj_2"
+    assert not one._rows_place.objects
+    assert one.rows is None
+
+
+def test_rows_asked_for_later_stay_when_those_before_come():
+    page, began, go_on = open_slow_records()
+    one = page.one
+
+    async def ask_twice() -> HeldOutRows | None:
+        first = asyncio.create_task(one.show_rows(RowsAsked(flip="broken")))
+        await asked(began)
+        one.choose(choices_of(one.family)[1])
+        async with asyncio.timeout(SOON):
+            while one.loaded.data.job.id != "ftj_2":
+                await asyncio.sleep(0.01)
+        await one.show_rows(RowsAsked())
+        shown = one.rows
+        go_on.set()
+        await first
+        return shown
+
+    shown = asyncio.run(ask_twice())
+    assert shown is not None
+    assert one.rows is shown
+    assert one.rows.frame["context_sha256"].to_list() == ["of ftj_2"]
+
+
+def test_rows_go_with_the_gate_that_they_were_behind():
+    older = told_family(jobs=[family_job(2)])
+    newer = told_family(jobs=[family_job(3), family_job(2)])
+    client = make_client(
+        families_get=in_turn(older, newer),
+        jobs_records=lambda job_id, **_: [record(f"of {job_id}", "billing", 0.9)],
+        jobs_get=lambda job_id: told_job(id=job_id, metrics={"gate": gate()}),
+    )
+    page = open_page(client, family="router")
+    run(page.one.show_rows(RowsAsked()))
+    assert page.one.rows is not None
+    run(page.one.look())
+    assert page.one.loaded.data.job.id == "ftj_3"
+    assert not page.one._rows_place.objects
+
+
+def test_a_link_opens_the_newest_version_without_the_filter_of_another_dataset():
+    page, _ = open_router()
+    page.session.param.update(version=2, query='{"text": "of another"}')
+    buttons(page._box)["Open its dataset"].clicks += 1
+    said = page.session
+    assert (said.page, said.dataset, said.version, said.query) == ("datasets", "ds_1", 0, "")
+
+
+def progress_at(step: int) -> dict[str, Any]:
+    return {"step": step, "steps": 9, "loss": None, "phase": "calibration"}
+
+
+def test_a_look_that_finds_only_progress_leaves_the_page_as_it_is():
+    running = {"status": "running", "outcome": None, "output_model": None, "metrics": None}
+    used = [deleted(1), model(2, used_at=1.0), model(3, used_at=2.0)]
+    client = make_client(
+        families_get=in_turn(
+            told_family(jobs=[family_job(3)]), told_family(jobs=[family_job(3)], models=used)
+        ),
+        jobs_get=in_turn(
+            told_job(id="ftj_3", **running, updated_at=1.0, progress=progress_at(1)),
+            told_job(id="ftj_3", **running, updated_at=2.0, progress=progress_at(2)),
+            told_job(id="ftj_3"),
+        ),
+    )
+    page = open_page(client, family="router")
+    shown = page.one.loaded._box[0]
+    run(page.one.look())
+    assert page.one.loaded._box[0] is shown
+    run(page.one.look())
+    assert page.one.loaded._box[0] is not shown
 
 
 def test_looking_again_shows_what_changed_and_nothing_else():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.client.family_answers import ModelVersionAnswer
+from steelyard.client.family_answers import FamilyAnswer, ModelVersionAnswer
 from steelyard.errors import KeyScopeError
 from steelyard.errors.families import RollbackChangedError
 from steelyard_workbench.components.confirmation import Confirmation
@@ -128,7 +128,7 @@ class LineMoves(FamilyChanges):
                 f"Delete {family.id}?",
                 pmui.Markdown(said),
                 action=f"Delete {family.id}",
-                act=self._delete,
+                act=lambda: self._delete(family),
                 typed=family.id,
                 is_harmful=True,
             )
@@ -153,8 +153,7 @@ class LineMoves(FamilyChanges):
         )
         self._session.job = job.id
 
-    async def _delete(self) -> bool:
-        family = self.family
+    async def _delete(self, family: FamilyAnswer) -> bool:
         try:
             await asyncio.to_thread(
                 self._client.families.delete,

@@ -38,6 +38,7 @@ from steelyard_workbench.families.words import (
     continue_text,
     idle_text,
     is_same,
+    is_same_job,
     line_rows,
     move_text,
     outcome_of,
@@ -63,12 +64,14 @@ class OneFamily(Serving, LineMoves):
     Attributes
     ----------
     rows : HeldOutRows or None
-        The held-out rows that were asked for last.
+        The held-out rows that are shown.
     """
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.rows: HeldOutRows | None = None
+        self._rows_asked = 0
+        self._rows_job = ""
         self._rows_place = pn.Column(sizing_mode="stretch_width")
         self._box = pn.Column(
             self._notes,
@@ -89,14 +92,14 @@ class OneFamily(Serving, LineMoves):
         except SteelyardError:  # the connection's banner tells of it
             return
         shown = self.loaded.data
-        if not is_same(shown.family, seen.family) or shown.job != seen.job:
+        if not is_same(shown.family, seen.family) or not is_same_job(shown.job, seen.job):
             await self.loaded.refresh(quietly=True)
 
     def choose(self, choice: Choice) -> None:
         """Look at another of its fine-tunes."""
         if choice.job.id != self._session.job:
             self._session.job = choice.job.id
-            self._rows_place[:] = []
+            self._drop_rows()
             later(self._refresh)
 
     async def show_rows(self, asked: RowsAsked) -> None:
@@ -104,6 +107,8 @@ class OneFamily(Serving, LineMoves):
         seen = self.loaded.data
         if seen is None or seen.job is None or seen.job.gate is None:
             return
+        self._drop_rows()
+        turn, self._rows_job = self._rows_asked, seen.job.id
         if seen.job.rows_deleted:
             self._rows_place[:] = [empty("Its rows went with its dataset, which was deleted.")]
             return
@@ -112,8 +117,16 @@ class OneFamily(Serving, LineMoves):
         rows = HeldOutRows(self._client, seen.job, seen.job.gate.against, earlier, asked)
         # A table that is filled before the browser has drawn it fails there: it is filled first.
         await rows.start()
+        if turn != self._rows_asked:
+            return
         self.rows = rows
         self._rows_place[:] = [rows]
+
+    def _drop_rows(self) -> None:
+        """Show no held-out rows, those neither that are still under way."""
+        self._rows_asked += 1
+        self.rows, self._rows_job = None, ""
+        self._rows_place[:] = []
 
     def _fetch(self) -> Seen:
         family = self._client.families.get(self._name)
@@ -128,6 +141,8 @@ class OneFamily(Serving, LineMoves):
 
     def _show(self, seen: Seen) -> Viewable:
         family = seen.family
+        if seen.job is None or seen.job.id != self._rows_job:
+            self._drop_rows()  # they are of another model than the gate that is shown now
         return pn.Column(
             *self._now(family),
             heading("The line"),
@@ -196,7 +211,9 @@ class OneFamily(Serving, LineMoves):
             "Delete the family…", self.ask_delete, _why_not_delete(family), is_harmful=True
         )
         dataset = pmui.Button(label="Open its dataset", variant="text")
-        dataset.on_click(lambda _: self._session.open("datasets", dataset=family.dataset_id))
+        dataset.on_click(
+            lambda _: self._session.open("datasets", dataset=family.dataset_id, version=0, query="")
+        )
         return pmui.FlexBox(switch, warm, go_on, delete, dataset)
 
     def _line(self, family: FamilyAnswer, seen: Seen) -> list[Viewable]:
@@ -319,7 +336,9 @@ class OneFamily(Serving, LineMoves):
         held = job.dataset_evaluation
         if isinstance(held, Evaluation):
             opened = pmui.Button(label="Open its evaluation", variant="text")
-            opened.on_click(lambda _: self._session.open("evaluations", evaluation=held.id))
+            opened.on_click(
+                lambda _: self._session.open("evaluations", evaluation=held.id, query="")
+            )
             links.append(opened)
         return pmui.Row(*links)
 

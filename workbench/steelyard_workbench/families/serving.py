@@ -42,6 +42,7 @@ class Serving(FamilyChanges):
 
     async def ask_switch_off(self) -> None:
         """Ask about switching the family off."""
+        served = adapter_of(self.family.served)
         warm = " Its keep warm stops." if self.family.keep_warm else ""
         self._ask(
             Confirmation(
@@ -51,7 +52,10 @@ class Serving(FamilyChanges):
                     f"{warm} Numbers whose own switch is on go on answering."
                 ),
                 action="Switch off",
-                act=self._switch_off,
+                act=lambda: self._confirmed(
+                    f"{self._name} is off.",
+                    lambda: self._client.families.switch(self._name, False, served=served),
+                ),
             )
         )
 
@@ -154,13 +158,6 @@ class Serving(FamilyChanges):
                 action=f"Keep warm for {price} USD an hour",
                 act=go_on,
             )
-        )
-
-    async def _switch_off(self) -> bool:
-        served = adapter_of(self.family.served)
-        return await self._confirmed(
-            f"{self._name} is off.",
-            lambda: self._client.families.switch(self._name, False, served=served),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import panel as pn
@@ -38,6 +39,15 @@ def show_estimate(told: FineTuneEstimate) -> Viewable:
             "Seed": str(told.seed),
         }
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """A start at the price that was told: with the fields as they were then."""
+
+    fields: dict[str, Any]
+    training: dict[str, Any]
+    told: FineTuneEstimate
 
 
 class StartForm(Viewer):
@@ -81,7 +91,8 @@ class StartForm(Viewer):
             field.param.watch(lambda _: self._forget(), "value")
         self.estimate_button = pmui.Button(label="Show the fee", variant="contained")
         self.estimate_button.on_click(self.estimate)
-        self._told: FineTuneEstimate | None = None
+        self._asked = 0
+        self._offer: _Offer | None = None
         self.place = pn.Column(sizing_mode="stretch_width")
         self._box = pn.Column(
             pmui.Row(self.dataset, self.family),
@@ -96,32 +107,38 @@ class StartForm(Viewer):
 
     async def estimate(self, *_: Any) -> None:
         """Show what it would cost; the start itself is offered then, at that price."""
+        self._forget()
+        asked, fields, training = self._asked, self._fields(), self._training()
         self.place[:] = [loading(2, "The fee")]
         try:
-            self._told = await asyncio.to_thread(
-                self._client.families.estimate, **self._fields(), hyperparameters=self._training()
+            told = await asyncio.to_thread(
+                self._client.families.estimate, **fields, hyperparameters=training
             )
         except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            self._refuse(problem_of(error, "The fee"))
+            if asked == self._asked:
+                self._refuse(problem_of(error, "The fee"))
             return
+        if asked != self._asked:
+            return
+        self._offer = _Offer(fields, training, told)
         self.start_button = pmui.Button(
-            label=f"Start for {self._told.price_usd} USD", variant="contained"
+            label=f"Start for {told.price_usd} USD", variant="contained"
         )
         self.start_button.on_click(self.start)
-        self.place[:] = [show_estimate(self._told), self.start_button]
+        self.place[:] = [show_estimate(told), self.start_button]
 
     async def start(self, *_: Any) -> None:
         """Start the family as it was estimated, for no more than that."""
-        told = self._told
-        if told is None:
+        if self._offer is None:
             return
+        offer, self._offer = self._offer, None
         self.start_button.disabled = True
         try:
             job = await asyncio.to_thread(
                 self._client.families.create,
-                **{**self._fields(), "dataset_version": told.dataset_version},
-                hyperparameters={**self._training(), "seed": told.seed},
-                max_price_usd=told.price_usd,
+                **{**offer.fields, "dataset_version": offer.told.dataset_version},
+                hyperparameters={**offer.training, "seed": offer.told.seed},
+                max_price_usd=offer.told.price_usd,
             )
         except Exception as error:  # noqa: BLE001
             self._refuse(problem_of(error, "The start"))
@@ -132,7 +149,7 @@ class StartForm(Viewer):
         shown: list[Viewable] = [failed(problem)]
         if problem.is_forbidden:
             shown.append(refused_button("Start", ["the key may only read"]))
-        self._told = None
+        self._forget()
         self.place[:] = shown
 
     def _fields(self) -> dict[str, Any]:
@@ -151,6 +168,7 @@ class StartForm(Viewer):
         return given
 
     def _forget(self) -> None:
-        """Take an estimate back that is of other fields."""
-        self._told = None
+        """Take an estimate back that is of other fields, one that is still under way too."""
+        self._asked += 1
+        self._offer = None
         self.place[:] = []

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from msgspec import UNSET, structs
 
-from steelyard.client.family_answers import AnyModel, FamilyAnswer, ModelVersionAnswer
+from steelyard.client.family_answers import (
+    AnyModel,
+    FamilyAnswer,
+    JobAnswer,
+    ModelVersionAnswer,
+)
+from steelyard.wire.evaluations import Evaluation
 from steelyard.wire.families import Continue, DeletedModelVersion, FamilyJob, Move
 from steelyard_workbench.components.numbers import ago, ahead
 from steelyard_workbench.families.verdicts import verdict_of
@@ -233,8 +240,35 @@ def is_same(before: FamilyAnswer, after: FamilyAnswer) -> bool:
     return _without_clock(before) == _without_clock(after)
 
 
+def is_same_job(before: JobAnswer | None, after: JobAnswer | None) -> bool:
+    """Whether two looks at a fine-tune would be shown alike; how far it is apart."""
+    return _without_progress(before) == _without_progress(after)
+
+
 def _without_clock(family: FamilyAnswer) -> FamilyAnswer:
-    return structs.replace(family, used_at=0.0, switches_off_at=None)
+    return structs.replace(
+        family,
+        used_at=0.0,
+        switches_off_at=None,
+        served=_unused(family.served),
+        latest=_unused(family.latest),
+        models=[_unused(model) for model in family.models],
+    )
+
+
+def _unused(model: AnyModel | None) -> Any:
+    if model is None or isinstance(model, DeletedModelVersion):
+        return model
+    return structs.replace(model, used_at=None, switches_off_at=None)
+
+
+def _without_progress(job: JobAnswer | None) -> JobAnswer | None:
+    if job is None:
+        return None
+    held = job.dataset_evaluation
+    if isinstance(held, Evaluation):
+        held = structs.replace(held, completed_rows=0, updated_at=0.0)
+    return structs.replace(job, progress=None, updated_at=0.0, dataset_evaluation=held)
 
 
 def _ref(model: ModelVersionAnswer | None) -> str:
