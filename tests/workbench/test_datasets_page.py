@@ -10,12 +10,15 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+import panel as pn
 import panel_material_ui as pmui
 import polars as pl
 
 import steelyard
+from held_calls import HeldCall, Instead, until_done
 from shown_parts import texts_of
 from steelyard.errors import SteelyardError
+from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.components.frame_table import PageAsked
 from steelyard_workbench.datasets.importing import FileCheck, check_file, name_of, problem_text
 from steelyard_workbench.datasets.row_pages import at_places, search_page
@@ -30,6 +33,15 @@ OUTCOMES = ["billing", "shipping"]
 class ForbiddenError(SteelyardError):
     code = "key_scope"
     status = 403
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What is said in a corner of the window."""
+    said = []
+    corner = SimpleNamespace(success=lambda text, _: said.append(text))
+    monkeypatch.setattr(type(pn.state), "notifications", property(lambda _: corner))
+    return said
 
 
 def row(text, outcome="billing"):
@@ -262,6 +274,224 @@ def test_one_part_that_fails_leaves_the_others(client, dataset):
     assert [part.state for part in page.parts] == ["shown", "failed", "shown", "shown"]
     assert page.rows.table.total == 40
     assert isinstance(page.rows.table.rows, pl.DataFrame)
+
+
+def holding(client, **held):
+    """A client some of whose calls of datasets wait."""
+    return Instead(client, datasets=Instead(client.datasets, **held))
+
+
+def review(page, dataset):
+    """Leave the page for a review."""
+    page.close()
+    page.session.param.update(page="review", dataset=dataset.id, version=1, query='{"words": "a"}')
+
+
+def is_reviewed(page, dataset):
+    session = page.session
+    chosen = (session.page, session.dataset, session.version, session.query)
+    return chosen == ("review", dataset.id, 1, '{"words": "a"}')
+
+
+def test_an_import_that_ends_once_the_page_was_left_is_told_and_no_more(client, dataset, told):
+    create = HeldCall(client.datasets.create)
+
+    async def leave():
+        page = opened(holding(client, create=create))
+        await until_done()
+        await page.importing.take("late.jsonl", lines(*[row(f"late {n}") for n in range(12)]))
+        sending = asyncio.create_task(page.importing.send())
+        await create.until_called()
+        review(page, dataset)
+        create.go_on()
+        await sending
+        return page
+
+    page = asyncio.run(leave())
+    assert is_reviewed(page, dataset)
+    assert told == ["Imported: late, version 1, has 12 rows. It is on the Datasets page."]
+    [made] = [one for one in client.datasets.list().data if one.name == "late"]
+    client.datasets.delete(made.id)
+
+
+def test_an_import_that_ends_beside_another_dataset_leaves_that_open(client, dataset, told):
+    create = HeldCall(client.datasets.create)
+
+    async def choose_another():
+        page = opened(holding(client, create=create))
+        await until_done()
+        await page.importing.take("late.jsonl", lines(*[row(f"late {n}") for n in range(12)]))
+        sending = asyncio.create_task(page.importing.send())
+        await create.until_called()
+        page.session.dataset = dataset.id
+        create.go_on()
+        await sending
+        await until_done()
+        return page
+
+    page = asyncio.run(choose_another())
+    assert page.session.dataset == page.shown == dataset.id
+    assert len(told) == 1
+    [made] = [one for one in client.datasets.list().data if one.name == "late"]
+    client.datasets.delete(made.id)
+
+
+@pytest.mark.parametrize("action", ["delete", "rename"])
+def test_a_change_that_is_done_once_the_page_was_left_changes_no_other(
+    client, dataset, told, action
+):
+    made = client.datasets.create("passing", [row(f"passing {n}") for n in range(12)])
+    call = HeldCall(getattr(client.datasets, action))
+
+    async def leave():
+        page = opened(holding(client, **{action: call}), dataset=made.id)
+        await until_done()
+        actions = page.actions
+        (actions.ask_delete if action == "delete" else actions.ask_name)()
+        actions.asked.entry.value_input = "passing"
+        [field] = actions.asked.dialog.select(lambda one: getattr(one, "label", "") == "Name") or [
+            SimpleNamespace()
+        ]
+        field.value_input = "another"
+        doing = asyncio.create_task(actions.asked.confirm())
+        await call.until_called()
+        review(page, dataset)
+        call.go_on()
+        await doing
+        await until_done()
+        return page
+
+    page = asyncio.run(leave())
+    assert is_reviewed(page, dataset)
+    assert page.shown == made.id
+    assert told == (["Deleted: the dataset passing."] if action == "delete" else [])
+    if action == "rename":
+        client.datasets.delete(made.id)
+
+
+def test_an_import_is_sent_once_however_often_it_is_clicked(client):
+    create = HeldCall(client.datasets.create)
+
+    async def click_twice():
+        page = opened(holding(client, create=create))
+        await until_done()
+        await page.importing.take("twice.jsonl", lines(*[row(f"twice {n}") for n in range(12)]))
+        first = asyncio.create_task(page.importing.send())
+        await create.until_called()
+        await asyncio.wait_for(page.importing.send(), 10)  # the second has nothing to wait for
+        assert page.importing.button.disabled
+        create.go_on()
+        await first
+        await until_done()
+        return page
+
+    page = asyncio.run(click_twice())
+    assert create.n_calls == 1
+    assert not page.importing.button.disabled
+    [made] = [one for one in client.datasets.list().data if one.name == "twice"]
+    client.datasets.delete(made.id)
+
+
+def test_a_question_is_acted_on_once_however_often_it_is_clicked():
+    asked = []
+
+    async def click_twice():
+        go_on = asyncio.Event()
+
+        async def act():
+            asked.append(1)
+            await go_on.wait()
+            return True
+
+        question = Confirmation("Delete it?", action="Delete", act=act, typed="desk")
+        question.entry.value_input = "desk"
+        first = asyncio.create_task(question.confirm())
+        await asyncio.sleep(0)
+        question.entry.value_input = "des"
+        question.entry.value_input = "desk"
+        assert question.button.disabled
+        await asyncio.wait_for(question.confirm(), 10)
+        go_on.set()
+        await first
+        return question
+
+    question = asyncio.run(click_twice())
+    assert asked == [1]
+    assert not question.dialog.open
+    assert not question.button.disabled
+
+
+def sorted_by_name(page):
+    page.list._table.sorters = [{"field": "name", "dir": "desc"}]
+    return page.list
+
+
+def test_the_archived_ones_are_fetched_whatever_the_order_is(client, dataset):
+    asked = []
+
+    def iterate(**given):
+        asked.append(given["archived"])
+        return client.datasets.iterate(**given)
+
+    page = opened(holding(client, iterate=iterate))
+    listed = sorted_by_name(page)
+    assert (listed.rows.height, asked) == (1, [False])
+    page._archived.value = True
+    assert asked == [False, True]
+    assert listed.rows.height == 0
+    assert "No dataset is archived" in texts_of(page._list_state)
+    page._archived.value = False
+    assert listed.rows["name"].to_list() == ["desk"]
+
+
+def test_a_sorted_list_that_could_not_be_had_is_tried_again(client, dataset):
+    answers = iter([None, SteelyardError("Not now; try again."), None])
+
+    def iterate(**given):
+        if (error := next(answers)) is not None:
+            raise error
+        return client.datasets.iterate(**given)
+
+    page = opened(holding(client, iterate=iterate))
+    listed = sorted_by_name(page)
+    later(page.load_list)
+    assert listed.has_failed
+    asyncio.run(listed.refresh())
+    assert not listed.has_failed
+    assert next(answers, "asked for all of them") == "asked for all of them"
+
+
+def test_a_list_that_is_had_at_last_offers_its_datasets_by_name(client, dataset):
+    answers = iter([SteelyardError("Not now; try again."), None])
+
+    def iterate(**given):
+        if (error := next(answers)) is not None:
+            raise error
+        return client.datasets.iterate(**given)
+
+    page = opened(holding(client, iterate=iterate))
+    asyncio.run(page.list.refresh())
+    assert dataset.id in page._choose.options.values()
+
+
+def test_a_list_that_another_overtook_is_not_shown(client, dataset):
+    first = HeldCall(lambda: list(client.datasets.iterate(archived=False)))
+
+    def iterate(archived):
+        return [] if archived else first()
+
+    async def switch():
+        page = opened(holding(client, iterate=iterate))
+        await first.until_called()
+        page._archived.value = True
+        await page.load_list()
+        first.go_on()
+        await until_done()
+        return page
+
+    page = asyncio.run(switch())
+    assert "No dataset is archived" in texts_of(page._list_state)
+    assert dataset.id not in page._choose.options.values()
 
 
 def test_exports_are_named_for_version_and_side(client, dataset):

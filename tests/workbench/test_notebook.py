@@ -114,6 +114,25 @@ def test_the_row_that_is_read_is_the_selection(workbench, dataset):
     assert workbench.selection.height == 0
 
 
+def test_a_row_that_was_read_is_no_selection_once_the_page_is_left(workbench, dataset):
+    app = looked_at(workbench, page="datasets", dataset=dataset.id)
+    app.page.rows.step(1)
+    assert workbench.selection["row"].to_list() == [0]
+    app.session.page = "home"
+    assert workbench.selection.height == 0
+
+
+def test_what_is_chosen_in_an_app_of_the_cell_is_given_back(workbench, dataset, monkeypatch):
+    monkeypatch.setattr("steelyard_workbench.notebook.prepare", lambda **_: None)
+    workbench.inline()
+    session = workbench.session
+    assert (session.page, session.dataset) == ("datasets", dataset.id)
+    session.selected = [3]
+    assert workbench.selection["context"].to_list() == [ROWS[3]["context"]]
+    browser = looked_at(workbench, page="home")  # whatever was opened last
+    assert workbench.session is browser.session
+
+
 def test_the_decision_that_is_read_of_an_evaluation_is_a_row_of_its_version(server, workbench):
     made = server.client.datasets.create("sides", ROWS)
     third = server.client.datasets.rows(made.id, partition="evaluation", limit=40).data[2].context

@@ -102,7 +102,7 @@ class Workbench:
 
     @property
     def session(self) -> Session | None:
-        """What the browser that opened it last looks at; ``None`` before any did."""
+        """What the browser or the cell that opened it last looks at; ``None`` before any did."""
         return self._served.apps[-1].session if self._served.apps else None
 
     @property
@@ -200,6 +200,7 @@ class Workbench:
         prepare(inline=True)
         app = App(self.client)
         app.session.param.update(**self._chosen)
+        self._served.apps.append(app)
         return app.view()
 
     def stop(self) -> None:

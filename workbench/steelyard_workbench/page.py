@@ -26,6 +26,9 @@ class Page(Viewer):
         Its place in the address, and its heading.
     summary : str
         One sentence under the heading.
+    visit : int
+        Number of the visit that lasts; another once the page was left or built anew. What takes
+        long holds on to the one it began in: after it, what the session has is of other things.
     """
 
     slug: ClassVar[str]
@@ -37,6 +40,7 @@ class Page(Viewer):
         self.session = session
         self.client = session.client
         self.parts: list[Loaded[Any]] = []
+        self.visit = 0
         self._box = pn.Column(sizing_mode="stretch_width", name=self.title)
 
     def __panel__(self) -> Viewable:
@@ -44,9 +48,8 @@ class Page(Viewer):
 
     def open(self) -> None:
         """Show the page; called each time that somebody goes to it."""
-        for part in self.parts:
-            part.drop()
-        self.parts = []
+        self.visit += 1
+        self.drop_parts()
         heading: list[Viewable] = [pmui.Typography(self.title, variant="h1", sx=_HEADING)]
         if self.summary:
             heading.append(pmui.Typography(self.summary, variant="body2"))
@@ -55,7 +58,17 @@ class Page(Viewer):
             part.start()
 
     def close(self) -> None:
-        """Leave the page: what polls for it stops."""
+        """Leave the page: what is under way for it is not shown, and nothing of it is selected."""
+        self.visit += 1
+        for part in self.parts:
+            part.drop()
+        self.session.selected = []
+
+    def drop_parts(self) -> None:
+        """Let go of every part: others come in their place."""
+        for part in self.parts:
+            part.drop()
+        self.parts = []
 
     def reconnect(self) -> None:
         """See the server again: parts that failed are fetched anew, the others stay."""
@@ -69,6 +82,11 @@ class Page(Viewer):
     def build(self) -> list[Viewable]:
         """Give what is under the heading; parts made with ``part`` load once it is shown."""
         raise NotImplementedError
+
+    def tell(self, text: str) -> None:
+        """Say in a corner of the window, whatever page it shows, what has been done."""
+        if pn.state.notifications is not None:
+            pn.state.notifications.success(text, 6000)
 
     def part(self, part: Loaded[Any]) -> Viewable:
         """Add a part that loads when the page is shown."""

@@ -46,10 +46,11 @@ class Confirmation(Viewer):
         self._title = title
         self._act = act
         self._typed = typed
+        self._is_acting = False
         self.entry = pmui.TextInput(
             label=f"Type {typed} to confirm", visible=bool(typed), sizing_mode="stretch_width"
         )
-        self.entry.param.watch(self._on_typed, "value_input")
+        self.entry.param.watch(self._fit, "value_input")
         self.button = pmui.Button(
             label=action,
             variant="contained",
@@ -78,18 +79,22 @@ class Confirmation(Viewer):
         self.dialog.open = False
 
     async def confirm(self, *_: Any) -> None:
-        """Do it, unless what must be typed was not."""
-        if self._typed and self.entry.value_input != self._typed:
+        """Do it, unless it is being done or what must be typed was not."""
+        if self._is_acting or (self._typed and self.entry.value_input != self._typed):
             return
-        self.button.disabled = True
+        # A second click may have been on its way before the browser heard of the first.
+        self._is_acting = self.button.disabled = True
         try:
             has_served = await self._act()
         except Exception as error:  # noqa: BLE001  whatever it is, the person is told
             self.problem[:] = [failed(problem_of(error, self._title.rstrip("?")))]
             has_served = False
-        self.button.disabled = False
+        finally:
+            self._is_acting = False
+        self._fit()
         if has_served:
             self.close()
 
-    def _on_typed(self, event: Any) -> None:
-        self.button.disabled = bool(self._typed) and event.new != self._typed
+    def _fit(self, *_: Any) -> None:
+        is_missing = bool(self._typed) and self.entry.value_input != self._typed
+        self.button.disabled = self._is_acting or is_missing

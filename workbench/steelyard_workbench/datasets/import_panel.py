@@ -67,6 +67,7 @@ class ImportPanel(Viewer):
         self._data = b""
         self._filename = ""
         self._asked = 0
+        self._is_sending = False
         self.check: FileCheck | None = None
         self.file = pmui.FileInput(
             label="Choose a file", accept=".jsonl,.ndjson,.json,.csv", multiple=False,
@@ -137,8 +138,11 @@ class ImportPanel(Viewer):
             self._show_check(check)
 
     async def send(self, *_: Any) -> None:
-        """Keep the rows; a refusal is shown, and then nothing was kept."""
-        self.button.disabled = True
+        """Keep the rows, unless that is under way; a refusal is shown: then nothing was kept."""
+        if self._is_sending:
+            return
+        # A second click may have been on its way before the browser heard of the first.
+        self._is_sending = self.button.disabled = True
         self.said[:] = []
         self._progress.param.update(value=0, visible=True)
         try:
@@ -152,7 +156,7 @@ class ImportPanel(Viewer):
             self.button.disabled = problem.is_forbidden
             return
         finally:
-            self._progress.visible = False
+            self._is_sending = self._progress.visible = False
         self.button.disabled = False
         self._form.visible = False
         self.found[:] = []
@@ -232,7 +236,7 @@ class ImportPanel(Viewer):
 
     def _open_form(self) -> None:
         self.name_field.value = self.name_field.value_input = name_of(self._filename)[:128]
-        self.button.disabled = False
+        self.button.disabled = self._is_sending
         self._fit()
         self._form.visible = True
 

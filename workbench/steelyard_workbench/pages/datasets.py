@@ -82,6 +82,8 @@ class DatasetsPage(Page):
         self.importing: ImportPanel | None = None
         self.actions: DatasetActions | None = None
         self._all: list[DatasetAnswer] = []
+        #: Which fetch of them is wanted, and which it is that is there.
+        self._wanted = self._held = 0
         session.param.watch(self._on_dataset, "dataset")
 
     def open(self) -> None:
@@ -135,9 +137,11 @@ class DatasetsPage(Page):
             sortable=("name", "rows", "training", "evaluation", "version"),
             on_open=lambda row: self._choose_dataset(row["id"]),
         )
+        # One that could not be had is tried again by the table itself.
+        self.list.param.watch(lambda _: self._offer(), "total")
         # The table comes in once it has rows: one that is built and hidden raises in the browser.
         self._list_state = pn.Column(loading(4, "The datasets"), sizing_mode="stretch_width")
-        self.importing = ImportPanel(self.client, None, self._on_imported)
+        self.importing = self._import_panel(None)
         return [
             pn.FlexBox(self._choose, self._archived, align_items="center"),
             self._list_state,
@@ -146,11 +150,14 @@ class DatasetsPage(Page):
 
     async def load_list(self) -> None:
         """Fetch the datasets anew."""
-        if self.list is None:
+        table = self.list
+        if table is None:
             return
-        await self.list.restart()
-        named = {one.id: f"{one.name} ({one.rows:,} rows)" for one in self._all}
-        self._choose.options = {"": "", **{f"{text} {id_}": id_ for id_, text in named.items()}}
+        self._wanted += 1
+        await table.restart()
+        if table is not self.list:
+            return  # one of them was opened meanwhile
+        self._offer()
         if self._all or self.list.has_failed:
             self._list_state[:] = [self.list]
         elif self._archived.value:
@@ -160,11 +167,19 @@ class DatasetsPage(Page):
         else:
             self._list_state[:] = [empty(_NOTHING)]
 
+    def _offer(self) -> None:
+        named = {one.id: f"{one.name} ({one.rows:,} rows)" for one in self._all}
+        self._choose.options = {"": "", **{f"{text} {id_}": id_ for id_, text in named.items()}}
+
     def _list_page(self, asked: PageAsked) -> TablePage:
-        if asked.offset == 0 and not asked.sort:
-            found = self.client.datasets.iterate(archived=self._archived.value)
-            self._all = list(islice(found, MOST_DATASETS))
-        frame = pl.DataFrame([_record(one) for one in self._all], schema=_SCHEMA)
+        wanted = self._wanted
+        found = self._all
+        if self._held != wanted:
+            every = self.client.datasets.iterate(archived=self._archived.value)
+            found = list(islice(every, MOST_DATASETS))
+            if wanted == self._wanted:
+                self._all, self._held = found, wanted
+        frame = pl.DataFrame([_record(one) for one in found], schema=_SCHEMA)
         if asked.sort:
             names, falling = zip(*asked.sort, strict=True)
             frame = frame.sort(names, descending=list(falling), maintain_order=True)
@@ -214,8 +229,12 @@ class DatasetsPage(Page):
         review.on_click(
             lambda _: self.session.open("review", version=dataset.version, draft="", query="")
         )
+        visit = self.visit
         self.actions = DatasetActions(
-            self.client, dataset, on_changed=self.open, on_deleted=self._on_deleted
+            self.client,
+            dataset,
+            on_changed=lambda: self._on_changed(visit),
+            on_deleted=lambda: self._on_deleted(dataset.name, visit),
         )
         return pn.Column(
             section(dataset.name, show_facts(dataset)),
@@ -225,7 +244,7 @@ class DatasetsPage(Page):
         )
 
     def _show_foot(self, dataset: DatasetAnswer) -> Viewable:
-        self.importing = ImportPanel(self.client, dataset, self._on_imported)
+        self.importing = self._import_panel(dataset)
         return pn.Column(
             section("What prompt tuning could tune", show_readiness(dataset)),
             section("Export", ExportBar(self.client, dataset.id, dataset.name, dataset.version)),
@@ -268,17 +287,32 @@ class DatasetsPage(Page):
         if self.bar is not None:
             self.bar.choose(RowFilter(expected=((decision, outcome),)))
 
-    def _on_imported(self, dataset: DatasetAnswer) -> None:
-        if pn.state.notifications is not None:
-            told = f"{dataset.name}, version {dataset.version}, has {dataset.rows:,} rows."
-            pn.state.notifications.success(f"Imported: {told}", 6000)
+    def _import_panel(self, dataset: DatasetAnswer | None) -> ImportPanel:
+        visit = self.visit
+        return ImportPanel(self.client, dataset, lambda made: self._on_imported(made, visit))
+
+    # What was asked for may be done when the person is elsewhere: then it is told and no more.
+
+    def _on_imported(self, dataset: DatasetAnswer, visit: int) -> None:
+        told = f"{dataset.name}, version {dataset.version}, has {dataset.rows:,} rows."
+        if visit != self.visit:
+            self.tell(f"Imported: {told} It is on the Datasets page.")
+            return
+        self.tell(f"Imported: {told}")
         if dataset.id == self.shown:
             self.open()
         else:
             self._choose_dataset(dataset.id)
 
-    def _on_deleted(self) -> None:
-        self.session.param.update(dataset="", version=0, query="")
+    def _on_changed(self, visit: int) -> None:
+        if visit == self.visit:
+            self.open()
+
+    def _on_deleted(self, name: str, visit: int) -> None:
+        if visit == self.visit:
+            self.session.param.update(dataset="", version=0, query="")
+        else:
+            self.tell(f"Deleted: the dataset {name}.")
 
     def _on_dataset(self, event: Any) -> None:
         if self.session.page == self.slug and event.new != self.shown:

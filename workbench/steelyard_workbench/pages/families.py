@@ -59,6 +59,7 @@ class FamiliesPage(Page):
 
     def close(self) -> None:
         """Stop looking after it."""
+        super().close()
         self._poller.stop()
         if self._watcher is not None:
             self.session.param.unwatch(self._watcher)
@@ -120,7 +121,10 @@ class FamiliesPage(Page):
             go = pmui.Button(label="Go to Datasets", variant="contained")
             go.on_click(lambda _: self.session.open("datasets"))
             return empty("A family grows on a dataset with training rows, and there is none.", go)
-        self.form = StartForm(self.client, datasets, self.session.dataset, self._started)
+        visit = self.visit
+        self.form = StartForm(
+            self.client, datasets, self.session.dataset, lambda job: self._started(job, visit)
+        )
         return self.form.__panel__()
 
     def _card(self, family: FamilyAnswer) -> Viewable:
@@ -151,7 +155,10 @@ class FamiliesPage(Page):
         found = self.client.datasets.list(limit=_MOST_DATASETS).data
         return [one for one in found if not one.evaluation_only]
 
-    def _started(self, job: JobAnswer) -> None:
+    def _started(self, job: JobAnswer, visit: int) -> None:
+        if visit != self.visit:
+            self.tell(f"Started: the family {job.family}. It is on the Families page.")
+            return
         self.session.param.update(family=job.family or "", job=job.id)
 
     async def _look(self) -> None:

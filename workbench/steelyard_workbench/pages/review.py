@@ -58,8 +58,7 @@ class ReviewPage(Page):
 
     def close(self) -> None:
         """Leave the page; a draft that is still on its way is not shown."""
-        for part in self.parts:
-            part.drop()
+        super().close()
         if self.desk is not None:
             self.desk.stop()
 

@@ -1,0 +1,97 @@
+"""Pages that were left: what ends afterwards is told, and changes nothing of the page after."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+import panel as pn
+
+from held_calls import HeldCall, until_done
+from shown_parts import texts_of
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.page import Page
+from steelyard_workbench.pages.families import FamiliesPage
+from steelyard_workbench.session import Session
+from told_families import make_client, told_job
+
+
+class Lines(Page):
+    """A page of one part."""
+
+    slug, title = "lines", "Lines"
+
+    def build(self):
+        return [self.part(Loaded("The lines", self.client, self.show))]
+
+    def show(self, text):
+        self.session.query = text
+        return pn.pane.Str(text)
+
+
+def test_what_comes_once_a_page_was_left_is_not_shown():
+    fetch = HeldCall(lambda: "late")
+
+    async def leave():
+        page = Lines(Session(fetch))
+        page.open()
+        await fetch.until_called()
+        page.close()
+        fetch.go_on()
+        await until_done()
+        return page
+
+    page = asyncio.run(leave())
+    assert page.session.query == ""
+    assert "late" not in texts_of(page._box)
+    page.open()
+    assert "late" in texts_of(page._box)
+
+
+def test_each_visit_is_another():
+    page = Lines(Session(lambda: "now"))
+    visits = []
+    for step in (page.open, page.close, page.open, page.open):
+        step()
+        visits.append(page.visit)
+    assert len(set(visits)) == 4
+
+
+def test_nothing_stays_selected_of_a_page_that_was_left():
+    page = Lines(Session(lambda: "now"))
+    page.open()
+    page.session.selected = [4]
+    page.close()
+    assert page.session.selected == []
+
+
+@pytest.mark.parametrize("is_left", [True, False])
+def test_a_family_that_started_is_opened_where_it_was_asked_for(monkeypatch, is_left):
+    said = []
+    corner = SimpleNamespace(success=lambda text, _: said.append(text))
+    monkeypatch.setattr(type(pn.state), "notifications", property(lambda _: corner))
+    create = HeldCall(lambda **_: told_job(id="ftj_9", family="ant"))
+
+    async def start():
+        page = FamiliesPage(Session(make_client(families_create=create), page="families"))
+        page.open()
+        await until_done()
+        page.form.family.value = "ant"
+        await page.form.estimate()
+        starting = asyncio.create_task(page.form.start())
+        await create.until_called()
+        if is_left:
+            page.close()
+            page.session.page = "jobs"
+        create.go_on()
+        await starting
+        await until_done()
+        return page.session
+
+    session = asyncio.run(start())
+    assert (session.family, session.job) == (("", "") if is_left else ("ant", "ftj_9"))
+    assert said == (["Started: the family ant. It is on the Families page."] if is_left else [])
