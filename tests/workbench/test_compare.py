@@ -112,6 +112,13 @@ def test_a_dataset_that_is_not_there_is_said(server, pair):
     assert page.comparison.state == "shown"
 
 
+def test_another_dataset_is_chosen_at_its_newest_version(server, pair):
+    page = opened(server, dataset=pair.dataset, version=1)
+    [select] = named(page.__panel__(), "Dataset")
+    select.value = pair.single
+    assert (page.session.dataset, page.session.version) == (pair.single, 0)
+
+
 def test_flips_of_each_kind_come_with_their_contexts(server, pair):
     page = opened(server, dataset=pair.dataset, before=pair.before, after=pair.after)
     found = server.client.evaluations.compare(pair.before, pair.after)
@@ -171,11 +178,11 @@ def test_evaluations_without_a_row_in_common_are_a_failure_of_that_part(server, 
 
 
 def test_one_evaluation_is_too_few_and_leads_to_evaluating(server, pair):
-    page = opened(server, dataset=pair.single)
+    page = opened(server, dataset=pair.single, query="{}", view="slices")
     assert "there is one." in texts(page.__panel__())
     [go] = named(page.__panel__(), "Evaluate models")
     go.clicks += 1
-    assert page.session.page == "evaluations"
+    assert (page.session.page, page.session.query, page.session.view) == ("evaluations", "", "")
 
 
 def test_no_dataset_leads_to_the_datasets_page():

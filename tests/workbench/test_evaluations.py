@@ -14,6 +14,7 @@ import pytest
 import steelyard
 from dataset_rows import make_rows
 from evaluated import settings_of
+from held_calls import HeldCall, Instead, until_done
 from shown_parts import named, texts
 from steelyard.bootstrap import open_worker
 from steelyard.errors import KeyScopeError
@@ -173,6 +174,69 @@ class TestList:
         line.update(Evaluation(**{**fields, "status": "failed", "error": error}), None)
         assert "Row 3 is &lt;long&gt;. (<code>context_too_long</code>)" in texts(line.__panel__())
 
+    def test_another_dataset_is_chosen_at_its_newest_version(self, server, scored):
+        page = opened(server, dataset=scored["dataset"], version=1, query="{}", view="slices")
+        [select] = named(page.__panel__(), "Dataset")
+        select.value = scored["fresh"]
+        session = page.session
+        assert (session.dataset, session.version) == (scored["fresh"], 0)
+        assert (session.query, session.view) == ("", "")
+
+    def test_one_is_opened_without_the_filter_of_another(self, server, scored):
+        query = query_of(RecordFilter(wrong=True))
+        page = opened(server, dataset=scored["dataset"], query=query, view="slices")
+        page.list._open(scored["targets"])
+        assert (page.session.query, page.session.view) == ("", "")
+        assert page.opened.browser.chosen == RecordFilter()
+
+
+class TestLeaving:
+    def test_one_that_comes_after_its_page_was_left_changes_nothing(self, server, scored):
+        detail = HeldCall(server.client.evaluations.detail)
+        client = Instead(
+            server.client, evaluations=Instead(server.client.evaluations, detail=detail)
+        )
+
+        async def leave():
+            page = opened(SimpleNamespace(client=client), evaluation=scored["targets"])
+            await detail.until_called()
+            page.close()
+            page.session.param.update(page="datasets", dataset=scored["fresh"])
+            detail.go_on()
+            await until_done()
+            return page
+
+        page = asyncio.run(leave())
+        assert (page.session.dataset, page.session.version) == (scored["fresh"], 0)
+        assert page.opened is None
+
+    def test_one_that_succeeds_after_its_page_was_left_changes_nothing(self, server, scored):
+        rows = server.client.datasets.create("later", evaluation=make_rows(1, start=75))
+        [one] = server.client.evaluations.create(rows.id, "hashing").data
+        page = opened(server, evaluation=one.id)
+        line = page.waiting
+        page.close()
+        page.session.param.update(page="datasets", dataset=scored["fresh"])
+        with open_worker(settings_of(server.home, **GIVEN)):
+            server.client.evaluations.wait(one.id, timeout_s=60, progress=False)
+        asyncio.run(page.look())
+        asyncio.run(line._refresh(quietly=True))
+        assert (page.session.dataset, page.session.version) == (scored["fresh"], 0)
+        assert page.opened is None
+
+    def test_the_row_that_was_read_is_selected_no_more(self, server, scored):
+        page = opened(server, evaluation=scored["targets"])
+        page.on_key("next", 1)
+        assert page.session.selected == [page.opened.browser.opened.row]
+        page.close()
+        assert page.session.selected == []
+
+    def test_another_one_has_nothing_selected(self, server, scored):
+        page = opened(server, evaluation=scored["targets"])
+        page.on_key("next", 1)
+        page.session.evaluation = ""
+        assert page.session.selected == []
+
 
 class TestOpened:
     def test_the_headline_has_intervals_and_n(self, server, scored):
@@ -208,7 +272,7 @@ class TestOpened:
         page = opened(server, evaluation=scored["targets"])
         assert page.on_key("next", 1)
         first = page.opened.browser.opened
-        assert first.loss == max(one.loss for one in page.opened.browser._records)
+        assert first.loss == max(one.loss for one in page.opened.browser._records.values())
         assert "Invoice" in texts(page.opened.browser._read)
         page.on_key("next", 1)
         assert page.opened.browser.opened != first
@@ -219,6 +283,50 @@ class TestOpened:
         page.on_key("forward", 1)
         assert page.opened.browser.table.page == 1
         assert not page.on_key("undo", 1)
+
+    def test_the_keys_go_through_the_rows_that_are_shown_whatever_was_overtaken(
+        self, server, scored
+    ):
+        page = opened(server, evaluation=scored["targets"])
+        browser = page.opened.browser
+        asked = server.client.evaluations.records_page
+        of_route = HeldCall(asked)
+
+        def answer(*args, **filters):
+            ask = of_route if filters.get("decision") == "route" else asked
+            return ask(*args, **filters)
+
+        browser._client = Instead(
+            server.client, evaluations=Instead(server.client.evaluations, records_page=answer)
+        )
+
+        async def choose_twice():
+            browser.choose(RecordFilter(decision="route"))
+            await of_route.until_called()
+            browser.choose(RecordFilter(decision="refund"))
+            await browser.refresh()
+            of_route.go_on()
+            await until_done()
+
+        asyncio.run(choose_twice())
+        assert set(browser.table.rows["decision"]) == {"refund"}
+        shown = browser.table.rows["place"].to_list()
+        read = []
+        for _ in shown:
+            assert page.on_key("next", 1)
+            read.append(browser.table.marked)
+        assert read == shown
+        assert page.on_key("previous", 1)
+        assert browser.opened.decision_id == "refund"
+        assert browser.table.marked == shown[-2]
+
+    def test_records_that_are_at_hand_are_bounded(self, server, scored, monkeypatch):
+        monkeypatch.setattr("steelyard_workbench.evaluations.record_browser._MOST_RECORDS", 25)
+        browser = opened(server, evaluation=scored["targets"]).opened.browser
+        for page in range(1, 8):
+            browser.table.turn_to(page)
+        assert len(browser._records) == 25
+        assert set(browser.table.rows["place"]) <= set(browser._records)
 
     def test_a_filter_that_leaves_nothing_says_so_and_can_be_cleared(self, server, scored):
         query = query_of(RecordFilter(slice_by="metadata.tier", slice="gold", p_to=0.01))

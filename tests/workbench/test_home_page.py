@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 import steelyard
-from shown_parts import texts_of
+from shown_parts import buttons, texts_of
 from steelyard.errors import SteelyardError
 from steelyard.wire.drafts import Draft
 from steelyard.wire.families import Move
@@ -26,6 +26,7 @@ from steelyard_workbench.home_needs import (
 from steelyard_workbench.pages.home import HomePage
 from steelyard_workbench.session import Session
 from steelyard_workbench.shared_fetch import SharedFetch
+from told_families import told_evaluation
 
 NOW = 1_000_000.0
 
@@ -63,7 +64,8 @@ def test_a_draft_tells_how_many_rows_are_left():
     [need] = draft_needs(OpenDrafts([draft(untouched=4, skipped=1, accepted=5)]))
     assert "5 of 10 rows to review" in need.text
     assert need.page == "review"
-    assert need.chosen == {"dataset": "ds_1", "version": 2, "draft": "dft_1"}
+    afresh = {"query": "", "view": ""}  # what is there is of whatever was looked at before
+    assert need.chosen == {"dataset": "ds_1", "version": 2, "draft": "dft_1", **afresh}
     [need] = draft_needs(OpenDrafts([draft(accepted=10)]))
     assert need.action == "Seal"
 
@@ -114,6 +116,7 @@ def test_evaluations_that_run_or_failed_lately_are_told():
     needs = evaluation_needs([evaluation(), broken, evaluation(status="succeeded")], NOW)
     assert [need.status for need in needs] == ["running", "bad"]
     assert "40 of 100 rows" in needs[0].text
+    assert needs[0].chosen == {"evaluation": "ev_1", "dataset": "ds_1", "query": "", "view": ""}
 
 
 def test_warnings_of_the_server_are_told():
@@ -151,6 +154,18 @@ def test_what_is_recent_leads_to_it(server):
     [button] = page._box.select(lambda one: getattr(one, "label", "") == "recent desk")
     button.clicks += 1
     assert (page.session.page, page.session.dataset) == ("datasets", made.id)
+
+
+def test_an_evaluation_is_opened_without_the_filter_of_something_else(server):
+    session = Session(server.client, query='{"records": {"wrong": true}}', view="slices")
+    page = HomePage(session)
+    page.open()
+    buttons(page._show_evaluations([told_evaluation()]))["hashing"].clicks += 1
+    assert (session.page, session.evaluation) == ("evaluations", "eval_1")
+    assert (session.query, session.view) == ("", "")
+    session.param.update(query="{}", view="slices")
+    buttons(page._show_evaluations([]))["Go to Evaluations"].clicks += 1
+    assert (session.query, session.view) == ("", "")
 
 
 def test_a_part_that_fails_leaves_the_others_and_nobody_says_that_all_is_well(server):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+from held_calls import HeldCall, until_done
 from shown_parts import buttons, texts
 from steelyard.client.failures import ServerUnreachableError
 from steelyard.errors import KeyScopeError, StorageUnavailableError
@@ -150,12 +152,55 @@ def test_choosing_one_shows_it_and_an_evaluation_opens_its_own_page():
     client = make_client(
         evaluations_list=lambda dataset_id: iter([told_evaluation(status="succeeded")])
     )
-    page = open_page(client)
+    page = open_page(client, query='{"records": {"wrong": true}}', view="slices")
     buttons(page._box)["fine-tune of router"].clicks += 1
     assert page.session.job == "ftj_3"
     assert page.chosen.state == "shown"
     buttons(page._box)["evaluation of hashing on version 3"].clicks += 1
     assert (page.session.page, page.session.evaluation) == ("evaluations", "eval_1")
+    assert (page.session.query, page.session.view) == ("", "")
+
+
+def test_the_evaluation_of_a_fine_tune_is_opened_without_the_filter_of_something_else():
+    held = told_evaluation(status="succeeded", training_job_id="ftj_3")
+    job = told_job(dataset_evaluation=msgspec.to_builtins(held))
+    page = open_page(make_client(jobs_get=job), job="ftj_3", query="{}", view="slices")
+    buttons(page._box)["Open its evaluation"].clicks += 1
+    assert (page.session.page, page.session.evaluation) == ("evaluations", "eval_1")
+    assert (page.session.dataset, page.session.query, page.session.view) == ("ds_1", "", "")
+
+
+@pytest.mark.parametrize("chosen", [("ftj_5",), ("ftj_5", "ftj_4")])
+def test_a_look_at_one_shows_nothing_under_another_that_was_chosen_meanwhile(chosen):
+    look = HeldCall(lambda: running(60))
+    n_asked = []
+
+    def get(job_id):
+        n_asked.append(job_id)
+        if len(n_asked) == 2:
+            return look()
+        return running(40) if job_id == "ftj_4" else told_job(id=job_id)
+
+    page = open_page(make_client(jobs_list=lambda **k: iter([running(40)]), jobs_get=get),
+                     job="ftj_4")  # fmt: skip
+
+    async def choose():
+        looking = asyncio.create_task(page._look_at_chosen())
+        await look.until_called()
+        for job_id in chosen:
+            page.session.job = job_id
+            await until_done(looking)
+        shown = page._detail
+        said, losses = texts(shown._box), shown.losses
+        look.go_on()
+        await looking
+        await until_done()
+        assert page._detail is shown
+        assert (texts(shown._box), shown.losses) == (said, losses)
+
+    run(choose())
+    assert page.chosen.data[0].id == chosen[-1]
+    assert "60 of 200" not in texts(page._detail._box)
 
 
 def test_many_that_ended_are_shown_a_part_at_a_time():

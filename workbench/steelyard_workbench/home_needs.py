@@ -28,6 +28,8 @@ MOST_DRAFTS, MOST_JOBS, MOST_DATASETS = 5, 50, 5
 MOST_EVALUATIONS = 5
 #: Seconds for which a fine-tune whose gate did not pass needs somebody.
 WEEK_S = 7 * 86_400
+#: What the session has of these is of whatever was looked at before.
+_AFRESH = {"query": "", "view": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +105,19 @@ def draft_needs(found: OpenDrafts) -> list[Need]:
     needs = []
     for draft in found.newest:
         left = draft.states.get("untouched", 0) + draft.states.get("skipped", 0)
-        chosen = {"dataset": draft.dataset_id, "version": draft.dataset_version, "draft": draft.id}
+        chosen = {
+            "dataset": draft.dataset_id,
+            "version": draft.dataset_version,
+            "draft": draft.id,
+            **_AFRESH,
+        }
         text = f"{left:,} of {draft.rows:,} rows to review, last edited {ago(draft.updated_at)}."
         action = "Review"
         if not left:
             text, action = f"All {draft.rows:,} rows are reviewed; it can be sealed.", "Seal"
         needs.append(Need("unsure", f"Draft {draft.name}:", text, action, "review", chosen))
     if found.has_more:
-        every = {"dataset": "", "version": 0, "draft": "", "query": "", "view": ""}
+        every = {"dataset": "", "version": 0, "draft": "", **_AFRESH}
         text = f"The {len(found.newest)} newest are told here."
         needs.append(Need("off", "More drafts are open.", text, "See all", "review", every))
     return needs
@@ -173,7 +180,7 @@ def evaluation_needs(evaluations: Iterable[Evaluation], now: float | None = None
     now = time.time() if now is None else now
     needs = []
     for one in evaluations:
-        chosen = {"evaluation": one.id, "dataset": one.dataset_id}
+        chosen = {"evaluation": one.id, "dataset": one.dataset_id, **_AFRESH}
         name = f"Evaluation of {one.named or one.model_label}:"
         if one.status not in ENDED:
             text = f"{one.status}, {one.completed_rows:,} of {one.evaluation_rows:,} rows."

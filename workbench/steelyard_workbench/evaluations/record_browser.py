@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from html import escape
+from itertools import islice
 from typing import Any, get_args
 
 import panel as pn
@@ -40,6 +42,8 @@ ORDERS: dict[str, RecordOrder] = {
 }
 _ANY = ""
 _PAGE_ROWS = 10
+#: Records that are at hand: those of the pages that were fetched last, shown or overtaken.
+_MOST_RECORDS = 20 * _PAGE_ROWS
 _SHORT = 160
 _PRE = (
     "white-space:pre-wrap;overflow-wrap:anywhere;margin:0;padding:0.6em;font-size:0.9rem;"
@@ -98,8 +102,9 @@ class RecordBrowser(Viewer):
         self._on_choose, self._on_read = on_choose, on_read
         self._is_filling = False
         self._has_contexts = True
-        self._records: list[EvaluationRecord] = []
-        self._records_before: list[EvaluationRecord] = []
+        # By their places: whichever answer came last, a row of the table stays the same decision.
+        self._records: dict[str, EvaluationRecord] = {}
+        self._keeping = threading.Lock()
         self.chosen = chosen
         self.opened: EvaluationRecord | None = None
         self._make_fields()
@@ -176,15 +181,14 @@ class RecordBrowser(Viewer):
         later(self.refresh)
 
     def read(self, place: str) -> None:
-        """Open a decision of the page that is shown.
+        """Open a decision of the page that is shown, or of one that was shown lately.
 
         Parameters
         ----------
         place : str
             As the table's column ``place`` has it.
         """
-        known = [*self._records, *self._records_before]
-        record = next((one for one in known if _place(one) == place), None)
+        record = self._records.get(place)
         if record is not None:
             self.opened = record
             self.table.mark(place)
@@ -193,9 +197,10 @@ class RecordBrowser(Viewer):
 
     def on_key(self, action: str) -> bool:
         """Go through the decisions with the keys of a review."""
-        if action in ("next", "previous") and self._records:
-            places = [_place(one) for one in self._records]
-            at = places.index(_place(self.opened)) if self.opened in self._records else -1
+        places = self.table.rows["place"].to_list() if self.table.rows.width else []
+        if action in ("next", "previous") and places:
+            here = _place(self.opened)
+            at = places.index(here) if here in places else -1
             step = at + 1 if action == "next" else at - 1
             self.read(places[min(max(step, 0), len(places) - 1)])
         elif action == "close" and self.opened is not None:
@@ -309,9 +314,17 @@ class RecordBrowser(Viewer):
             filters["context"] = False
             page = ask(self._evaluation.id, offset=asked.offset, limit=asked.limit, **filters)
             self._has_contexts = False
-        self._records_before, self._records = self._records, page.data
+        self._keep(page.data)
         rows = [_table_row(record) for record in page.data]
         return TablePage(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), page.total)
+
+    def _keep(self, records: Sequence[EvaluationRecord]) -> None:
+        """Have records at hand, and let go of those that were had first."""
+        new = {_place(one): one for one in records}
+        with self._keeping:
+            kept = {place: one for place, one in self._records.items() if place not in new}
+            n_over = len(kept) + len(new) - _MOST_RECORDS
+            self._records = dict(islice(kept.items(), max(0, n_over), None)) | new
 
     def _tell(self) -> None:
         words = self.chosen.words()

@@ -108,8 +108,7 @@ class ComparePage(Page):
 
     def close(self) -> None:
         """Leave the page; what is still on its way is not shown, nor written into the address."""
-        for part in self.parts:
-            part.drop()
+        super().close()
         if self._watcher is not None:
             self.session.param.unwatch(self._watcher)
             self._watcher = None
@@ -135,9 +134,7 @@ class ComparePage(Page):
     def _on_session(self, *_: Any) -> None:
         if self._is_keeping:
             return
-        for part in self.parts:
-            part.drop()
-        self.parts = []
+        self.drop_parts()
         self._body[:] = self._content()
         for part in list(self.parts):
             part.start()
@@ -173,7 +170,9 @@ class ComparePage(Page):
         if choice.is_known or not choice.after:
             select = dataset_select(choice.datasets, choice.dataset_id)
             select.param.watch(
-                lambda event: self.session.param.update(dataset=event.new, before="", after=""),
+                lambda event: self.session.param.update(
+                    dataset=event.new, version=0, before="", after=""
+                ),
                 "value",
             )
             shown.append(select)
@@ -183,7 +182,9 @@ class ComparePage(Page):
         if len(known) < 2 and not all(wanted):
             go = pmui.Button(label="Evaluate models", variant="contained")
             go.on_click(
-                lambda _: self.session.open("evaluations", dataset=choice.dataset_id, evaluation="")
+                lambda _: self.session.open(
+                    "evaluations", dataset=choice.dataset_id, evaluation="", query="", view=""
+                )
             )
             text = "Comparing takes two evaluations of this dataset that succeeded; there "
             text += "is one." if known else "are none."

@@ -64,6 +64,8 @@ class EvaluationsPage(Page):
 
     def close(self) -> None:
         """Stop looking."""
+        super().close()
+        self.list, self.waiting = None, None  # a look that is under way has nothing to show
         self._poller.stop()
         if self._watcher is not None:
             self.session.param.unwatch(self._watcher)
@@ -100,9 +102,8 @@ class EvaluationsPage(Page):
     def _on_session(self, *events: Any) -> None:
         if self.session.evaluation and all(event.name == "dataset" for event in events):
             return  # an evaluation that is opened names its dataset
-        for part in self.parts:
-            part.drop()
-        self.parts = []
+        self.drop_parts()
+        self.session.selected = []
         self._body[:] = self._content()
         for part in list(self.parts):
             part.start()
@@ -110,11 +111,17 @@ class EvaluationsPage(Page):
     def _content(self) -> list[Viewable]:
         self.list, self.form, self.opened, self.waiting = None, None, None, None
         if self.session.evaluation:
+            visit = self.visit
+
+            async def show(found: Scored | Evaluation) -> Viewable:
+                # A line of it shows it anew once it was tried again, wherever the person is.
+                return await self._show_opened(found) if visit == self.visit else pn.Column()
+
             back = pmui.Button(label="All evaluations", variant="text")
             back.on_click(lambda _: self.session.param.update(evaluation="", query="", view=""))
             return [
                 back,
-                self.part(Loaded("The evaluation", self._fetch_opened, self._show_opened)),
+                self.part(Loaded("The evaluation", self._fetch_opened, show)),
             ]
         datasets = Loaded("The datasets", self._fetch_datasets, self._show_datasets)
         return [self.part(datasets)]
@@ -130,7 +137,12 @@ class EvaluationsPage(Page):
         known = {one.id: one for one in datasets}
         chosen = self.session.dataset or datasets[0].id
         select = dataset_select(datasets, chosen)
-        select.param.watch(lambda event: self.session.param.update(dataset=event.new), "value")
+        select.param.watch(
+            lambda event: self.session.param.update(
+                dataset=event.new, version=0, query="", view=""
+            ),
+            "value",
+        )
         if chosen not in known:
             return pn.Column(select, no_dataset(chosen), sizing_mode="stretch_width")
         if known[chosen].split.evaluation == 0:
@@ -140,7 +152,9 @@ class EvaluationsPage(Page):
                 sizing_mode="stretch_width",
             )
         self.list = EvaluationList(
-            self.client, chosen, lambda id_: self.session.param.update(evaluation=id_)
+            self.client,
+            chosen,
+            lambda id_: self.session.param.update(evaluation=id_, query="", view=""),
         )
         self.form = StartForm(self.client, chosen, self.list.part.refresh)
         self.parts += [self.form.part, self.list.part]

@@ -139,7 +139,9 @@ class HomePage(Page):
     def _show_evaluations(self, evaluations: Sequence[Evaluation]) -> Viewable:
         if not evaluations:
             go = pmui.Button(label="Go to Evaluations", variant="outlined")
-            go.on_click(lambda _: self.session.open("evaluations", evaluation=""))
+            go.on_click(
+                lambda _: self.session.open("evaluations", evaluation="", query="", view="")
+            )
             return empty("No evaluations yet.", go)
         return self._links(
             [
@@ -147,7 +149,13 @@ class HomePage(Page):
                     str(one.named or one.model_label),
                     f"{one.status}, {one.evaluation_rows:,} rows, {ago(one.created_at)}",
                     "evaluations",
-                    {"evaluation": one.id, "dataset": one.dataset_id},
+                    {
+                        "evaluation": one.id,
+                        "dataset": one.dataset_id,
+                        # What the session has of these is of another evaluation, or of a dataset.
+                        "query": "",
+                        "view": "",
+                    },
                 )
                 for one in evaluations[:MOST_RECENT]
             ]

@@ -299,6 +299,7 @@ class JobsPage(Page):
 
     def close(self) -> None:
         """Stop looking after it."""
+        super().close()
         self._poller.stop()
         if self._watcher is not None:
             self.session.param.unwatch(self._watcher)
@@ -458,9 +459,13 @@ class JobsPage(Page):
 
     def _open(self, work: Work) -> None:
         if work.kind == "evaluation":
-            self.session.open("evaluations", evaluation=work.id, dataset=work.dataset_id)
+            self._open_evaluation(work.id, work.dataset_id)
         else:
             self.session.job = work.id
+
+    def _open_evaluation(self, id_: str, dataset_id: str) -> None:
+        # A filter or a view that the session has is of something else.
+        self.session.open("evaluations", evaluation=id_, dataset=dataset_id, query="", view="")
 
     def _cancel_clicked(self, work: Work) -> None:
         later(lambda: self.ask_cancel(work))
@@ -540,6 +545,8 @@ class JobsPage(Page):
         except SteelyardError:
             return
         job, events = found
+        if self.chosen.data is not shown or job.id != self.session.job:
+            return  # another one was chosen meanwhile
         if job.status not in ACTIVE or self._detail is None or job.id != shown[0].id:
             await self.chosen.refresh(quietly=True)
             return
@@ -568,7 +575,7 @@ class JobsPage(Page):
         held = job.dataset_evaluation
         if isinstance(held, Evaluation):
             opened = pmui.Button(label="Open its evaluation", variant="outlined")
-            opened.on_click(lambda _: self.session.open("evaluations", evaluation=held.id))
+            opened.on_click(lambda _: self._open_evaluation(held.id, held.dataset_id))
             links.append(opened)
         close = pmui.Button(label="Close", variant="text")
         close.on_click(lambda _: self.session.param.update(job=""))
