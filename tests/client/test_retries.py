@@ -22,6 +22,7 @@ from steelyard.client import (
     ServerUnreachableError,
     UnexpectedAnswerError,
 )
+from steelyard.client.dataset_calls import check_rows
 from steelyard.errors import (
     DeadlineExceededError,
     EngineUnavailableError,
@@ -251,7 +252,10 @@ def test_an_answer_in_drips_is_bounded_by_the_time_of_the_call(client_class):
     with dripping_server() as url:
         with pytest.raises(NoAnswerInTimeError, match=r"within 0\.5 s"):
             use(client_class, url, lambda client: client.lint("x", DECISIONS))
+        # Rows take as long as they need.
         assert len(use(client_class, url, lambda client: client.datasets.download("ds_1"))) == 10
+        with pytest.raises(UnexpectedAnswerError):
+            use(client_class, url, lambda client: client.send(check_rows({"examples": b"{}"})))
 
 
 @contextmanager

@@ -44,6 +44,7 @@ SCORED_MARGIN_S, MARGIN_S = 95.0, 1.0
 #: Seconds of the waits between attempts when the server names none.
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 4.0
 _CONNECT_S = 10.0
+_JSON = "application/json"
 #: Seconds that an attempt gets beyond the waits of httpx.
 _GRACE_S = 0.25
 #: Seconds from which a wait is told in the log: a person who looks on would take it for a hang.
@@ -139,11 +140,13 @@ class Exchange(Generic[_Answer]):
         }
 
     def bound_s(self) -> float | None:
-        """Give the seconds that the next attempt may take; ``None`` for a download.
+        """Give the seconds that the next attempt may take; ``None`` where only its waits are bounded.
 
-        httpx has its own bounds for each wait, which tell what was waited for: they come first.
+        Those are httpx's, which tell what was waited for: they come first. Rows that go up or come
+        down take as long as the line needs.
         """
-        return None if self._call.answer is bytes else self._left_s() + _GRACE_S
+        moves_rows = self._call.answer is bytes or self._call.content_type != _JSON
+        return None if moves_rows else self._left_s() + _GRACE_S
 
     def must_send_plain(self, response: httpx.Response) -> bool:
         """Tell whether the server does not read compressed bodies; from then on they go out plain.

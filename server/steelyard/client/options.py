@@ -21,8 +21,8 @@ class ClientOptions:
     api_key : str or None
         Sent with every call; never shown.
     timeout_s : float, default 120
-        Seconds for one call with all its attempts and waits. A download may take longer while its
-        bytes keep coming.
+        Seconds for one call with all its attempts and waits. Rows that go up or come down may take
+        longer while their bytes keep moving.
     max_retries : int, default 2
         How often a call is repeated after a failure that may pass; 0 to 10.
     gzip_over : int or None
