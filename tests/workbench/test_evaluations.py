@@ -224,6 +224,13 @@ class TestLeaving:
         assert (page.session.dataset, page.session.version) == (scored["fresh"], 0)
         assert page.opened is None
 
+    def test_rows_that_come_late_leave_what_is_selected_elsewhere(self, server, scored):
+        page = opened(server, evaluation=scored["targets"])
+        page.close()
+        page.session.selected = [7]
+        asyncio.run(page.opened.browser.refresh())
+        assert page.session.selected == [7]
+
     def test_the_row_that_was_read_is_selected_no_more(self, server, scored):
         page = opened(server, evaluation=scored["targets"])
         page.on_key("next", 1)

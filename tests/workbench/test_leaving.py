@@ -11,11 +11,13 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 import panel as pn
 
+from drafts_in_memory import FakeClient, make_row
 from held_calls import HeldCall, until_done
-from shown_parts import texts_of
+from shown_parts import named, texts_of
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.pages.families import FamiliesPage
+from steelyard_workbench.pages.review import ReviewPage
 from steelyard_workbench.session import Session
 from told_families import make_client, told_job
 
@@ -95,3 +97,23 @@ def test_a_family_that_started_is_opened_where_it_was_asked_for(monkeypatch, is_
     session = asyncio.run(start())
     assert (session.family, session.job) == (("", "") if is_left else ("ant", "ftj_9"))
     assert said == (["Started: the family ant. It is on the Families page."] if is_left else [])
+
+
+def test_a_review_that_began_once_its_page_was_left_is_not_opened():
+    client = FakeClient([make_row(0)])
+    create = client.drafts.create = HeldCall(client.drafts.create)
+
+    async def start():
+        page = ReviewPage(Session(client, page="review", dataset="ds_1"))
+        page.open()
+        await until_done()
+        named(page._box, "Start a review")[0].clicks += 1
+        await create.until_called()
+        page.close()
+        page.session.param.update(page="datasets", dataset="ds_2")
+        create.go_on()
+        await until_done()
+        return page
+
+    page = asyncio.run(start())
+    assert (page.desk, page.session.dataset) == (None, "ds_2")

@@ -191,6 +191,7 @@ class EvaluationsPage(Page):
             )
             return pn.Column(line, empty(text), sizing_mode="stretch_width")
         self.waiting = None
+        visit = self.visit
         self.opened = OpenedEvaluation(
             self.client,
             found,
@@ -198,7 +199,7 @@ class EvaluationsPage(Page):
             chosen=filter_from(self.session.query),
             on_section=lambda name: self.session.param.update(view=name),
             on_choose=self._keep,
-            on_read=self._on_read,
+            on_read=lambda row: self._on_read(row, visit),
         )
         of = found.evaluation
         self.session.param.update(dataset=of.dataset_id, version=of.dataset_version, selected=[])
@@ -229,8 +230,9 @@ class EvaluationsPage(Page):
     def _keep(self, chosen: RecordFilter) -> None:
         self.session.query = query_of(chosen)
 
-    def _on_read(self, row: int | None) -> None:
-        self.session.selected = [] if row is None else [row]
+    def _on_read(self, row: int | None, visit: int) -> None:
+        if visit == self.visit:  # rows that come late are no choice on another page
+            self.session.selected = [] if row is None else [row]
 
 
 def offered_datasets(client: Client, chosen: str) -> list[Dataset]:

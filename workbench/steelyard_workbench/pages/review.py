@@ -37,7 +37,8 @@ class ReviewPage(Page):
         """Give the draft under review, or the choice of one."""
         self.desk = None
         if not self.session.draft:
-            picker = Picker(self.session, self.open, self._forget)
+            visit = self.visit
+            picker = Picker(self.session, lambda: self._on_draft(visit), self._forget)
             self.parts.append(picker.part)
             return [picker.__panel__()]
         if self.session.draft in self._desks:
@@ -85,6 +86,11 @@ class ReviewPage(Page):
         )
         self.desk.start()
         return self.desk.__panel__()
+
+    def _on_draft(self, visit: int) -> None:
+        """Open the draft that was chosen, unless it was made once the page had been left."""
+        if visit == self.visit:
+            self.open()
 
     def _forget(self, draft_id: str) -> None:
         """Keep nothing of a draft that is gone."""
