@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+import panel as pn
+
 import steelyard
+from shown_parts import named, texts_of
 from steelyard.client import Client
 from steelyard.client.failures import ServerUnreachableError
 from steelyard.errors import KeyScopeError
+from steelyard_workbench.components.mark_table import MarkTable
+from steelyard_workbench.live import feed as live_feed
+from steelyard_workbench.live.feed import Feed
 from steelyard_workbench.live.view import RowFilter, View, from_text, to_text
 from steelyard_workbench.pages.live import LivePage
 from steelyard_workbench.session import Session
 
+#: Seconds that a thread waits for what is sure to come.
+SOON = 30
 REFUND = {"id": "refund", "kind": "binary", "question": "Is money asked back?"}
 UNSURE = {**REFUND, "id": "unsure", "policy": {"abstain_below": 1.0}}
 
@@ -215,6 +225,131 @@ def test_a_key_that_may_not_is_told_so_and_asks_no_more(client: Client) -> None:
     page.opened.fields["refund"].value = "yes"
     asyncio.run(page.opened.tell())
     assert page.opened.send.disabled
+
+
+class Held:
+    """A client of which one call, once, comes only when it may; the rest goes to another."""
+
+    def __init__(self, client: Any, name: str) -> None:
+        self._client, self._name = client, name
+        self.is_held = False
+        self.began, self.go_on = threading.Event(), threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._client, name)
+        if name != self._name or not self.is_held:
+            return found
+        self.is_held = False
+
+        def call(*given: Any, **named: Any) -> Any:
+            self.began.set()
+            self.go_on.wait(SOON)
+            return found(*given, **named)
+
+        return call
+
+    async def until_held(self) -> None:
+        """Wait until the call is under way."""
+        assert await asyncio.to_thread(self.began.wait, SOON)
+
+
+def feed_of(client: Any) -> Feed:
+    return Feed(client, on_open=print, on_change=lambda: None, nothing=pn.Column)
+
+
+def test_a_look_that_overtakes_the_first_at_a_view_shows_it(client: Client) -> None:
+    held = Held(client, "decision_log")
+    feed = feed_of(held)
+
+    async def look_meanwhile() -> None:
+        await feed.show(View())
+        held.is_held = True
+        shown = asyncio.create_task(feed.show(View(window_s=21_600)))
+        await held.until_held()
+        await feed.look()
+        held.go_on.set()
+        await shown
+
+    asyncio.run(look_meanwhile())
+    assert len(feed.entries) == 5
+    assert feed._shown.visible
+    assert not feed._state.objects
+
+
+@pytest.mark.parametrize("is_another_view", [False, True])
+def test_older_decisions_come_though_a_look_found_nothing_new_but_not_under_another_view(
+    client: Client, monkeypatch: pytest.MonkeyPatch, is_another_view: bool
+) -> None:
+    monkeypatch.setattr(live_feed, "_PAGE", 2)
+    held = Held(client, "decision_log")
+    feed = feed_of(held)
+
+    async def load_meanwhile() -> None:
+        await feed.show(View())
+        held.is_held = True
+        older = asyncio.create_task(feed.load_older())
+        await held.until_held()
+        await (feed.show(View(window_s=21_600)) if is_another_view else feed.look())
+        held.go_on.set()
+        await older
+
+    asyncio.run(load_meanwhile())
+    assert len(feed.entries) == (2 if is_another_view else 4)
+
+
+def test_who_left_while_rows_were_sent_stays_there_and_is_told_where_they_are(
+    bare: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    notifications = SimpleNamespace(success=lambda text, _: told.append(text))
+    monkeypatch.setattr(type(pn.state), "notifications", notifications)
+    for n in range(4):
+        answer = bare.decide(f"Ticket {n}: charged twice.", [REFUND])
+        bare.feedback(answer.id, {"refund": "yes"})
+    page = opened(bare)
+    sent = Held(bare.datasets, "from_feedback")
+    sent.is_held = True
+    page.sending._client = SimpleNamespace(datasets=sent)
+
+    async def leave_meanwhile() -> None:
+        sending = asyncio.create_task(page.sending.do())
+        await sent.until_held()
+        page.close()
+        page.session.open("review", dataset="ds_mine", version=1, draft="dft_mine")
+        sent.go_on.set()
+        await sending
+
+    asyncio.run(leave_meanwhile())
+    assert (page.session.dataset, page.session.draft) == ("ds_mine", "dft_mine")
+    (made,) = bare.datasets.list().data
+    assert made.id in told[0]
+
+
+def test_a_table_that_is_open_stays_so_when_the_figures_are_drawn_anew(client: Client) -> None:
+    page = opened(client)
+
+    def are_open() -> list[bool]:
+        return [one.visible for one in page.figures.__panel__().select(MarkTable)]
+
+    assert are_open() == [False, False]
+    (button,) = named(page.figures.__panel__(), "Show the bars as a table")
+    button.clicks += 1
+    asyncio.run(page.sum_up())
+    assert are_open() == [True, False]
+    (button,) = named(page.figures.__panel__(), "Show the bars as a table")
+    button.clicks += 1
+    asyncio.run(page.sum_up())
+    assert are_open() == [False, False]
+
+
+def test_a_context_is_shown_as_it_is_and_metadata_beside_the_facts(bare: Client) -> None:
+    answer = bare.decide({"text": "Überweisung"}, [REFUND], metadata={"Id": "order 118"})
+    page = opened(bare, decision=answer.id)
+    assert page.opened is not None
+    said = texts_of(page.opened.__panel__())
+    assert "Überweisung" in said
+    assert answer.id in said
+    assert "order 118" in said
 
 
 def test_the_view_is_in_the_address_and_leaves_it(client: Client) -> None:

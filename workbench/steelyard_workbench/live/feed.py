@@ -75,6 +75,7 @@ class Feed(Viewer):
         self._cursor: str | None = None
         self._held_cursor: str | None = None
         self._asked = 0
+        self._is_new = True
         self.opened = ""
         self.table = FrameTable(
             self._rows,
@@ -115,48 +116,15 @@ class Feed(Viewer):
     async def show(self, view: View) -> None:
         """Show what a view looks at, from the newest on."""
         self.view = view
+        self._is_new = True
         self._held = None
         self.new.visible = False
         self._state[:] = [loading(6, "The decisions")]
         self._shown.visible = False
-        await self._look(is_first=True)
+        await self.look()
 
     async def look(self) -> None:
         """See what is new. Where somebody reads or selects, it waits behind a button."""
-        await self._look(is_first=False)
-
-    async def show_held(self) -> None:
-        """Show what is new."""
-        if self._held is not None:
-            self.entries, self._cursor = self._held, self._held_cursor
-            self._held = None
-            self.new.visible = False
-            await self._fill(restart=True)
-
-    async def load_older(self) -> None:
-        """Fetch the page after what is here."""
-        asked, cursor = self._asked, self._cursor
-        if cursor is None:
-            return
-        try:
-            page = await asyncio.to_thread(self._fetch, self.view, cursor)
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            self._state[:] = [failed(problem_of(error, "Older decisions"))]
-            return
-        if asked == self._asked and cursor == self._cursor:
-            self.entries = [*self.entries, *page.data]
-            self._cursor = page.next_cursor
-            await self._fill(restart=False)
-
-    def step(self, by: int) -> None:
-        """Open the answer after the one that is open, or before it."""
-        ids = [entry.id for entry in self.entries]
-        if not ids:
-            return
-        here = ids.index(self.opened) if self.opened in ids else -1 if by > 0 else 0
-        self._on_open(ids[min(max(here + by, 0), len(ids) - 1)])
-
-    async def _look(self, *, is_first: bool) -> None:
         self._asked += 1
         asked = self._asked
         try:
@@ -169,7 +137,8 @@ class Feed(Viewer):
         if asked != self._asked:
             return
         had_problem, self.problem = self.problem is not None, None
-        if is_first:
+        # A look may overtake the first one at a view: it is the first then.
+        if self._is_new:
             self.entries, self._cursor = page.data, page.next_cursor
             await self._fill(restart=True)
             return
@@ -186,6 +155,38 @@ class Feed(Viewer):
             self.entries, self._cursor = page.data, page.next_cursor
             await self._fill(restart=False)
 
+    async def show_held(self) -> None:
+        """Show what is new."""
+        if self._held is not None:
+            self.entries, self._cursor = self._held, self._held_cursor
+            self._held = None
+            self.new.visible = False
+            await self._fill(restart=True)
+
+    async def load_older(self) -> None:
+        """Fetch the page after what is here."""
+        view, cursor = self.view, self._cursor
+        if cursor is None or self._is_new:
+            return
+        try:
+            page = await asyncio.to_thread(self._fetch, view, cursor)
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            if view is self.view and not self._is_new:
+                self._state[:] = [failed(problem_of(error, "Older decisions"))]
+            return
+        if view is self.view and not self._is_new and cursor == self._cursor:
+            self.entries = [*self.entries, *page.data]
+            self._cursor = page.next_cursor
+            await self._fill(restart=False)
+
+    def step(self, by: int) -> None:
+        """Open the answer after the one that is open, or before it."""
+        ids = [entry.id for entry in self.entries]
+        if not ids:
+            return
+        here = ids.index(self.opened) if self.opened in ids else -1 if by > 0 else 0
+        self._on_open(ids[min(max(here + by, 0), len(ids) - 1)])
+
     def _hold(self, page: DecisionLogPage) -> None:
         known = {entry.id for entry in self.entries}
         n = sum(entry.id not in known for entry in page.data)
@@ -195,6 +196,7 @@ class Feed(Viewer):
         self.new.visible = True
 
     async def _fill(self, *, restart: bool) -> None:
+        self._is_new = False
         self.older.visible = self._cursor is not None
         self._shown.visible = bool(self.entries)
         self._state[:] = [] if self.entries else [self._nothing()]

@@ -31,7 +31,9 @@ _NOT_RANDOM = (
 )
 
 
-def show_figures(summary: DecisionSummary, view: View, open_: Open) -> Viewable:
+def show_figures(
+    summary: DecisionSummary, view: View, open_: Open, tables: set[str] | None = None
+) -> Viewable:
     """Show a summary.
 
     Parameters
@@ -41,13 +43,17 @@ def show_figures(summary: DecisionSummary, view: View, open_: Open) -> Viewable:
         What was asked for.
     open_ : callable
         Opens the rows behind a figure, a bar or a point.
+    tables : set of str, optional
+        Labels of the buttons whose tables are open. It is kept, so that figures that are drawn
+        anew have the same tables open.
     """
+    tables = set() if tables is None else tables
     return pn.Column(
         heading(f"Figures of the {view.window}"),
         _cards(summary, view, open_),
-        _rates(summary, open_),
+        _rates(summary, open_, tables),
         heading("Calibration on feedback"),
-        _calibration(summary, open_),
+        _calibration(summary, open_, tables),
         heading("By model and decision"),
         _groups(summary, open_),
         sizing_mode="stretch_width",
@@ -154,7 +160,7 @@ def _card(
     return pmui.Paper(*shown, width=_CARD_PX, min_height=_CARD_HEIGHT_PX, margin=0)
 
 
-def _rates(summary: DecisionSummary, open_: Open) -> Viewable:
+def _rates(summary: DecisionSummary, open_: Open, tables: set[str]) -> Viewable:
     def open_bucket(place: int) -> None:
         start = summary.buckets[place].start
         end = start + summary.bucket_s
@@ -179,12 +185,12 @@ def _rates(summary: DecisionSummary, open_: Open) -> Viewable:
     )
     return pn.Column(
         figures.show(rate_chart(summary, open_bucket)),
-        _data("Show the bars as a table", data),
+        _data("Show the bars as a table", data, tables),
         sizing_mode="stretch_width",
     )
 
 
-def _calibration(summary: DecisionSummary, open_: Open) -> Viewable:
+def _calibration(summary: DecisionSummary, open_: Open, tables: set[str]) -> Viewable:
     share = summary.feedback_share
     n = 0 if summary.accuracy is None else summary.accuracy.n
     if not n or share is None:
@@ -218,7 +224,7 @@ def _calibration(summary: DecisionSummary, open_: Open) -> Viewable:
         pmui.Typography(_NOT_RANDOM.format(n=n, share=f"{share.value:.1%}"), variant="body2"),
         figures.show(reliability_chart(summary.reliability, open_bin)),
         figures.show(bin_counts_chart(summary.reliability, open_bin)),
-        _data("Show the points as a table", data),
+        _data("Show the points as a table", data, tables),
         sizing_mode="stretch_width",
     )
 
@@ -275,8 +281,13 @@ def _one_line(measure: Measure | None) -> str:
     return "—" if measure is None else f"{value} ({rest})"
 
 
-def _data(label: str, data: Viewable) -> Viewable:
-    data.visible = False
+def _data(label: str, data: Viewable, tables: set[str]) -> Viewable:
+    data.visible = label in tables
+
+    def turn(_: object) -> None:
+        data.visible = not data.visible
+        (tables.add if data.visible else tables.discard)(label)
+
     button = pmui.Button(label=label, variant="text", size="small")
-    button.on_click(lambda _: setattr(data, "visible", not data.visible))
+    button.on_click(turn)
     return pn.Column(button, data, sizing_mode="stretch_width")

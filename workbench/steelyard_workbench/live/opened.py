@@ -16,7 +16,7 @@ from steelyard.client import Client
 from steelyard.wire.decide import DecisionResult
 from steelyard.wire.decision_log import StoredAnswer
 from steelyard_workbench.components import figures
-from steelyard_workbench.components.facts import facts
+from steelyard_workbench.components.facts import facts, table
 from steelyard_workbench.components.live_text import LiveText
 from steelyard_workbench.components.numbers import ago, ahead
 from steelyard_workbench.escaping import escape_markdown
@@ -109,7 +109,11 @@ class OpenedAnswer(Viewer):
 
     def _show(self, answer: StoredAnswer) -> Viewable:
         context = answer.request.get("context", "")
-        text = context if isinstance(context, str) else json.dumps(context, indent=1)
+        text = (
+            context
+            if isinstance(context, str)
+            else json.dumps(context, indent=1, ensure_ascii=False)
+        )
         about = {
             "Id": answer.id,
             "Answered": f"{ago(answer.created_at)}, by {answer.version or answer.model}",
@@ -117,7 +121,6 @@ class OpenedAnswer(Viewer):
         }
         if answer.total_ms is not None:
             about["Took"] = f"{answer.total_ms:.1f} ms"
-        about |= {name: str(value) for name, value in answer.metadata.items()}
         questions = {
             asked["id"]: str(asked.get("question", "")) for asked in answer.request["decisions"]
         }
@@ -128,6 +131,10 @@ class OpenedAnswer(Viewer):
             ),
             facts(about),
         ]
+        if answer.metadata:
+            # By themselves: one that is called as a fact would be taken for it.
+            told = [(name, str(value)) for name, value in answer.metadata.items()]
+            parts.append(table(("metadata", "value"), told, label="Metadata"))
         self.fields = {}
         for name, result in answer.results.items():
             parts += self._decision(name, questions.get(name, ""), result, answer)

@@ -23,6 +23,9 @@ from steelyard_workbench.states import failed, refused_button
 
 _MOST_DATASETS = 200
 _NEW = ""
+#: Slug of the page that the form is on.
+_PAGE = "live"
+_TOLD_MS = 6000
 
 
 class SendForm(Viewer):
@@ -85,12 +88,14 @@ class SendForm(Viewer):
         self._settle()
 
     async def do(self, *_: Any) -> None:
-        """Send them, and open the review."""
+        """Send them, and open the review; who left the page meanwhile is told where they are."""
         self.send.disabled = True
         try:
             made = await asyncio.to_thread(self._send)
         except Exception as error:  # noqa: BLE001  whatever it is, the person is told
             problem = problem_of(error, "The dataset")
+            if self._session.page != _PAGE and pn.state.notifications is not None:
+                pn.state.notifications.error(f"Not sent to review: {problem.message}", _TOLD_MS)
             self._problem[:] = [failed(problem)]
             if problem.is_forbidden:
                 self._problem.append(refused_button("Send to review", [problem.message]))
@@ -98,9 +103,13 @@ class SendForm(Viewer):
             return
         self._problem[:] = []
         self._settle()
-        self._session.open("review", dataset=made, version=0, draft="", query="", view="")
+        if self._session.page == _PAGE:
+            self._session.open("review", dataset=made.id, version=0, draft="", query="", view="")
+        elif pn.state.notifications is not None:
+            # What they look at now, perhaps the review of a draft, stays.
+            pn.state.notifications.success(f"Sent to review: {made.name} ({made.id}).", _TOLD_MS)
 
-    def _send(self) -> str:
+    def _send(self) -> DatasetAnswer:
         ids, view = self._selected(), self._view()
         given: dict[str, Any] = {"decisions": [view.decision] if view.decision else None}
         if ids:
@@ -111,7 +120,7 @@ class SendForm(Viewer):
             given["name"] = self.new_name.value_input.strip() or self._named()
         else:
             given["dataset_id"] = self.place.value
-        return self._client.datasets.from_feedback(**given).id
+        return self._client.datasets.from_feedback(**given)
 
     def _named(self) -> str:
         return f"Live decisions {time.strftime('%Y-%m-%d %H:%M', time.gmtime())}"

@@ -63,6 +63,7 @@ class LivePage(Page):
         self._summed_at = 0.0
         self._has_changed = False
         self._is_offering = False
+        self._tables: set[str] = set()
 
     def build(self) -> list[Viewable]:
         """Give the choice of what to look at, the figures and the feed."""
@@ -247,7 +248,7 @@ class LivePage(Page):
         )
         if not summary.answers:
             return self._nothing_at_all()
-        return show_figures(summary, self.view, self.show_rows)
+        return show_figures(summary, self.view, self.show_rows, self._tables)
 
     def _offer(self, models: set[str], decisions: set[str]) -> None:
         """Offer what there is to choose; what was offered before stays."""
