@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 import panel as pn
@@ -20,6 +21,7 @@ from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.problems import problem_of
+from steelyard_workbench.session import Session
 from steelyard_workbench.snippets import as_curl, as_json, as_python
 from steelyard_workbench.states import empty, failed, loading, verdict
 from steelyard_workbench.theme import Status
@@ -112,8 +114,15 @@ class PlaygroundPage(Page):
     title = "Playground"
     summary = "Ask any model that answers here. Nothing is stored."
 
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._n_asked = self._n_checked = 0
+
     def build(self) -> list[Viewable]:
         """Give the fields and the place of the answer."""
+        # Answers to the visit before are none of this one's.
+        self._n_asked += 1
+        self._n_checked += 1
         self._model = pmui.Select(label="Model", options=[], width=260)
         self._context = pmui.TextAreaInput(
             label="Context", value=_CONTEXT, rows=6, sizing_mode="stretch_width"
@@ -128,7 +137,7 @@ class PlaygroundPage(Page):
         self._code = pn.Column(sizing_mode="stretch_width")
         self._add(*_FIRST)
         add = pmui.Button(label="Add a decision", variant="outlined")
-        add.on_click(lambda _: self._add(f"decision_{len(self._forms) + 1}", "binary", "", ""))
+        add.on_click(lambda _: self._add(self._free_name(), "binary", "", ""))
         self._ask = pmui.Button(label="Ask", variant="contained")
         self._ask.on_click(self.ask)
         models = Loaded("The models", self.client.models.list, self._fill_models, n_lines=1)
@@ -156,7 +165,8 @@ class PlaygroundPage(Page):
 
     async def ask(self, *_: Any) -> None:
         """Send the request and show the answer."""
-        request = self.request()
+        self._n_asked += 1
+        asked, request = self._n_asked, self.request()
         self._answer[:] = [loading(3, "The answer")]
         try:
             answer = await asyncio.to_thread(
@@ -167,24 +177,29 @@ class PlaygroundPage(Page):
                 store=False,
             )
         except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            self._answer[:] = [failed(problem_of(error, "An answer"), self.ask)]
+            shown = failed(problem_of(error, "An answer"), self.ask)
         else:
-            self._answer[:] = [show_answer(answer)]
+            shown = show_answer(answer)
+        if asked == self._n_asked:
+            self._answer[:] = [shown]
 
     async def check(self) -> None:
         """Say what makes the answers worse, and give the code of the request."""
-        request = self.request()
+        self._n_checked += 1
+        checked, request = self._n_checked, self.request()
         self._code[:] = [self._show_code(request)]
         try:
             found = await asyncio.to_thread(
                 self.client.lint, request["context"], request["decisions"]
             )
         except InvalidRequestError as error:
-            self._warnings[:] = [failed(problem_of(error, "This request"))]
+            shown = [failed(problem_of(error, "This request"))]
         except Exception as error:  # noqa: BLE001
-            self._warnings[:] = [failed(problem_of(error, "Warnings"))]
+            shown = [failed(problem_of(error, "Warnings"))]
         else:
-            self._warnings[:] = show_warnings(found)
+            shown = show_warnings(found)
+        if checked == self._n_checked:
+            self._warnings[:] = shown
 
     def _fill_models(self, models: ModelList) -> Viewable:
         names = [model.id for model in models.data if model.status == "ready"]
@@ -202,10 +217,16 @@ class PlaygroundPage(Page):
         self._form_box.append(form)
         self._changed()
 
+    def _free_name(self) -> str:
+        """Give a name that no decision here has."""
+        taken = {form.request()["id"] for form in self._forms}
+        names = (f"decision_{n}" for n in count(len(self._forms) + 1))
+        return next(name for name in names if name not in taken)
+
     def _remove(self, form: DecisionForm) -> None:
         if len(self._forms) > 1:
             self._forms.remove(form)
-            self._form_box.remove(form)
+            self._form_box[:] = [*self._forms]
             self._changed()
 
     def _changed(self) -> None:

@@ -1,0 +1,116 @@
+"""The playground without a browser: its decisions, and answers that others have overtaken."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+from shown_parts import buttons, named, texts
+from steelyard.errors import InvalidRequestError
+from steelyard_workbench.pages import playground
+from steelyard_workbench.pages.playground import PlaygroundPage
+from steelyard_workbench.session import Session
+from steelyard_workbench.states import empty
+
+#: Seconds that a thread waits for what is sure to come.
+SOON = 30
+
+
+class Asked:
+    """A client that answers with the context; the context ``slow`` waits until it may."""
+
+    url = "http://here"
+
+    def __init__(self) -> None:
+        self.models = SimpleNamespace(list=lambda: SimpleNamespace(data=[]))
+        self.began, self.go_on = threading.Event(), threading.Event()
+
+    def decide(self, context: str, *_: Any, **__: Any) -> str:
+        self._wait(context)
+        return context
+
+    def lint(self, context: str, *_: Any) -> None:
+        self._wait(context)
+        raise InvalidRequestError(f"Warned of {context}.")
+
+    def _wait(self, context: str) -> None:
+        if context == "slow":
+            self.began.set()
+            self.go_on.wait(SOON)
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> PlaygroundPage:
+    monkeypatch.setattr(playground, "show_answer", lambda answer: empty(f"Answer to {answer}."))
+    made = PlaygroundPage(Session(Asked(), page="playground"))
+    made.open()
+    return made
+
+
+def overtake(page: PlaygroundPage, do: str, meanwhile: Callable[[], None]) -> None:
+    """Do something slow, something else meanwhile, and let the slow one end after it."""
+
+    async def both() -> None:
+        page._context.value = "slow"
+        slow = asyncio.create_task(getattr(page, do)())
+        assert await asyncio.to_thread(page.client.began.wait, SOON)
+        meanwhile()
+        page._context.value = "quick"
+        await getattr(page, do)()
+        page.client.go_on.set()
+        await slow
+
+    asyncio.run(both())
+
+
+def test_a_decision_is_removed_from_the_request_and_from_the_page(page: PlaygroundPage) -> None:
+    buttons(page._box)["Add a decision"].clicks += 1
+    buttons(page._box)["Add a decision"].clicks += 1
+    named(page._box, "Remove")[1].clicks += 1
+
+    def names() -> list[str]:
+        return [field.value for field in named(page._form_box, "Name")]
+
+    assert names() == ["team", "decision_3"]
+    assert [one["id"] for one in page.request()["decisions"]] == names()
+    buttons(page._box)["Add a decision"].clicks += 1
+    assert len(set(names())) == 3
+    for _ in range(3):  # the last one stays
+        named(page._box, "Remove")[0].clicks += 1
+    assert len(names()) == 1
+
+
+def test_an_answer_that_a_newer_question_overtook_is_dropped(page: PlaygroundPage) -> None:
+    overtake(page, "ask", lambda: None)
+    assert texts(page._answer) == "Answer to quick."
+
+
+def test_warnings_of_a_request_that_was_changed_since_are_dropped(page: PlaygroundPage) -> None:
+    overtake(page, "check", lambda: None)
+    said = texts(page._warnings)
+    assert "Warned of quick." in said
+    assert "Warned of slow." not in said
+
+
+@pytest.mark.parametrize(("do", "place"), [("ask", "_answer"), ("check", "_warnings")])
+def test_what_was_asked_before_the_page_was_left_does_not_come_once_it_is_back(
+    page: PlaygroundPage, do: str, place: str
+) -> None:
+    async def leave_and_come_back() -> None:
+        page._context.value = "slow"
+        slow = asyncio.create_task(getattr(page, do)())
+        assert await asyncio.to_thread(page.client.began.wait, SOON)
+        page.close()
+        page.open()
+        page.client.go_on.set()
+        await slow
+
+    asyncio.run(leave_and_come_back())
+    assert "slow" not in texts(getattr(page, place))
