@@ -92,6 +92,9 @@ def on_tap(made: Any, source: ColumnDataSource, open_: Callable[[int], None]) ->
 
     def chosen(_: str, __: Sequence[int], new: Sequence[int]) -> None:
         if new:
+            # A mark that stays selected is let go of by the next click on it, which opens nothing,
+            # and the others are drawn pale.
+            source.selected.indices = []
             open_(new[0])
 
     source.selected.on_change("indices", chosen)
@@ -104,15 +107,30 @@ def bars(
     title: str,
     x: str,
     color: str = BLUE,
+    full_names: Sequence[str] | None = None,
     open_: Callable[[int], None] | None = None,
 ) -> Any:
-    """Make a chart of horizontal bars, the first at the top; the pointer on one shows its number."""
-    source = ColumnDataSource({"name": list(names), "value": list(values)})
+    """Make a chart of horizontal bars, the first at the top; the pointer on one shows its number.
+
+    Parameters
+    ----------
+    names : sequence of str
+        No two alike: of others the browser draws nothing.
+    values : sequence of float
+    title, x : str
+    color : str
+    full_names : sequence of str, optional
+        What the pointer on a bar shows, where the name beside it is cut.
+    open_ : callable, optional
+        Called with the place of a bar that was clicked.
+    """
+    full = list(names if full_names is None else full_names)
+    source = ColumnDataSource({"name": list(names), "value": list(values), "full": full})
     made = plot(
         title, x, "", height=60 + 26 * max(1, len(names)), y_range=list(reversed(list(names)))
     )
     made.hbar(y="name", right="value", height=0.7, source=source, color=color)
-    made.hover.tooltips = [("", "@name"), (x, "@value{0,0.[000]}")]
+    made.hover.tooltips = [("", "@full"), (x, "@value{0,0.[000]}")]
     if open_ is not None:
         on_tap(made, source, open_)
     return made

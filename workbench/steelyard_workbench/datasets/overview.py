@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -89,13 +90,15 @@ def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None
     for place, (decision, counts) in enumerate(expected.items()):
         total = sum(counts.values())
         top = sorted(counts.items(), key=lambda item: -item[1])[:_MOST_BARS]
-        names = [f"{_short(outcome)}  {n:,} of {total:,}" for outcome, n in top]
+        shown = _short_names([outcome for outcome, _ in top])
+        names = [f"{name}  {n:,} of {total:,}" for name, (_, n) in zip(shown, top, strict=True)]
         chart = figures.bars(
             names,
             [n / total for _, n in top],
             title=f"{decision} (n = {total:,})",
             x="share of labelled rows",
             color=SERIES[place % len(SERIES)],
+            full_names=[outcome for outcome, _ in top],
             open_=_opener(decision, [outcome for outcome, _ in top], on_outcome),
         )
         chart.x_range.start = 0
@@ -156,5 +159,13 @@ def _top(label: Mapping[str, float] | None) -> str:
     return max(label, key=lambda outcome: label[outcome]) if label else "—"
 
 
-def _short(outcome: str) -> str:
-    return outcome if len(outcome) <= 28 else f"{outcome[:27]}…"
+def _short_names(outcomes: Sequence[str]) -> list[str]:
+    """Cut names that are long; those alike once they are cut have a number each."""
+    short = [outcome if len(outcome) <= 28 else f"{outcome[:27]}…" for outcome in outcomes]
+    alike = Counter(short)
+    seen: Counter[str] = Counter()
+    names = []
+    for name in short:
+        seen[name] += 1
+        names.append(f"{name} ({seen[name]})" if alike[name] > 1 else name)
+    return names
