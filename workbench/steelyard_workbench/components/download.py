@@ -24,7 +24,7 @@ class Download(Viewer):
     fetch : callable
         Gives the file's bytes; blocks, and runs in a thread.
     filename : callable
-        Gives the file's name, once it was fetched.
+        Gives the file's name, before it is fetched.
     """
 
     def __init__(self, label: str, fetch: Callable[[], bytes], filename: Callable[[], str]) -> None:
@@ -47,6 +47,8 @@ class Download(Viewer):
     async def get(self) -> io.BytesIO | None:
         """Fetch the file; what goes wrong is shown beside the button, and nothing is given."""
         self.problem[:] = []
+        # What is chosen on the page while the file is fetched is not of this file.
+        name = self._filename()
         try:
             data = await asyncio.to_thread(self._fetch)
         except Exception as error:  # noqa: BLE001  whatever it is, the person is told
@@ -54,5 +56,5 @@ class Download(Viewer):
             self.button.disabled = problem.is_forbidden
             self.problem[:] = [failed(problem)]
             return None
-        self.button.filename = self._filename()
+        self.button.filename = name
         return io.BytesIO(data)
