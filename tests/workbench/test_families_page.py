@@ -486,10 +486,8 @@ def test_rows_asked_for_later_stay_when_those_before_come():
     async def ask_twice() -> HeldOutRows | None:
         first = asyncio.create_task(one.show_rows(RowsAsked(flip="broken")))
         await asked(began)
-        one.choose(choices_of(one.family)[1])
-        async with asyncio.timeout(SOON):
-            while one.loaded.data.job.id != "ftj_2":
-                await asyncio.sleep(0.01)
+        page.session.job = "ftj_2"
+        await one.loaded.refresh(quietly=True)
         await one.show_rows(RowsAsked())
         shown = one.rows
         go_on.set()
