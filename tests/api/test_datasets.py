@@ -184,6 +184,29 @@ class TestCreate:
         response = client.post(PATH, content=b"a,b", headers={"Content-Type": "text/csv"})
         assert_canonical_error(response, 415, "unsupported_media_type", message="ndjson")
 
+    @pytest.mark.parametrize(
+        "context", [r'"half \ud83d"', r'{"\udc00": 1}', '{"price": NaN}', "-Infinity", "[1e999]"]
+    )
+    def test_a_row_that_is_no_strict_json_is_named(self, client, create, context):
+        good = to_ndjson(make_rows(1)).decode().strip()
+        row = json.dumps({**json.loads(good), "context": None}).replace("null", context, 1)
+        rows = f'"examples": [{good}, {row}]'
+        for path, name in (
+            (PATH, '"name": "n", '),
+            (f"{PATH}/check", ""),
+            (f"{PATH}/{create()['id']}/versions", ""),
+        ):
+            body = f"{{{name}{rows}}}".encode()
+            response = client.post(path, content=body, headers={"Content-Type": "application/json"})
+            if path.endswith("check"):
+                told = response.json()
+                assert (response.status_code, told["code"]) == (200, "invalid_example")
+                assert told["details"][0]["path"][:4] == ["body", "examples", 1, "context"]
+            else:
+                path_of = ["body", "examples", 1, "context"]
+                assert_canonical_error(response, 422, "invalid_example")
+                assert response.json()["error"]["details"][0]["path"][:4] == path_of
+
     def test_fields_of_a_body_are_not_in_the_query_too(self, client):
         body = {"name": "n", "examples": make_rows(3)}
         response = client.post(PATH, params={"name": "m"}, json=body)
@@ -481,6 +504,24 @@ class TestVersions:
         bad = b"context,refund\nNew one,perhaps\n"
         response = client.post(path, content=bad, headers=headers)
         assert_canonical_error(response, 422, "invalid_csv", path=["body", "examples", 1, "refund"])
+
+    @pytest.mark.parametrize(
+        ("field", "word"), [("targets", "more than one"), ("rewards", "has re")]
+    )
+    def test_a_table_of_what_csv_cannot_have_says_why(self, client, create, field, word):
+        rows = [json.loads(line) for line in to_ndjson(make_rows(10)).splitlines()]
+        if field == "targets":
+            rows[0]["decisions"][1]["question"] = "Worded otherwise?"
+        else:
+            for row in rows:
+                del row["targets"]
+                row["rewards"] = {"refund": {"yes": 1.0, "no": 0.0}}
+                row["decisions"] = [row["decisions"][1]]
+        path = f"{PATH}/{create(rows)['id']}/versions"
+        table = b"context,refund\nNew one,yes\n"
+        response = client.post(path, content=table, headers={"Content-Type": "text/csv"})
+        assert_canonical_error(response, 422, "invalid_csv", path=["body", "examples", 0, 1])
+        assert word in response.json()["error"]["message"]
 
     def test_refusals(self, client, create):
         path = f"{PATH}/{create(make_rows(10))['id']}/versions"

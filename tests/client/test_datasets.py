@@ -186,6 +186,32 @@ def test_numbers_of_a_frame_may_be_json_or_an_export(client):
         assert targets == {"a": soft[0], "b": soft[1]}
 
 
+@pytest.mark.parametrize("field", ["targets", "rewards"])
+def test_an_export_that_comes_back_is_the_same_rows(client, field):
+    image = {"id": 1, "media_type": "image/png", "data": "AAAA"}
+    rows = [
+        {
+            "context": {"text": f"ticket {number}", "é": [number, None, 0.5]},
+            "decisions": [ROUTE],
+            field: {"route": {"billing": 0.25, "support": 0.0, "other": 0.75}},
+            "metadata": {"source": "mail"},
+        }
+        for number in range(6)
+    ]
+    rows += [
+        {**rows[0], "context": "plain", "temperature": 2.0},
+        {**rows[0], "context": "7"},
+        {**rows[0], "context": "See <image:1>.", "images": [image]},
+    ]
+    made = client.datasets.create("sent", rows)
+    exported = client.datasets.to_polars(made.id)
+    for again in (exported, pd.DataFrame(exported.to_dicts())):
+        copy = client.datasets.create("copy", again, **{field: field})
+        assert copy.sha256 == made.sha256
+        with pytest.raises(NoNewRowsError):
+            client.datasets.add_rows(made.id, again, **{field: field})
+
+
 @pytest.mark.parametrize("cell", [None, "no JSON", "3", '["a"]'])
 def test_numbers_that_are_none_are_told_with_column_and_row(cell):
     frame = pl.DataFrame({"context": ["a", "b"], "t": ['{"route": {"other": 1}}', cell]})

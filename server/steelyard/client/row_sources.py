@@ -23,6 +23,8 @@ from steelyard.wire.violations import Violations
 PIECE_BYTES = 15 * 1024 * 1024
 #: Fields of a number of an exported row, in its list of targets or rewards.
 _EXPORTED = frozenset({"decision", "outcome", "value"})
+#: Columns that tell a frame of ``to_polars`` from others.
+_OF_EXPORTS = frozenset({"is_text", "images", "extra", "context_sha256"})
 _SHOWN_CHARACTERS = 60
 _YES_NO = {True: "yes", False: "no"}
 
@@ -210,6 +212,8 @@ def _row_of(
         else list(decisions)
     )
     row: dict[str, Any] = {"context": _plain_cell(context)}
+    if columns.context == "context" and record.keys() >= _OF_EXPORTS:
+        row |= _exported(record)
     if columns.targets is not None or columns.rewards is not None:
         row["decisions"] = asked
         for field, column in (("targets", columns.targets), ("rewards", columns.rewards)):
@@ -227,6 +231,18 @@ def _row_of(
     targets = {id_: _outcome(cell) for id_, cell in cells.items() if not _is_null(cell)}
     row["decisions"] = [one for one in asked if one["id"] in targets or one["id"] not in cells]
     row["targets"] = targets
+    return row
+
+
+def _exported(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what an exported row has beside texts: its context's values, images and options."""
+    row: dict[str, Any] = {}
+    if not record["is_text"]:
+        row["context"] = json.loads(record["context"])
+    if not _is_null(record["images"]):
+        row["images"] = json.loads(record["images"])
+    if not _is_null(record["extra"]):
+        row |= json.loads(record["extra"])
     return row
 
 

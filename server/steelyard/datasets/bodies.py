@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -92,8 +93,13 @@ def read_body(
     _check_parts(fields, found)
     found.raise_if_any()
     if isinstance(payload, bytes):
-        raw = msgspec.json.decode(payload, type=_Parts)
-        parts = {name: cast("list[Any]", getattr(raw, name)) for name in parts}
+        try:
+            raw = msgspec.json.decode(payload, type=_Parts)
+            parts = {name: cast("list[Any]", getattr(raw, name)) for name in parts}
+        except msgspec.MsgspecError:
+            # A row is no strict JSON, such as one with NaN or half a character: the reader says
+            # which, of each row's own text.
+            parts = {name: [json.dumps(row).encode() for row in parts[name]] for name in parts}
     return RowsRequest(
         parts=parts,
         evaluation_fraction=_fraction(fields),

@@ -32,6 +32,8 @@ class CsvReader:
         Takes the rows and the findings, and bounds their number.
     decisions : mapping
         The dataset's decisions as its rows have them, by id.
+    refused : mapping, optional
+        Why a column cannot be, by the ids of its other decisions; a sentence.
 
     Examples
     --------
@@ -42,9 +44,15 @@ class CsvReader:
     {'urgent': {'yes': 1.0}}
     """
 
-    def __init__(self, rows: RowReader, decisions: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(
+        self,
+        rows: RowReader,
+        decisions: Mapping[str, Mapping[str, Any]],
+        refused: Mapping[str, str] | None = None,
+    ) -> None:
         self._rows = rows
         self._decisions = decisions
+        self._refused = refused or {}
         self._tasks: dict[tuple[str, ...], Task] = {}
         self._labels: dict[tuple[tuple[str, str], ...], Labels | list[Violation]] = {}
 
@@ -99,6 +107,8 @@ class CsvReader:
             if column in columns[:index]:
                 message = f"The column {show(column)} is there twice; name each decision once."
                 found.append(Violation((index,), message, "duplicate"))
+            elif column in self._refused:
+                found.append(Violation((index,), self._refused[column], "unsupported"))
             elif column not in self._decisions:
                 message = f"The column {show(column)} is no decision of the dataset; use its ids."
                 found.append(Violation((index,), message, "unknown"))

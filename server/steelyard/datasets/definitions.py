@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from steelyard.wire.datasets import DecisionReadiness, PromptTuningReadiness, ReadinessReason
+from steelyard.wire.violations import show
 
 #: The list of decisions that can be tuned is at most this long as JSON, in bytes.
 MAX_READINESS_BYTES = 64 * 1024
@@ -75,6 +76,19 @@ def decisions_by_id(definitions: Iterable[Definition]) -> dict[str, dict[str, ob
         id_: msgspec.json.decode(wordings[0].decision)
         for id_, wordings in worded.items()
         if len(wordings) == 1
+    }
+
+
+def refused_in_csv(definitions: Iterable[Definition], *, has_rewards: bool) -> dict[str, str]:
+    """Say why CSV cannot have rows of some decisions, by id, as ``CsvReader`` takes it."""
+    worded = _by_id(definitions)
+    if has_rewards:
+        why = "The dataset has rewards, and CSV has targets alone; send JSON Lines."
+        return dict.fromkeys(worded, why)
+    return {
+        id_: f"The dataset words {show(id_)} in more than one way; send such rows as JSON Lines."
+        for id_, wordings in worded.items()
+        if len(wordings) > 1
     }
 
 

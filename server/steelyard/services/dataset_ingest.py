@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from steelyard.datasets.bodies import PARTS, RowsRequest, read_body, read_form
 from steelyard.datasets.csv_rows import CsvReader
-from steelyard.datasets.definitions import decisions_by_id, fingerprints_by_id
+from steelyard.datasets.definitions import decisions_by_id, fingerprints_by_id, refused_in_csv
 from steelyard.datasets.findings import Refusal
 from steelyard.datasets.ingest import RowReader
 from steelyard.datasets.labels import METHOD_OF, SUPERVISION_OF
@@ -161,9 +161,9 @@ def write_version(
     steelyard.errors.SteelyardError
         Of the code of the refusal, its details the first hundred findings.
     """
-    reader, decisions = _reader(store, bounds, previous)
+    reader, csv = _reader(store, bounds, previous)
     with VersionWriter(store, dataset_id, previous) as writer:
-        for part, rows in _read(reader, sent, decisions):
+        for part, rows in _read(reader, sent, csv):
             if not reader.findings.n_found:
                 writer.add(rows, _SIDE_OF[part])
         refusal = reader.refusal()
@@ -185,7 +185,7 @@ def check_rows(sent: SentRows, bounds: RowBounds) -> DatasetCheck:
     What shows only beside other rows, such as duplicates and conflicts of sides, is not looked at.
     """
     reader = RowReader(max_lines=bounds.max_rows)
-    for _ in _read(reader, sent, {}):
+    for _ in _read(reader, sent, CsvReader(reader, {})):
         pass
     refusal = reader.refusal()
     return DatasetCheck(
@@ -206,22 +206,23 @@ def as_error(refusal: Refusal) -> SteelyardError:
 
 def _reader(
     store: FrameStore, bounds: RowBounds, previous: Manifest | None
-) -> tuple[RowReader, Mapping[str, Mapping[str, Any]]]:
+) -> tuple[RowReader, CsvReader]:
     if previous is None:
-        return RowReader(max_lines=bounds.max_rows), {}
+        reader = RowReader(max_lines=bounds.max_rows)
+        return reader, CsvReader(reader, {})
     definitions = load_definitions(store, previous)
     reader = RowReader(
         supervision=SUPERVISION_OF[previous.method],
         definitions=fingerprints_by_id(definitions),
         max_lines=bounds.max_rows,
     )
-    has_targets = previous.method == "sft"
-    return reader, decisions_by_id(definitions) if has_targets else {}
+    has_rewards = previous.method == "reward"
+    known = {} if has_rewards else decisions_by_id(definitions)
+    refused = refused_in_csv(definitions, has_rewards=has_rewards)
+    return reader, CsvReader(reader, known, refused)
 
 
-def _read(
-    reader: RowReader, sent: SentRows, decisions: Mapping[str, Mapping[str, Any]]
-) -> Iterator[tuple[str, list[Row]]]:
+def _read(reader: RowReader, sent: SentRows, csv: CsvReader) -> Iterator[tuple[str, list[Row]]]:
     upload = sent.upload
     for part in PARTS:
         batches: Iterator[list[Row]]
@@ -232,7 +233,7 @@ def _read(
         elif part not in upload.files:
             continue
         elif upload.form == "csv":
-            batches = CsvReader(reader, decisions).read(upload.files[part].chunks(), part)
+            batches = csv.read(upload.files[part].chunks(), part)
         else:
             batches = reader.read_ndjson(upload.files[part].chunks(), part)
         for rows in batches:
