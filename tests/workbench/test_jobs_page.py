@@ -15,8 +15,9 @@ from shown_parts import buttons, texts
 from steelyard.client.failures import ServerUnreachableError
 from steelyard.errors import KeyScopeError, StorageUnavailableError
 from steelyard_workbench.job_progress import Track, duration
-from steelyard_workbench.pages.jobs import JobsPage, progress_text, work_of_job
+from steelyard_workbench.pages.jobs import JobsPage
 from steelyard_workbench.session import Session
+from steelyard_workbench.work import progress_text, work_of_job
 from told_families import in_turn, make_client, told_evaluation, told_job
 
 

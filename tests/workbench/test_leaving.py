@@ -99,7 +99,10 @@ def test_a_family_that_started_is_opened_where_it_was_asked_for(monkeypatch, is_
     assert said == (["Started: the family ant. It is on the Families page."] if is_left else [])
 
 
-def test_a_review_that_began_once_its_page_was_left_is_not_opened():
+def test_a_review_that_began_once_its_page_was_left_is_not_opened(monkeypatch):
+    said = []
+    corner = SimpleNamespace(success=lambda text, _: said.append(text))
+    monkeypatch.setattr(type(pn.state), "notifications", property(lambda _: corner))
     client = FakeClient([make_row(0)])
     create = client.drafts.create = HeldCall(client.drafts.create)
 
@@ -110,10 +113,52 @@ def test_a_review_that_began_once_its_page_was_left_is_not_opened():
         named(page._box, "Start a review")[0].clicks += 1
         await create.until_called()
         page.close()
-        page.session.param.update(page="datasets", dataset="ds_2")
+        page.session.param.update(page="datasets", dataset="ds_2", query="words")
         create.go_on()
         await until_done()
         return page
 
     page = asyncio.run(start())
-    assert (page.desk, page.session.dataset) == (None, "ds_2")
+    session = page.session
+    assert (page.desk, session.dataset, session.query, session.draft) == (None, "ds_2", "words", "")
+    (text,) = said
+    assert "among the open drafts" in text
+
+
+def test_two_clicks_begin_one_review():
+    client = FakeClient([make_row(0)])
+    create = client.drafts.create = HeldCall(client.drafts.create)
+
+    async def start():
+        page = ReviewPage(Session(client, page="review", dataset="ds_1"))
+        page.open()
+        await until_done()
+        (button,) = named(page._box, "Start a review")
+        button.clicks += 1
+        button.clicks += 1
+        await create.until_called()
+        create.go_on()
+        await until_done()
+        return page
+
+    assert asyncio.run(start()).desk is not None
+    assert create.n_calls == 1
+
+
+@pytest.mark.parametrize("opened", ["router", "other"])
+def test_a_family_that_is_deleted_closes_no_other(opened):
+    delete = HeldCall(lambda *_, **__: None)
+
+    async def remove():
+        client = make_client(families_delete=delete)
+        page = FamiliesPage(Session(client, page="families", family="router"))
+        page.open()
+        await until_done()
+        deleting = asyncio.create_task(page.one._delete(page.one.family))
+        await delete.until_called()
+        page.session.family = opened
+        delete.go_on()
+        await deleting
+        return page.session
+
+    assert asyncio.run(remove()).family == ("" if opened == "router" else "other")

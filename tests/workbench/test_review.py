@@ -482,7 +482,7 @@ def test_a_review_is_begun_from_a_dataset() -> None:
 
 def open_picker(client: Any) -> tuple[Picker, list[str]]:
     gone: list[str] = []
-    picker = Picker(Session(client), lambda: None, gone.append)
+    picker = Picker(Session(client), lambda _: None, gone.append)
     picker.part.start()
     return picker, gone
 

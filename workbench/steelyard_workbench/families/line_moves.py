@@ -151,7 +151,8 @@ class LineMoves(FamilyChanges):
             dataset_version=version,
             max_price_usd=price,
         )
-        self._session.job = job.id
+        if self._session.family == self._name:
+            self._session.job = job.id
 
     async def _delete(self, family: FamilyAnswer) -> bool:
         try:
@@ -167,5 +168,6 @@ class LineMoves(FamilyChanges):
         except KeyScopeError as error:
             await self._forbid(error)
             raise
-        self._session.param.update(family="", job="")
+        if self._session.family == family.id:  # another may have been opened meanwhile
+            self._session.param.update(family="", job="")
         return True

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from textwrap import shorten
-from typing import Any, Literal
+from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
@@ -17,7 +17,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client.family_answers import JobAnswer, job_facts, show_time
 from steelyard.errors import KeyScopeError, SteelyardError
-from steelyard.wire.evaluations import ENDED, Evaluation
+from steelyard.wire.evaluations import Evaluation
 from steelyard.wire.fine_tuning import JobEvent
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.confirmation import Confirmation
@@ -34,6 +34,7 @@ from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, failed, refused_button
 from steelyard_workbench.theme import BLUE
+from steelyard_workbench.work import Work, progress_text, work_of_evaluation, work_of_job
 
 _LOOK_MS = 2000
 #: Looks at what runs between two looks at everything: what began meanwhile is seen then.
@@ -47,85 +48,6 @@ _SHOWN_ENDED = 20
 _MOST_REASON = 140
 _SHOWN_EVENTS = 25
 _KINDS = {"fine-tunes and evaluations": "", "fine-tunes": "fine-tune", "evaluations": "evaluation"}
-
-Kind = Literal["fine-tune", "evaluation"]
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A fine-tune or an evaluation, as the list shows it.
-
-    Parameters
-    ----------
-    kind : {"fine-tune", "evaluation"}
-    id, name, status, dataset_id : str
-    created_at : float
-    ended : str
-        How it ended, in words; empty while it has not.
-    phase : str
-        What it is at.
-    step, steps : int
-        Done, and in all, of that phase.
-    loss : float or None
-    """
-
-    kind: Kind
-    id: str
-    name: str
-    status: str
-    dataset_id: str
-    created_at: float
-    ended: str = ""
-    phase: str = ""
-    step: int = 0
-    steps: int = 0
-    loss: float | None = None
-
-    @property
-    def is_active(self) -> bool:
-        """Whether it has not ended."""
-        return self.status in ACTIVE
-
-    @property
-    def unit(self) -> str:
-        """What its steps are."""
-        return "steps" if self.kind == "fine-tune" else "rows"
-
-
-def work_of_job(job: JobAnswer) -> Work:
-    """Give a fine-tune as the list shows it."""
-    now = job.progress
-    ended = ""
-    if job.status not in ACTIVE:
-        ended = (job.outcome or job.status).replace("_", " ")
-        ended += f": {job.reason}" if job.reason else ""
-    return Work(
-        "fine-tune",
-        job.id,
-        job.family or "a deleted family",
-        job.status,
-        job.dataset_id,
-        job.created_at,
-        ended=ended,
-        **({} if now is None else _progress(now.phase, now.step, now.steps, now.loss)),
-    )
-
-
-def work_of_evaluation(one: Evaluation) -> Work:
-    """Give an evaluation as the list shows it."""
-    ended: str = one.status if one.status in ENDED else ""
-    if one.error is not None:
-        ended = f"{ended}: {one.error.message}"
-    return Work(
-        "evaluation",
-        one.id,
-        f"{one.model_label} on version {one.dataset_version}",
-        one.status,
-        one.dataset_id,
-        one.created_at,
-        ended=ended,
-        **_progress("scoring", one.completed_rows, one.evaluation_rows, None),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -589,17 +511,6 @@ class JobsPage(Page):
         return self._tracks.get(job.id, Track())
 
 
-def progress_text(work: Work, track: Track) -> str:
-    """Say how far work is, how fast it goes and when it is done."""
-    said = [work.status]
-    if work.steps:
-        said.append(f"{work.phase}: {work.step:,} of {work.steps:,} {work.unit}")
-    if work.loss is not None:
-        said.append(f"loss {work.loss:.4f}")
-    speed = track.text(work.unit) if work.status == "running" else ""
-    return ", ".join([*said, *([speed] if speed else [])])
-
-
 def _outline(listed: Listed) -> tuple[list[tuple[str, str, str]], list[str]]:
     """Give what decides which rows there are."""
     rows = [(work.id, work.status, work.ended) for work in listed.work]
@@ -612,7 +523,3 @@ def _of_a_part(error: SteelyardError, doing: str) -> Problem:
     if problem.is_lost:
         raise error
     return problem
-
-
-def _progress(phase: str, step: int, steps: int, loss: float | None) -> dict[str, Any]:
-    return {"phase": phase, "step": step, "steps": steps, "loss": loss}

@@ -115,6 +115,7 @@ class LivePage(Page):
 
     def close(self) -> None:
         """Leave the page: it looks no more, and takes its view out of the address."""
+        super().close()
         self._poller.stop()
         if self.session.query == to_text(self.view):
             self.session.query = ""

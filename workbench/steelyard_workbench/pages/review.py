@@ -38,7 +38,7 @@ class ReviewPage(Page):
         self.desk = None
         if not self.session.draft:
             visit = self.visit
-            picker = Picker(self.session, lambda: self._on_draft(visit), self._forget)
+            picker = Picker(self.session, lambda id_: self._on_draft(id_, visit), self._forget)
             self.parts.append(picker.part)
             return [picker.__panel__()]
         if self.session.draft in self._desks:
@@ -87,10 +87,13 @@ class ReviewPage(Page):
         self.desk.start()
         return self.desk.__panel__()
 
-    def _on_draft(self, visit: int) -> None:
+    def _on_draft(self, draft_id: str, visit: int) -> None:
         """Open the draft that was chosen, unless it was made once the page had been left."""
-        if visit == self.visit:
-            self.open()
+        if visit != self.visit:
+            self.tell("The review has begun. It is among the open drafts of the Review page.")
+            return
+        self.session.param.update(draft=draft_id, query="")
+        self.open()
 
     def _forget(self, draft_id: str) -> None:
         """Keep nothing of a draft that is gone."""

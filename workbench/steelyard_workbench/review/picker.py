@@ -67,9 +67,9 @@ class Picker(Viewer):
     Parameters
     ----------
     session : Session
-        Has the dataset, and gets the draft.
+        Has the dataset.
     on_draft : callable
-        Called once the session has a draft.
+        Called with the id of the draft that is to be reviewed.
     on_deleted : callable
         Called with the id of a draft that was deleted.
 
@@ -82,7 +82,7 @@ class Picker(Viewer):
     def __init__(
         self,
         session: Session,
-        on_draft: Callable[[], None],
+        on_draft: Callable[[str], None],
         on_deleted: Callable[[str], None],
     ) -> None:
         super().__init__()
@@ -91,6 +91,7 @@ class Picker(Viewer):
         self.asked: Confirmation | None = None
         self._names: dict[str, str] = {}
         self._cursor: str | None = None
+        self._is_starting = False
         self._lines = pn.Column(sizing_mode="stretch_width")
         self._told = pmui.Typography("", variant="body2")
         self._more = pmui.Button(label="Load more", variant="outlined", size="small")
@@ -103,14 +104,12 @@ class Picker(Viewer):
     def __panel__(self) -> Viewable:
         return self._box
 
-    def choose(self, draft_id: str) -> None:
-        """Review a draft."""
-        self._session.param.update(draft=draft_id, query="")
-        self._on_draft()
-
     async def start(self, *_: Any) -> None:
-        """Begin a review of the chosen dataset's version."""
+        """Begin a review of the chosen dataset's version, unless one is being begun."""
+        if self._is_starting:
+            return
         dataset, version = self._session.dataset, self._session.version
+        self._is_starting = True
         try:
             draft = await asyncio.to_thread(self._client.drafts.create, dataset, version or None)
         except Exception as error:  # noqa: BLE001  whatever it is, the person is told
@@ -119,7 +118,9 @@ class Picker(Viewer):
             if problem.is_forbidden:
                 self._said.append(refused_button("Start a review", [problem.message]))
             return
-        self.choose(draft.id)
+        finally:
+            self._is_starting = False
+        self._on_draft(draft.id)
 
     async def load_more(self) -> None:
         """List the drafts that are older than those that are listed."""
@@ -221,7 +222,7 @@ class Picker(Viewer):
 
     def _line(self, draft: Draft) -> Viewable:
         go = pmui.Button(label=f"Open {draft.name}", variant="outlined", size="small")
-        go.on_click(lambda _: self.choose(draft.id))
+        go.on_click(lambda _: self._on_draft(draft.id))
         delete = pmui.Button(
             label=f"Delete {draft.name}…", variant="text", size="small", color="danger"
         )

@@ -1,0 +1,105 @@
+"""A fine-tune or an evaluation as a line of a list, with how far it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from steelyard.client.family_answers import JobAnswer
+from steelyard.wire.evaluations import ENDED, Evaluation
+from steelyard_workbench.families.words import ACTIVE
+from steelyard_workbench.job_progress import Track
+
+Kind = Literal["fine-tune", "evaluation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A fine-tune or an evaluation, as the list shows it.
+
+    Parameters
+    ----------
+    kind : {"fine-tune", "evaluation"}
+    id, name, status, dataset_id : str
+    created_at : float
+    ended : str
+        How it ended, in words; empty while it has not.
+    phase : str
+        What it is at.
+    step, steps : int
+        Done, and in all, of that phase.
+    loss : float or None
+    """
+
+    kind: Kind
+    id: str
+    name: str
+    status: str
+    dataset_id: str
+    created_at: float
+    ended: str = ""
+    phase: str = ""
+    step: int = 0
+    steps: int = 0
+    loss: float | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has not ended."""
+        return self.status in ACTIVE
+
+    @property
+    def unit(self) -> str:
+        """What its steps are."""
+        return "steps" if self.kind == "fine-tune" else "rows"
+
+
+def work_of_job(job: JobAnswer) -> Work:
+    """Give a fine-tune as the list shows it."""
+    now = job.progress
+    ended = ""
+    if job.status not in ACTIVE:
+        ended = (job.outcome or job.status).replace("_", " ")
+        ended += f": {job.reason}" if job.reason else ""
+    return Work(
+        "fine-tune",
+        job.id,
+        job.family or "a deleted family",
+        job.status,
+        job.dataset_id,
+        job.created_at,
+        ended=ended,
+        **({} if now is None else _progress(now.phase, now.step, now.steps, now.loss)),
+    )
+
+
+def work_of_evaluation(one: Evaluation) -> Work:
+    """Give an evaluation as the list shows it."""
+    ended: str = one.status if one.status in ENDED else ""
+    if one.error is not None:
+        ended = f"{ended}: {one.error.message}"
+    return Work(
+        "evaluation",
+        one.id,
+        f"{one.model_label} on version {one.dataset_version}",
+        one.status,
+        one.dataset_id,
+        one.created_at,
+        ended=ended,
+        **_progress("scoring", one.completed_rows, one.evaluation_rows, None),
+    )
+
+
+def progress_text(work: Work, track: Track) -> str:
+    """Say how far work is, how fast it goes and when it is done."""
+    said = [work.status]
+    if work.steps:
+        said.append(f"{work.phase}: {work.step:,} of {work.steps:,} {work.unit}")
+    if work.loss is not None:
+        said.append(f"loss {work.loss:.4f}")
+    speed = track.text(work.unit) if work.status == "running" else ""
+    return ", ".join([*said, *([speed] if speed else [])])
+
+
+def _progress(phase: str, step: int, steps: int, loss: float | None) -> dict[str, Any]:
+    return {"phase": phase, "step": step, "steps": steps, "loss": loss}
