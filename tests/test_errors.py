@@ -93,6 +93,12 @@ def test_a_body_that_is_not_ours_is_told_apart(body: object) -> None:
     assert "502" in error.message
 
 
+def test_details_that_are_not_ours_are_left_out() -> None:
+    details = ["plain", {"path": ["body"]}, 3]
+    error = error_from_body(500, {"error": {"message": "Broken.", "details": details}})
+    assert error.details == [{"path": ["body"]}]
+
+
 def test_an_unknown_code_keeps_its_message() -> None:
     error = error_from_body(409, {"error": {"code": "later", "message": "Not yet."}})
     assert (type(error), error.message) == (SteelyardError, "Not yet.")

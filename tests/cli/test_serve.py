@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from serving import ENVIRONMENT, REQUEST, serving, wait_until
-from steelyard.cli.serve import curl_command, listen_address
+from steelyard.cli.serve import address_file, curl_command, listen_address
 
 
 @pytest.mark.parametrize("stop_signal", [signal.SIGTERM, signal.SIGINT])
@@ -98,6 +98,15 @@ def test_a_home_that_cannot_be_used(tmp_path, run):
     result = run("serve", "--port", "0", "--home", str(taken))
     assert result.exit_code == 1
     assert str(taken) in result.stderr
+
+
+def test_the_address_of_a_server_in_another_container_is_left(tmp_path):
+    path = tmp_path / "serve.json"
+    with address_file(tmp_path) as write:
+        write("http://127.0.0.1:1")
+        other = {**json.loads(path.read_text()), "url": "http://127.0.0.1:2"}  # the same pid
+        path.write_text(json.dumps(other))
+    assert json.loads(path.read_text()) == other
 
 
 def test_a_second_server_of_a_home_leaves_the_address_of_the_first(tmp_path, run):

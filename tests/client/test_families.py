@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import httpx
 import msgspec
 import pytest
@@ -11,6 +13,7 @@ from client.family_data import deleted, family, job, model
 from client.scripted_server import ScriptedServer, answer, refusal
 from steelyard.client import AsyncClient, Client, NoAnswerInTimeError, ServerUnreachableError
 from steelyard.client.family_answers import JobAnswer
+from steelyard.client.waiting import LONGEST_SILENCE_S, Looking
 from steelyard.errors import (
     EngineUnavailableError,
     FamilyChangedError,
@@ -263,6 +266,27 @@ def test_a_server_that_stays_away_is_told(client_class, timeout_s, monkeypatch):
     with pytest.raises(ServerUnreachableError):
         server.ask(lambda client: client.jobs.follow("ftj_3", poll_s=0.001, timeout_s=timeout_s))
     assert len(server.requests) > 2
+
+
+def test_a_look_that_hangs_for_longer_than_silence_is_borne_ends_no_wait(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(
+        "steelyard.client.waiting.time", SimpleNamespace(monotonic=lambda: clock[0])
+    )
+    looking = Looking(None, was_answered=True)
+
+    def hang(seconds):
+        with looking:
+            clock[0] += seconds
+            raise ServerUnreachableError("Gone.")
+
+    hang(2 * LONGEST_SILENCE_S)
+    hang(LONGEST_SILENCE_S / 2)
+    with pytest.raises(ServerUnreachableError):
+        hang(LONGEST_SILENCE_S)
+    with looking:
+        pass
+    hang(2 * LONGEST_SILENCE_S)
 
 
 @CLIENTS

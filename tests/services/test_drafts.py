@@ -228,6 +228,8 @@ def test_redo_takes_what_was_undone_last_whichever_was_named(opened):
     assert opened.redo(draft)["undone"] == 3
     assert opened.redo(draft)["undone"] == 1
     assert opened.states(draft) == {"excluded": 3}
+    opened.undo(draft, first=1, last=3)
+    assert [opened.redo(draft)["undone"] for _ in range(3)] == [1, 2, 3]
 
 
 def test_one_call_undoes_what_one_call_did(opened):

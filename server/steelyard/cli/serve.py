@@ -11,7 +11,7 @@ import shlex
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -217,29 +217,24 @@ def address_file(home: Path) -> Iterator[Callable[[str], None]]:
         Takes the address and writes the file.
     """
     path = home / "serve.json"
-    is_written = False
+    written: bytes | None = None
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise click.ClickException(f"Cannot use {home}: {error.strerror}.") from None
 
     def write(url: str) -> None:
-        nonlocal is_written
+        nonlocal written
+        told = json.dumps({"url": url, "pid": os.getpid(), "version": __version__}).encode()
         partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps({"url": url, "pid": os.getpid(), "version": __version__}))
+        partial.write_bytes(told)
         partial.replace(path)
-        is_written = True
+        written = told
 
     try:
         yield write
     finally:
         # Another server may have taken the home meanwhile, or hold it since before.
-        if is_written and _pid_in(path) == os.getpid():
-            path.unlink(missing_ok=True)
-
-
-def _pid_in(path: Path) -> object:
-    try:
-        return json.loads(path.read_bytes()).get("pid")
-    except (OSError, ValueError, AttributeError):
-        return None
+        with suppress(OSError):
+            if written is not None and path.read_bytes() == written:
+                path.unlink(missing_ok=True)

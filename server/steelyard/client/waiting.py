@@ -71,18 +71,17 @@ class Looking:
     Parameters
     ----------
     timeout_s : float or None
-        Seconds from now in which failures are no news; without, ``LONGEST_SILENCE_S`` from the last
-        answer.
+        Seconds from now in which failures are no news; without, ``LONGEST_SILENCE_S`` from the
+        first that no answer followed.
     was_answered : bool
         Whether the server has answered about the work before now. A first look that fails is told
         at once: it may be another server's address.
     """
 
     def __init__(self, timeout_s: float | None, *, was_answered: bool) -> None:
-        now = time.monotonic()
-        self._ends_at = None if timeout_s is None else now + timeout_s
-        self._answered_at = now if was_answered else None
-        self._is_silent = False
+        self._ends_at = None if timeout_s is None else time.monotonic() + timeout_s
+        self._was_answered = was_answered
+        self._silent_since: float | None = None
 
     def __enter__(self) -> None:
         """Begin a look: a failure that may pass ends the block, and nothing else."""
@@ -91,22 +90,25 @@ class Looking:
         self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
     ) -> bool:
         if error is None:
-            self._answered_at, self._is_silent = time.monotonic(), False
+            self._was_answered, self._silent_since = True, None
             return False
+        is_first = self._silent_since is None
         if not isinstance(error, SteelyardError) or not self._may_pass(error):
             return False
-        if not self._is_silent:
+        if is_first:
             _log.warning("No answer for now, looking again: %s", error)
-        self._is_silent = True
         return True
 
     def _may_pass(self, error: SteelyardError) -> bool:
         # Between client and server a proxy may answer while the server is away.
         of_proxy = isinstance(error, UnexpectedAnswerError) and error.http_status in _AWAY
-        if self._answered_at is None or not (error.retryable or of_proxy):
+        if not self._was_answered or not (error.retryable or of_proxy):
             return False
-        gives_up_at = self._answered_at + LONGEST_SILENCE_S
-        return time.monotonic() < (gives_up_at if self._ends_at is None else self._ends_at)
+        now = time.monotonic()
+        # A look that hangs may itself take longer than the silence that is borne.
+        self._silent_since = now if self._silent_since is None else self._silent_since
+        gives_up_at = self._silent_since + LONGEST_SILENCE_S
+        return now < (gives_up_at if self._ends_at is None else self._ends_at)
 
 
 class EvaluationFollowing:

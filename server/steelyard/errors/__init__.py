@@ -501,6 +501,8 @@ def error_from_body(
             retry_after_s=retry_after_s,
         )
     details = error.get("details")
+    if isinstance(details, list):  # of another server's, whatever they are
+        details = [detail for detail in details if isinstance(detail, Mapping)]
     cls = error_classes().get(str(error.get("code")), SteelyardError)
     return cls(
         str(error["message"]),

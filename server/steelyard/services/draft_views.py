@@ -100,6 +100,7 @@ def receipt_of(
     told: Sequence[int],
     n_rows: int,
     originals: Originals,
+    undone: int | None = None,
 ) -> bytes:
     """Give what an entry, the last of ``later``, changed: an ``EditReceipt``, encoded."""
     last, now = later[-1], rows_now(review, told, originals, later)
@@ -107,7 +108,7 @@ def receipt_of(
         draft_id=draft_id,
         edits=n_rows,
         revision=last.number,
-        undone=last.target,
+        undone=undone,
         rows=[now[row] for row in told],
     )
     return msgspec.json.encode(receipt)

@@ -445,12 +445,15 @@ class DraftService:
                     places=target.places,
                     target=target.number,
                 )
-                for place, target in enumerate(targets, start=1)
+                # The newest is undone first, and redone last.
+                for place, target in enumerate(
+                    reversed(targets) if action == "undo" else targets, start=1
+                )
             ]
             rows.append_entries(connection, draft_id, made, at=self._now())
             undone = rows.UNDONE if action == "undo" else rows.HOLDS
             rows.set_undone(connection, draft_id, numbers, undone)
-            return tell_of(review=review, later=[*later, *made])
+            return tell_of(review=review, later=[*later, *made], undone=numbers[-1])
 
     async def _find_answer(
         self, caller: Caller, route: str, key: str | None, sent: object

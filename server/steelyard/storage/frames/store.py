@@ -217,14 +217,16 @@ class FrameStore:
         """
         limit = datetime.now(UTC) - timedelta(seconds=older_than_s)
         removed = []
+
+        def is_old(info: fs.FileInfo) -> bool:
+            return older_than_s <= 0 or (info.mtime is not None and info.mtime < limit)
+
         with told_as_unavailable():
             for info in self._infos():
-                if info.base_name.partition(".")[0] in live:
+                if info.base_name.partition(".")[0] in live or not is_old(info):
                     continue
                 # Looked at again: equal content may have been written since they were listed.
-                now = self.filesystem.get_file_info(info.path)
-                is_old = older_than_s <= 0 or (now.mtime is not None and now.mtime < limit)
-                if is_old:
+                if is_old(self.filesystem.get_file_info(info.path)):
                     # Another process may sweep the same store.
                     with contextlib.suppress(FileNotFoundError):
                         self.filesystem.delete_file(info.path)

@@ -13,7 +13,6 @@ from sqlalchemy import (
     Select,
     and_,
     delete,
-    func,
     insert,
     or_,
     select,
@@ -158,17 +157,14 @@ def find_undoable(connection: Connection, draft_id: str, reviewer: str | None) -
 def find_redoable(connection: Connection, draft_id: str, reviewer: str | None) -> Entry | None:
     """Give what a reviewer undid last and can redo."""
     undo = draft_entries.alias("undo")
-    undone_at = (
-        select(func.max(undo.c.number))
-        .where(
-            undo.c.draft_id == draft_id,
-            undo.c.action == "undo",
-            undo.c.target == draft_entries.c.number,
-        )
-        .scalar_subquery()
+    is_of_it = and_(
+        undo.c.draft_id == draft_entries.c.draft_id, undo.c.target == draft_entries.c.number
     )
-    wanted = _standing(draft_id, reviewer, UNDONE).order_by(
-        undone_at.desc(), draft_entries.c.number
+    wanted = (
+        _standing(draft_id, reviewer, UNDONE)
+        .join(undo, is_of_it)
+        .where(undo.c.draft_id == draft_id, undo.c.action == "undo")
+        .order_by(undo.c.number.desc())
     )
     return _first(connection, wanted)
 
