@@ -55,7 +55,7 @@ def pair(server):
 
 
 def opened(server, **chosen):
-    page = ComparePage(Session(server.client, **chosen))
+    page = ComparePage(Session(server.client, page="compare", **chosen))
     page.open()
     return page
 

@@ -72,7 +72,7 @@ def scored(server):
 
 def opened(server, **chosen):
     """The page as somebody who follows a link sees it."""
-    page = EvaluationsPage(Session(server.client, **chosen))
+    page = EvaluationsPage(Session(server.client, page="evaluations", **chosen))
     page.open()
     return page
 

@@ -50,7 +50,7 @@ SCOPE = KeyScopeError("The key may only read; use one of full scope.")
 
 
 def open_page(client: Any, **session: Any) -> FamiliesPage:
-    page = FamiliesPage(Session(client, **session))
+    page = FamiliesPage(Session(client, page="families", **session))
     page.open()
     return page
 

@@ -31,7 +31,7 @@ def running(step: int, **fields: Any) -> Any:
 
 
 def open_page(client: Any, **session: Any) -> JobsPage:
-    page = JobsPage(Session(client, **session))
+    page = JobsPage(Session(client, page="jobs", **session))
     page.open()
     return page
 

@@ -14,6 +14,7 @@ import panel as pn
 from drafts_in_memory import FakeClient, make_row
 from held_calls import HeldCall, until_done
 from shown_parts import named, texts_of
+from steelyard_workbench.app import App
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.pages.families import FamiliesPage
@@ -69,6 +70,27 @@ def test_nothing_stays_selected_of_a_page_that_was_left():
     page.session.selected = [4]
     page.close()
     assert page.session.selected == []
+
+
+@pytest.mark.parametrize(
+    ("slug", "chosen"),
+    [
+        ("evaluations", {"evaluation": "eval_1"}),
+        ("compare", {"after": "eval_1"}),
+        ("families", {"family": "router"}),
+        ("jobs", {"job": "ftj_3"}),
+    ],
+)
+def test_a_page_that_is_left_by_what_changes_more_asks_for_nothing(slug, chosen):
+    client = make_client()
+    app = App(client)
+    app.session.page = slug
+    left = app.page
+    n_asked = [len(part.asked) for part in vars(client).values()]
+    visit = left.visit
+    app.session.param.update(page="nowhere", **chosen)
+    assert [len(part.asked) for part in vars(client).values()] == n_asked
+    assert left.visit == visit + 1
 
 
 @pytest.mark.parametrize("is_left", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import panel as pn
@@ -26,6 +27,8 @@ class Page(Viewer):
         Its place in the address, and its heading.
     summary : str
         One sentence under the heading.
+    watched : sequence of str
+        What of the session is taken in by ``on_session`` while the page is shown.
     visit : int
         Number of the visit that lasts; another once the page was left or built anew. What takes
         long holds on to the one it began in: after it, what the session has is of other things.
@@ -34,6 +37,7 @@ class Page(Viewer):
     slug: ClassVar[str]
     title: ClassVar[str]
     summary: ClassVar[str] = ""
+    watched: ClassVar[Sequence[str]] = ()
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -41,6 +45,7 @@ class Page(Viewer):
         self.client = session.client
         self.parts: list[Loaded[Any]] = []
         self.visit = 0
+        self._watcher: Any = None
         self._box = pn.Column(sizing_mode="stretch_width", name=self.title)
 
     def __panel__(self) -> Viewable:
@@ -56,6 +61,8 @@ class Page(Viewer):
         self._box[:] = [*heading, *self.build()]
         for part in list(self.parts):
             part.start()
+        if self.watched and self._watcher is None:
+            self._watcher = self.session.param.watch(self._on_watched, list(self.watched))
 
     def close(self) -> None:
         """Leave the page: what is under way for it is not shown, and nothing of it is selected."""
@@ -63,6 +70,9 @@ class Page(Viewer):
         for part in self.parts:
             part.drop()
         self.session.selected = []
+        if self._watcher is not None:
+            self.session.param.unwatch(self._watcher)
+            self._watcher = None
 
     def drop_parts(self) -> None:
         """Let go of every part: others come in their place."""
@@ -97,6 +107,15 @@ class Page(Viewer):
         """Do what a key is for; give whether the page has a use for it."""
         del action, number
         return False
+
+    def on_session(self, *events: Any) -> None:
+        """Take in that something that is watched has changed."""
+
+    def _on_watched(self, *events: Any) -> None:
+        # Back in the browser changes the page and the rest at once: a page that was left by that
+        # hears of the rest all the same.
+        if self.session.page == self.slug:
+            self.on_session(*events)
 
 
 _HEADING = {"fontSize": "1.6rem", "fontWeight": 600}

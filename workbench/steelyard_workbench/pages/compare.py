@@ -88,30 +88,22 @@ class ComparePage(Page):
     slug = "compare"
     title = "Compare"
     summary = "Two models on the same rows, decision by decision. A change is after minus before."
+    watched = ("dataset", "before", "after")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.flips: FlipBrowser | None = None
         self.comparison: Loaded[EvaluationComparison] | None = None
         self._measure = ""
-        self._watcher: Any = None
         #: The dataset and the pair that were shown last, and whether nobody had chosen that pair.
         self._shown = ("", "", "")
         self._is_newest = False
         self._is_keeping = False
         self._body = pn.Column(sizing_mode="stretch_width")
 
-    def open(self) -> None:
-        """Show the page."""
-        super().open()
-        self._watcher = self.session.param.watch(self._on_session, ["dataset", "before", "after"])
-
     def close(self) -> None:
         """Leave the page; what is still on its way is not shown, nor written into the address."""
         super().close()
-        if self._watcher is not None:
-            self.session.param.unwatch(self._watcher)
-            self._watcher = None
         if self._is_newest and self._shown[1:] == (self.session.before, self.session.after):
             # There may be newer ones when somebody comes back.
             self.session.param.update(before="", after="")
@@ -131,7 +123,8 @@ class ComparePage(Page):
         choice = Loaded("The evaluations", self._fetch_choice, self._show_choice)
         return [self.part(choice)]
 
-    def _on_session(self, *_: Any) -> None:
+    def on_session(self, *_: Any) -> None:
+        """Show what is chosen now."""
         if self._is_keeping:
             return
         self.drop_parts()

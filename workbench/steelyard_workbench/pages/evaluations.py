@@ -45,6 +45,7 @@ class EvaluationsPage(Page):
     slug = "evaluations"
     title = "Evaluations"
     summary = "How well models answer the rows that were put aside, and where they go wrong."
+    watched = ("dataset", "evaluation")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -53,13 +54,11 @@ class EvaluationsPage(Page):
         self.opened: OpenedEvaluation | None = None
         self.waiting: EvaluationLine | None = None
         self._body = pn.Column(sizing_mode="stretch_width")
-        self._watcher: Any = None
         self._poller = Poller(self.look, _LOOK_MS)
 
     def open(self) -> None:
         """Show the page, and look at what is running every two seconds while it is open."""
         super().open()
-        self._watcher = self.session.param.watch(self._on_session, ["dataset", "evaluation"])
         self._poller.start()
 
     def close(self) -> None:
@@ -67,9 +66,6 @@ class EvaluationsPage(Page):
         super().close()
         self.list, self.waiting = None, None  # a look that is under way has nothing to show
         self._poller.stop()
-        if self._watcher is not None:
-            self.session.param.unwatch(self._watcher)
-            self._watcher = None
 
     def build(self) -> list[Viewable]:
         """Give the list or the opened evaluation."""
@@ -99,7 +95,8 @@ class EvaluationsPage(Page):
         if evaluation.status == "succeeded":
             await self.parts[0].refresh()
 
-    def _on_session(self, *events: Any) -> None:
+    def on_session(self, *events: Any) -> None:
+        """Show what is chosen now."""
         if self.session.evaluation and all(event.name == "dataset" for event in events):
             return  # an evaluation that is opened names its dataset
         self.drop_parts()

@@ -40,18 +40,16 @@ class FamiliesPage(Page):
     slug = "families"
     title = "Families"
     summary = "A family is a line of models under one name; each newer one passed a gate."
+    watched = ("family",)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.one: OneFamily | None = None
         self._poller = Poller(self._look, _LOOK_MS)
-        self._watcher: Any = None
 
     def open(self) -> None:
         """Show the families, or the one that the address names, and look after it."""
         super().open()
-        if self._watcher is None:
-            self._watcher = self.session.param.watch(lambda _: self.open(), "family")
         if self.one is not None:
             self._poller.start()
         else:
@@ -61,9 +59,6 @@ class FamiliesPage(Page):
         """Stop looking after it."""
         super().close()
         self._poller.stop()
-        if self._watcher is not None:
-            self.session.param.unwatch(self._watcher)
-            self._watcher = None
 
     def build(self) -> list[Viewable]:
         """Give the list and the form of a new family, or one family."""
@@ -90,6 +85,10 @@ class FamiliesPage(Page):
             return True
         rows = None if self.one is None else self.one.rows
         return rows is not None and rows.on_key(action)
+
+    def on_session(self, *_: Any) -> None:
+        """Show the family that is chosen now, or all."""
+        self.open()
 
     def show_list(self, found: FamiliesAnswer) -> Viewable:
         """Show the families, those whose name has what the search says."""

@@ -194,13 +194,13 @@ class JobsPage(Page):
     slug = "jobs"
     title = "Jobs"
     summary = "Jobs live on the server: closing this page changes nothing."
+    watched = ("job",)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.dialog: Confirmation | None = None
         self.forbidden = ""
         self._poller = Poller(self.look, _LOOK_MS)
-        self._watcher: Any = None
         self._tracks: dict[str, Track] = {}
         self._rows: dict[str, ActiveRow] = {}
         self._n_looks = 0
@@ -215,17 +215,12 @@ class JobsPage(Page):
     def open(self) -> None:
         """Show what there is, and look after it."""
         super().open()
-        if self._watcher is None:
-            self._watcher = self.session.param.watch(lambda _: self._show_chosen(), "job")
         self._poller.start()
 
     def close(self) -> None:
         """Stop looking after it."""
         super().close()
         self._poller.stop()
-        if self._watcher is not None:
-            self.session.param.unwatch(self._watcher)
-            self._watcher = None
 
     def build(self) -> list[Viewable]:
         """Give the list, and the fine-tune that is looked at."""
@@ -451,7 +446,8 @@ class JobsPage(Page):
         shown = self.listed.data
         return shown is not None and _outline(shown) == _outline(found)
 
-    def _show_chosen(self) -> None:
+    def on_session(self, *_: Any) -> None:
+        """Show the fine-tune that is chosen now."""
         self._detail_place[:] = [self.chosen] if self.session.job else []
         if self.session.job:
             if self.chosen not in self.parts:
