@@ -134,6 +134,30 @@ class TestList:
         assert page.form.models.disabled
         assert not page.form.button.visible
 
+    def test_models_are_evaluated_once_however_often_it_is_clicked(self, server, scored):
+        create = HeldCall(lambda *_: SimpleNamespace(queued=1, reused=0))
+
+        async def click_twice():
+            page = opened(server, dataset=scored["fresh"])
+            await until_done()
+            form = page.form
+            form._client = SimpleNamespace(evaluations=SimpleNamespace(create=create))
+            form.models.value = ["hashing"]
+            first = asyncio.create_task(form.start())
+            await create.until_called()
+            form.models.value = ["hashing", "second"]
+            assert form.button.disabled
+            second = asyncio.create_task(form.start())
+            create.go_on()
+            await asyncio.gather(first, second)
+            await until_done()
+            return form
+
+        form = asyncio.run(click_twice())
+        assert create.n_calls == 1
+        form.models.value = ["second"]
+        assert not form.button.disabled
+
     def test_no_dataset_leads_to_the_datasets_page(self):
         none = SimpleNamespace(list=lambda **_: SimpleNamespace(data=[]))
         page = EvaluationsPage(Session(SimpleNamespace(datasets=none)))

@@ -15,6 +15,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 import panel as pn
 
 import steelyard
+from held_calls import HeldCall, until_done
 from shown_parts import named, texts_of
 from steelyard.client import Client
 from steelyard.client.failures import ServerUnreachableError
@@ -297,32 +298,72 @@ def test_older_decisions_come_though_a_look_found_nothing_new_but_not_under_anot
     assert len(feed.entries) == (2 if is_another_view else 4)
 
 
-def test_who_left_while_rows_were_sent_stays_there_and_is_told_where_they_are(
-    bare: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[str] = []
-    notifications = SimpleNamespace(success=lambda text, _: told.append(text))
-    monkeypatch.setattr(type(pn.state), "notifications", notifications)
+@pytest.fixture
+def fed(bare: Client) -> Client:
+    """A client of a server whose answers have feedback."""
     for n in range(4):
         answer = bare.decide(f"Ticket {n}: charged twice.", [REFUND])
         bare.feedback(answer.id, {"refund": "yes"})
-    page = opened(bare)
-    sent = Held(bare.datasets, "from_feedback")
-    sent.is_held = True
-    page.sending._client = SimpleNamespace(datasets=sent)
+    return bare
 
-    async def leave_meanwhile() -> None:
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is said in a corner of the window."""
+    said: list[str] = []
+    corner = SimpleNamespace(success=lambda text, _: said.append(text))
+    monkeypatch.setattr(type(pn.state), "notifications", corner)
+    return said
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_who_left_while_rows_were_sent_stays_there_and_is_told_where_they_are(
+    fed: Client, told: list[str], comes_back: bool
+) -> None:
+    sent = HeldCall(fed.datasets.from_feedback)
+
+    async def leave_meanwhile() -> LivePage:
+        page = opened(fed)
+        await until_done()
+        page.sending._client = SimpleNamespace(datasets=SimpleNamespace(from_feedback=sent))
         sending = asyncio.create_task(page.sending.do())
-        await sent.until_held()
+        await sent.until_called()
         page.close()
         page.session.open("review", dataset="ds_mine", version=1, draft="dft_mine")
-        sent.go_on.set()
+        if comes_back:
+            page.session.page = "live"
+            page.open()
+        sent.go_on()
         await sending
+        await until_done()
+        return page
 
-    asyncio.run(leave_meanwhile())
-    assert (page.session.dataset, page.session.draft) == ("ds_mine", "dft_mine")
-    (made,) = bare.datasets.list().data
+    session = asyncio.run(leave_meanwhile()).session
+    assert session.page == ("live" if comes_back else "review")
+    assert (session.dataset, session.draft) == ("ds_mine", "dft_mine")
+    (made,) = fed.datasets.list().data
     assert made.id in told[0]
+
+
+def test_rows_are_sent_once_however_often_it_is_clicked(fed: Client) -> None:
+    sent = HeldCall(fed.datasets.from_feedback)
+
+    async def click_twice() -> LivePage:
+        page = opened(fed)
+        await until_done()
+        page.sending._client = SimpleNamespace(datasets=SimpleNamespace(from_feedback=sent))
+        first = asyncio.create_task(page.sending.do())
+        await sent.until_called()
+        page.sending.describe()  # as a row that is selected does
+        assert page.sending.send.disabled
+        second = asyncio.create_task(page.sending.do())
+        sent.go_on()
+        await asyncio.gather(first, second)
+        return page
+
+    page = asyncio.run(click_twice())
+    assert sent.n_calls == 1
+    assert not page.sending.send.disabled
 
 
 def test_a_table_that_is_open_stays_so_when_the_figures_are_drawn_anew(client: Client) -> None:

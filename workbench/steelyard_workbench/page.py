@@ -98,6 +98,11 @@ class Page(Viewer):
         if pn.state.notifications is not None:
             pn.state.notifications.success(text, 6000)
 
+    def tell_failure(self, text: str, visit: int | None = None) -> None:
+        """Say in a corner what failed, for longer; not while the visit lasts whose page shows it."""
+        if visit != self.visit and pn.state.notifications is not None:
+            pn.state.notifications.error(text, 20_000)
+
     def part(self, part: Loaded[Any]) -> Viewable:
         """Add a part that loads when the page is shown."""
         self.parts.append(part)

@@ -253,11 +253,12 @@ class StartForm(Viewer):
         self._client = client
         self._dataset_id = dataset_id
         self._on_start = on_start
+        self._is_starting = False
         self.models = pmui.CheckBoxGroup(
             label="Models to evaluate", options=[], inline=True, sizing_mode="stretch_width"
         )
         self.button = pmui.Button(label="Evaluate", variant="contained", disabled=True)
-        self.models.param.watch(self._on_models, "value")
+        self.models.param.watch(lambda _: self._fit(), "value")
         self.button.on_click(self.start)
         self.said = pn.Column(sizing_mode="stretch_width")
         self.part: Loaded[ModelList] = Loaded(
@@ -268,8 +269,11 @@ class StartForm(Viewer):
         return self.part.__panel__()
 
     async def start(self, *_: Any) -> None:
-        """Ask for the evaluations."""
-        self.button.disabled = True
+        """Ask for the evaluations, unless that is under way."""
+        if self._is_starting:
+            return
+        # A second click may have been on its way before the browser heard of the first.
+        self._is_starting = self.button.disabled = True
         try:
             found = await asyncio.to_thread(
                 self._client.evaluations.create, self._dataset_id, list(self.models.value)
@@ -281,9 +285,10 @@ class StartForm(Viewer):
                 self.models.disabled = True
                 self.said.append(refused_button("Evaluate", [problem.message]))
                 self.button.visible = False
-            else:
-                self.button.disabled = False
             return
+        finally:
+            self._is_starting = False
+            self._fit()
         text = f"{found.queued} started" + (
             f", {found.reused} scored on these rows before." if found.reused else "."
         )
@@ -291,8 +296,8 @@ class StartForm(Viewer):
         self.models.value = []
         await self._on_start()
 
-    def _on_models(self, event: Any) -> None:
-        self.button.disabled = not event.new
+    def _fit(self) -> None:
+        self.button.disabled = self._is_starting or not self.models.value
 
     def _show(self, models: ModelList) -> Viewable:
         self.models.options = model_names(models)

@@ -12,20 +12,17 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
+from steelyard.client import Client
 from steelyard.client.answers import DatasetAnswer
 from steelyard.wire.feedback_rows import MAX_NAMED
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.live.view import View
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.problems import problem_of
-from steelyard_workbench.session import Session
 from steelyard_workbench.states import failed, refused_button
 
 _MOST_DATASETS = 200
 _NEW = ""
-#: Slug of the page that the form is on.
-_PAGE = "live"
-_TOLD_MS = 6000
 
 
 class SendForm(Viewer):
@@ -33,20 +30,31 @@ class SendForm(Viewer):
 
     Parameters
     ----------
-    session : Session
-        Is taken to the review of what was made.
+    client : Client
     selected : callable
         Gives the ids of the answers that are selected.
     view : callable
         Gives what the page looks at.
+    on_sent : callable
+        Called with the dataset that they are in.
+    on_failed : callable
+        Called with what to say when they were not sent; the form says it too.
     """
 
     def __init__(
-        self, session: Session, *, selected: Callable[[], list[str]], view: Callable[[], View]
+        self,
+        client: Client,
+        *,
+        selected: Callable[[], list[str]],
+        view: Callable[[], View],
+        on_sent: Callable[[DatasetAnswer], None],
+        on_failed: Callable[[str], None],
     ) -> None:
         super().__init__()
-        self._session, self._client = session, session.client
+        self._client = client
         self._selected, self._view = selected, view
+        self._on_sent, self._on_failed = on_sent, on_failed
+        self._is_sending = False
         self.what = pmui.Typography("", variant="body2")
         self.place = pmui.Select(
             label="Send to", options={"a new dataset": _NEW}, value=_NEW, width=300, size="small"
@@ -88,26 +96,25 @@ class SendForm(Viewer):
         self._settle()
 
     async def do(self, *_: Any) -> None:
-        """Send them, and open the review; who left the page meanwhile is told where they are."""
-        self.send.disabled = True
+        """Send them, unless that is under way."""
+        if self._is_sending:
+            return
+        # A second click may have been on its way before the browser heard of the first.
+        self._is_sending = self.send.disabled = True
         try:
             made = await asyncio.to_thread(self._send)
         except Exception as error:  # noqa: BLE001  whatever it is, the person is told
             problem = problem_of(error, "The dataset")
-            if self._session.page != _PAGE and pn.state.notifications is not None:
-                pn.state.notifications.error(f"Not sent to review: {problem.message}", _TOLD_MS)
+            self._on_failed(f"Not sent to review: {problem.message}")
             self._problem[:] = [failed(problem)]
             if problem.is_forbidden:
                 self._problem.append(refused_button("Send to review", [problem.message]))
-            self._settle()
             return
+        finally:
+            self._is_sending = False
+            self._settle()
         self._problem[:] = []
-        self._settle()
-        if self._session.page == _PAGE:
-            self._session.open("review", dataset=made.id, version=0, draft="", query="", view="")
-        elif pn.state.notifications is not None:
-            # What they look at now, perhaps the review of a draft, stays.
-            pn.state.notifications.success(f"Sent to review: {made.name} ({made.id}).", _TOLD_MS)
+        self._on_sent(made)
 
     def _send(self) -> DatasetAnswer:
         ids, view = self._selected(), self._view()
@@ -139,6 +146,6 @@ class SendForm(Viewer):
         n = len(self._selected())
         self.new_name.visible = self.place.value == _NEW
         self.new_name.placeholder = self._named()
-        self.send.disabled = n > MAX_NAMED
+        self.send.disabled = self._is_sending or n > MAX_NAMED
         if n > MAX_NAMED:
             self.what.object = f"{n:,} are selected, and {MAX_NAMED:,} at most are sent at a time."

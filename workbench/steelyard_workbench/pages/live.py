@@ -9,6 +9,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard.client.answers import DatasetAnswer
 from steelyard.wire.decision_log import DecisionSummary
 from steelyard_workbench.components.copy_text import CopyText
 from steelyard_workbench.components.facts import heading
@@ -82,8 +83,13 @@ class LivePage(Page):
         self.feed = Feed(
             self.client, on_open=self.show, on_change=self._changed, nothing=self._nothing
         )
+        visit = self.visit
         self.sending: SendForm = SendForm(
-            self.session, selected=lambda: self.feed.selected, view=lambda: self.view
+            self.client,
+            selected=lambda: self.feed.selected,
+            view=lambda: self.view,
+            on_sent=lambda made: self._on_sent(made, visit),
+            on_failed=lambda text: self.tell_failure(text, visit),
         )
         self.feed.table.param.watch(lambda _: self.sending.describe(), "selected")
         self._said = pn.Row(sizing_mode="stretch_width")
@@ -189,6 +195,12 @@ class LivePage(Page):
     def _told(self) -> None:
         later(self.feed.look)
         later(self.sum_up)
+
+    def _on_sent(self, made: DatasetAnswer, visit: int) -> None:
+        if visit == self.visit:
+            self.session.open("review", dataset=made.id, version=0, draft="", query="", view="")
+        else:  # what they look at now, perhaps the review of a draft, stays
+            self.tell(f"Sent to review: {made.name} ({made.id}).")
 
     def _changed(self) -> None:
         self._has_changed = True
