@@ -22,7 +22,7 @@ from steelyard.client.methods import async_method as _method
 from steelyard.client.options import ClientOptions
 from steelyard.client.progress import progress_bar
 from steelyard.client.transport import http_arguments
-from steelyard.client.waiting import EvaluationFollowing, Looking
+from steelyard.client.waiting import EvaluationFollowing, Looking, look_until_async
 from steelyard.client.walking import DatasetWalk
 from steelyard.wire.account import ApiKey
 from steelyard.wire.evaluations import MAX_RECORDS, Evaluation
@@ -341,13 +341,9 @@ class AsyncEvaluations:
         looking = Looking(timeout_s, was_answered=not isinstance(evaluation, str))
         with progress_bar("Evaluation", is_shown=progress) as show:
             following = EvaluationFollowing(show, timeout_s)
-            while True:
-                answer = None
-                with looking:
-                    answer = await self.get(evaluation_id)
-                if answer is not None and following.has_ended(answer):
-                    return answer
-                await asyncio.sleep(poll_s)
+            return await look_until_async(
+                lambda: self.get(evaluation_id), following.has_ended, looking, poll_s
+            )
 
     async def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call through the client."""

@@ -22,7 +22,7 @@ from steelyard.client.methods import blocking_method as _method
 from steelyard.client.options import ClientOptions
 from steelyard.client.progress import progress_bar
 from steelyard.client.transport import BoundedStream, http_arguments
-from steelyard.client.waiting import EvaluationFollowing, Looking
+from steelyard.client.waiting import EvaluationFollowing, Looking, look_until
 from steelyard.wire.account import ApiKey
 from steelyard.wire.evaluations import MAX_RECORDS, Evaluation
 
@@ -328,13 +328,7 @@ class Evaluations:
         looking = Looking(timeout_s, was_answered=not isinstance(evaluation, str))
         with progress_bar("Evaluation", is_shown=progress) as show:
             following = EvaluationFollowing(show, timeout_s)
-            while True:
-                answer = None
-                with looking:
-                    answer = self.get(evaluation_id)
-                if answer is not None and following.has_ended(answer):
-                    return answer
-                time.sleep(poll_s)
+            return look_until(lambda: self.get(evaluation_id), following.has_ended, looking, poll_s)
 
     def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call through the client."""

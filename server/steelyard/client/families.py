@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from typing import TYPE_CHECKING, TypeVar
 
 from steelyard.client import family_calls as calls
@@ -11,7 +9,7 @@ from steelyard.client.calls import Call
 from steelyard.client.family_answers import FamilyAnswer
 from steelyard.client.methods import async_method, blocking_method
 from steelyard.client.progress import progress_bar
-from steelyard.client.waiting import Looking, ServingWait
+from steelyard.client.waiting import Looking, ServingWait, look_until, look_until_async
 from steelyard.wire.fine_tuning import Job
 
 if TYPE_CHECKING:
@@ -80,13 +78,7 @@ class Families:
         with progress_bar(family, is_shown=progress) as show:
             wait = ServingWait(model, show, timeout_s)
             looking = Looking(timeout_s, was_answered=not isinstance(model, str))
-            while True:
-                answer = None
-                with looking:
-                    answer = self.get(family)
-                if answer is not None and wait.is_over(answer):
-                    return answer
-                time.sleep(poll_s)
+            return look_until(lambda: self.get(family), wait.is_over, looking, poll_s)
 
     def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call through the client."""
@@ -123,13 +115,7 @@ class AsyncFamilies:
         with progress_bar(family, is_shown=progress) as show:
             wait = ServingWait(model, show, timeout_s)
             looking = Looking(timeout_s, was_answered=not isinstance(model, str))
-            while True:
-                answer = None
-                with looking:
-                    answer = await self.get(family)
-                if answer is not None and wait.is_over(answer):
-                    return answer
-                await asyncio.sleep(poll_s)
+            return await look_until_async(lambda: self.get(family), wait.is_over, looking, poll_s)
 
     async def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call through the client."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,7 +11,7 @@ from steelyard.client.evaluation_answers import RecordList
 from steelyard.client.family_answers import JobAnswer
 from steelyard.client.methods import async_method, blocking_method
 from steelyard.client.progress import progress_bar
-from steelyard.client.waiting import JobFollowing, Looking
+from steelyard.client.waiting import JobFollowing, Looking, look_until, look_until_async
 from steelyard.wire.evaluations import MAX_RECORDS, RecordGroup
 from steelyard.wire.fine_tuning import Job
 
@@ -118,13 +116,7 @@ class Jobs:
         looking = Looking(timeout_s, was_answered=not isinstance(job, str))
         with progress_bar("Fine-tune", is_shown=progress) as show:
             following = JobFollowing(show, timeout_s)
-            while True:
-                answer = None
-                with looking:
-                    answer = self.get(job_id)
-                if answer is not None and following.has_ended(answer):
-                    return answer
-                time.sleep(poll_s)
+            return look_until(lambda: self.get(job_id), following.has_ended, looking, poll_s)
 
     def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call through the client."""
@@ -188,13 +180,9 @@ class AsyncJobs:
         looking = Looking(timeout_s, was_answered=not isinstance(job, str))
         with progress_bar("Fine-tune", is_shown=progress) as show:
             following = JobFollowing(show, timeout_s)
-            while True:
-                answer = None
-                with looking:
-                    answer = await self.get(job_id)
-                if answer is not None and following.has_ended(answer):
-                    return answer
-                await asyncio.sleep(poll_s)
+            return await look_until_async(
+                lambda: self.get(job_id), following.has_ended, looking, poll_s
+            )
 
     async def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call through the client."""

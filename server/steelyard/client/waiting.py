@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Final
+from typing import Final, TypeVar
 
 from steelyard.client.failures import NoAnswerInTimeError, UnexpectedAnswerError
 from steelyard.client.family_answers import WAITING_FOR
@@ -22,13 +24,15 @@ from steelyard.wire.evaluations import ENDED, Evaluation
 from steelyard.wire.families import Family
 from steelyard.wire.fine_tuning import Job
 
-#: Seconds after the last answer in which a wait without an end of its own takes failures for no
-#: news.
+#: Seconds after the first of some failures in which a wait without an end of its own takes them for
+#: no news.
 LONGEST_SILENCE_S: Final = 60.0
 #: Statuses of a proxy whose server is away.
 _AWAY = frozenset({502, 503, 504})
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Patience:
@@ -83,6 +87,11 @@ class Looking:
         self._was_answered = was_answered
         self._silent_since: float | None = None
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the last look had no answer."""
+        return self._silent_since is not None
+
     def __enter__(self) -> None:
         """Begin a look: a failure that may pass ends the block, and nothing else."""
 
@@ -109,6 +118,30 @@ class Looking:
         self._silent_since = now if self._silent_since is None else self._silent_since
         gives_up_at = self._silent_since + LONGEST_SILENCE_S
         return now < (gives_up_at if self._ends_at is None else self._ends_at)
+
+
+def look_until(
+    look: Callable[[], T], is_over: Callable[[T], bool], looking: Looking, poll_s: float
+) -> T:
+    """Look again and again, over failures that may pass, and give the answer that ends it."""
+    while True:
+        with looking:
+            answer = look()
+        if not looking.is_silent and is_over(answer):
+            return answer
+        time.sleep(poll_s)
+
+
+async def look_until_async(
+    look: Callable[[], Awaitable[T]], is_over: Callable[[T], bool], looking: Looking, poll_s: float
+) -> T:
+    """Look as ``look_until`` does."""
+    while True:
+        with looking:
+            answer = await look()
+        if not looking.is_silent and is_over(answer):
+            return answer
+        await asyncio.sleep(poll_s)
 
 
 class EvaluationFollowing:
