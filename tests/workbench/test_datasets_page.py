@@ -39,7 +39,9 @@ class ForbiddenError(SteelyardError):
 def told(monkeypatch):
     """What is said in a corner of the window."""
     said = []
-    corner = SimpleNamespace(success=lambda text, _: said.append(text))
+    corner = SimpleNamespace(
+        success=lambda text, _: said.append(text), error=lambda text, _: said.append(text)
+    )
     monkeypatch.setattr(type(pn.state), "notifications", property(lambda _: corner))
     return said
 
@@ -333,6 +335,60 @@ def test_an_import_that_ends_beside_another_dataset_leaves_that_open(client, dat
     assert page.session.dataset == page.shown == dataset.id
     assert len(told) == 1
     [made] = [one for one in client.datasets.list().data if one.name == "late"]
+    client.datasets.delete(made.id)
+
+
+@pytest.mark.parametrize("is_left", [True, False])
+def test_an_import_that_fails_once_the_page_was_left_is_told_with_what_is_in(
+    client, dataset, told, is_left
+):
+    def fail(*_, **__):
+        error = ForbiddenError("The key was revoked.")
+        error.add_note("12 of 24 rows, in ds_half.")
+        raise error
+
+    create = HeldCall(fail)
+
+    async def leave():
+        page = opened(holding(client, create=create))
+        await until_done()
+        await page.importing.take("half.jsonl", lines(*[row(f"half {n}") for n in range(24)]))
+        sending = asyncio.create_task(page.importing.send())
+        await create.until_called()
+        if is_left:
+            review(page, dataset)
+        create.go_on()
+        await sending
+        return page
+
+    page = asyncio.run(leave())
+    said = "The key was revoked. Some rows are in: 12 of 24 rows, in ds_half."
+    assert told == ([f"Not imported: {said}"] if is_left else [])
+    assert "ds_half" in texts_of(page.importing.said)
+
+
+def test_rows_that_come_after_a_rename_are_shown_with_their_version(client, told):
+    made = client.datasets.create("growing", [row(f"growing {n}") for n in range(12)])
+    add = HeldCall(client.datasets.add_rows)
+
+    async def rename_meanwhile():
+        page = opened(holding(client, add_rows=add), dataset=made.id)
+        await until_done()
+        panel = page.importing
+        await panel.take("more.jsonl", lines(*[row(f"more {n}") for n in range(3)]))
+        sending = asyncio.create_task(panel.send())
+        await add.until_called()
+        page.actions._on_changed()  # as a rename does
+        await until_done(sending)
+        add.go_on()
+        await sending
+        await until_done()
+        return page
+
+    page = asyncio.run(rename_meanwhile())
+    assert page.parts[0].data.version == 2
+    assert page.rows.table.total == 15
+    assert told == ["Imported: growing, version 2, has 15 rows."]
     client.datasets.delete(made.id)
 
 

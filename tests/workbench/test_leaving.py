@@ -14,6 +14,7 @@ import panel as pn
 from drafts_in_memory import FakeClient, make_row
 from held_calls import HeldCall, until_done
 from shown_parts import named, texts_of
+from steelyard.errors import InvalidNameError
 from steelyard_workbench.app import App
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
@@ -119,6 +120,45 @@ def test_a_family_that_started_is_opened_where_it_was_asked_for(monkeypatch, is_
     session = asyncio.run(start())
     assert (session.family, session.job) == (("", "") if is_left else ("ant", "ftj_9"))
     assert said == (["Started: the family ant. It is on the Families page."] if is_left else [])
+
+
+@pytest.mark.parametrize("meanwhile", ["stays", "leaves", "estimates another"])
+def test_a_start_that_is_refused_is_told_where_the_person_is(monkeypatch, meanwhile):
+    said = []
+    corner = SimpleNamespace(error=lambda text, _: said.append(text))
+    monkeypatch.setattr(type(pn.state), "notifications", property(lambda _: corner))
+
+    def refuse(**_):
+        raise InvalidNameError("There is an ant already.")
+
+    create = HeldCall(refuse)
+
+    async def start():
+        page = FamiliesPage(Session(make_client(families_create=create), page="families"))
+        page.open()
+        await until_done()
+        form = page.form
+        form.family.value = "ant"
+        await form.estimate()
+        starting = asyncio.create_task(form.start())
+        await create.until_called()
+        if meanwhile == "leaves":
+            page.close()
+            page.session.page = "jobs"
+        elif meanwhile == "estimates another":
+            form.family.value = "bee"
+            await form.estimate()
+        create.go_on()
+        await starting
+        return form
+
+    form = asyncio.run(start())
+    refusal = "There is an ant already."
+    told = [f"Not started: the family ant. {refusal}"]
+    assert said == ([] if meanwhile == "stays" else told)
+    is_another = meanwhile == "estimates another"
+    assert (refusal in texts_of(form.place)) is not is_another
+    assert bool(named(form.place, "Start for 0.25 USD")) is is_another
 
 
 def test_a_review_that_began_once_its_page_was_left_is_not_opened(monkeypatch):

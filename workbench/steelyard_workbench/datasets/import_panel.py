@@ -49,6 +49,8 @@ class ImportPanel(Viewer):
         The one that rows can be added to.
     on_done : callable
         Called with the dataset once the rows are in it.
+    on_failed : callable
+        Called with what to say when they are not, or only some; the panel says it too.
 
     Attributes
     ----------
@@ -61,9 +63,11 @@ class ImportPanel(Viewer):
         client: Client,
         dataset: DatasetAnswer | None,
         on_done: Callable[[DatasetAnswer], None],
+        on_failed: Callable[[str], None],
     ) -> None:
         super().__init__()
-        self._client, self._dataset, self._on_done = client, dataset, on_done
+        self._client, self._dataset = client, dataset
+        self._on_done, self._on_failed = on_done, on_failed
         self._data = b""
         self._filename = ""
         self._asked = 0
@@ -152,6 +156,8 @@ class ImportPanel(Viewer):
             notes = " ".join(getattr(error, "__notes__", ()))
             kept = [verdict("unsure", "Some rows are in:", notes)] if notes else []
             self.said[:] = [failed(problem), *kept]
+            said = f" Some rows are in: {notes}" if notes else ""
+            self._on_failed(f"Not imported: {problem.message}{said}")
             # Without the permission, trying again would be refused again.
             self.button.disabled = problem.is_forbidden
             return

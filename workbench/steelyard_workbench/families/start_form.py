@@ -62,6 +62,8 @@ class StartForm(Viewer):
         Id of the dataset chosen at first, if it is one of them.
     started : callable
         Called with the fine-tune once it is queued.
+    on_failed : callable
+        Called with what to say when it was not, and whether the form says it too.
     """
 
     def __init__(
@@ -70,10 +72,11 @@ class StartForm(Viewer):
         datasets: list[Dataset],
         chosen: str,
         started: Callable[[JobAnswer], None],
+        on_failed: Callable[[str, bool], None],
     ) -> None:
         super().__init__()
         self._client = client
-        self._started = started
+        self._started, self._on_failed = started, on_failed
         self._methods = {one.id: one.method for one in datasets}
         ids = {f"{one.name} ({one.id})": one.id for one in datasets}
         self.dataset = pmui.Select(
@@ -131,7 +134,8 @@ class StartForm(Viewer):
         """Start the family as it was estimated, for no more than that."""
         if self._offer is None:
             return
-        offer, self._offer = self._offer, None
+        asked, offer = self._asked, self._offer
+        self._offer = None
         self.start_button.disabled = True
         try:
             job = await asyncio.to_thread(
@@ -140,8 +144,14 @@ class StartForm(Viewer):
                 hyperparameters={**offer.training, "seed": offer.told.seed},
                 max_price_usd=offer.told.price_usd,
             )
-        except Exception as error:  # noqa: BLE001
-            self._refuse(problem_of(error, "The start"))
+        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+            problem = problem_of(error, "The start")
+            is_shown = asked == self._asked  # else the place is that of other fields
+            self._on_failed(
+                f"Not started: the family {offer.fields['family']}. {problem.message}", is_shown
+            )
+            if is_shown:
+                self._refuse(problem)
             return
         self._started(job)
 

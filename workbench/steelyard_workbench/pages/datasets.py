@@ -289,20 +289,25 @@ class DatasetsPage(Page):
 
     def _import_panel(self, dataset: DatasetAnswer | None) -> ImportPanel:
         visit = self.visit
-        return ImportPanel(self.client, dataset, lambda made: self._on_imported(made, visit))
+        return ImportPanel(
+            self.client,
+            dataset,
+            lambda made: self._on_imported(made, visit),
+            lambda text: self.tell_failure(text, visit),
+        )
 
     # What was asked for may be done when the person is elsewhere: then it is told and no more.
 
     def _on_imported(self, dataset: DatasetAnswer, visit: int) -> None:
         told = f"{dataset.name}, version {dataset.version}, has {dataset.rows:,} rows."
-        if visit != self.visit:
-            self.tell(f"Imported: {told} It is on the Datasets page.")
-            return
-        self.tell(f"Imported: {told}")
-        if dataset.id == self.shown:
-            self.open()
-        else:
+        if self.session.page == self.slug and dataset.id == self.shown:
+            self.tell(f"Imported: {told}")
+            self.open()  # in another visit too: what it shows is older
+        elif visit == self.visit:
+            self.tell(f"Imported: {told}")
             self._choose_dataset(dataset.id)
+        else:
+            self.tell(f"Imported: {told} It is on the Datasets page.")
 
     def _on_changed(self, visit: int) -> None:
         if visit == self.visit:

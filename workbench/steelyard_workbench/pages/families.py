@@ -122,7 +122,11 @@ class FamiliesPage(Page):
             return empty("A family grows on a dataset with training rows, and there is none.", go)
         visit = self.visit
         self.form = StartForm(
-            self.client, datasets, self.session.dataset, lambda job: self._started(job, visit)
+            self.client,
+            datasets,
+            self.session.dataset,
+            lambda job: self._started(job, visit),
+            lambda text, is_shown: self.tell_failure(text, visit if is_shown else None),
         )
         return self.form.__panel__()
 
