@@ -46,7 +46,7 @@ def looked_at(workbench, **chosen):
     """Have a browser look at something."""
     app = App(workbench.client)
     app.session.param.update(**chosen)
-    workbench._served.apps.append(app)
+    workbench._served.opened(app)
     return app
 
 
@@ -131,6 +131,16 @@ def test_what_is_chosen_in_an_app_of_the_cell_is_given_back(workbench, dataset, 
     assert workbench.selection["context"].to_list() == [ROWS[3]["context"]]
     browser = looked_at(workbench, page="home")  # whatever was opened last
     assert workbench.session is browser.session
+
+
+def test_apps_of_the_cell_that_are_at_hand_are_bounded(workbench, monkeypatch):
+    monkeypatch.setattr("steelyard_workbench.notebook.prepare", lambda **_: None)
+    monkeypatch.setattr(App, "view", lambda _: None)
+    for page in ["home"] * 20 + ["settings"]:
+        workbench._chosen = {"page": page}
+        workbench.inline()
+    assert len(workbench._served.apps) == 16
+    assert workbench.session.page == "settings"
 
 
 def test_the_decision_that_is_read_of_an_evaluation_is_a_row_of_its_version(server, workbench):

@@ -68,6 +68,25 @@ def test_a_workbench_listens_once_it_is_made(server, monkeypatch):
         workbench.stop()
 
 
+def test_a_port_that_something_listens_on_is_refused():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(OSError, match="is taken by something else"):
+            Served("http://127.0.0.1:1", port=other.getsockname()[1])
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_workbench_that_cannot_bind_is_not_waited_for(monkeypatch):
+    def fail(*_, **__):
+        raise OSError("Address already in use")
+
+    monkeypatch.setattr(Server, "__init__", fail)
+    monkeypatch.setattr("steelyard_workbench.serving._START_S", 10.0)
+    with pytest.raises(OSError, match="ended before it listened"):
+        Served("http://127.0.0.1:1")
+
+
 def test_rows_are_in_the_page_before_a_browser_has_drawn_it_and_what_is_under_them_is_not(
     served, dataset
 ):

@@ -200,7 +200,7 @@ class Workbench:
         prepare(inline=True)
         app = App(self.client)
         app.session.param.update(**self._chosen)
-        self._served.apps.append(app)
+        self._served.opened(app)
         return app.view()
 
     def stop(self) -> None:

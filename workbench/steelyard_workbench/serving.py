@@ -6,6 +6,7 @@ import asyncio
 import atexit
 import logging
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -97,23 +98,27 @@ class Served:
     url : str
         The workbench's address.
     apps : list of App
-        That of each browser that opened it, the newest last.
+        That of each browser or cell that opened it, the newest last; the oldest go.
 
     Raises
     ------
     OSError
-        When it does not listen within a minute.
+        When the port is taken, or it does not listen within a minute.
     """
 
     def __init__(
         self, url: str, *, api_key: str | None = None, port: int = 0, host: str = LOOPBACK
     ) -> None:
         chosen = port or free_port(host)
+        if port and _listens(host, port):  # which would pass for this one
+            raise OSError(f"{host}:{port} is taken by something else.")
         self.url = f"http://{host}:{chosen}"
         self.apps: list[App] = []
+        # Browsers open theirs in the thread that serves, cells in the kernel's.
+        self._opening = threading.Lock()
         self._client = Client(ClientOptions(url, api_key))
         self._thread = pn.serve(
-            {"/": make_app(self._client, opened=self._opened)},
+            {"/": make_app(self._client, opened=self.opened)},
             **_options(host, chosen),
             start=True,
             threaded=True,
@@ -121,16 +126,22 @@ class Served:
         # A kernel or a script may end without it: its pages would go on asking meanwhile.
         atexit.register(self.stop)
         # A cell is drawn at once: a frame that is refused stays empty.
+        has_waited = stop_after_delay(_START_S)
         waiting = Retrying(
             retry=retry_if_exception_type(OSError),
-            stop=stop_after_delay(_START_S),
+            stop=lambda call: has_waited(call) or not self._thread.is_alive(),
             wait=wait_fixed(0.02),
             reraise=True,
         )
         try:
             waiting(lambda: socket.create_connection((host, chosen), _START_S).close())
-        except OSError:
+        except OSError as error:
+            is_dead = not self._thread.is_alive()
             self.stop()
+            if is_dead:
+                raise OSError(
+                    f"The workbench ended before it listened on {host}:{chosen}; the log says why."
+                ) from error
             raise
 
     def stop(self) -> None:
@@ -142,8 +153,10 @@ class Served:
             self._thread.join(_END_S)
         self._client.close()
 
-    def _opened(self, app: App) -> None:
-        self.apps = [*self.apps[-_MOST_APPS:], app]
+    def opened(self, app: App) -> None:
+        """Keep at hand the app of a browser, or of a cell; the oldest goes for it."""
+        with self._opening:
+            self.apps = [*self.apps[-_MOST_APPS:], app]
 
 
 def open_server(
@@ -172,6 +185,11 @@ def open_server(
     chosen = port or free_port(host)
     client = Client(ClientOptions(server, api_key))
     return pn.serve({"/": make_app(client)}, **_options(host, chosen), start=False)
+
+
+def _listens(host: str, port: int) -> bool:
+    with socket.socket() as asking:
+        return asking.connect_ex((host, port)) == 0
 
 
 def _options(host: str, port: int) -> dict[str, Any]:
