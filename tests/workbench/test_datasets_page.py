@@ -16,7 +16,7 @@ import polars as pl
 
 import steelyard
 from held_calls import HeldCall, Instead, until_done
-from shown_parts import texts_of
+from shown_parts import named, texts_of
 from steelyard.errors import SteelyardError
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.components.frame_table import PageAsked
@@ -103,6 +103,13 @@ def buttons_of(rows):
     hidden = rows.__panel__().select(lambda one: not one.visible)
     within = [one for part in hidden for one in part.select()]
     return {one.label for one in rows.__panel__().select(pmui.Button) if one not in within}
+
+
+def test_a_review_begins_row_by_row_whatever_was_looked_at_before(client, dataset):
+    page = opened(client, dataset=dataset.id, view="bulk")
+    [button] = named(page._box, "Review it")
+    button.clicks += 1
+    assert (page.session.page, page.session.view) == ("review", "")
 
 
 def test_keys_open_one_row_after_the_other_with_its_labels(client, dataset):

@@ -524,6 +524,18 @@ def test_a_link_opens_the_newest_version_without_the_filter_of_another_dataset()
     assert (said.page, said.dataset, said.version, said.query) == ("datasets", "ds_1", 0, "")
 
 
+def test_the_evaluation_of_a_fine_tune_is_opened_without_the_section_of_another():
+    held = told_evaluation(status="succeeded", training_job_id="ftj_3")
+    client = make_client(
+        families_get=lambda name: told_family(**{"continue": growth(), "jobs": [family_job(3)]}),
+        jobs_get=lambda job_id: told_job(id=job_id, dataset_evaluation=msgspec.to_builtins(held)),
+    )
+    page = open_page(client, family="router", query="{}", view="slices")
+    buttons(page._box)["Open its evaluation"].clicks += 1
+    assert (page.session.page, page.session.evaluation) == ("evaluations", "eval_1")
+    assert (page.session.query, page.session.view) == ("", "")
+
+
 def progress_at(step: int) -> dict[str, Any]:
     return {"step": step, "steps": 9, "loss": None, "phase": "calibration"}
 

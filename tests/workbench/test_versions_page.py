@@ -89,12 +89,12 @@ def test_the_first_version_says_that_all_of_it_is_new(client, dataset):
 
 
 def test_a_review_begins_with_the_version_that_is_shown(client, dataset):
-    page = opened(client, dataset=dataset.id, version=2)
+    page = opened(client, dataset=dataset.id, version=2, view="bulk")
     [button] = page.history.__panel__().select(
         lambda one: getattr(one, "label", "") == "Review this version"
     )
     button.clicks += 1
-    assert (page.session.page, page.session.version) == ("review", 2)
+    assert (page.session.page, page.session.version, page.session.view) == ("review", 2, "")
 
 
 def test_without_a_dataset_one_is_chosen_and_without_any_it_leads_to_the_import(client, dataset):

@@ -337,7 +337,7 @@ class OneFamily(Serving, LineMoves):
         if isinstance(held, Evaluation):
             opened = pmui.Button(label="Open its evaluation", variant="text")
             opened.on_click(
-                lambda _: self._session.open("evaluations", evaluation=held.id, query="")
+                lambda _: self._session.open("evaluations", evaluation=held.id, query="", view="")
             )
             links.append(opened)
         return pmui.Row(*links)

@@ -227,7 +227,9 @@ class DatasetsPage(Page):
             label="Review it", variant="outlined", disabled=dataset.archived_at is not None
         )
         review.on_click(
-            lambda _: self.session.open("review", version=dataset.version, draft="", query="")
+            lambda _: self.session.open(
+                "review", version=dataset.version, draft="", query="", view=""
+            )
         )
         visit = self.visit
         self.actions = DatasetActions(

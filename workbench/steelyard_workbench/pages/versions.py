@@ -178,7 +178,9 @@ class VersionsPage(Page):
         if dataset.archived_at is not None:
             return [refused_button("Review this version", ["the dataset is archived"]), back]
         review = pmui.Button(label="Review this version", variant="contained")
-        review.on_click(lambda _: self.session.open("review", version=version, draft="", query=""))
+        review.on_click(
+            lambda _: self.session.open("review", version=version, draft="", query="", view="")
+        )
         return [review, back]
 
     # What a version changed
