@@ -146,7 +146,10 @@ class FrameTable(Viewer):
         self._on_open, self._on_note = on_open, on_note
         self._asked = 0
         self._is_filling = False
-        self._rows = self._rows_before = pl.DataFrame()
+        self._rows = pl.DataFrame()
+        #: Rows by the text of their id; of the page before too: what a person saw may be overtaken
+        #: before it is heard of here.
+        self._known: dict[str, dict[str, Any]] = {}
         self._chosen: dict[Any, None] = {}
         widths = widths or {}
         mark = new_mark()
@@ -244,13 +247,13 @@ class FrameTable(Viewer):
 
     def open(self, key: str) -> None:
         """Open a row by the text of its id, as a click on it does."""
-        row = self._row_of(key)
+        row = self._known.get(key)
         if self._on_open is not None and row is not None:
             self._on_open(row)
 
     def note(self, key: str) -> None:
         """Ask for a note on a row by the text of its id."""
-        row = self._row_of(key)
+        row = self._known.get(key)
         if self._on_note is not None and row is not None:
             self._on_note(row)
 
@@ -288,7 +291,11 @@ class FrameTable(Viewer):
     def _fill(self, page: TablePage) -> None:
         import pandas as pd
 
-        self._rows_before, self._rows = self._rows, page.rows
+        of_both = (self._rows, page.rows)
+        self._known = {
+            str(row[self._id]): row for rows in of_both for row in rows.iter_rows(named=True)
+        }
+        self._rows = page.rows
         self.total = page.total
         ids = _ids(page.rows, self._id)
         shown = page.rows.select(list(self._titles)).to_pandas()
@@ -332,23 +339,14 @@ class FrameTable(Viewer):
 
     def _select_shown(self, shown: list[str], chosen: list[str]) -> None:
         """Take what is selected of the rows that a person saw."""
-        known = {str(id_): id_ for id_ in self._ids_known()}
-        for key in shown:
-            self._chosen.pop(known.get(key), None)
-        self._chosen.update((known[key], None) for key in chosen if key in known)
+        for id_ in self._ids_of(shown):
+            self._chosen.pop(id_, None)
+        self._chosen.update(dict.fromkeys(self._ids_of(chosen)))
         self._draw_selection()
         self.selected = tuple(self._chosen)
 
-    # Of the page before too: what a person saw may be overtaken before it is heard of here.
-    def _ids_known(self) -> list[Any]:
-        return _ids(self._rows_before, self._id) + _ids(self._rows, self._id)
-
-    def _row_of(self, key: str) -> dict[str, Any] | None:
-        for rows in (self._rows, self._rows_before):
-            for place, id_ in enumerate(_ids(rows, self._id)):
-                if str(id_) == key:
-                    return rows.row(place, named=True)
-        return None
+    def _ids_of(self, keys: Sequence[str]) -> list[Any]:
+        return [self._known[key][self._id] for key in keys if key in self._known]
 
 
 def _ids(rows: pl.DataFrame, column: str) -> list[Any]:
