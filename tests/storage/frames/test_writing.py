@@ -30,7 +30,7 @@ from steelyard.wire.datasets import Split
 
 # The store is made anew for each test, and content-addressed: examples may share it.
 some = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
