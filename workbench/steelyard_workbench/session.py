@@ -92,6 +92,9 @@ class Session(param.Parameterized):
         super().__init__(**given)
         self.client = client
 
-    def open(self, page: str, **chosen: Any) -> None:
-        """Go to a page with something chosen on it; the rest of the choice stays."""
-        self.param.update(page=page, **chosen)
+    def open(self, page: str, *, query: str = "", view: str = "", **chosen: Any) -> None:
+        """Go to a page with something chosen on it; the rest of the choice stays.
+
+        The filter and the view do not: those that are there are of what is left.
+        """
+        self.param.update(page=page, query=query, view=view, **chosen)

@@ -144,8 +144,8 @@ async def look_until_async(
         await asyncio.sleep(poll_s)
 
 
-class EvaluationFollowing:
-    """Tells when an evaluation has ended, and shows how far it is.
+class _Following:
+    """Tells when work has ended, and shows how far it is.
 
     Parameters
     ----------
@@ -158,6 +158,10 @@ class EvaluationFollowing:
     def __init__(self, show: Show, timeout_s: float | None) -> None:
         self._show = show
         self._patience = Patience(timeout_s)
+
+
+class EvaluationFollowing(_Following):
+    """Tells when an evaluation has ended, and shows how far it is."""
 
     def has_ended(self, evaluation: Evaluation) -> bool:
         """Look at the evaluation as it is now; raises what ``Patience.check`` does."""
@@ -168,20 +172,8 @@ class EvaluationFollowing:
         return False
 
 
-class JobFollowing:
-    """Tells when a fine-tune has ended, and shows how far it is.
-
-    Parameters
-    ----------
-    show : callable
-        A progress bar.
-    timeout_s : float or None
-        Seconds to wait at most.
-    """
-
-    def __init__(self, show: Show, timeout_s: float | None) -> None:
-        self._show = show
-        self._patience = Patience(timeout_s)
+class JobFollowing(_Following):
+    """Tells when a fine-tune has ended, and shows how far it is."""
 
     def has_ended(self, job: Job) -> bool:
         """Look at the fine-tune as it is now; raises what ``Patience.check`` does."""

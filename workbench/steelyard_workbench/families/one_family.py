@@ -212,7 +212,7 @@ class OneFamily(Serving, LineMoves):
         )
         dataset = pmui.Button(label="Open its dataset", variant="text")
         dataset.on_click(
-            lambda _: self._session.open("datasets", dataset=family.dataset_id, version=0, query="")
+            lambda _: self._session.open("datasets", dataset=family.dataset_id, version=0)
         )
         return pmui.FlexBox(switch, warm, go_on, delete, dataset)
 
@@ -336,9 +336,7 @@ class OneFamily(Serving, LineMoves):
         held = job.dataset_evaluation
         if isinstance(held, Evaluation):
             opened = pmui.Button(label="Open its evaluation", variant="text")
-            opened.on_click(
-                lambda _: self._session.open("evaluations", evaluation=held.id, query="", view="")
-            )
+            opened.on_click(lambda _: self._session.open("evaluations", evaluation=held.id))
             links.append(opened)
         return pmui.Row(*links)
 

@@ -175,9 +175,7 @@ class ComparePage(Page):
         if len(known) < 2 and not all(wanted):
             go = pmui.Button(label="Evaluate models", variant="contained")
             go.on_click(
-                lambda _: self.session.open(
-                    "evaluations", dataset=choice.dataset_id, evaluation="", query="", view=""
-                )
+                lambda _: self.session.open("evaluations", dataset=choice.dataset_id, evaluation="")
             )
             text = "Comparing takes two evaluations of this dataset that succeeded; there "
             text += "is one." if known else "are none."
@@ -373,7 +371,7 @@ class ComparePage(Page):
             self._open_rows(RecordFilter(slice_by=row.by, slice=row.of), after)
 
     def _open_rows(self, chosen: RecordFilter, after: str) -> None:
-        self.session.open("evaluations", evaluation=after, query=query_of(chosen), view="")
+        self.session.open("evaluations", evaluation=after, query=query_of(chosen))
 
 
 def side_text(value: float, alone: Measure | None, n: int) -> str:

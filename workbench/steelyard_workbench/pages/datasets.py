@@ -226,11 +226,7 @@ class DatasetsPage(Page):
         review = pmui.Button(
             label="Review it", variant="outlined", disabled=dataset.archived_at is not None
         )
-        review.on_click(
-            lambda _: self.session.open(
-                "review", version=dataset.version, draft="", query="", view=""
-            )
-        )
+        review.on_click(lambda _: self.session.open("review", version=dataset.version, draft=""))
         visit = self.visit
         self.actions = DatasetActions(
             self.client,

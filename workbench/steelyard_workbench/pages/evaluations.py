@@ -219,7 +219,7 @@ class EvaluationsPage(Page):
         button.on_click(
             lambda _: self.session.open(
                 "compare", dataset=found.evaluation.dataset_id, before=select.value,
-                after=found.evaluation.id, query="", view="",
+                after=found.evaluation.id,
             )
         )  # fmt: skip
         return pmui.Row(select, button)

@@ -130,7 +130,7 @@ class HomePage(Page):
                     one.name,
                     f"{one.rows:,} rows, version {one.version}, made {ago(one.created_at)}",
                     "datasets",
-                    {"dataset": one.id, "version": 0, "query": ""},
+                    {"dataset": one.id, "version": 0},
                 )
                 for one in datasets
             ]
@@ -139,9 +139,7 @@ class HomePage(Page):
     def _show_evaluations(self, evaluations: Sequence[Evaluation]) -> Viewable:
         if not evaluations:
             go = pmui.Button(label="Go to Evaluations", variant="outlined")
-            go.on_click(
-                lambda _: self.session.open("evaluations", evaluation="", query="", view="")
-            )
+            go.on_click(lambda _: self.session.open("evaluations", evaluation=""))
             return empty("No evaluations yet.", go)
         return self._links(
             [
@@ -149,13 +147,7 @@ class HomePage(Page):
                     str(one.named or one.model_label),
                     f"{one.status}, {one.evaluation_rows:,} rows, {ago(one.created_at)}",
                     "evaluations",
-                    {
-                        "evaluation": one.id,
-                        "dataset": one.dataset_id,
-                        # What the session has of these is of another evaluation, or of a dataset.
-                        "query": "",
-                        "view": "",
-                    },
+                    {"evaluation": one.id, "dataset": one.dataset_id},
                 )
                 for one in evaluations[:MOST_RECENT]
             ]

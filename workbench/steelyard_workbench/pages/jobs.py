@@ -376,13 +376,9 @@ class JobsPage(Page):
 
     def _open(self, work: Work) -> None:
         if work.kind == "evaluation":
-            self._open_evaluation(work.id, work.dataset_id)
+            self.session.open("evaluations", evaluation=work.id, dataset=work.dataset_id)
         else:
             self.session.job = work.id
-
-    def _open_evaluation(self, id_: str, dataset_id: str) -> None:
-        # A filter or a view that the session has is of something else.
-        self.session.open("evaluations", evaluation=id_, dataset=dataset_id, query="", view="")
 
     def _cancel_clicked(self, work: Work) -> None:
         later(lambda: self.ask_cancel(work))
@@ -493,7 +489,11 @@ class JobsPage(Page):
         held = job.dataset_evaluation
         if isinstance(held, Evaluation):
             opened = pmui.Button(label="Open its evaluation", variant="outlined")
-            opened.on_click(lambda _: self._open_evaluation(held.id, held.dataset_id))
+            opened.on_click(
+                lambda _: self.session.open(
+                    "evaluations", evaluation=held.id, dataset=held.dataset_id
+                )
+            )
             links.append(opened)
         close = pmui.Button(label="Close", variant="text")
         close.on_click(lambda _: self.session.param.update(job=""))

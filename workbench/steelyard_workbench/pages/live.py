@@ -198,7 +198,7 @@ class LivePage(Page):
 
     def _on_sent(self, made: DatasetAnswer, visit: int) -> None:
         if visit == self.visit:
-            self.session.open("review", dataset=made.id, version=0, draft="", query="", view="")
+            self.session.open("review", dataset=made.id, version=0, draft="")
         else:  # what they look at now, perhaps the review of a draft, stays
             self.tell(f"Sent to review: {made.name} ({made.id}).")
 

@@ -174,13 +174,11 @@ class VersionsPage(Page):
 
     def _actions(self, dataset: DatasetAnswer, version: int) -> list[Viewable]:
         back = pmui.Button(label="All rows of the dataset", variant="text")
-        back.on_click(lambda _: self.session.open("datasets", query=""))
+        back.on_click(lambda _: self.session.open("datasets"))
         if dataset.archived_at is not None:
             return [refused_button("Review this version", ["the dataset is archived"]), back]
         review = pmui.Button(label="Review this version", variant="contained")
-        review.on_click(
-            lambda _: self.session.open("review", version=version, draft="", query="", view="")
-        )
+        review.on_click(lambda _: self.session.open("review", version=version, draft=""))
         return [review, back]
 
     # What a version changed
