@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.decisions.rendering import NO_CONTEXT
+from steelyard.training.base import augment as module
 from steelyard.training.base.augment import (
     FIELDS,
     MAX_CONTEXT_CHARACTERS,
@@ -23,6 +24,11 @@ from steelyard.training.base.augment import (
 )
 from steelyard.training.base.mixture import Mixture, Row
 
+#: Shares of the wordings that add or turn round what is asked.
+TAUGHT = (
+    "PAIR_SHARE", "NEGATE_SHARE", "REWORD_SHARE", "RECORD_SHARE", "SURROUND_SHARE",
+    "UNANSWERED_SHARE", "MISLEAD_SHARE",
+)  # fmt: skip
 #: No name or description is part of another, of a question or of a wording.
 DESCRIBED = {
     "red kite": "wind over hills",
@@ -49,6 +55,13 @@ def make_row(
     )
 
 
+@pytest.fixture(autouse=True)
+def plain_wording(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask a row's own decisions and no more: the rows that teach have tests of their own."""
+    for share in TAUGHT:
+        monkeypatch.setattr(module, share, 0.0)
+
+
 def worded(row: Row, seed: int) -> tuple[str, list[Example]]:
     return augment(row, MIXTURE, np.random.default_rng(seed))
 
@@ -72,8 +85,6 @@ def assert_well_formed(example: Example) -> None:
     assert min(targets) >= 0
     assert len(set(decision.outcomes)) == len(decision.outcomes)
     assert decision.question
-    is_check = decision.kind == "binary"
-    assert example.alone == ((decision.question, None) if is_check else decision.outcomes)
 
 
 def is_abstain(outcome: str) -> bool:
@@ -253,4 +264,74 @@ def test_plain_wording_is_what_an_application_sends() -> None:
     assert example.decision.question == QUESTION
     assert example.decision.outcomes == tuple(f"{n}: {d}" for n, d in DESCRIBED.items())
     assert example.targets == (0.25, 0, 0.75, 0, 0, 0)
-    assert example.alone == example.decision.outcomes
+
+
+def test_a_check_is_asked_both_ways_with_opposite_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = make_row(["yes", "no"], {"yes": 3.0, "no": 1.0}, kind="binary")
+    row.decisions[0]["question"] = "Is this post rude?"
+    monkeypatch.setattr(module, "PAIR_SHARE", 1.0)
+    for seed in range(20):
+        asked, turned = worded(row, seed)[1]
+        assert (asked.targets, turned.targets) == ((0.75, 0.25), (0.25, 0.75))
+        assert asked.decision.question != turned.decision.question
+    monkeypatch.setattr(module, "PAIR_SHARE", 0.0)
+    monkeypatch.setattr(module, "REWORD_SHARE", 1.0)
+    for seed in range(20):
+        asked, other = worded(row, seed)[1]
+        assert asked.targets == other.targets == (0.75, 0.25)
+    described = make_row({"yes": "rude", "no": None}, {"yes": 1.0}, kind="binary")
+    assert len(worded(described, 1)[1]) == 1
+
+
+def test_what_a_row_does_not_answer_is_no_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "UNANSWERED_SHARE", 1.0)
+    stated = make_row(["yes", "no"], {"yes": 1.0}, kind="binary")
+    narrow = make_row(["red kite", "black ant"], {"red kite": 1.0})
+    rows = {"snli": [stated], "hwu64": [narrow]}
+    mixture = Mixture(rows=rows, shares={}, labels=MIXTURE.labels)
+    kinds = Counter()
+    for seed in range(40):
+        _, examples = augment(make_row(), mixture, np.random.default_rng(seed))
+        added = examples[-1]
+        kinds[added.decision.kind] += 1
+        right = added.decision.outcomes[int(np.argmax(added.targets))]
+        if added.decision.kind == "binary":
+            assert right == "no"
+        elif set(added.decision.outcomes) & {"red kite", "black ant"} and added is not examples[0]:
+            assert is_abstain(right)
+    assert kinds["binary"] > 5
+    assert kinds["single"] > 5
+
+
+def test_a_misleading_outcome_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MISLEAD_SHARE", 1.0)
+    mixture = Mixture(rows={}, shares={}, labels={"hwu64": ["water bottle"], "other": FOREIGN})
+    row = make_row()
+    row.source = "hwu64"
+    found = [
+        (outcome, target)
+        for seed in range(60)
+        for example in augment(row, mixture, np.random.default_rng(seed))[1]
+        for outcome, target in zip(example.decision.outcomes, example.targets, strict=True)
+        if outcome.replace("_", " ") == "water bottle"
+    ]
+    assert len(found) > 20
+    assert {target for _, target in found} == {0.0}
+
+
+def test_made_up_rows_and_surroundings_come_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain_rows = {"dbpedia": [make_row()]}
+    plain_rows["dbpedia"][0].context = "Unrelated it is. Truly so."
+    mixture = Mixture(rows=plain_rows, shares={}, labels=MIXTURE.labels)
+    monkeypatch.setattr(module, "SURROUND_SHARE", 1.0)
+    contexts = [augment(make_row(), mixture, np.random.default_rng(i))[0] for i in range(20)]
+    assert all("Unrelated" in text and "water" in text for text in contexts)
+    whole = make_row()
+    whole.source = "clickbait"
+    assert "Unrelated" not in augment(whole, mixture, np.random.default_rng(0))[0]
+    monkeypatch.setattr(module, "RECORD_SHARE", 1.0)
+    context, examples = augment(make_row(), mixture, np.random.default_rng(3))
+    assert "water" not in context
+    assert len(examples) >= 2
+    for example in examples:
+        assert sum(example.targets) == 1

@@ -5,15 +5,15 @@ import pytest
 
 pytest.importorskip("torch", reason="training needs the train extra: pip install steelyard[train]")
 
-from random_model import make_words
 from scoring.reference import visibility
 from steelyard.decisions.rendering import RenderedDecision
-from steelyard.scoring.packing import Layout, lay_out_text, level_features
+from steelyard.scoring.packing import Layout, alone_texts, lay_out_text, level_features
 from steelyard.scoring.passes import KINDS
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.augment import Example
 from steelyard.training.base.batches import ROW_LENGTHS, Item, make_batches, make_item
 from steelyard.training.base.model import Batch
+from support.random_model import make_words
 
 
 def make_example(kind: str, n_outcomes: int, seed: int, question_words: int = 4) -> Example:
@@ -21,8 +21,7 @@ def make_example(kind: str, n_outcomes: int, seed: int, question_words: int = 4)
     outcomes = ("yes", "no") if kind == "binary" else outcomes
     targets = np.random.default_rng(seed).dirichlet(np.ones(len(outcomes)))
     decision = RenderedDecision(kind, make_words(question_words, seed), outcomes)
-    alone = (decision.question, None) if kind == "binary" else outcomes
-    return Example(decision, tuple(targets), alone)
+    return Example(decision, tuple(targets))
 
 
 def make_items(tokenizer: Tokenizer) -> list[Item]:
@@ -53,6 +52,12 @@ def place_of(batch: Batch, layout: Layout, taken: np.ndarray) -> slice:
     raise AssertionError("a layout is not in the batch")
 
 
+def read_alone(item: Item) -> list[tuple[int, ...]]:
+    """Return the texts that are encoded beside a request: sentences, outcomes, and questions."""
+    read = [text for decision in item.request.decisions for text in decision.alone]
+    return [tuple(text) for text in (*item.request.sentences, *read) if text is not None]
+
+
 def members(batch: Batch, items: list[Item]) -> list[Item]:
     return [item for item in items if item.context in batch.texts]
 
@@ -64,7 +69,7 @@ def items(tokenizer: Tokenizer) -> list[Item]:
 
 @pytest.fixture(scope="module")
 def batches(items: list[Item], tokenizer: Tokenizer) -> list[Batch]:
-    return make_batches(items, tokenizer)
+    return make_batches(items)
 
 
 def test_items_share_rows_of_the_shortest_length_that_holds_them(items, batches) -> None:
@@ -85,9 +90,9 @@ def test_the_mask_is_the_visibility_of_every_layout_and_nothing_more(
     for batch in batches:
         n_rows, length = batch.ids.shape
         inside = members(batch, items)
-        alone = {text: 0 for item in inside for e in item.examples for text in e.alone if text}
+        alone = {text: 0 for item in inside for text in read_alone(item)}
         layouts = [item.layout for item in inside]
-        layouts += [lay_out_text(tokenizer.encode(text)) for text in alone]
+        layouts += [lay_out_text(text) for text in alone]
         expected = np.zeros((n_rows * length, n_rows * length), bool)
         taken = np.zeros(n_rows * length, bool)
         for layout in sorted(layouts, key=len, reverse=True):
@@ -113,12 +118,21 @@ def test_pools_hold_each_context_and_each_text_alone(items, batches, tokenizer) 
         decisions = [(item, example) for item in inside for example in item.examples]
         for index, (item, example) in enumerate(decisions):
             assert batch.texts[int(batch.context_pools[index])] == item.context
-            n = len(example.alone)
+            decision = example.decision
+            asked = alone_texts(decision.kind, decision.question, decision.outcomes)
+            n = len(asked)
             used = batch.outcome_pools[index, :n].tolist()
             assert [None if pool == batch.n_pools else batch.texts[pool] for pool in used] == [
-                None if text is None else tokenizer.encode(text) for text in example.alone
+                None if text is None else tokenizer.encode(text) for text in asked
             ]
             assert (batch.outcome_pools[index, n:] == batch.n_pools).all()
+            compared = [
+                batch.texts[pool]
+                for pool in batch.compared_pools[index].tolist()
+                if pool < batch.n_pools
+            ]
+            by_sentence = decision.kind == "single" and item.request.sentences
+            assert compared == (list(item.request.sentences) if by_sentence else [item.context])
 
 
 def test_decisions_carry_their_markers_levels_and_targets(items, batches, tokenizer) -> None:
@@ -145,7 +159,7 @@ def test_decisions_carry_their_markers_levels_and_targets(items, batches, tokeni
 
 
 def test_full_attention_lets_a_request_see_all_of_itself_and_no_other(items, tokenizer) -> None:
-    for batch in make_batches(items, tokenizer, full_attention=True):
+    for batch in make_batches(items, full_attention=True):
         n_rows, length = batch.ids.shape
         taken = np.zeros(n_rows * length, bool)
         layouts = [item.layout for item in members(batch, items)]

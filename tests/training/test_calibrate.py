@@ -1,8 +1,15 @@
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+pytest.importorskip("torch", reason="training needs the train extra: pip install steelyard[train]")
+
+from steelyard.scoring.assets import read_manifest
+from steelyard.training.base import recalibrate
 from steelyard.training.base.calibrate import (
     ROWS_PER_SOURCE,
     calibration_set,
@@ -52,6 +59,37 @@ def test_a_choice_is_asked_twice_and_a_check_once() -> None:
     assert all(target[0] == 1.0 for target in padded)
 
 
+def test_decisions_of_one_kind_are_asked_each_by_itself() -> None:
+    chosen = calibration_set({"news": [make_row(i) for i in range(5)]}, make_mixture())
+    checks = chosen.of_kinds(["binary"])
+
+    assert checks.counts() == {"binary 2": 5}
+    assert [r.decisions[0].question for r in checks.requests] == ["Is it spam?"] * 5
+    assert [r.context for r in checks.requests] == [r.context for r in chosen.requests]
+    assert all(target.tolist() == [0.25, 0.75] for target in checks.targets)
+    assert checks.tasks == ("news",) * 5
+
+
+def test_a_model_is_calibrated_in_place(random_folder, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(
+        recalibrate,
+        "load_mixture",
+        lambda *_: (make_mixture(), {"news": [make_row(i) for i in range(4)]}),
+    )
+    copied = shutil.copytree(random_folder, tmp_path / "model")
+    before = read_manifest(copied)
+    arguments = ["--model", str(copied), "--data", str(tmp_path), "--kind", "binary"]
+    done = CliRunner().invoke(recalibrate.main, arguments, catch_exceptions=False)
+
+    assert done.exit_code == 0
+    after = read_manifest(copied)
+    for precision in ("float32", "int8"):
+        old, new = (one["temperatures"][precision]["temperatures"] for one in (before, after))
+        assert new["single"] == old["single"]
+        assert set(new["binary"]) == {"2", "3-5", "6-12", "13-40", "41+"}
+    assert {**after, "temperatures": before["temperatures"]} == before
+
+
 def test_no_source_decides_alone() -> None:
     rows = [make_row(i) for i in range(ROWS_PER_SOURCE + 30)]
     chosen = calibration_set({"news": rows, "more": rows[:5]}, make_mixture())
@@ -64,7 +102,7 @@ def test_similarity_is_weighed_where_there_is_one(random_folder, load) -> None:
     model = load("random", "onnxruntime-float32")
     weights = stored_weights(random_folder)
     chosen = calibration_set({"news": [make_row(i) for i in range(4)]}, make_mixture())
-    fitted, losses = fit_similarity(weights, Shape(), model.tokenizer, chosen)
+    fitted, losses = fit_similarity(weights, Shape.of(weights), model.tokenizer, chosen)
 
     assert set(losses) == {"single", "binary"}  # nothing is ordinal
     assert fitted[2] == weights["similarity_weight"][2]

@@ -4,14 +4,14 @@ import numpy as np
 import onnx
 import pytest
 
-from random_model import make_state
 from steelyard.scoring.engine import FLOAT32, INT8, graph_weights
 from steelyard.scoring.passes import PAST_OUTPUTS
 from steelyard.training.base.quantize import LINEARS
 from steelyard.training.graph import ActivationScale, Shape, build
 from steelyard.training.weights import pack_weights
+from support.random_model import make_state
 
-SHAPE = Shape()
+SHAPE = Shape(is_gated=True)
 NAMES = [f"layers.{layer}.{part}" for layer in range(SHAPE.n_layers) for part in LINEARS]
 SCALES = {name: ActivationScale(0.05, 128) for name in NAMES}
 TYPES = {onnx.TensorProto.FLOAT: np.float32, onnx.TensorProto.INT8: np.int8}

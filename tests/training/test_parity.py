@@ -9,12 +9,10 @@ pytest.importorskip("torch", reason="training needs the train extra: pip install
 
 import torch
 
-from random_model import make_state, make_tokenizer_json, make_words, sample_requests
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.scoring.assets import load_base_model
 from steelyard.scoring.engine import FLOAT32, Engine
 from steelyard.scoring.onnx import OnnxScorer
-from steelyard.scoring.packing import alone_texts
 from steelyard.training.base import quantize
 from steelyard.training.base.augment import Example
 from steelyard.training.base.batches import make_batches, make_item
@@ -23,6 +21,7 @@ from steelyard.training.base.export import write_model
 from steelyard.training.base.model import PackedScorer
 from steelyard.training.graph import Shape, build
 from steelyard.training.weights import pack_weights, quantize_columns
+from support.random_model import make_state, make_tokenizer_json, make_words, sample_requests
 
 KEPT_AS_THEY_ARE = ("position", "role", "level", "similarity", "logit")
 
@@ -62,7 +61,14 @@ def requests() -> list[RenderedRequest]:
     outcome = RenderedRequest(
         make_words(9), (RenderedDecision("single", "Which?", ("card", make_words(140))),)
     )
-    return [*short, long, outcome]
+    sentences = RenderedRequest(
+        f"{make_words(20, 1)}. {make_words(90, 2)}! {make_words(9, 3)}.",
+        (
+            RenderedDecision("single", "Which?", ("A) city", "B) coldRiver")),
+            RenderedDecision("binary", "Is the river cold?", ("yes", "no")),
+        ),
+    )
+    return [*short, long, outcome, sentences]
 
 
 def test_the_state_has_the_models_names_and_shapes(state) -> None:
@@ -72,19 +78,12 @@ def test_the_state_has_the_models_names_and_shapes(state) -> None:
 
 def test_the_graph_gives_the_logits_of_the_trained_model(state, trained, tokenizer) -> None:
     words, rest = pack_weights(state, Shape())
-    engine = Engine(build(Shape()).SerializeToString(), {**words, **rest}, precision=FLOAT32)
+    engine = Engine(build(Shape.of(rest)).SerializeToString(), {**words, **rest}, precision=FLOAT32)
     scorer = OnnxScorer(engine, tokenizer, name="parity", engine_name="parity")
     for request in requests():
-        examples = [
-            Example(
-                d,
-                (1.0,) + (0.0,) * (len(d.outcomes) - 1),
-                alone_texts(d.kind, d.question, d.outcomes),
-            )
-            for d in request.decisions
-        ]
+        examples = [Example(d, (1.0,) + (0.0,) * (len(d.outcomes) - 1)) for d in request.decisions]
         item = make_item(request.context, examples, tokenizer)
-        (batch,) = make_batches([item], tokenizer)
+        (batch,) = make_batches([item])
         with torch.no_grad():
             logits = trained(batch)[0].numpy()
         for index, served in enumerate(scorer.score([request])[0]):

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from random_model import make_words, sample_requests
 from scoring.reference import read_stored
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.training.base import quantize
 from steelyard.training.base.quantize import LINEARS, activation_scales, best_scale
 from steelyard.training.graph import ActivationScale, Shape
-from strategies import few
+from support.random_model import make_words, sample_requests
+from support.strategies import few
 
 
 def restore(values: np.ndarray, scale: ActivationScale) -> np.ndarray:
@@ -81,7 +81,9 @@ def test_every_linear_layer_of_the_encoder_gets_a_scale(random_folder, tokenizer
     stored = read_stored(random_folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(quantize, "SAMPLE", 2_000)
-        scales, again = (activation_scales(stored, Shape(), tokenizer, requests) for _ in range(2))
+        scales, again = (
+            activation_scales(stored, Shape.of(stored), tokenizer, requests) for _ in range(2)
+        )
     assert set(scales) == {
         f"layers.{layer}.{part}" for layer in range(Shape().n_layers) for part in LINEARS
     }
@@ -98,7 +100,7 @@ def test_requests_of_more_than_one_pass_are_left_out(random_folder, tokenizer) -
         patch.setattr(quantize, "SAMPLE", 500)
         short = sample_requests()[:1]
         one, other = (
-            activation_scales(stored, Shape(), tokenizer, requests)
+            activation_scales(stored, Shape.of(stored), tokenizer, requests)
             for requests in (short, [*short, long])
         )
     assert one == other

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from random_model import make_state
 from steelyard.training.graph import Shape
 from steelyard.training.weights import pack_weights, quantize_columns, unpack_weights
-from strategies import few
+from support.random_model import make_state
+from support.strategies import few
 
 
 @pytest.fixture(scope="module")

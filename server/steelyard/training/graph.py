@@ -13,7 +13,7 @@ that a result does not depend on what shares the batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,6 +36,8 @@ NO_BLOCK = -2
 KEY_INPUTS = ("context_index", "key_index")
 #: Columns of ones that count weights: one column alone is not multiplied as several are.
 COUNTERS = 16
+#: A gate of similarity is 1 with this more or less.
+GATE_SPAN = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,13 @@ class Shape:
     n_positions: int = 512
     n_roles: int = 5
     layer_norm_eps: float = 1e-12
+    #: Whether what an outcome's marker has read turns its similarity down, off or round.
+    is_gated: bool = False
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> Shape:
+        """Return the shape of the model whose stored weights have these names."""
+        return cls(is_gated="similarity_gate.weight" in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +104,7 @@ class GraphBuilder:
         return outputs
 
     def constant(self, value: NDArray[np.generic] | np.generic) -> str:
-        """Give the name of a small constant stored in the graph."""
+        """Return the name of a small constant stored in the graph."""
         value = np.asarray(value)
         key = (str(value.dtype), value.shape, value.tobytes())
         if key not in self.constants:
@@ -105,7 +114,7 @@ class GraphBuilder:
         return self.constants[key]
 
     def ints(self, *values: int) -> str:
-        """Give a constant int64 vector."""
+        """Return a constant int64 vector."""
         return self.constant(np.asarray(values, np.int64))
 
     def external(self, name: str, dtype: int, *dims: int) -> str:
@@ -183,14 +192,7 @@ class GraphBuilder:
         return self.norm(total, "embedding_norm")
 
     def attention_biases(self) -> list[str]:
-        """Build the block mask: 0 where a token attends, ``MASKED`` where it does not.
-
-        Returns
-        -------
-        list of str
-            Of past keys, (1, rows, length, past), and of each of ``KEY_INPUTS``, (1, rows, length,
-            keys).
-        """
+        """Build the block mask: 0 where a token attends, ``MASKED`` where it does not."""
         zero = self.constant(np.asarray(0, np.int32))
         nothing = self.constant(np.asarray(NO_BLOCK, np.int32))
         block = self.unsqueeze(self.column("blocks", 0), 2)
@@ -211,7 +213,7 @@ class GraphBuilder:
         return [self.unsqueeze(self.op("Where", [seen, open_, closed]), 0) for seen in visible]
 
     def any_equal(self, listens: Sequence[str], channels: str) -> str:
-        """Tell where a token listens to a channel."""
+        """Return where a token listens to a channel."""
         found = ""
         for one in listens:
             heard = self.op("Equal", [one, channels])
@@ -224,7 +226,7 @@ class GraphBuilder:
         return self.op("Transpose", [split], perm=list(order))
 
     def tokens_of_heads(self, x: str, n_heads: int) -> str:
-        """Give (heads, tokens of all rows, features) of what is (rows, tokens, width)."""
+        """Return (heads, tokens of all rows, features) of what is (rows, tokens, width)."""
         split = self.op("Reshape", [x, self.ints(-1, n_heads, self.shape.width // n_heads)])
         return self.op("Transpose", [split], perm=[1, 0, 2])
 
@@ -326,6 +328,8 @@ class GraphBuilder:
         similarity = self.op(
             "MatMul", ["outcome_vectors", self.unsqueeze(contexts, -1)]
         )  # (n_decisions, n_outcomes, 1)
+        if self.shape.is_gated:
+            similarity = self.op("Mul", [similarity, self.gate()])
         level = self.external("level_projection.weight", FLOAT, 3, width)
         projection = self.external("similarity_projection.weight", FLOAT, 1, width)
         state = self.op("Add", ["marker_vectors", self.op("MatMul", ["levels", level])])
@@ -339,6 +343,18 @@ class GraphBuilder:
         weighted = self.op("Mul", [similarity, self.unsqueeze(strength, 1, 2)])
         total = self.op("Squeeze", [self.op("Add", [logits, weighted]), self.ints(-1)])
         self.nodes.append(helper.make_node("Identity", [total], ["logits"]))
+
+    def gate(self) -> str:
+        """Return the factor of each outcome's similarity, (n_decisions, n_outcomes, 1)."""
+        weight = self.external("similarity_gate.weight", FLOAT, self.shape.width, 3)
+        gates = self.op("Tanh", [self.op("MatMul", ["marker_vectors", weight])])
+        kind = self.op(
+            "Equal", [self.unsqueeze("kinds", 1, 2), self.constant(np.arange(3, dtype=np.int32))]
+        )
+        own = self.op("Mul", [gates, self.op("Cast", [kind], to=FLOAT)])
+        total = self.op("ReduceSum", [own, self.ints(-1)], keepdims=1)
+        span, one = (self.constant(np.float32(value)) for value in (GATE_SPAN, 1.0))
+        return self.op("Add", [self.op("Mul", [total, span]), one])
 
     def inputs(self) -> list[onnx.ValueInfoProto]:
         """Declare the graph's inputs."""
@@ -395,13 +411,6 @@ def build(
         Sizes.
     activations : mapping of str to ActivationScale, optional
         Static scales of the encoder's linear layers; without them the graph is float32.
-    probes : bool, default False
-        Whether the inputs of the encoder's linear layers are outputs too, for calibration.
-
-    Returns
-    -------
-    onnx.ModelProto
-        With external initializers to be given at load.
     """
     builder = GraphBuilder(shape, activations, probes)
     hidden, biases = builder.embed(), builder.attention_biases()

@@ -25,13 +25,6 @@ def pack_weights(
 
     Queries, keys and values become one matrix, with the attention's scaling folded into the
     queries; matrices are transposed to (n_in, n_out).
-
-    Returns
-    -------
-    dict of str to array
-        The word embeddings: they never change, so that builds share the file.
-    dict of str to array
-        Everything else.
     """
     words, word_scale = quantize_columns(state["word_embeddings.weight"].T)
     embeddings: dict[str, Array] = {
@@ -50,6 +43,8 @@ def pack_weights(
     }
     for name in ("level_projection", "similarity_projection", "logit"):
         rest[f"{name}.weight"] = np.ascontiguousarray(state[f"{name}.weight"].T)
+    if state["similarity_gate.weight"].any():
+        rest["similarity_gate.weight"] = np.ascontiguousarray(state["similarity_gate.weight"].T)
     blocks = [(f"layers.{i}", shape.n_heads) for i in range(shape.n_layers)]
     for block, n_heads in [*blocks, ("set_layer", shape.set_heads)]:
         scaling = np.float32((shape.width // n_heads) ** -0.5)
@@ -71,8 +66,6 @@ def unpack_weights(stored: Mapping[str, Array], shape: Shape) -> dict[str, NDArr
 
     Parameters
     ----------
-    stored : mapping of str to array
-        Both parts that ``pack_weights`` gave, together.
     shape : Shape
 
     Returns
@@ -92,6 +85,9 @@ def unpack_weights(stored: Mapping[str, Array], shape: Shape) -> dict[str, NDArr
         state[f"embedding_norm.{part}"] = np.asarray(stored[f"embedding_norm.{part}"], np.float32)
     for name in ("level_projection", "similarity_projection", "logit"):
         state[f"{name}.weight"] = np.asarray(stored[f"{name}.weight"].T, np.float32)
+    # A model without a gate is one whose gate is open.
+    gate = stored.get("similarity_gate.weight", np.zeros((shape.width, 3), np.float32))
+    state["similarity_gate.weight"] = np.ascontiguousarray(gate.T, np.float32)
     blocks = [(f"layers.{i}", shape.n_heads) for i in range(shape.n_layers)]
     for block, n_heads in [*blocks, ("set_layer", shape.set_heads)]:
         scaling = np.float32((shape.width // n_heads) ** -0.5)

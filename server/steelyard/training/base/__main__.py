@@ -74,6 +74,7 @@ def _option(name: str, help_text: str) -> Any:
     default=PRECISIONS[0],
     help="Of the matrix products; float32 is faster on processors without bfloat16 units.",
 )
+@_option("save_every_s", "Seconds between checkpoints, beside those of validations.")
 @_option("keep_at", "Also keep the weights of every validation from this many tokens on.")
 def main(
     data: Path,

@@ -25,15 +25,12 @@ LONGEST = 1_024
 BATCH = 16
 
 
-def hits(
-    model: PackedScorer, items: list[Item], tokenizer: Tokenizer, *, full_attention: bool
-) -> list[bool]:
-    """Tell for each decision whether the likeliest outcome is right."""
+def hits(model: PackedScorer, items: list[Item], *, full_attention: bool) -> list[bool]:
+    """Return for each decision whether the likeliest outcome is right."""
     found: list[bool] = []
     for start in range(0, len(items), BATCH):
-        for batch in make_batches(
-            items[start : start + BATCH], tokenizer, full_attention=full_attention, longest=LONGEST
-        ):
+        group = items[start : start + BATCH]
+        for batch in make_batches(group, full_attention=full_attention, longest=LONGEST):
             with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
                 logits, _ = model(batch)
             found += (logits.argmax(-1) == batch.targets.argmax(-1)).tolist()
@@ -89,7 +86,7 @@ def main(data: Path, block: Path, full: Path, rows: int, encoder: Path | None) -
         ]
         cells, n_decisions = [], 0
         for name, model in models.items():
-            found = hits(model, items, tokenizer, full_attention=name == "full attention")
+            found = hits(model, items, full_attention=name == "full attention")
             n_decisions = len(found)
             interval = wilson_interval(sum(found), n_decisions)
             means[name].append(float(np.mean(found)))

@@ -26,16 +26,7 @@ MAX_KEPT, MAX_KEPT_TOKENS = 50_000, 12
 
 
 class Anchor:
-    """Gives the starting encoder's unit vectors of texts.
-
-    Parameters
-    ----------
-    start : PackedScorer
-        With the starting encoder's weights.
-    device : torch.device
-    autocast : callable
-        Gives the context of the matrix products' precision.
-    """
+    """The starting encoder's unit vectors of texts."""
 
     def __init__(
         self,
@@ -48,7 +39,7 @@ class Anchor:
         self._kept: dict[tuple[int, ...], Tensor] = {}
 
     def vectors(self, texts: tuple[tuple[int, ...], ...]) -> Tensor:
-        """Give float32 vectors of shape (n_texts, width) for token ids without special tokens."""
+        """Return float32 vectors of shape (n_texts, width) for token ids without special tokens."""
         missing = [text for text in dict.fromkeys(texts) if text not in self._kept]
         found = dict(zip(missing, self._encode(missing), strict=True)) if missing else {}
         result = torch.stack([found[t] if t in found else self._kept[t] for t in texts])

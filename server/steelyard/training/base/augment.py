@@ -13,15 +13,34 @@ from typing import Any
 import numpy as np
 
 from steelyard.decisions.rendering import RenderedDecision, render_context, render_outcome
-from steelyard.scoring.packing import alone_texts
 from steelyard.training.base.mixture import Mixture, Row, source_of
+from steelyard.training.base.negation import negated, reworded
+from steelyard.training.base.noise import foreign_choice, misleading, surround, unanswered
+from steelyard.training.base.records import made_record
 
 MAX_DECISIONS = 4
 MAX_CONTEXT_CHARACTERS = 1_600
 
 #: Share of choices that are turned into a yes/no question: it teaches to match a question's words
 #: with the context, which yes/no tasks alone, few in kinds, do not.
-CHECK_SHARE = 0.25
+CHECK_SHARE = 0.15
+#: Shares of yes/no questions that are asked with their negation beside them, as their negation
+#: alone, and with another wording beside them.
+PAIR_SHARE, NEGATE_SHARE, REWORD_SHARE = 0.3, 0.08, 0.1
+#: Share of rows that are made up; with unrelated text around the context; with a question that the
+#: context does not answer; and of choices with a wrong outcome that has a word of the context.
+RECORD_SHARE, SURROUND_SHARE, UNANSWERED_SHARE, MISLEAD_SHARE = 0.08, 0.2, 0.08, 0.15
+#: Sources that judge all of a text, so that more text may be judged otherwise.
+WHOLE_SOURCES = (
+    "blimp", "clickbait", "comve_sense", "emobank", "jailbreak_detect", "judge_pairs",
+    "language_id", "prompt_injection", "query_wellformed", "rubric_scores", "summedits",
+    "vader_ratings", "word_complexity",
+)  # fmt: skip
+#: Sources whose labels exclude each other, so that one more of them is wrong.
+EXCLUSIVE_SOURCES = (
+    "attack_technique", "bitext_support", "dbpedia", "hwu64", "it_tickets",
+    "medical_question_type", "metatool", "snips",
+)  # fmt: skip
 
 QUESTIONS = (
     "Which of these fits best?",
@@ -57,21 +76,10 @@ EXTRAS = (
 
 @dataclass(slots=True)
 class Example:
-    """A worded decision with its targets.
-
-    Parameters
-    ----------
-    decision : RenderedDecision
-    targets : tuple of float
-        One probability an outcome, in outcome order.
-    alone : tuple of str or None
-        The outcomes' texts for the similarity channel, None where similarity is zero; empty where
-        the channel is not used.
-    """
+    """A worded decision with its targets."""
 
     decision: RenderedDecision
     targets: tuple[float, ...]
-    alone: tuple[str | None, ...]
 
 
 @dataclass(slots=True)
@@ -94,7 +102,13 @@ def plain_examples(row: Row) -> list[Example]:
 
 
 def augment(row: Row, mixture: Mixture, rng: np.random.Generator) -> tuple[str, list[Example]]:
-    """Word a training row: its context and up to ``MAX_DECISIONS`` decisions."""
+    """Word a training row: its context, up to ``MAX_DECISIONS`` of its decisions, and others.
+
+    A row may also become another, made up (``steelyard.training.base.records``).
+    """
+    source = source_of(row)
+    if rng.random() < RECORD_SHARE:
+        return _record(source, mixture, rng)
     context = row.context
     if len(context) > MAX_CONTEXT_CHARACTERS:
         context = context[:MAX_CONTEXT_CHARACTERS]
@@ -104,16 +118,35 @@ def augment(row: Row, mixture: Mixture, rng: np.random.Generator) -> tuple[str, 
     examples = []
     for draft in drafts:
         if draft.kind == "single" and rng.random() < CHECK_SHARE:
-            examples.append(_example(_check(draft, rng)))
+            examples += _both_ways(_check(draft, rng), rng)
             if rng.random() < 0.6:
                 continue
         if draft.kind == "single":
-            _single(draft, source_of(row), mixture, rng)
+            if source in EXCLUSIVE_SOURCES and rng.random() < MISLEAD_SHARE:
+                _mislead(draft, context, source, mixture, rng)
+            _single(draft, source, mixture, rng)
         _reword(draft, rng)
-        examples.append(_example(draft))
+        examples += _both_ways(draft, rng) if draft.kind == "binary" else [_example(draft)]
+    if rng.random() < UNANSWERED_SHARE:
+        examples += _unanswered(source, mixture, rng)
+    if source not in WHOLE_SOURCES and rng.random() < SURROUND_SHARE:
+        context = surround(context, source, mixture, rng)
     if rng.random() < 0.06:
         context = _as_json(context, rng)
     return render_context(context), examples
+
+
+def _record(source: str, mixture: Mixture, rng: np.random.Generator) -> tuple[str, list[Example]]:
+    context, asked = made_record(rng)
+    if rng.random() < SURROUND_SHARE:
+        context = surround(context, source, mixture, rng)
+    return context, [
+        Example(
+            RenderedDecision(one.kind, one.question, one.outcomes),
+            tuple(float(i == one.right) for i in range(len(one.outcomes))),
+        )
+        for one in asked
+    ]
 
 
 def _draft(decision: dict[str, Any], targets: dict[str, float]) -> _Draft:
@@ -133,11 +166,7 @@ def _example(draft: _Draft) -> Example:
     )
     total = sum(draft.targets)
     targets = tuple(value / total for value in draft.targets)
-    return Example(
-        RenderedDecision(draft.kind, draft.question, outcomes),
-        targets,
-        alone_texts(draft.kind, draft.question, outcomes),
-    )
+    return Example(RenderedDecision(draft.kind, draft.question, outcomes), targets)
 
 
 def _check(draft: _Draft, rng: np.random.Generator) -> _Draft:
@@ -152,6 +181,58 @@ def _check(draft: _Draft, rng: np.random.Generator) -> _Draft:
     question = wording.format(label=label, question=draft.question)
     yes = draft.targets[index] / sum(draft.targets)
     return _Draft("binary", question, ["yes", "no"], [None, None], [yes, 1.0 - yes])
+
+
+def _both_ways(draft: _Draft, rng: np.random.Generator) -> list[Example]:
+    """Ask a yes/no question as it is, its negation, another wording of it, or two of these."""
+    plain_one = _example(draft)
+    if any(one is not None for one in draft.descriptions) or draft.names != ["yes", "no"]:
+        # What "yes" means is said with it, and would have to be turned round too.
+        return [plain_one]
+    turned = _Draft("binary", negated(draft.question, rng), ["yes", "no"], [None, None], [])
+    turned.targets = draft.targets[::-1]
+    draw = rng.random()
+    if draw < PAIR_SHARE:
+        return [plain_one, _example(turned)]
+    if draw < PAIR_SHARE + NEGATE_SHARE:
+        return [_example(turned)]
+    if draw < PAIR_SHARE + NEGATE_SHARE + REWORD_SHARE:
+        draft.question = reworded(draft.question, rng)
+        return [plain_one, _example(draft)]
+    return [plain_one]
+
+
+def _unanswered(source: str, mixture: Mixture, rng: np.random.Generator) -> list[Example]:
+    """Ask what the context says nothing of: the answer is no, or none of the outcomes."""
+    if rng.random() < 0.6:
+        question = unanswered(source, mixture, rng)
+        if question is None:
+            return []
+        return _both_ways(_Draft("binary", question, ["yes", "no"], [None, None], [0.0, 1.0]), rng)
+    asked = foreign_choice(source, mixture, rng)
+    if asked is None:
+        return []
+    question, names = asked
+    own = [i for i, name in enumerate(names) if name in NONE_NAMES]
+    if not own:
+        own = [len(names)]
+        names = [*names, NONE_NAMES[int(rng.integers(len(NONE_NAMES)))]]
+    targets = [float(i == own[0]) for i in range(len(names))]
+    return [_example(_Draft("single", question, names, [None] * len(names), targets))]
+
+
+def _mislead(
+    draft: _Draft, context: str, source: str, mixture: Mixture, rng: np.random.Generator
+) -> None:
+    """Add a wrong outcome that shares a word with the context."""
+    best = draft.names[int(np.argmax(draft.targets))]
+    label = None
+    if best not in NONE_NAMES:
+        label = misleading(context, draft.names, source, mixture, rng)
+    if label is not None:
+        draft.names.append(label)
+        draft.descriptions.append(None)
+        draft.targets.append(0.0)
 
 
 def _single(draft: _Draft, source: str, mixture: Mixture, rng: np.random.Generator) -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from steelyard.decisions.rendering import RenderedRequest
 from steelyard.scoring.packing import (
     BLOCK,
     CHANNEL,
     LISTEN_CONTEXT,
     Layout,
-    TokenizedDecision,
     TokenizedRequest,
     lay_out,
     lay_out_text,
@@ -23,6 +24,7 @@ from steelyard.scoring.packing import (
     shift_ids,
 )
 from steelyard.scoring.passes import KINDS
+from steelyard.scoring.reading import READING, read_request
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.augment import Example
 from steelyard.training.base.model import Batch
@@ -35,42 +37,47 @@ MIN_CONTEXT = 16
 
 @dataclass(slots=True)
 class Item:
-    """One laid-out request with its examples and its context's tokens."""
+    """One laid-out request with its examples, and what it was laid out of."""
 
     layout: Layout
     examples: list[Example]
-    context: tuple[int, ...]
+    request: TokenizedRequest
+
+    @property
+    def context(self) -> tuple[int, ...]:
+        """The context's tokens."""
+        return tuple(self.request.context)
 
 
 def make_item(
-    context: str, examples: list[Example], tokenizer: Tokenizer, longest: int = ROW_LENGTHS[-1]
+    context: str,
+    examples: list[Example],
+    tokenizer: Tokenizer,
+    longest: int = ROW_LENGTHS[-1],
+    reading: int = READING,
 ) -> Item | None:
     """Lay a worded row out; cut its context to ``longest`` tokens, or give None if it cannot fit."""
-    decisions = [
-        TokenizedDecision(
-            e.decision.kind,
-            tokenizer.encode(e.decision.question),
-            [tokenizer.encode(text) for text in e.decision.outcomes],
-        )
-        for e in examples
-    ]
-    tokens = tokenizer.encode(context)
+    rendered = RenderedRequest(context, tuple(example.decision for example in examples))
+    request = read_request(rendered, tokenizer, reading)
+    tokens = request.context
 
     def laid(n_tokens: int) -> Layout:
-        return lay_out(TokenizedRequest(tokens[:n_tokens], decisions))
+        return lay_out(replace(request, context=tokens[:n_tokens]))
 
-    if len(laid(len(tokens))) > longest:
+    fitting = len(tokens)
+    if len(laid(fitting)) > longest:
         # Windows share tokens, so the room for a context is not what is left of the row.
-        fitting = bisect_right(range(len(tokens)), longest, key=lambda n: len(laid(n))) - 1
+        fitting = bisect_right(range(fitting), longest, key=lambda n: len(laid(n))) - 1
         if fitting < MIN_CONTEXT:
             return None
-        tokens = tokens[:fitting]
-    return Item(laid(len(tokens)), examples, tokens)
+        ends = accumulate(map(len, request.sentences))
+        kept = [one for one, end in zip(request.sentences, ends, strict=True) if end <= fitting]
+        request = replace(request, context=tokens[:fitting], sentences=kept)
+    return Item(laid(fitting), examples, request)
 
 
 def make_batches(
     items: list[Item],
-    tokenizer: Tokenizer,
     *,
     full_attention: bool = False,
     longest: int = ROW_LENGTHS[-1],
@@ -81,22 +88,20 @@ def make_batches(
     for length in dict.fromkeys((*ROW_LENGTHS, longest)):
         group = [item for item in items if shorter < len(item.layout) <= length]
         if group:
-            batches.append(_batch(group, tokenizer, length, full_attention=full_attention))
+            batches.append(_batch(group, length, full_attention=full_attention))
         shorter = length
     return batches
 
 
-def _batch(
-    items: list[Item], tokenizer: Tokenizer, row_length: int, *, full_attention: bool
-) -> Batch:
-    alone = {
-        text: tokenizer.encode(text)[: row_length - 2]
-        for item in items
-        for example in item.examples
-        for text in example.alone
-        if text is not None
-    }
-    layouts = [item.layout for item in items] + [lay_out_text(text) for text in alone.values()]
+def _batch(items: list[Item], row_length: int, *, full_attention: bool) -> Batch:
+    texts: dict[tuple[int, ...], int] = {}
+    for item in items:
+        read = [text for decision in item.request.decisions for text in decision.alone]
+        for text in (*item.request.sentences, *read):
+            if text is not None:
+                cut = tuple(text[: row_length - 2])
+                texts.setdefault(cut, len(items) + len(texts))
+    layouts = [item.layout for item in items] + [lay_out_text(text) for text in texts]
     _, starts, n_rows = place([len(layout) for layout in layouts], row_length)
     ids, positions, roles = (np.zeros((n_rows, row_length), np.int64) for _ in range(3))
     blocks = np.zeros((n_rows, row_length, 5), np.int32)
@@ -117,8 +122,7 @@ def _batch(
     mask = blocks[:, :, None, BLOCK] == blocks[:, None, :, BLOCK]
     for listen in range(LISTEN_CONTEXT, 5):
         mask |= blocks[:, :, None, listen] == blocks[:, None, :, CHANNEL]
-    alone_pools = {text: len(items) + i for i, text in enumerate(alone)}
-    decisions = _decisions(items, starts, alone_pools, n_pools)
+    decisions = _decisions(items, starts, texts, n_pools, row_length)
     return Batch(
         ids=torch.from_numpy(ids),
         positions=torch.from_numpy(positions),
@@ -127,7 +131,7 @@ def _batch(
         pools=torch.from_numpy(pools.reshape(-1)),
         n_pools=n_pools,
         n_tokens=sum(len(layout) for layout in layouts),
-        texts=(*(item.context for item in items), *alone.values()),
+        texts=(*(item.context for item in items), *texts),
         **{name: torch.from_numpy(value) for name, value in decisions.items()},
     )
 
@@ -135,8 +139,9 @@ def _batch(
 def _decisions(
     items: list[Item],
     starts: list[int],
-    alone_pools: dict[str, int],
+    pools: dict[tuple[int, ...], int],
     n_pools: int,
+    row_length: int,
 ) -> dict[str, NDArray[np.generic]]:
     n_decisions = sum(len(item.examples) for item in items)
     n_outcomes = max(len(e.targets) for item in items for e in item.examples)
@@ -146,10 +151,14 @@ def _decisions(
     levels = np.zeros((*shape, 3), np.float32)
     targets = np.zeros(shape, np.float32)
     kinds, context_pools = np.zeros(n_decisions, np.int64), np.zeros(n_decisions, np.int64)
+    n_compared = max(1, *(len(item.request.sentences) for item in items))
+    compared_pools = np.full((n_decisions, n_compared), n_pools, np.int64)
     weights = np.zeros(n_decisions, np.float32)
     at = 0
     for index, item in enumerate(items):
-        for example, marked in zip(item.examples, item.layout.markers, strict=True):
+        sentences = [pools[tuple(text[: row_length - 2])] for text in item.request.sentences]
+        asked = zip(item.examples, item.request.decisions, item.layout.markers, strict=True)
+        for example, decision, marked in asked:
             n = len(example.targets)
             markers[at, :n] = starts[index] + marked
             outcome_mask[at, :n] = True
@@ -157,9 +166,11 @@ def _decisions(
             targets[at, :n] = example.targets
             kinds[at] = KINDS.index(example.decision.kind)
             context_pools[at] = index
-            for o, text in enumerate(example.alone):
+            compared = sentences if sentences and decision.kind == "single" else [index]
+            compared_pools[at, : len(compared)] = compared
+            for o, text in enumerate(decision.alone):
                 if text is not None:
-                    outcome_pools[at, o] = alone_pools[text]
+                    outcome_pools[at, o] = pools[tuple(text[: row_length - 2])]
             weights[at] = 1.0 / len(item.examples) ** 0.5
             at += 1
     return {
@@ -169,6 +180,7 @@ def _decisions(
         "targets": targets,
         "kinds": kinds,
         "context_pools": context_pools,
+        "compared_pools": compared_pools,
         "outcome_pools": outcome_pools,
         "weights": weights,
     }
@@ -183,11 +195,6 @@ def place(lengths: Sequence[int], length: int) -> tuple[int, list[int], int]:
         Tokens of each unit, none more than ``length``.
     length : int
         Tokens of a row.
-
-    Returns
-    -------
-    int, list of int, int
-        ``length``, each unit's flat start (row * length + column), and the number of rows.
     """
     free: list[int] = []
     starts = [0] * len(lengths)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,11 +50,7 @@ class CalibrationSet:
 
     Parameters
     ----------
-    requests : tuple of RenderedRequest
-    kinds : tuple of str
     targets : tuple of float64 arrays of shape (n_outcomes,)
-    tasks : tuple of str
-        The source of each decision.
     """
 
     requests: tuple[RenderedRequest, ...]
@@ -67,6 +63,18 @@ class CalibrationSet:
         pairs = zip(self.kinds, self.targets, strict=True)
         counts = Counter(f"{kind} {outcome_bucket(len(target))}" for kind, target in pairs)
         return dict(sorted(counts.items()))
+
+    def of_kinds(self, kinds: Sequence[str]) -> CalibrationSet:
+        """Return the decisions of some kinds, each as a request of its own."""
+        contexts = [request for request in self.requests for _ in request.decisions]
+        decisions = [decision for request in self.requests for decision in request.decisions]
+        kept = [i for i, kind in enumerate(self.kinds) if kind in kinds]
+        return CalibrationSet(
+            tuple(replace(contexts[i], decisions=(decisions[i],)) for i in kept),
+            tuple(self.kinds[i] for i in kept),
+            tuple(self.targets[i] for i in kept),
+            tuple(self.tasks[i] for i in kept),
+        )
 
 
 def calibration_set(
@@ -104,19 +112,12 @@ def fit_similarity(
 
     Parameters
     ----------
-    weights : mapping of str to array
-        The stored weights.
     shape : Shape
-    tokenizer : Tokenizer
-    chosen : CalibrationSet
 
     Returns
     -------
     float32 array of shape (3,)
         By ``KINDS``; a kind without similarity keeps the weight it has.
-    dict of str to dict of str to float
-        For each kind, the log loss at each weight that was tried: mean over tasks, after
-        temperatures fitted at that weight.
     """
     without = _logits_at(0.0, weights, shape, tokenizer, chosen)
     similarity = [
@@ -146,7 +147,7 @@ def fit_similarity(
 
 
 def closest_good(losses: Mapping[float, float], trained: float) -> float:
-    """Give the weight closest to the trained one among those nearly as good as the best.
+    """Return the weight closest to the trained one among those nearly as good as the best.
 
     The set-attention layer was trained beside the trained weight, and a dozen tasks say little:
     a better weight must be clearly better.
@@ -191,7 +192,7 @@ def _logits_at(
 
 
 def _versions(example: Example, mixture: Mixture, rng: np.random.Generator) -> list[Example]:
-    """Give a decision as it is, and for a choice also one with foreign labels added."""
+    """Return a decision as it is, and for a choice also one with foreign labels added."""
     if example.decision.kind != "single":
         return [example]
     size = int(PADDED_TO[int(rng.integers(len(PADDED_TO)))])
@@ -208,7 +209,7 @@ def _versions(example: Example, mixture: Mixture, rng: np.random.Generator) -> l
     if not added:
         return [example]
     decision = RenderedDecision("single", example.decision.question, own + added)
-    return [example, Example(decision, example.targets + (0.0,) * len(added), ())]
+    return [example, Example(decision, example.targets + (0.0,) * len(added))]
 
 
 def _logits(scorer: Scorer, requests: Sequence[RenderedRequest]) -> Logits:

@@ -33,12 +33,7 @@ def read_details(path: Path) -> dict[str, Any]:
 
 
 def mean_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
-    """Give the mean of the weights of several runs that share a start (Wortsman et al. 2022).
-
-    Parameters
-    ----------
-    paths : sequence of pathlib.Path
-        What :func:`read_weights` reads; a path given twice counts twice.
+    """Return the mean of the weights of several runs that share a start (Wortsman et al. 2022).
 
     Returns
     -------

@@ -25,6 +25,7 @@ from steelyard.scoring.assets import (
     write_atomically,
 )
 from steelyard.scoring.engine import FLOAT32, INT8
+from steelyard.scoring.reading import READING
 from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.augment import plain_examples
 from steelyard.training.base.calibrate import (
@@ -54,25 +55,16 @@ def write_model(
     name: str,
     chosen: CalibrationSet | None = None,
 ) -> dict[str, Any]:
-    """Write weights, graphs and tokenizer; give a manifest with temperatures of 1.
+    """Write weights, graphs and tokenizer; return a manifest with temperatures of 1.
 
     Parameters
     ----------
     state : dict of str to float32 array
         A checkpoint's tensors.
-    tokenizer_json : bytes
-        The starting encoder's ``tokenizer.json``.
-    sample : sequence of RenderedRequest
-        Their activations choose the int8 scales.
-    folder : pathlib.Path
-    name : str
-        The base model's name.
-    chosen : CalibrationSet, optional
-        Where the similarity channel's weight is fitted; without it the trained one is kept.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    shape = Shape()
-    words, rest = pack_weights(state, shape)
+    words, rest = pack_weights(state, Shape())
+    shape = Shape.of(rest)
     tokenizer_json = _without_padding(tokenizer_json)
     tokenizer = Tokenizer(tokenizer_json, name="bert-base-uncased", revision=WEIGHTS_SHA256[:12])
     similarity: dict[str, Any] = {}
@@ -97,6 +89,7 @@ def write_model(
     manifest = {
         "name": name,
         "engine": "onnxruntime-float32",
+        "reading": READING,
         "files": {file: hashlib.sha256(files[file]).hexdigest() for file in sorted(files)},
         "tokenizer": {"name": tokenizer.name, "revision": tokenizer.revision},
         "started_from": {"name": "all-MiniLM-L6-v2", "sha256": WEIGHTS_SHA256},

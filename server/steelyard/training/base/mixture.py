@@ -38,9 +38,9 @@ CATEGORY_WEIGHTS = {
     "intent / routing / support": 2.0,
     "topic / type / relation": 1.6,
     "moderation / safety": 2.0,
-    "ordinal (levels, rubric)": 0.9,
+    "ordinal (levels, rubric)": 1.4,
     "sentiment / emotion / stance": 1.2,
-    "NLI / fact checking": 0.8,
+    "NLI / fact checking": 1.2,
     "tools": 1.5,
     "QA / common sense": 0.4,
     "policy / rules / logic": 0.3,
@@ -60,16 +60,7 @@ class Row(msgspec.Struct):
 
 @dataclass(slots=True)
 class Mixture:
-    """Rows by source, with each source's share of a step.
-
-    Parameters
-    ----------
-    rows : dict of str to list of Row
-    shares : dict of str to float
-        Sums to 1.
-    labels : dict of str to list of str
-        Outcome names seen in each source, for padding label lists.
-    """
+    """Rows by source, with each source's share of a step."""
 
     rows: dict[str, list[Row]]
     shares: dict[str, float]
@@ -87,7 +78,7 @@ class Mixture:
 
 
 def source_of(row: Row) -> str:
-    """Give the source of a row, without its sub-task."""
+    """Return the source of a row, without its sub-task."""
     return row.source.split("/", 1)[0]
 
 
@@ -99,22 +90,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def load_mixture(data: Path, statuses: tuple[str, ...]) -> tuple[Mixture, dict[str, list[Row]]]:
-    """Load the training mixture and the validation rows.
-
-    Parameters
-    ----------
-    data : pathlib.Path
-        Folder with ``train.jsonl.gz`` and ``weights.json``.
-    statuses : tuple of str
-        Licence statuses to train on, of ``clear``, ``note`` and ``unclear``.
-
-    Returns
-    -------
-    Mixture
-        The training rows.
-    dict of str to list of Row
-        The rows of ``VALIDATION_SOURCES``, by source.
-    """
+    """Load the training mixture and the validation rows."""
     weights = msgspec.json.decode((data / "weights.json").read_bytes())
     rows: dict[str, list[Row]] = {}
     validation: dict[str, list[Row]] = {}

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from steelyard.scoring.packing import N_ROLES
+from steelyard.training.graph import GATE_SPAN
 
 WIDTH, N_LAYERS, N_HEADS, FEED_FORWARD = 384, 6, 12, 1536
 SET_HEADS, SET_FEED_FORWARD = 6, 768
@@ -39,7 +40,6 @@ class Batch:
         True where a token (third axis) attends to another (fourth axis).
     pools : int64 tensor of shape (n_rows * length,)
         Which pooled vector a token adds to; ``n_pools`` for none.
-    n_pools : int
     markers : int64 tensor of shape (n_decisions, n_outcomes)
         Flat token index of each outcome's marker; 0 where there is no outcome.
     outcome_mask : bool tensor of shape (n_decisions, n_outcomes)
@@ -47,6 +47,9 @@ class Batch:
     kinds : int64 tensor of shape (n_decisions,)
         Index into ``steelyard.scoring.passes.KINDS``.
     context_pools : int64 tensor of shape (n_decisions,)
+    compared_pools : int64 tensor of shape (n_decisions, n_compared)
+        Pools that outcomes are compared with, the most similar one counting: the context's, or
+        those of its sentences; ``n_pools`` where there are no more.
     outcome_pools : int64 tensor of shape (n_decisions, n_outcomes)
         Pool of each outcome's text alone; ``n_pools`` where similarity is not used.
     targets : float32 tensor of shape (n_decisions, n_outcomes)
@@ -68,6 +71,7 @@ class Batch:
     levels: Tensor
     kinds: Tensor
     context_pools: Tensor
+    compared_pools: Tensor
     outcome_pools: Tensor
     targets: Tensor
     weights: Tensor
@@ -75,7 +79,7 @@ class Batch:
     texts: tuple[tuple[int, ...], ...]
 
     def to(self, device: torch.device) -> Batch:
-        """Give the batch on another device."""
+        """Return the batch on another device."""
         values = {
             name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
             for name in self.__slots__
@@ -100,7 +104,7 @@ class EncoderLayer(nn.Module):
         self.output_norm = nn.LayerNorm(width, eps=LAYER_NORM_EPS)
 
     def forward(self, hidden: Tensor, mask: Tensor, dropout: float) -> Tensor:
-        """Give the next hidden states, of the shape (n_rows, length, width) given."""
+        """Return the next hidden states, of the shape (n_rows, length, width) given."""
         rows, length, width = hidden.shape
 
         def heads(x: Tensor) -> Tensor:
@@ -132,8 +136,11 @@ class PackedScorer(nn.Module):
         self.set_layer = EncoderLayer(WIDTH, SET_HEADS, SET_FEED_FORWARD)
         self.logit = nn.Linear(WIDTH, 1, bias=False)
         self.similarity_weight = nn.Parameter(torch.tensor(INITIAL_SIMILARITY))
+        # By kind, from what an outcome's marker has read: a negated question turns it round.
+        self.similarity_gate = nn.Linear(WIDTH, len(INITIAL_SIMILARITY), bias=False)
         with torch.no_grad():
             self.similarity_projection.weight.zero_()
+            self.similarity_gate.weight.zero_()
             self.level_projection.weight.mul_(0.1)
             self.logit.weight.mul_(0.1)
 
@@ -153,11 +160,13 @@ class PackedScorer(nn.Module):
         pooled = functional.normalize(pooled.index_add(0, batch.pools, flat.float()), dim=-1)
         used = (batch.outcome_pools < batch.n_pools).unsqueeze(-1)
         outcomes = pooled[batch.outcome_pools] * used
-        similarity = torch.einsum("dw,dow->do", pooled[batch.context_pools], outcomes)
+        compared = torch.einsum("dsw,dow->dos", pooled[batch.compared_pools], outcomes)
+        absent = (batch.compared_pools == batch.n_pools).unsqueeze(1)
+        similarity = compared.masked_fill(absent, float("-inf")).amax(-1)
         return self._decide(flat[batch.markers], similarity, batch), pooled[: batch.n_pools]
 
     def encode(self, ids: Tensor, positions: Tensor, roles: Tensor, mask: Tensor) -> Tensor:
-        """Give the last hidden states, of shape (n_rows, length, width)."""
+        """Return the last hidden states, of shape (n_rows, length, width)."""
         hidden = (
             self.word_embeddings(ids)
             + self.position_embeddings(positions)
@@ -169,6 +178,9 @@ class PackedScorer(nn.Module):
         return hidden
 
     def _decide(self, markers: Tensor, similarity: Tensor, batch: Batch) -> Tensor:
+        gate = torch.tanh(self.similarity_gate(markers).float())
+        kinds = batch.kinds[:, None, None].expand(-1, markers.shape[1], 1)
+        similarity = similarity * (1.0 + GATE_SPAN * gate.gather(-1, kinds).squeeze(-1))
         state = (
             markers
             + self.level_projection(batch.levels)
@@ -182,7 +194,7 @@ class PackedScorer(nn.Module):
 
 
 def soft_cross_entropy(logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Give the weighted mean log loss on soft targets and the log loss of each decision."""
+    """Return the weighted mean log loss on soft targets and the log loss of each decision."""
     log_probabilities = torch.log_softmax(logits, dim=-1).masked_fill(~batch.outcome_mask, 0.0)
     losses = -(batch.targets * log_probabilities).sum(-1)
     return (losses * batch.weights).sum() / batch.weights.sum(), losses

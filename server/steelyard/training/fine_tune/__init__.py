@@ -1,1 +1,0 @@
-"""Fine-tunes: a base model's heads, calibrators and LoRA weights, fitted on a dataset's rows."""

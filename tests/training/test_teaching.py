@@ -1,0 +1,167 @@
+"""The rows that teach negation, absence and noise: what is asked still has the answer it is given."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from steelyard.training.base.mixture import Mixture, Row
+from steelyard.training.base.negation import negated, reworded, split_question, statement
+from steelyard.training.base.noise import (
+    MOST_WORDS,
+    foreign_choice,
+    misleading,
+    surround,
+    unanswered,
+)
+from steelyard.training.base.records import lexicon, made_record
+
+QUESTIONS = (
+    "Is this headline clickbait?",
+    "Does the customer ask for a refund?",
+    "Would a moderator find this post offensive?",
+    "Can we conclude: The cat sat on the mat.",
+    "Is this statement supported by the text? The cat sat.",
+    "is the sky blue?",
+    "Judge the claim: it rains. Is it supported?",
+)
+#: What turns an answer round once; two of them leave it as it was.
+_TURNS = re.compile(
+    r"\b(?:not|no|false|untrue|wrong|incorrect|mistake|deny|fail|unsupported|cannot|lacking|"
+    r"missing|beyond|refuse)\b"
+)
+
+
+def turns(text: str, question: str) -> int:
+    plain = text.replace(question.rstrip("?"), "").casefold()
+    # Ways to say it that have two of the words, or one that does not count.
+    for once in ("or that is not so", "or against it"):
+        plain = plain.replace(once, "not" if "so" in once else "")
+    return len(_TURNS.findall(plain))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_negated_question_is_turned_once_and_a_reworded_one_not(question: str) -> None:
+    rng = np.random.default_rng(1)
+    turned = {negated(question, rng) for _ in range(200)}
+    same = {reworded(question, rng) for _ in range(200)}
+    assert len(turned) >= 7
+    assert len(same) >= 5
+    assert not turned & same
+    for text in turned:
+        assert turns(text, question) % 2 == 1, text
+    for text in same:
+        assert turns(text, question) % 2 == 0, text
+
+
+def test_a_question_is_split_at_its_subject() -> None:
+    assert split_question("Is this post sexist?") == ("is", "this post", "sexist")
+    assert split_question("Do I qualify?") == ("do", "I", "qualify")
+    parts = split_question("Does the writer of the review like it?")
+    assert parts is not None
+    assert statement(parts, denied=True) == "the writer of the review does not like it"
+    for other in ("Why is it so?", "Is it? Or is it not?", "Question: is it so?", "What now?"):
+        assert split_question(other) is None
+
+
+def test_records_say_one_thing_or_the_other_equally_often() -> None:
+    rng = np.random.default_rng(2)
+    right = Counter()
+    for _ in range(300):
+        context, asked = made_record(rng)
+        checks = [one for one in asked if one.kind == "binary"]
+        assert {one.right for one in checks} == {0, 1}
+        right.update(one.right for one in checks[:1])
+        for one in asked:
+            assert len(set(one.outcomes)) == len(one.outcomes)
+            assert "{" not in context + one.question + "".join(one.outcomes)
+    assert 90 < right[0] < 210
+
+
+def test_a_record_is_answered_by_what_it_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    from steelyard.training.base import records
+
+    monkeypatch.setattr(records, "_STATED", ("The {n} is {a}.",))
+    monkeypatch.setattr(records, "_ASKED", ("Is the {n} {a}?",) * 3)
+    monkeypatch.setattr(records, "_OTHERS", ("Call {i}.",))
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        context, asked = made_record(rng)
+        for one in asked:
+            if one.kind == "binary":
+                said = one.question.removeprefix("Is the ").rstrip("?")
+                holds = any(
+                    f"the {said}".replace("the ", "", 1) == f"{noun}{rest}"
+                    for noun, rest in re.findall(r"The (.+?)( .+?)\.", context.replace(" is ", " "))
+                )
+                assert holds == (one.right == 0), (context, one)
+            else:
+                state = one.outcomes[one.right].split(": ")[-1].split(" is ")[-1]
+                assert state in context
+
+
+def test_no_word_of_a_reserved_domain_is_taught() -> None:
+    nouns = {noun for entry in lexicon() for noun in entry[0]}
+    states = {state for entry in lexicon() for state in entry[1:]}
+    assert len(lexicon()) >= 40
+    assert len(states) == 2 * len(lexicon()) - sum(
+        n - 1 for n in Counter(s for e in lexicon() for s in e[1:]).values()
+    )
+    assert not states & {"malignant", "benign", "poisonous", "edible", "guilty", "void", "injured"}
+    assert not nouns & {"tumour", "biopsy", "lease", "jury", "patent", "striker", "tree", "soil"}
+
+
+def make_row(context: str, source: str, kind: str, question: str, outcomes: list[str]) -> Row:
+    decision = {"id": "d", "kind": kind, "question": question, "outcomes": outcomes}
+    return Row(context, [decision], {"d": {outcomes[0]: 1.0}}, source)
+
+
+@pytest.fixture
+def mixture() -> Mixture:
+    rows = {
+        "snli": [
+            make_row("A dog runs. It barks.", "snli", "binary", "Does it follow: X?", ["yes", "no"])
+        ],
+        "hwu64": [make_row("play a song", "hwu64", "single", "Which intent?", ["music", "alarm"])],
+        "edos_sexism": [make_row("bad", "edos_sexism", "binary", "Is it sexist?", ["yes", "no"])],
+    }
+    labels = {"hwu64": ["music play", "alarm set", "song like"]}
+    return Mixture(rows, dict.fromkeys(rows, 1 / 3), labels)
+
+
+def test_a_context_stays_whole_among_plain_texts(mixture: Mixture) -> None:
+    rng = np.random.default_rng(4)
+    places = Counter()
+    for _ in range(60):
+        text = surround("It is mine.", "cad_nli", mixture, rng)
+        before, found, after = text.partition("It is mine.")
+        assert found
+        assert 10 <= len((before + after).split()) <= MOST_WORDS
+        assert "bad" not in text
+        places[bool(before), bool(after)] += 1
+    assert {(True, False), (False, True), (True, True)} <= set(places)
+    alone = Mixture({"edos_sexism": mixture.rows["edos_sexism"]}, {"edos_sexism": 1.0})
+    assert surround("It is mine.", "x", alone, rng) == "It is mine."
+
+
+def test_what_a_context_does_not_answer_comes_from_other_sources(mixture: Mixture) -> None:
+    rng = np.random.default_rng(5)
+    assert unanswered("dbpedia", mixture, rng) == "Does it follow: X?"
+    assert unanswered("snli", mixture, rng) is None
+    mixture.rows["snli"][0].decisions[0]["question"] = "Does the text contradict X?"
+    assert unanswered("dbpedia", mixture, rng) is None
+    assert foreign_choice("dbpedia", mixture, rng) == ("Which intent?", ["music", "alarm"])
+    assert foreign_choice("snips", mixture, rng) is None
+
+
+def test_a_misleading_outcome_shares_a_word_and_is_none_of_the_others(mixture: Mixture) -> None:
+    rng = np.random.default_rng(6)
+    found = {
+        misleading("set an alarm song", ["alarm set"], "hwu64", mixture, rng) for _ in range(9)
+    }
+    assert found <= {"song like"}
+    assert misleading("nothing", ["music"], "hwu64", mixture, rng) is None
+    assert misleading("an alarm", ["music"], "other", mixture, rng) is None
