@@ -1,0 +1,216 @@
+"""The examples of the documents run, page by page, as a newcomer would run them.
+
+Blocks of ``python`` and ``sh`` run against one server, on the pages of Start first; the others go on
+with what those made. Blocks of ``console`` start servers or install something: what is a command of
+ours in them is only parsed. The server answers with the shipped model; commands and servers of a
+page's own take the hashing test double. The family starts from that too, on the first 120 of the
+sample tickets, so that its fine-tune takes seconds and its gate surely passes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+import steelyard
+from steelyard.app.deployment import open_deployment
+from steelyard.app.job_runtime import open_worker
+from steelyard.cli.main import main
+from steelyard.client import Client
+from steelyard.settings import read_settings
+from support.documents import (
+    DOCS,
+    PAGES,
+    ROOT_PAGES,
+    all_blocks,
+    check_command,
+    command_lines,
+    first_cells,
+    page,
+)
+from support.live_server import live_server
+from support.repository import ROOT
+
+pytestmark = pytest.mark.timeout(300)
+
+START = ["first-decision", "first-dataset", "first-family"]
+N_TICKETS = 120
+#: Of a page: what its Python prints must match, in order.
+PRINTED = {
+    "start/first-decision.md": r"team billing 0\.9\d\nrefund ask 0\.6\d\n",
+    "start/first-family.md": r"triage@1 \{'team': '\w+'",
+    "analysts/datasets.md": r"120 96 24\n3\n2 \[5, 3\]\n5\n[1-9]\d*\n[1-9]\d*\n\[",
+    "analysts/review.md": r"True 2\n",
+    "analysts/evaluations.md": r"EvaluationMetrics\(n=\d+(?s:.*)shape: (?s:.*)\n5\n$",
+    "analysts/gate.md": r"True \[\] base\n",
+    "analysts/calibration.md": r"0\.\d+\n\[\(0\.7, 2, 0\.5\), \(0\.8, 1, 1\.0\)\]\n",
+    "applications/decide.md": r"(refund|answer|abstain) \{",
+    "applications/wording.md": r"\[\{'decision': 'late', 'rule': 'negation'",
+    "applications/feedback.md": r"\['dec_\w+'\]\nOrder 118 was charged twice\.\n[1-9]\d*\n",
+    "applications/families.md": r"triage@1 (?s:.*)\ntriage triage@1\n",
+    "applications/python.md": r"(billing|shipping) 0\.\d+\n\['steelyard-base-1', .*\]\n\[.*'outcomes'\] req_\w+\n"
+    r"ok\nhttp://127\.0\.0\.1:\d+ (yes|no)\n",
+    "applications/other-clients.md": r"\{'type': 'noul'",
+}
+
+
+def names_with(*languages: str) -> list[str]:
+    return [
+        str(path.relative_to(DOCS))
+        for path in PAGES
+        if any(language in languages for language, _, _ in all_blocks(path.read_text()))
+    ]
+
+
+class Desk:
+    """A folder and a server, and the pages that were run on them."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder = folder
+        self.url = url
+        self._printed: dict[str, str] = {}
+
+    def run(self, name: str) -> str:
+        """Run a page, once, after the pages of Start; give what its Python printed."""
+        for first in (f"start/{part}.md" for part in START):
+            if first == name:
+                break
+            if first not in self._printed:
+                self.run(first)
+        if name not in self._printed:
+            # So that a page that fails does so once, and is not begun anew by those after it.
+            self._printed[name] = ""
+            self._printed[name] = self._run_blocks(page(name))
+        return self._printed[name]
+
+    def _run_blocks(self, text: str) -> str:
+        names: dict[str, object] = {}
+        printed = io.StringIO()
+        try:
+            for language, title, code in all_blocks(text):
+                if title:
+                    (self.folder / title).write_text(code, encoding="utf-8")
+                if language == "python":
+                    with contextlib.redirect_stdout(printed):
+                        exec(compile(code, "a page", "exec"), names)
+                elif language == "sh":
+                    for command in command_lines(code):
+                        self._run_command(self._with_ids(command))
+        finally:
+            for value in names.values():
+                if isinstance(value, Client):
+                    value.close()
+        return printed.getvalue()
+
+    def _run_command(self, command: str) -> None:
+        words = shlex.split(command)
+        if words[0] == "steelyard" and not set(words) & {"|", ">"}:
+            result = CliRunner().invoke(main, words[1:])
+            assert result.exit_code == 0, f"{command}\n{result.output}"
+            return
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command],
+            cwd=self.folder,
+            env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        assert '"error":' not in done.stdout, f"{command}\n{done.stdout}"
+
+    def _with_ids(self, command: str) -> str:
+        """Write what a reader would in the places of ids, addresses and the shipped model."""
+        command = command.replace("http://127.0.0.1:8420", self.url)
+        command = command.replace("family create", "family create --from double")
+        if "_ID" in command:
+            with steelyard.connect(self.url) as client:
+                dataset = next(one for one in client.datasets.list().data if one.name == "tickets")
+                found = {"DATASET_ID": dataset.id}
+                if "EVALUATION_ID" in command:
+                    found["EVALUATION_ID"] = next(client.evaluations.list(dataset.id)).id
+                if "JOB_ID" in command:
+                    found["JOB_ID"] = next(client.jobs.list()).id
+            for place, value in found.items():
+                command = command.replace(place, value)
+        return command
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory) -> Iterator[Desk]:
+    folder = tmp_path_factory.mktemp("newcomer")
+    shutil.copytree(ROOT / "datasets", folder / "datasets")
+    tickets = folder / "datasets" / "support_triage.jsonl"
+    lines = tickets.read_text(encoding="utf-8").splitlines(keepends=True)
+    tickets.write_text("".join(lines[:N_TICKETS]), encoding="utf-8")
+    home = folder / "home"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("STEELYARD_ENGINE", "hashing")
+        patch.setenv("STEELYARD_HOME", str(home))
+        settings = read_settings({"engine": "hashing"}, environ={})
+        with (
+            open_deployment(settings) as deployment,
+            live_server(
+                home=home, jobs="off", engine="auto", base_models="double=hashing", threads=1
+            ) as server,
+            open_worker(server.services.settings),
+        ):
+            # The one of the process is kept for good, and other tests need it with other settings.
+            patch.setattr("steelyard.app.deployment.default_deployment", lambda: deployment)
+            patch.setenv("STEELYARD_URL", server.url)
+            yield Desk(folder, server.url)
+
+
+@pytest.mark.parametrize("name", names_with("python", "sh"))
+def test_the_examples_of_a_page_run(desk, name):
+    printed = desk.run(name)
+    assert ("python" in {language for language, _, _ in all_blocks(page(name))}) == bool(
+        printed
+    ) or (name == "analysts/notebooks.md")
+    assert re.match(PRINTED.get(name, ""), printed), printed
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in (*PAGES, *ROOT_PAGES) if "```console" in path.read_text(encoding="utf-8")],
+    ids=lambda path: path.stem,
+)
+def test_the_commands_that_a_page_shows_alone_can_be_parsed(path):
+    for language, _, code in all_blocks(path.read_text(encoding="utf-8")):
+        for command in command_lines(code) if language == "console" else ():
+            words = [word for word in shlex.split(command) if not re.match(r"STEELYARD_\w+=", word)]
+            for part in re.split(r" && ", shlex.join(words)):
+                inner = shlex.split(part)
+                if Path(inner[0]).name == "steelyard":
+                    check_command(inner)
+                elif inner[:2] == ["podman", "run"]:
+                    image = inner.index("steelyard")
+                    check_command(inner[image:] if inner[image + 1 :] else ["steelyard", "serve"])
+
+
+def test_languages_of_blocks_are_known():
+    for path in (*PAGES, *ROOT_PAGES):
+        found = {language for language, _, _ in all_blocks(path.read_text(encoding="utf-8"))}
+        assert found <= {"console", "ini", "json", "python", "sh", "text"}, path
+
+
+def test_the_figures_are_those_of_the_server(desk):
+    described = page("operators/metrics.md").split("## Figures")[1]
+    exposed = httpx.get(f"{desk.url}/metrics").text
+    names = set(re.findall(r"^# TYPE (steelyard_\w+)", exposed, flags=re.MULTILINE))
+    names = {name for name in names if not name.endswith("_created")}
+    assert {name for name in first_cells(described) if name.startswith("steelyard_")} == names
