@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-import file_spreading
-from openapi_validation import responses_checked
-from postgres_server import PostgresMissingError, PostgresServer, postgres_server
-from random_model import write_random_model
 from steelyard.scoring.assets import BASE, MANIFEST, BaseModel, load_base_model
-from steelyard.storage.state import State, open_state
+from steelyard.storage import State, open_state
+from support import file_spreading
+from support.openapi_validation import responses_checked
+from support.postgres_server import PostgresMissingError, PostgresServer, postgres_server
+from support.quick_tests import QuickTests
+from support.random_model import write_random_model
+
+pytest_plugins = ["support.http_fixtures"]
 
 # The same examples in every run, so that a red run is about the change. To explore:
 # pytest --hypothesis-profile=default
@@ -22,8 +25,9 @@ settings.load_profile("repeatable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say which tests run first, and which together."""
+    """Register what orders the tests, and what marks the quick ones."""
     config.pluginmanager.register(file_spreading)
+    config.pluginmanager.register(QuickTests())
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import steelyard
-from steelyard import bootstrap
+from steelyard.app import deployment
 from steelyard.errors import InvalidRequestError, NotFoundError
 
 DECISIONS = [{"id": "refund", "kind": "binary", "question": "Money back?"}]
@@ -20,9 +20,9 @@ DECISIONS = [{"id": "refund", "kind": "binary", "question": "Money back?"}]
 @pytest.fixture(autouse=True)
 def hashing_engine(monkeypatch):
     monkeypatch.setenv("STEELYARD_ENGINE", "hashing")
-    bootstrap._default.forget()
+    deployment._default.forget()
     yield
-    bootstrap._default.forget()
+    deployment._default.forget()
 
 
 def run_program(program: str) -> str:
@@ -74,8 +74,8 @@ def test_the_model_is_loaded_once_for_all_threads(monkeypatch):
         loads.append(engine)
         return original(engine, threads)
 
-    original = bootstrap.load_named_model
-    monkeypatch.setattr(bootstrap, "load_named_model", load)
+    original = deployment.load_named_model
+    monkeypatch.setattr(deployment, "load_named_model", load)
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: steelyard.decide("x", DECISIONS), range(32)))
     assert loads == ["hashing"]

@@ -70,7 +70,7 @@ def decide(
     -----
     Safe to call from several threads; concurrent calls share the engine's passes.
     """
-    from steelyard.bootstrap import default_deployment
+    from steelyard.app.deployment import default_deployment
 
     request: dict[str, Any] = {"context": context, "decisions": decisions}
     if temperature is not None:
@@ -84,7 +84,7 @@ def lint(
     context: str | Mapping[str, Any] | Sequence[Any],
     decisions: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Say what about decisions makes their answers worse; loads no model.
+    """Return what about decisions makes their answers worse; loads no model.
 
     The fields are those of ``decide``, and the answer is that of ``POST /v1/lint``.
 
@@ -113,7 +113,7 @@ def lint(
     >>> [warning["rule"] for warning in lint("It came on time.", [question])["warnings"]]
     ['negation']
     """
-    from steelyard.services.lint import lint_dict
+    from steelyard.decisions.lint.service import lint_dict
 
     return lint_dict({"context": context, "decisions": decisions})
 
@@ -126,7 +126,7 @@ def connect(
     max_retries: int = 2,
     gzip_over: int | None = None,
 ) -> Client:
-    """Give a client of a server; every call waits for its answer.
+    """Return a client of a server; every call waits for its answer.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def connect_async(
     max_retries: int = 2,
     gzip_over: int | None = None,
 ) -> AsyncClient:
-    """Give a client of a server whose calls are awaited.
+    """Return a client of a server whose calls are awaited.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def embed(
     port: int = 0,
     **settings: Any,
 ) -> Embedded:
-    """Start a server inside this process, on a loopback port, and give it with a client.
+    """Start a server inside this process, on a loopback port, and return it with a client.
 
     Parameters
     ----------

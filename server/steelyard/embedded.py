@@ -19,11 +19,11 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from steelyard.api.app import create_app
-from steelyard.api.server import Stop, serve_app
-from steelyard.api.services import ApiServices
-from steelyard.bootstrap import open_service
+from steelyard.app.application import create_app
+from steelyard.app.bootstrap import open_service
+from steelyard.app.services import ApiServices
 from steelyard.client import Client, ClientOptions
+from steelyard.http.server import Stop, serve_app
 from steelyard.settings import InvalidSettingError, read_settings
 
 _LOOPBACK = "127.0.0.1"
@@ -187,15 +187,7 @@ os.register_at_fork(after_in_child=_forget_in_child)
 
 
 class _ServerThread:
-    """An application served on a loop of its own in a daemon thread.
-
-    Parameters
-    ----------
-    services : ApiServices
-        What the application answers with.
-    listener : socket.socket
-        Bound.
-    """
+    """An application served on a loop of its own in a daemon thread."""
 
     def __init__(self, services: ApiServices, listener: socket.socket) -> None:
         self._services = services

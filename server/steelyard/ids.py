@@ -12,18 +12,7 @@ _LENGTH = 26
 
 
 def new_id(prefix: str) -> str:
-    """Give a new id, such as ``dec_01k6v0p3w4e9h2n5t7x8z1a3c6``.
-
-    Parameters
-    ----------
-    prefix : str
-        What is named, such as ``dec`` or ``op``.
-
-    Returns
-    -------
-    str
-        The prefix, ``_`` and 26 characters that are safe in an address: 48 bits of Unix time in
-        milliseconds, then 80 random bits. Ids minted in different milliseconds sort by age.
+    """Return a new id, such as ``dec_01k6v0p3w4e9h2n5t7x8z1a3c6``.
 
     Examples
     --------

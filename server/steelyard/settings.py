@@ -1,7 +1,7 @@
 """Settings as data: one table of names, defaults and meanings, and the only reader of the environment.
 
 ``SETTINGS`` is the source of the defaults, of the command line's help and of the table in the
-README (a test compares them). Nothing else in the package looks at ``os.environ``.
+documents. Nothing else in the package looks at ``os.environ``.
 """
 
 from __future__ import annotations
@@ -22,25 +22,7 @@ class InvalidSettingError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One row of the table.
-
-    Parameters
-    ----------
-    name : str
-        The attribute of ``Settings``, in snake case.
-    type : type
-        ``str``, ``int``, ``float`` or ``pathlib.Path``.
-    default : object
-        The value when nothing else is given; ``None`` means unset.
-    help : str
-        What it does, in one sentence, with its unit.
-    minimum, maximum : float or None
-        Bounds of a number, both included.
-    choices : tuple of str
-        The values allowed; empty when any is.
-    is_secret : bool
-        Whether the value must not be shown, in messages either.
-    """
+    """One row of the table."""
 
     name: str
     type: type
@@ -57,7 +39,7 @@ class Setting:
         return f"STEELYARD_{self.name.upper()}"
 
     def parse(self, value: Any) -> Any:
-        """Give the value in this setting's type.
+        """Return the value in this setting's type.
 
         Raises
         ------
@@ -471,16 +453,7 @@ def read_settings(
     environ: Mapping[str, str] | None = None,
     defaults: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """Give the settings: an override wins over the environment, which wins over the default.
-
-    Parameters
-    ----------
-    overrides : mapping of str to object, optional
-        Values by setting name; ``None`` counts as not given.
-    environ : mapping of str to str, optional
-        Read instead of the process's environment. A blank value counts as not given.
-    defaults : mapping of str to object, optional
-        Taken instead of the settings' own defaults.
+    """Return the settings: an override wins over the environment, which wins over the default.
 
     Raises
     ------
@@ -506,7 +479,7 @@ def read_settings(
 
 
 def home_of(settings: Settings) -> Path:
-    """Give the directory of the server's files; the user's data directory where none is set.
+    """Return the directory of the server's files; the user's data directory where none is set.
 
     Examples
     --------
@@ -521,7 +494,7 @@ def home_of(settings: Settings) -> Path:
 
 
 def state_url_of(settings: Settings) -> str:
-    """Give the database of the state; ``state.sqlite`` in ``home_of`` where none is set.
+    """Return the database of the state; ``state.sqlite`` in ``home_of`` where none is set.
 
     Examples
     --------
@@ -533,26 +506,8 @@ def state_url_of(settings: Settings) -> str:
     return f"sqlite:///{home_of(settings).absolute() / 'state.sqlite'}"
 
 
-def jobs_url_of(settings: Settings) -> str:
-    """Give the database of the job queue: a file beside the state, or the state's own server.
-
-    Examples
-    --------
-    >>> jobs_url_of(read_settings({"home": "/srv/steelyard"}, environ={}))
-    'sqlite:////srv/steelyard/jobs.sqlite'
-    """
-    url = state_url_of(settings)
-    kind, _, rest = url.partition("://")
-    if not kind.startswith("sqlite"):
-        # On a server the queue has a schema of its own in the same database.
-        return f"postgresql+psycopg://{rest}"
-    state = Path(rest.removeprefix("/"))
-    name = "jobs.sqlite" if state.name == "state.sqlite" else f"{state.stem}.jobs{state.suffix}"
-    return f"sqlite:///{state.with_name(name)}"
-
-
 def frames_url_of(settings: Settings) -> str:
-    """Give where frames are; ``frames`` in ``home_of`` where nothing is set.
+    """Return where frames are; ``frames`` in ``home_of`` where nothing is set.
 
     Examples
     --------
@@ -565,7 +520,7 @@ def frames_url_of(settings: Settings) -> str:
 
 
 def child_environment(**variables: str) -> dict[str, str]:
-    """Give this process's environment with some variables set, for a process that it starts."""
+    """Return this process's environment with some variables set, for a process that it starts."""
     return {**os.environ, **variables}
 
 
@@ -574,7 +529,7 @@ OPENMP_VARIABLES = ("OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_WAIT_POLICY")
 
 
 def openmp_variables(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Give those of ``OPENMP_VARIABLES`` that are set, with their values.
+    """Return those of ``OPENMP_VARIABLES`` that are set, with their values.
 
     Examples
     --------

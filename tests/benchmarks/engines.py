@@ -28,7 +28,7 @@ from workloads import CONTEXTS, make_context, make_payload
 
 from steelyard.scoring.assets import read_base_files
 from steelyard.scoring.engine import FLOAT32, INT8, graph_weights
-from steelyard.services.decide import DecideService
+from steelyard.serving.decide import DecideService
 
 #: Questions and outcomes of the requests whose passes are run.
 SIZES = ((1, 2), (3, 4), (10, 4))

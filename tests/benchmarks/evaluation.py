@@ -27,14 +27,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from evaluated import ME, make_dataset, open_home, submit
-from steelyard.api.services import ApiServices
+from steelyard.app.services import ApiServices
 from steelyard.decisions.rendering import RenderedRequest
+from steelyard.evaluations.models import EvaluatedModels
+from steelyard.evaluations.rows import RowRenderer
+from steelyard.evaluations.run import EvaluationRuns
 from steelyard.scoring.batching import BATCH_CHARACTERS
-from steelyard.services.evaluated_models import EvaluatedModels
-from steelyard.services.evaluation_rows import RowRenderer
-from steelyard.services.evaluation_runs import EvaluationRuns
-from steelyard.storage.frames.store import open_store
+from steelyard.storage.frame_store import open_store
+from support.evaluated import ME, claim, make_dataset, open_home, submit
 
 _SAMPLES = Path(__file__).resolve().parents[2] / "datasets"
 
@@ -93,10 +93,9 @@ def evaluation_seconds(services: ApiServices, home: Path, dataset_id: str, model
     models = EvaluatedModels(services.models)
     runs = EvaluationRuns(services.state, store, services.datasets, models)
     started = time.perf_counter()
-    assert runs.begin(evaluation.id, 1)
-    while runs.advance(evaluation.id, 1):
+    run = claim(services.state, runs, evaluation.id)
+    while run.advance():
         pass
-    runs.finish(evaluation.id, 1)
     seconds = time.perf_counter() - started
     ended = asyncio.run(services.evaluations.get(ME, evaluation.id))
     assert ended.status == "succeeded", ended

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.families.trainer.features import compute_features
+from steelyard.families.trainer.fitting import fit_heads
+from steelyard.families.trainer.rows import TuningRow
 from steelyard.scoring.heads import Heads
 from steelyard.scoring.tuned import TunedScorer
-from steelyard.training.fine_tune.features import compute_features
-from steelyard.training.fine_tune.fitting import fit_heads
-from steelyard.training.fine_tune.rows import TuningRow
 
 Answerer = Callable[[Sequence[str]], np.ndarray]
 Embed = Callable[[Sequence[str]], np.ndarray]

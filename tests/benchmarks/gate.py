@@ -27,7 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.calibration.intervals import wilson_interval
-from steelyard.evaluation.gate import (
+from steelyard.evaluations.gate_wire import Gate
+from steelyard.evaluations.measures.gate import (
     BELOW_BASELINE,
     DECISION_WORSE,
     EARLIER_WORSE,
@@ -38,9 +39,8 @@ from steelyard.evaluation.gate import (
     TOO_FEW,
     judge,
 )
-from steelyard.evaluation.records import Records, records_from_columns
-from steelyard.evaluation.sampling import Bootstrap
-from steelyard.wire.gates import Gate
+from steelyard.evaluations.measures.records import Records, records_from_columns
+from steelyard.evaluations.measures.sampling import Bootstrap
 
 Array = NDArray[np.float64]
 
@@ -380,6 +380,21 @@ def other_rules(given: argparse.Namespace) -> Iterator[list[str]]:
             scene = Scene(Task(), alike, better, 200, n_earlier=n, earlier=candidate)
             change = true_harm(candidate, Task()) - true_harm(alike, Task())
             cases.append(("earlier rows worse", truth, scene, has(EARLIER_WORSE), change, None))
+    easy, sure, less_sure = Task(evidence=5.0), Model(), Model(sureness=0.7)
+    for n in (100, 500):
+        scene = Scene(easy, sure, sure, 200, n_earlier=n, earlier=less_sure)
+        change = true_harm(less_sure, easy) - true_harm(sure, easy)
+        has_failed = has(EARLIER_WORSE)
+        cases.append(
+            (
+                "earlier rows worse",
+                "as right, less sure",
+                scene,
+                has_failed,
+                change,
+                _MAX_FALSE_CLAIMS,
+            )
+        )
     for n in (50, 200):
         for truth, candidate in (("as the baseline", alike), ("worse", worse)):
             scene = Scene(Task(), Model(2.0), candidate, n, text=alike)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,27 @@ def read_rows(path: Path, n_rows: int | None = None, seed: int = 0) -> list[Labe
         chosen = np.random.default_rng(seed).choice(len(texts), n_rows, replace=False)
         texts = [texts[index] for index in sorted(chosen)]
     return [row_from_dict(json.loads(text)) for text in texts]
+
+
+def distracted(
+    rows: Sequence[LabelledRow], texts: Sequence[str], n_words: int, seed: int = 0
+) -> list[LabelledRow]:
+    """Put words of unrelated texts around every context: half before it, half after."""
+    rng = np.random.default_rng(seed)
+
+    def words(n: int) -> str:
+        found: list[str] = []
+        while len(found) < n:
+            found += texts[int(rng.integers(len(texts)))].split()
+        return " ".join(found[:n])
+
+    return [
+        replace(row, request=replace(row.request, context=f"{before}\n{context}\n{after}"))
+        for row in rows
+        for before, context, after in [
+            (words(n_words // 2), row.request.context, words(n_words - n_words // 2))
+        ]
+    ]
 
 
 def row_from_dict(value: dict) -> LabelledRow:

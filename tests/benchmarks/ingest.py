@@ -82,11 +82,11 @@ def run_validation(path: Path) -> dict[str, float]:
 
 def run_ingest(path: Path) -> dict[str, float]:
     """Read, check, hash, split and store every row; then read pages of 500 at many places."""
+    from steelyard.datasets.frames.pages import RowStore
+    from steelyard.datasets.frames.writing import VersionWriter
     from steelyard.datasets.ingest import RowReader
     from steelyard.datasets.versions import Manifest
-    from steelyard.storage.frames.pages import RowStore
-    from steelyard.storage.frames.store import open_store
-    from steelyard.storage.frames.writing import VersionWriter
+    from steelyard.storage.frame_store import open_store
 
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         store = open_store(folder)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from biencoder import BiEncoder, find_weights, similarity_tops
 from estimates import Estimate, Sample, mean_figures
-from heldout import LabelledRow, find_sources, read_rows
+from heldout import LabelledRow, distracted, find_sources, read_rows
 from machine import describe_machine
 from models import add_arguments, load_model
 from quality_tables import engine_table, quality_table, reliability_text
@@ -67,9 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.data is None:
         print("skipped: quality.py reads labelled text from --data DIR")
         return 0
-    sources = find_sources(options.data)
-    if options.tasks:
-        sources = {name: path for name, path in sources.items() if name in options.tasks}
+    everything = find_sources(options.data)
+    wanted = options.tasks or everything
+    sources = {name: path for name, path in everything.items() if name in wanted}
     if not sources:
         print(f"skipped: no held-out files of that name under {options.data}")
         return 0
@@ -78,6 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = {label: EngineResult(label) for label, _ in engines.values()}
     for source, path in sources.items():
         rows = read_rows(path, options.rows, options.seed)
+        if options.distract:
+            others = [other for name, other in everything.items() if name != source]
+            texts = [row.request.context for one in others for row in read_rows(one, 100)]
+            rows = distracted(rows, texts, options.distract, options.seed)
         print(f"{source}: {len(rows)} rows", file=sys.stderr, flush=True)
         tops = similarity_tops(encoder, rows, options.cache) if encoder else None
         sample = ask_measures(source, rows, tops, list(engines.values()), results)
@@ -87,7 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             result.take(source, found)
     print("\n".join(describe_machine()))
     bound = f"at most {options.rows}, seed {options.seed}" if options.rows else "all"
-    print(f"rows a source: {bound}; 95 % intervals\n")
+    around = f"; {options.distract} words around every context" if options.distract else ""
+    print(f"rows a source: {bound}{around}; 95 % intervals\n")
     for result in results.values():
         print(quality_table(result))
         if options.reliability:
@@ -104,6 +109,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="folder of *.test.jsonl.gz, or its parent")
     parser.add_argument("--rows", type=int, help="rows a source, a seeded sample (default: all)")
     parser.add_argument("--tasks", nargs="+", help="sources to measure (default: all found)")
+    parser.add_argument(
+        "--distract",
+        type=int,
+        default=0,
+        metavar="WORDS",
+        help="words of the other sources to put around every context",
+    )
     add_arguments(parser)
     parser.add_argument("--biencoder", type=Path, help="folder of the untouched encoder's weights")
     parser.add_argument(

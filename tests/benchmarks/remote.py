@@ -31,8 +31,8 @@ from quality_tables import text_table
 from workloads import CONTEXTS
 
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring.triton_address import parse_address
-from steelyard.scoring.triton_engine import TritonEngine
+from steelyard.scoring.remote.triton_address import parse_address
+from steelyard.scoring.remote.triton_engine import TritonEngine
 from steelyard.triton.environment import Environment, build_environment
 from steelyard.triton.host import TritonHost
 from steelyard.triton.repository import ExportOptions, base_source, write_model

@@ -22,13 +22,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from steelyard.api.app import create_app
-from steelyard.api.logs import configure_logging
-from steelyard.api.server import run_server
-from steelyard.base_models import load_named_model
-from steelyard.bootstrap import open_service
+from steelyard.app.application import create_app
+from steelyard.app.bootstrap import open_service
 from steelyard.decisions.rendering import RenderedRequest
+from steelyard.http.logs import configure_logging
+from steelyard.http.server import run_server
 from steelyard.scoring.protocol import ScoredDecision, Scorer
+from steelyard.serving.base import load_named_model
 from steelyard.settings import read_settings
 
 

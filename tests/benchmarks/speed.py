@@ -25,7 +25,7 @@ from models import add_arguments, load_model
 from quality_tables import text_table
 from workloads import CONTEXTS, OUTCOMES, QUESTIONS, make_context, make_payload
 
-from steelyard.services.decide import DecideService
+from steelyard.serving.decide import DecideService
 
 #: Multiplications and additions that the encoder's matrices spend on one token.
 MFLOP_A_TOKEN = 2 * 6 * (4 * 384 * 384 + 2 * 384 * 1536) / 1e6

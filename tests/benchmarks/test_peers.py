@@ -26,7 +26,7 @@ def peers(script):
 
 @pytest.mark.parametrize("outcomes", [2, 4, 77])
 def test_requests_are_the_same_bytes_and_are_what_we_answer(peers, outcomes):
-    from steelyard.decisions.systemone import read_systemone
+    from steelyard.dialects.systemone.mapping import read_systemone
 
     size = peers.bodies.Size(3, outcomes, "short")
     body = peers.bodies.make_body(size, 5)

@@ -151,3 +151,22 @@ def test_reliability_is_printed_for_every_task(quality, data, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert printed.count("reliability of ") == 4
     assert "0.9 to 1.0" in printed
+
+
+def test_words_of_other_sources_stand_around_a_context(script, data) -> None:
+    heldout = script("heldout")
+    rows = heldout.read_rows(heldout.find_sources(data)["plain"], 3)
+    around = heldout.distracted(rows, ["one two three", "four five"], 9)
+    for row, plain in zip(around, rows, strict=True):
+        before, context, after = row.request.context.split("\n")
+        assert context == plain.request.context
+        assert [len(before.split()), len(after.split())] == [4, 5]
+        assert set(f"{before} {after}".split()) <= {"one", "two", "three", "four", "five"}
+        assert row.targets is plain.targets
+    assert around == heldout.distracted(rows, ["one two three", "four five"], 9)
+
+
+def test_the_script_can_measure_with_words_around(script, data, capsys) -> None:
+    arguments = ["--data", str(data), "--engine", "hashing", "--resamples", "20"]
+    assert script("quality").main([*arguments, "--distract", "20"]) == 0
+    assert "20 words around every context" in capsys.readouterr().out

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from live_server import live_server
+from support.live_server import live_server
 
 
 def test_a_run_measures_both_modes_alone_and_at_load(script, tmp_path, capsys):

@@ -10,7 +10,7 @@ import pytest
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.scoring.hashing import HashingScorer, WordCounter
-from steelyard.services.decide import DecideService
+from steelyard.serving.decide import DecideService
 
 
 @pytest.mark.parametrize("n_questions", [1, 3, 64])

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from dataset_rows import make_row_dict, make_rows, to_ndjson
-from live_server import live_server
 from steelyard.cli.main import main
+from support.dataset_rows import make_row_dict, make_rows, to_ndjson
+from support.live_server import live_server
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from steelyard.base_models import load_named_model
-from steelyard.bootstrap import open_deployment
+from steelyard.app.deployment import open_deployment
 from steelyard.errors import EngineUnavailableError
+from steelyard.serving.base import load_named_model
 from steelyard.settings import read_settings
 
 FLAGS = ("--context", "Paid twice.", "--question", "Which team?")
@@ -144,7 +144,7 @@ def test_an_engine_that_is_not_there(run, monkeypatch):
     def unavailable(engine, threads):
         raise EngineUnavailableError("The model's files are missing; install Steelyard again.")
 
-    monkeypatch.setattr("steelyard.bootstrap.load_named_model", unavailable)
+    monkeypatch.setattr("steelyard.app.deployment.load_named_model", unavailable)
     result = run("decide", *FLAGS, *TWO_OUTCOMES)
     assert result.exit_code == 3
     assert result.stdout == ""

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 import steelyard
-from repository import read_pyproject
 from steelyard.cli import checkup
 from steelyard.cli.checkup import EXTRAS, REQUIRED, Finding, examine
 from steelyard.scoring.assets import BASE
-from steelyard.storage.state import open_state
+from steelyard.storage import open_state
+from support.repository import read_pyproject
 
 NOBODY = 2**22 - 1  # no process has it: it is the largest number that one may have
 

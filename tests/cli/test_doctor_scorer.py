@@ -9,8 +9,8 @@ from steelyard.settings import read_settings
 
 pytest.importorskip("tritonclient.grpc")
 
-from fake_triton import LIES, serving
-from triton_service import shipped_model
+from support.fake_triton import LIES, serving
+from support.triton_service import shipped_model
 
 
 def found(scorer: str, **overrides: str) -> Finding:

@@ -7,10 +7,10 @@ import json
 import httpx
 import pytest
 
-from dataset_rows import make_rows
-from evaluated import settings_of
-from live_server import live_server
-from steelyard.bootstrap import open_worker
+from steelyard.app.job_runtime import open_worker
+from support.dataset_rows import make_rows
+from support.evaluated import settings_of
+from support.live_server import live_server
 
 MODELS = ("--model", "hashing", "--model", "second")
 

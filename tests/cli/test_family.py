@@ -7,10 +7,10 @@ import json
 import httpx
 import pytest
 
-from grown_family import grow, post
-from learnable_rows import learnable_rows
-from live_server import live_server
-from steelyard.bootstrap import open_worker
+from steelyard.app.job_runtime import open_worker
+from support.grown_family import grow, post
+from support.learnable_rows import learnable_rows
+from support.live_server import live_server
 
 #: Models are really trained.
 pytestmark = pytest.mark.timeout(300)

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from steelyard.accounts.service import AccountService
 from steelyard.errors import InvalidApiKeyError
-from steelyard.services.accounts import AccountService
-from steelyard.storage.state import open_state
+from steelyard.storage import open_state
 
 
 @pytest.fixture

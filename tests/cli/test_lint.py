@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from steelyard.decisions.lint.registry import RULES
-from steelyard.services.lint import lint_dict
+from steelyard.decisions.lint.service import lint_dict
 
 FLAGS = ("--context", "It came on Monday.", "--kind", "binary", "--question")
 #: Findings that are infos alone.
@@ -102,6 +102,6 @@ def test_no_engine_is_loaded():
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    heavy = {"torch", "sanic", "numpy", "onnxruntime", "tokenizers", "steelyard.bootstrap"}
+    heavy = {"torch", "sanic", "numpy", "onnxruntime", "tokenizers", "steelyard.app.deployment"}
     assert set(json.loads(done.stderr)) & heavy == set()
     assert "negation" in done.stdout

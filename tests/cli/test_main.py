@@ -10,7 +10,6 @@ from unittest.mock import Mock
 import click
 import pytest
 
-from serving import ENVIRONMENT
 from steelyard.cli.failures import show_failure
 from steelyard.cli.main import COMMANDS, main
 from steelyard.errors import (
@@ -21,6 +20,7 @@ from steelyard.errors import (
     Violation,
 )
 from steelyard.version import __version__
+from support.serving import ENVIRONMENT
 
 
 def all_commands():
@@ -138,7 +138,9 @@ def test_a_refused_family_lists_places_once_and_obstacles(run, monkeypatch):
         {"answering": ["router"]},
     ]
     refused = FamilyAnswersError("It answers.", details=details)
-    monkeypatch.setattr("steelyard.client.families.Families.list", Mock(side_effect=refused))
+    monkeypatch.setattr(
+        "steelyard.client.blocking.families.Families.list", Mock(side_effect=refused)
+    )
     told = run("family", "list", "--url", "http://127.0.0.1:9").stderr.splitlines()
     assert told[1:] == ["  steps: Give 1 or more.", "  answering: router"]
 
@@ -150,7 +152,7 @@ def test_a_note_is_told_with_what_was_found_wrong_and_at_ctrl_c(run, capsys, mon
     assert "  a: Remove a.\n  The dataset ds_1 has rows.\n" in capsys.readouterr().err
     stopped = KeyboardInterrupt()
     stopped.add_note("The dataset ds_2 has rows.")
-    monkeypatch.setattr("steelyard.bootstrap.open_deployment", Mock(side_effect=stopped))
+    monkeypatch.setattr("steelyard.app.deployment.open_deployment", Mock(side_effect=stopped))
     done = run("decide", "--context", "x", "--question", "y", "--kind", "binary")
     assert "The dataset ds_2 has rows." in done.stderr
 

@@ -11,8 +11,8 @@ import sys
 import httpx
 import pytest
 
-from serving import ENVIRONMENT, REQUEST, serving, wait_until
 from steelyard.cli.serve import address_file, curl_command, listen_address
+from support.serving import ENVIRONMENT, REQUEST, serving, wait_until
 
 
 @pytest.mark.parametrize("stop_signal", [signal.SIGTERM, signal.SIGINT])

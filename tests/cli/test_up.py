@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import steelyard
-from repository import ROOT, read_pyproject
-from serving import serving, wait_until
 from steelyard.cli.samples import LOADED, SAMPLES, load_samples, sample_file
+from support.repository import ROOT, read_pyproject
+from support.serving import serving, wait_until
 
 
 def names_at(url: str) -> list[str]:

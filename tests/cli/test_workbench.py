@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 
 import steelyard
-from serving import serving
+from support.serving import serving
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 

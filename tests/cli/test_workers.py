@@ -11,7 +11,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from serving import ENVIRONMENT, REQUEST, children_of, lives, serving, wait_until
+from support.serving import ENVIRONMENT, REQUEST, children_of, lives, serving, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

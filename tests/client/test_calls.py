@@ -8,9 +8,9 @@ import logging
 import pytest
 
 import steelyard
-from client.scripted_server import API_KEY, DECIDE_ANSWER, URL, ScriptedServer, answer, refusal
 from steelyard.client import AsyncClient, Client, ClientOptions, UnexpectedAnswerError, routes
 from steelyard.client.calls import encode_body, segment
+from steelyard.decisions.wire import DecisionInput
 from steelyard.errors import (
     InvalidApiKeyError,
     InvalidReferenceError,
@@ -19,7 +19,7 @@ from steelyard.errors import (
     error_classes,
 )
 from steelyard.settings import read_settings
-from steelyard.wire.decide import DecisionInput
+from support.scripted_server import API_KEY, DECIDE_ANSWER, URL, ScriptedServer, answer, refusal
 
 DECISIONS = [{"id": "refund", "kind": "binary", "question": "Money back?"}]
 

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 import steelyard
-from dataset_rows import REFUND, ROUTE, make_row_dict, make_rows, to_ndjson
-from live_server import live_server
 from steelyard.client import row_sources
-from steelyard.client.datasets import RowSender
+from steelyard.client.blocking.datasets import RowSender
 from steelyard.client.row_sources import FrameColumns, pieces_of
 from steelyard.errors import DatasetDeletedError, InvalidExampleError, NoNewRowsError
+from support.dataset_rows import REFUND, ROUTE, make_row_dict, make_rows, to_ndjson
+from support.live_server import live_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 
@@ -101,7 +101,7 @@ def test_a_file_longer_than_a_piece_is_sent_in_several(client, tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(to_ndjson(make_rows(50)))
     sent = []
-    sender = RowSender(client.datasets.send, piece_bytes=5000, progress=sent.append)
+    sender = RowSender(client.datasets, piece_bytes=5000, progress=sent.append)
     made = sender.create("long", {"examples": path}, FrameColumns(), None)
     assert made.rows == 50
     assert made.version == len(sent) > 1
@@ -111,7 +111,7 @@ def test_a_file_longer_than_a_piece_is_sent_in_several(client, tmp_path):
 def test_lines_of_a_refused_piece_are_those_of_the_file(client):
     rows = make_rows(20)
     rows[17]["targets"] = {"route": "nobody"}
-    sender = RowSender(client.datasets.send, piece_bytes=2000)
+    sender = RowSender(client.datasets, piece_bytes=2000)
     with pytest.raises(InvalidExampleError) as caught:
         sender.create("bad", {"examples": rows}, FrameColumns(), None)
     assert caught.value.details[0]["path"][2] == 17
@@ -121,7 +121,7 @@ def test_lines_of_a_refused_piece_are_those_of_the_file(client):
 
 
 def sender_of(client, **options):
-    return RowSender(client.datasets.send, piece_bytes=2000, **options)
+    return RowSender(client.datasets, piece_bytes=2000, **options)
 
 
 def test_a_piece_of_known_rows_alone_ends_nothing(client):
@@ -285,8 +285,8 @@ def test_outcomes_without_a_description_stay_in_a_frame_of_objects(client):
 def test_asynchronously(client):
     async def ask():
         async with steelyard.connect_async(client.url) as other:
-            made = await other.datasets.create("async", {"examples": to_ndjson(make_rows(4))})
-            await other.datasets.add_rows(made.id, {"examples": to_ndjson(make_rows(2, 4))})
+            made = await other.datasets.create("async", to_ndjson(make_rows(4)))
+            await other.datasets.add_rows(made.id, make_rows(2, 4))
             return (await other.datasets.rows(made.id)).total
 
     assert asyncio.run(ask()) == 6

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from client.scripted_server import DECIDE_ANSWER
 from steelyard.client import DecideAnswer, LintAnswer
 from steelyard.client.display import SHOWN_OUTCOMES
+from support.scripted_server import DECIDE_ANSWER
 
 HOSTILE = '<img src=x onerror="alert(1)">&"\''
 

@@ -9,10 +9,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from client.family_data import deleted, family, job, model
-from client.scripted_server import ScriptedServer, answer, refusal
 from steelyard.client import AsyncClient, Client, NoAnswerInTimeError, ServerUnreachableError
-from steelyard.client.family_answers import JobAnswer
 from steelyard.client.waiting import LONGEST_SILENCE_S, Looking
 from steelyard.errors import (
     EngineUnavailableError,
@@ -23,6 +20,9 @@ from steelyard.errors import (
     ModelDiscardedError,
     NotFoundError,
 )
+from steelyard.families.fine_tuning.wire import Job
+from support.family_data import deleted, family, job, model
+from support.scripted_server import ScriptedServer, answer, refusal
 
 CLIENTS = pytest.mark.parametrize("client_class", [Client, AsyncClient])
 ESTIMATE = {
@@ -318,8 +318,8 @@ def test_waiting_until_a_family_serves_a_model(client_class):
     assert by_job.served.adapter == "ft-ftj_3"
 
 
-def as_job(fields: dict) -> JobAnswer:
-    return msgspec.convert(fields, JobAnswer)
+def as_job(fields: dict) -> Job:
+    return msgspec.convert(fields, Job)
 
 
 @CLIENTS

@@ -5,29 +5,24 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from client.family_data import HOSTILE, change, deleted, family, gate, group, job, model
 from client.test_display import Page
-from steelyard.client.family_answers import (
-    SHOWN_MODELS,
-    EventsAnswer,
-    FamiliesAnswer,
-    FamilyAnswer,
-    JobAnswer,
-    JobsAnswer,
-)
-from steelyard.client.gate_answers import GateAnswer
+from steelyard.client.display_families import SHOWN_MODELS
+from steelyard.evaluations.gate_wire import Gate
+from steelyard.families.fine_tuning.wire import Job, JobEvents, JobPage
+from steelyard.families.wire import Family, FamilyList
+from support.family_data import HOSTILE, change, deleted, family, gate, group, job, model
 
 
-def gate_answer(**fields: object) -> GateAnswer:
-    return msgspec.convert(gate(**fields), GateAnswer)
+def gate_answer(**fields: object) -> Gate:
+    return msgspec.convert(gate(**fields), Gate)
 
 
-def family_answer(**fields: object) -> FamilyAnswer:
-    return msgspec.convert(family(**fields), FamilyAnswer)
+def family_answer(**fields: object) -> Family:
+    return msgspec.convert(family(**fields), Family)
 
 
-def job_answer(**fields: object) -> JobAnswer:
-    return msgspec.convert(job(**fields), JobAnswer)
+def job_answer(**fields: object) -> Job:
+    return msgspec.convert(job(**fields), Job)
 
 
 def test_a_gate_that_passed_shows_its_changes_on_a_number_line():
@@ -90,7 +85,7 @@ def test_reasons_are_told_of_a_gate_without_figures():
         empty = {"before": None, "after": None}
         fields = gate(passed=False, reasons=[reason], groups={}, ece=empty)
         del fields["baseline"]
-        answer = msgspec.convert(fields, GateAnswer)
+        answer = msgspec.convert(fields, Gate)
         assert len(answer.sentences) == 1
         assert "svg" not in Page(answer._repr_html_()).tags
 
@@ -146,7 +141,7 @@ def test_what_a_family_does_is_told():
     )
     assert "is kept warm, moved at 1970-01-01" in Page(answer._repr_html_()).text
     off = family_answer(switched_on=False, off_reason="idle", off_at=2.0)
-    listed = FamiliesAnswer(data=[off])
+    listed = FamilyList(data=[off])
     assert "off (idle)" in Page(listed._repr_html_()).text
 
 
@@ -204,14 +199,14 @@ def test_a_fine_tune_that_failed():
         error={"code": "internal_error", "message": HOSTILE},
         metrics=None,
     )
-    page = Page(JobsAnswer(data=[answer], has_more=False, next_cursor=None)._repr_html_())
+    page = Page(JobPage(data=[answer], has_more=False, next_cursor=None)._repr_html_())
     assert "failed" in page.text
     assert HOSTILE in Page(answer._repr_html_()).text
 
 
 def test_events_are_a_table():
     event = {"seq": 1, "created_at": 1.0, "type": "queued", "message": HOSTILE}
-    answer = msgspec.convert({"data": [event]}, EventsAnswer)
+    answer = msgspec.convert({"data": [event]}, JobEvents)
     page = Page(answer._repr_html_())
     assert HOSTILE in page.text
     assert "1970-01-01 00:00:01" in page.text

@@ -10,20 +10,21 @@ from typing import Any
 import pytest
 
 import steelyard
+from steelyard.accounts.wire import AccountSummary
 from steelyard.client import AsyncClient, Client, DecideAnswer, LintAnswer
+from steelyard.decisions.estimate_wire import EstimateResponse
+from steelyard.dialects.openai.wire import DecisionsResponse
+from steelyard.dialects.systemone.wire import SystemOneResponse, TranslateResponse
 from steelyard.errors import (
     IdempotencyConflictError,
     InvalidRequestError,
     NotFoundError,
     PayloadTooLargeError,
 )
+from steelyard.families.discovery_wire import Discovery
+from steelyard.families.models_wire import Model, ModelList, ModelReadiness
 from steelyard.ids import new_id
-from steelyard.wire.account import AccountSummary
-from steelyard.wire.discovery import Discovery, RecipeList
-from steelyard.wire.estimate import EstimateResponse
-from steelyard.wire.models import Model, ModelList, ModelReadiness
-from steelyard.wire.openai_decisions import DecisionsResponse
-from steelyard.wire.systemone import SystemOneResponse, TranslateResponse
+from steelyard.serving.recipes_wire import RecipeList
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 

@@ -13,7 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
-from client.scripted_server import API_KEY, URL, ScriptedServer, answer, refusal
 from steelyard.client import (
     AsyncClient,
     Client,
@@ -35,6 +34,7 @@ from steelyard.errors import (
     StorageUnavailableError,
     UnsupportedEncodingError,
 )
+from support.scripted_server import API_KEY, URL, ScriptedServer, answer, refusal
 
 DECISIONS = [{"id": "refund", "kind": "binary", "question": "Money back?"}]
 FEEDBACK = {"decision_id": "dec_1", "recorded": ["refund"]}

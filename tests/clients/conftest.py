@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from live_server import LiveServer, live_server
-from openapi_validation import AnsweredResponses
 from steelyard.billing.money import from_usd
+from support.live_server import LiveServer, live_server
+from support.openapi_validation import AnsweredResponses
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -16,7 +16,7 @@ import httpx
 import openai
 import pytest
 
-from live_server import LiveServer
+from support.live_server import LiveServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

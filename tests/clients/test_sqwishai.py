@@ -13,8 +13,8 @@ import httpx
 import pytest
 from sqwishai import APIError, AsyncOneHot, OneHot
 
-from live_server import LiveServer, live_server
 from steelyard.billing.money import from_usd
+from support.live_server import LiveServer, live_server
 
 CONTEXT = "My card was charged twice for order 118."
 DECISIONS = [

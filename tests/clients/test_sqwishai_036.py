@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from live_server import LiveServer
+from support.live_server import LiveServer
 
 SCRIPT = """
 import json

@@ -11,9 +11,9 @@ from decimal import Decimal
 import pytest
 from sqwishai import APIError, AsyncOneHot, JobFailed, OneHot
 
-from learnable_rows import learnable_rows, one_request
-from live_server import live_server
-from steelyard.bootstrap import open_worker
+from steelyard.app.job_runtime import open_worker
+from support.learnable_rows import learnable_rows, one_request
+from support.live_server import live_server
 
 GIVEN = {
     "jobs": "off",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from live_server import LiveServer
+from support.live_server import LiveServer
 
 PACKAGE = "@typesafe-ai/sdk"
 VERSION = "0.6.0"

@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import strategies
-from conforming import (
+from steelyard.http.routing import Access
+from support import strategies
+from support.conforming import (
     BODIES,
     NEEDS_A_KEY,
     answer_all,
@@ -27,7 +28,6 @@ from conforming import (
     load,
     observed_outcomes,
 )
-from steelyard.api.routing import Access
 
 FEW = 20
 OPEN = load(with_security=False)

@@ -13,10 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from error_shape import assert_canonical_error
-from live_server import LiveServer, live_server
-from openapi_validation import document, responses_checked
 from steelyard.errors import error_classes
+from support.error_shape import assert_canonical_error
+from support.live_server import LiveServer, live_server
+from support.openapi_validation import document, responses_checked
 
 PRICE_NANO = 1_000
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from dataset_rows import make_row_dict
 from steelyard.datasets.bodies import read_body, read_form
 from steelyard.datasets.ingest import RowReader
+from steelyard.datasets.wire import AddRows, CreateDataset
 from steelyard.errors import InvalidRequestError
-from steelyard.wire.datasets import AddRows, CreateDataset
+from support.dataset_rows import make_row_dict
 
 
 def refused(payload: Any, shape: Any = CreateDataset) -> dict[tuple[Any, ...], str]:

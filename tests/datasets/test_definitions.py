@@ -7,7 +7,6 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from dataset_rows import REFUND, ROUTE
 from steelyard.datasets.definitions import (
     MAX_READINESS_BYTES,
     Definition,
@@ -16,6 +15,7 @@ from steelyard.datasets.definitions import (
     fingerprints_by_id,
     tell_readiness,
 )
+from support.dataset_rows import REFUND, ROUTE
 
 LIMITS = TuningLimits(min_rows=10, max_rows=100, min_rows_per_outcome=2)
 

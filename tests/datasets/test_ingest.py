@@ -7,7 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataset_rows import (
+from steelyard.datasets.findings import MAX_LISTED
+from steelyard.datasets.ingest import BATCH_ROWS, RowReader
+from steelyard.datasets.lines import split_lines
+from steelyard.datasets.rows import Row, read_row
+from support.dataset_rows import (
     REFUND,
     ROUTE,
     cut,
@@ -17,11 +21,7 @@ from dataset_rows import (
     target_rows,
     to_ndjson,
 )
-from steelyard.datasets.findings import MAX_LISTED
-from steelyard.datasets.ingest import BATCH_ROWS, RowReader
-from steelyard.datasets.lines import split_lines
-from steelyard.datasets.rows import Row, read_row
-from strategies import few
+from support.strategies import few
 
 GOOD = json.dumps(make_row_dict()).encode()
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from steelyard.datasets import wire as datasets
 from steelyard.datasets.filters import Filter
 from steelyard.datasets.versions import Manifest, Part
-from steelyard.wire import datasets
-from steelyard.wire.datasets import Dataset, DatasetVersion, Split
+from steelyard.datasets.wire import Dataset, DatasetVersion, Split
 
 STRUCTS = [
     value

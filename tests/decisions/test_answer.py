@@ -3,9 +3,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from factories import make_decision
 from steelyard.decisions.answer import answer_decision
 from steelyard.decisions.policy import Policy
+from support.factories import make_decision
 
 
 def test_the_first_of_the_largest_is_the_top() -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from factories import make_decision_dict, make_request_dict, violations_of
 from steelyard.decisions.policy import Policy, choose_action
 from steelyard.errors import InvalidRequestError
+from support.factories import make_decision_dict, make_request_dict, violations_of
 
 NAMES = ("billing", "support", "other")
 PROBABILITIES = (0.9, 0.07, 0.03)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from factories import make_decision_dict, make_request_dict, violations_of
 from steelyard.decisions.validation import read_request
 from steelyard.errors import InvalidRequestError
+from support.factories import make_decision_dict, make_request_dict, violations_of
 
 
 def test_everything_wrong_is_found_at_once() -> None:
@@ -153,6 +153,14 @@ def test_images_are_held_to_their_shape() -> None:
         ("body", "images", 0, "media_type"): "not_allowed",
         ("body", "images", 0, "x"): "unknown_field",
     }
+
+
+def test_two_images_have_two_ids() -> None:
+    image = {"id": 1, "media_type": "image/png", "data": base64.b64encode(b"abc").decode()}
+    sent = {"context": "See <image:1> and <image:2>.", "images": [image, image]}
+    assert violations_of(make_request_dict(**sent)) == {("body", "images", 1, "id"): "duplicate"}
+    sent["images"] = [image, {**image, "id": 2}]
+    assert read_request(make_request_dict(**sent)).has_images
 
 
 @pytest.mark.parametrize("payload", [None, 3, "text", [], b"[]", b"3"])

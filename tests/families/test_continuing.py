@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from family_lines import BASE, adapter, at, grow, join, make_gate, make_growth, make_order, start
 from steelyard.errors import (
     DatasetArchivedError,
     DatasetDeletedError,
-    InvalidReferenceError,
-    NotFoundError,
-)
-from steelyard.errors.families import (
     FamilyTrainingError,
+    InvalidReferenceError,
     ModelDeletedError,
     NoNewDataError,
     NotEnoughEvaluationDataError,
+    NotFoundError,
     TrainingUnavailableError,
 )
 from steelyard.families.continuing import (
@@ -32,9 +29,20 @@ from steelyard.families.fine_tunes import (
     start_family,
     start_job,
 )
-from steelyard.families.line import Lines
+from steelyard.families.lineage import Lines
 from steelyard.families.switching import switch_family
-from steelyard.wire.families import ContinueRows
+from steelyard.families.wire import ContinueRows
+from support.family_lines import (
+    BASE,
+    adapter,
+    at,
+    grow,
+    join,
+    make_gate,
+    make_growth,
+    make_order,
+    start,
+)
 
 NOTHING_NEW = ContinueRows(new=0, earlier=0, evaluation=8)
 
@@ -102,11 +110,11 @@ def test_a_list_counts_nothing(lines):
 
 
 def test_counts_are_told_where_the_data_decide(lines):
-    growth = make_growth(2, is_free=True)
+    growth = make_growth(2, price_nano=0)
     told = tell_continue(lines, lines.families["ant"], growth, at())
     assert (told.evaluation_decisions, told.needed, told.price_usd) == (30, 20, "0")
     assert told.rows == growth.rows
-    short = make_growth(2, evaluation_decisions=3, is_free=True)
+    short = make_growth(2, evaluation_decisions=3, price_nano=0)
     told = tell_continue(lines, lines.families["ant"], short, at())
     assert (told.state, told.evaluation_decisions, told.price_usd) == (
         "not_enough_evaluation_data",
@@ -116,8 +124,9 @@ def test_counts_are_told_where_the_data_decide(lines):
     queued = queue(lines, 2)
     told = tell_continue(queued, queued.families["ant"], growth, at())
     assert (told.state, told.evaluation_decisions, told.rows) == ("queued", None, None)
-    priced = tell_continue(lines, lines.families["ant"], make_growth(2), at())
-    assert priced.price_usd is None
+    for price_nano, price_usd in ((None, None), (7_000, "0.000007")):
+        grown = make_growth(2, price_nano=price_nano)
+        assert tell_continue(lines, lines.families["ant"], grown, at()).price_usd == price_usd
 
 
 @pytest.mark.parametrize(

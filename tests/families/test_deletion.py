@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import pytest
 
-from family_lines import BASE, START, adapter, at, grow, join, make_growth, make_order, start
 from steelyard.errors import (
-    InvalidReferenceError,
-    NotFoundError,
-    VersionInUseError,
-)
-from steelyard.errors.families import (
     FamilyAnswersError,
     FamilyChangedError,
     FamilyDeletedError,
     FamilyExistsError,
     FamilyTrainingError,
+    InvalidReferenceError,
     LatestModelError,
     ModelAnswersError,
     ModelChangedError,
     ModelDeletedError,
+    NotFoundError,
+    VersionInUseError,
 )
 from steelyard.families.deletion import delete_family, delete_model
-from steelyard.families.effects import DropModel
+from steelyard.families.events import DropModel
 from steelyard.families.fine_tunes import cancel_job, continue_family, start_family
-from steelyard.families.line import Lines, Work
+from steelyard.families.lineage import Lines, Work
 from steelyard.families.references import find_family, resolve_call
 from steelyard.families.rollback import roll_back
+from steelyard.families.serializers import tell_job, tell_model
 from steelyard.families.switching import switch_family, switch_model
-from steelyard.families.views import tell_job, tell_model
+from support.family_lines import (
+    BASE,
+    START,
+    adapter,
+    at,
+    grow,
+    join,
+    make_growth,
+    make_order,
+    start,
+)
 
 
 @pytest.fixture

@@ -4,7 +4,35 @@ from __future__ import annotations
 
 import pytest
 
-from family_lines import (
+from steelyard.errors import (
+    FamilyChangedError,
+    FamilyExistsError,
+    FamilyTrainingError,
+    InsufficientCreditError,
+    InvalidNameError,
+    InvalidReferenceError,
+    ModelDiscardedError,
+    NotFoundError,
+    PriceChangedError,
+    QueueFullError,
+    TenantQueueFullError,
+    TrainingUnavailableError,
+)
+from steelyard.families.events import AddEvent, CancelJob, Hold, QueueJob, Settle
+from steelyard.families.fine_tunes import (
+    cancel_job,
+    continue_family,
+    fail_job,
+    finish_job,
+    report_job,
+    start_family,
+    start_job,
+    stop_job,
+)
+from steelyard.families.fine_tuning.wire import JobError
+from steelyard.families.lineage import Lines
+from steelyard.families.rollback import roll_back
+from support.family_lines import (
     BASE,
     START,
     adapter,
@@ -16,36 +44,6 @@ from family_lines import (
     make_order,
     start,
 )
-from steelyard.errors import (
-    InsufficientCreditError,
-    InvalidReferenceError,
-    NotFoundError,
-    PriceChangedError,
-    QueueFullError,
-    TenantQueueFullError,
-)
-from steelyard.errors.families import (
-    FamilyChangedError,
-    FamilyExistsError,
-    FamilyTrainingError,
-    InvalidNameError,
-    ModelDiscardedError,
-    TrainingUnavailableError,
-)
-from steelyard.families.effects import AddEvent, CancelJob, Hold, QueueJob, Settle
-from steelyard.families.fine_tunes import (
-    cancel_job,
-    continue_family,
-    fail_job,
-    finish_job,
-    report_job,
-    start_family,
-    start_job,
-    stop_job,
-)
-from steelyard.families.line import Lines
-from steelyard.families.rollback import roll_back
-from steelyard.wire.fine_tuning import JobError
 
 FAILURE = JobError(code="internal_error", message="The trainer broke.\nTraceback …")
 

@@ -15,13 +15,12 @@ from hypothesis.stateful import (
     rule,
 )
 
-from family_lines import BASE, DAY, HOUR, START, make_gate, make_growth, make_order
 from steelyard.errors import SteelyardError
 from steelyard.families.clock import next_due, pass_time
 from steelyard.families.continuing import continue_state
 from steelyard.families.deletion import delete_family, delete_model
 from steelyard.families.draft import Change
-from steelyard.families.effects import (
+from steelyard.families.events import (
     AddEvent,
     CancelEvaluation,
     CancelJob,
@@ -40,7 +39,8 @@ from steelyard.families.fine_tunes import (
     start_job,
     stop_job,
 )
-from steelyard.families.line import (
+from steelyard.families.fine_tuning.wire import JobError
+from steelyard.families.lineage import (
     Conditions,
     Lines,
     Work,
@@ -53,10 +53,10 @@ from steelyard.families.line import (
 from steelyard.families.moving import move_ready
 from steelyard.families.references import find_family, record_use, resolve_call
 from steelyard.families.rollback import roll_back
+from steelyard.families.serializers import tell_family, tell_job
 from steelyard.families.switching import NotLoadedError, switch_family, switch_model
-from steelyard.families.views import tell_family, tell_job
 from steelyard.families.warmth import keep_family_warm, keep_model_warm
-from steelyard.wire.fine_tuning import JobError
+from support.family_lines import BASE, DAY, HOUR, START, make_gate, make_growth, make_order
 
 NAMES = ("ant", "bee", "cat")
 CREDIT = 3000

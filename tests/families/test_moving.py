@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from family_lines import (
+from steelyard.families.events import LoadModel, UnloadModel
+from steelyard.families.fine_tunes import continue_family, finish_job, start_job
+from steelyard.families.lineage import Lines, SelfMove, answering
+from steelyard.families.moving import move_ready, waiting_move
+from steelyard.families.serializers import tell_family
+from steelyard.families.switching import switch_family, switch_model
+from steelyard.families.warmth import keep_family_warm, keep_model_warm
+from steelyard.families.wire import Move
+from support.family_lines import (
     BASE,
     START,
     AllLoaded,
@@ -15,14 +23,6 @@ from family_lines import (
     make_growth,
     make_order,
 )
-from steelyard.families.effects import LoadModel, UnloadModel
-from steelyard.families.fine_tunes import continue_family, finish_job, start_job
-from steelyard.families.line import Lines, SelfMove, answering
-from steelyard.families.moving import move_ready, waiting_move
-from steelyard.families.switching import switch_family, switch_model
-from steelyard.families.views import tell_family
-from steelyard.families.warmth import keep_family_warm, keep_model_warm
-from steelyard.wire.families import Move
 
 
 def with_new_model(lines: Lines, name: str = "ant") -> Lines:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from family_lines import START, adapter, at, grow, start
 from steelyard.errors import (
-    InvalidReferenceError,
-    NotFoundError,
-)
-from steelyard.errors.families import (
     FamilyDeletedError,
     FamilyEmptyError,
     FamilyOffError,
     InvalidNameError,
+    InvalidReferenceError,
     ModelOffError,
+    NotFoundError,
 )
 from steelyard.families.deletion import delete_family
-from steelyard.families.line import Lines
+from steelyard.families.lineage import Lines
 from steelyard.families.references import check_name, parse_reference, record_use, resolve_call
 from steelyard.families.switching import switch_family, switch_model
+from support.family_lines import START, adapter, at, grow, start
 
 
 @pytest.fixture

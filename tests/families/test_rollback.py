@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import pytest
 
-from family_lines import START, AllLoaded, adapter, at, grow, join, make_growth, make_order, start
 from steelyard.errors import (
     InvalidReferenceError,
-    NotFoundError,
-    VersionInUseError,
-)
-from steelyard.errors.families import (
     ModelDeletedError,
     ModelDiscardedError,
+    NotFoundError,
     NothingToRollBackError,
     RollbackChangedError,
     ServedChangedError,
+    VersionInUseError,
 )
 from steelyard.families.deletion import delete_model
-from steelyard.families.effects import CancelEvaluation, CancelJob, DropModel, LoadModel, Settle
+from steelyard.families.events import CancelEvaluation, CancelJob, DropModel, LoadModel, Settle
 from steelyard.families.fine_tunes import continue_family, start_family, start_job
-from steelyard.families.line import Lines, SelfMove, Work, answering, latest_of
+from steelyard.families.lineage import Lines, SelfMove, Work, answering, latest_of
 from steelyard.families.moving import move_ready
 from steelyard.families.references import resolve_call
 from steelyard.families.rollback import plan_rollback, roll_back
+from steelyard.families.serializers import tell_family
 from steelyard.families.switching import switch_family, switch_model
-from steelyard.families.views import tell_family
 from steelyard.families.warmth import keep_family_warm
+from support.family_lines import (
+    START,
+    AllLoaded,
+    adapter,
+    at,
+    grow,
+    join,
+    make_growth,
+    make_order,
+    start,
+)
 
 
 @pytest.fixture

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from family_lines import DAY, START, AllLoaded, adapter, at, grow, join, start
 from steelyard.errors import (
     EngineUnavailableError,
-    InvalidReferenceError,
-    ModelUnavailableError,
-    NotFoundError,
-)
-from steelyard.errors.families import (
     FamilyDeletedError,
+    InvalidReferenceError,
     LiveLimitError,
     ModelChangedError,
     ModelDiscardedError,
+    ModelUnavailableError,
+    NotFoundError,
     ServedChangedError,
 )
 from steelyard.families.clock import next_due, pass_time
 from steelyard.families.deletion import delete_family
-from steelyard.families.effects import LoadModel, UnloadModel
-from steelyard.families.line import Lines, answering, idle_at, model_idle_at
+from steelyard.families.events import LoadModel, UnloadModel
+from steelyard.families.lineage import Lines, answering, idle_at, model_idle_at
 from steelyard.families.references import record_use
 from steelyard.families.rollback import roll_back
 from steelyard.families.switching import NotLoadedError, switch_family, switch_model
+from support.family_lines import DAY, START, AllLoaded, adapter, at, grow, join, start
 
 
 @pytest.fixture
@@ -191,6 +189,7 @@ class TestIdle:
         late = at(START + 30 * DAY)
         lines = join(lines, "ftj_ant_1", conditions=late)
         assert idle_at(lines.families["ant"], late) == START + 37 * DAY
+        assert lines.families["ant"].switch.used_at == START + 30 * DAY
         assert pass_time(lines, late).lines.families["ant"].switch.is_on
 
     def test_an_earlier_use_never_sets_the_clock_back(self, lines):

@@ -4,7 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from family_lines import (
+from steelyard.errors import (
+    FamilyEmptyError,
+    FamilyOffError,
+    InsufficientCreditError,
+    InvalidReferenceError,
+    ModelOffError,
+    PriceChangedError,
+    ServedChangedError,
+    WarmCapacityError,
+    WarmLimitError,
+)
+from steelyard.families.clock import next_due, pass_time
+from steelyard.families.events import Hold, Settle
+from steelyard.families.fine_tunes import continue_family
+from steelyard.families.lineage import Conditions, Lines
+from steelyard.families.moving import move_ready
+from steelyard.families.serializers import tell_family, tell_model
+from steelyard.families.switching import switch_family, switch_model
+from steelyard.families.warmth import keep_family_warm, keep_model_warm
+from support.family_lines import (
     BASE,
     DAY,
     HOUR,
@@ -17,27 +36,6 @@ from family_lines import (
     make_order,
     start,
 )
-from steelyard.errors import (
-    InsufficientCreditError,
-    InvalidReferenceError,
-    PriceChangedError,
-)
-from steelyard.errors.families import (
-    FamilyEmptyError,
-    FamilyOffError,
-    ModelOffError,
-    ServedChangedError,
-    WarmCapacityError,
-    WarmLimitError,
-)
-from steelyard.families.clock import next_due, pass_time
-from steelyard.families.effects import Hold, Settle
-from steelyard.families.fine_tunes import continue_family
-from steelyard.families.line import Conditions, Lines
-from steelyard.families.moving import move_ready
-from steelyard.families.switching import switch_family, switch_model
-from steelyard.families.views import tell_family, tell_model
-from steelyard.families.warmth import keep_family_warm, keep_model_warm
 
 PRICE = 600
 

@@ -12,14 +12,14 @@ from typing import Any, NoReturn
 import httpx
 import numpy as np
 
-from hosting import GARBAGE, Behaving, Scored, crash, with_logits
-from server_thread import ServerThread
-from steelyard.api.app import create_app
-from steelyard.api.services import ApiServices
-from steelyard.base_models import ModelDouble
-from steelyard.bootstrap import open_service
+from steelyard.app.application import create_app
+from steelyard.app.bootstrap import open_service
+from steelyard.app.services import ApiServices
 from steelyard.scoring.hashing import WordCounter
+from steelyard.serving.base import ModelDouble
 from steelyard.settings import read_settings
+from support.hosting import GARBAGE, Behaving, Scored, crash, with_logits
+from support.server_thread import ServerThread
 
 FIRST, SECOND = "first", "second"
 #: Nano-USD of an input token, of both models.

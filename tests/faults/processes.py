@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from serving import ENVIRONMENT, children_of, lives
-from steelyard.base_models import load_named_model
-from steelyard.services.accounts import AccountService
-from steelyard.storage.state import open_state
+from steelyard.accounts.service import AccountService
+from steelyard.serving.base import load_named_model
+from steelyard.storage import open_state
+from support.serving import ENVIRONMENT, children_of, lives
 
 #: The hashing engine's model.
 MODEL = load_named_model("hashing", None).scorer.name

@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from error_shape import assert_canonical_error
 from faults.processes import ServeProcess, serve_process
+from support.error_shape import assert_canonical_error
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

@@ -13,12 +13,12 @@ from typing import Any
 import httpx
 import pytest
 
-from error_shape import assert_canonical_error
 from faults.audit import audit
 from faults.faulty_engines import FIRST, FaultyServer, faulty_server
 from faults.processes import MODEL, ServeProcess, open_account, serve_process
-from hosting import Scored
-from serving import REQUEST
+from support.error_shape import assert_canonical_error
+from support.hosting import Scored
+from support.serving import REQUEST
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sets another process's limits")
 

@@ -10,10 +10,10 @@ import httpx
 import numpy as np
 import pytest
 
-from error_shape import assert_canonical_error
 from faults.faulty_engines import FAULTS, FIRST, SECOND, FaultyServer, faulty_server
-from hosting import Scored, with_logits
-from openapi_validation import responses_checked
+from support.error_shape import assert_canonical_error
+from support.hosting import Scored, with_logits
+from support.openapi_validation import responses_checked
 
 
 @pytest.fixture(scope="module", autouse=True)

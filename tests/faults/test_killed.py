@@ -15,8 +15,8 @@ import pytest
 from faults.audit import audit
 from faults.processes import CREDIT, MODEL, ServeProcess, open_account, serve_process
 from faults.traffic import Client, clients, stop
-from serving import REQUEST, wait_until
 from steelyard.billing.money import from_usd, to_usd
+from support.serving import REQUEST, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

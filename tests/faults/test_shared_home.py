@@ -9,11 +9,11 @@ from pathlib import Path
 
 import httpx
 
-from error_shape import assert_canonical_error
 from faults.audit import audit
 from faults.processes import MODEL, open_account, serve_process
-from live_server import LiveServer, live_server
-from serving import REQUEST
+from support.error_shape import assert_canonical_error
+from support.live_server import LiveServer, live_server
+from support.serving import REQUEST
 
 N_KEYS = 10
 

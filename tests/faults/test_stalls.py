@@ -12,10 +12,10 @@ from contextlib import ExitStack, contextmanager, suppress
 import httpx
 import pytest
 
-from error_shape import assert_canonical_body, parse_raw_response
 from faults.faulty_engines import FIRST, FaultyServer, faulty_server
 from faults.processes import serve_process
-from serving import REQUEST, wait_until
+from support.error_shape import assert_canonical_body, parse_raw_response
+from support.serving import REQUEST, wait_until
 
 BODY = json.dumps(REQUEST).encode()
 HEAD = b"POST /v1/decide HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"

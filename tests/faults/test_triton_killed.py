@@ -14,21 +14,21 @@ import numpy as np
 import pytest
 from platformdirs import user_cache_path
 
-from random_model import make_words
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import load_base_model
-from steelyard.scoring.engine_host import RemoteHost
 from steelyard.scoring.protocol import Scorer
-from steelyard.scoring.triton_address import parse_scorer
+from steelyard.scoring.remote.engine_host import RemoteHost
+from steelyard.scoring.remote.triton_address import parse_scorer
+from support.random_model import make_words
 
 pytest.importorskip("tritonclient.grpc")
 
-from serving import wait_until
 from steelyard.triton.environment import build_environment
 from steelyard.triton.host import TritonHost
 from steelyard.triton.repository import ExportOptions, base_source, write_model
-from triton_service import Service, probabilities, serving_service
+from support.serving import wait_until
+from support.triton_service import Service, probabilities, serving_service
 
 pytestmark = [pytest.mark.triton, pytest.mark.timeout(300)]
 
@@ -61,8 +61,8 @@ def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TritonHost]:
     repository = tmp_path_factory.mktemp("repository")
     write_model(repository, base_source(), ExportOptions(threads=1))
     with pytest.MonkeyPatch.context() as patch, TritonHost(repository, environment) as host:
-        patch.setattr("steelyard.scoring.routed.PROBE_S", 0.1)
-        patch.setattr("steelyard.scoring.triton_engine.CHECK_S", 0.5)
+        patch.setattr("steelyard.scoring.remote.routed.PROBE_S", 0.1)
+        patch.setattr("steelyard.scoring.remote.triton_engine.CHECK_S", 0.5)
         yield host
 
 

@@ -10,15 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from error_shape import assert_canonical_error
+from support.error_shape import assert_canonical_error
 
 pytest.importorskip("tritonclient.grpc")
 
-from fake_triton import LIES, FakeTriton, serving
-from serving import wait_until
-from steelyard.bootstrap import open_deployment
+from steelyard.app.deployment import open_deployment
 from steelyard.settings import read_settings
-from triton_service import (
+from support.fake_triton import LIES, FakeTriton, serving
+from support.serving import wait_until
+from support.triton_service import (
     BODY,
     Service,
     probabilities,
@@ -30,8 +30,8 @@ from triton_service import (
 @pytest.fixture(scope="module", autouse=True)
 def probes_are_quick() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("steelyard.scoring.routed.PROBE_S", 0.05)
-        patch.setattr("steelyard.scoring.engine_host.WATCH_S", 0.05)
+        patch.setattr("steelyard.scoring.remote.routed.PROBE_S", 0.05)
+        patch.setattr("steelyard.scoring.remote.engine_host.WATCH_S", 0.05)
         yield
 
 
@@ -78,7 +78,7 @@ def test_it_answers_as_this_process_does_and_says_where(service, triton, expecte
 
 
 def test_killed_and_started_again_under_traffic(service, triton, expected, caplog):
-    caplog.set_level(logging.INFO, "steelyard.scoring.routed")
+    caplog.set_level(logging.INFO, "steelyard.scoring.remote.routed")
     wait_until(lambda: is_there(service))
     stop = threading.Event()
 
@@ -147,10 +147,16 @@ def test_without_fallback_the_contracts_errors_are_told(tmp_path, expected):
         model.load_gate.clear()
         triton.stop()
         with serving_service(tmp_path, triton.url, scorer_fallback="none") as service:
-            refused = service.ask()
-            assert_canonical_error(refused, 503, "engine_unavailable", retryable=True)
-            assert "cannot be reached" in refused.json()["error"]["message"]
-            assert float(refused.headers["Retry-After"]) > 0
+            for _ in range(2):  # no engine had it, so that the key stays free
+                refused = service.ask(key="unreached")
+                assert_canonical_error(refused, 503, "engine_unavailable", retryable=True)
+                assert "cannot be reached" in refused.json()["error"]["message"]
+                assert float(refused.headers["Retry-After"]) > 0
+                assert "Idempotency-Status" not in refused.headers
+            [listed] = service.http.get("/v1/models").json()["data"]
+            told = listed["status"], listed["availability_reason"]
+            assert told == ("unavailable", "engine_unavailable")
+            assert not service.http.get(f"/v1/models/{name}/ready").json()["ready"]
             assert service.http.get("/v1/ready").status_code == 503
             triton.start()
             wait_until(lambda: triton.calls[f"load {name}"] > 0)
@@ -159,7 +165,11 @@ def test_without_fallback_the_contracts_errors_are_told(tmp_path, expected):
             assert float(warming.headers["Retry-After"]) > 0
             model.load_gate.set()
             wait_until(lambda: service.ask().status_code == 200)
-            np.testing.assert_allclose(probabilities(service.ask()), expected, atol=1e-6)
+            answer = service.ask(key="unreached")
+            np.testing.assert_allclose(probabilities(answer), expected, atol=1e-6)
+            listed = service.http.get(f"/v1/models/{name}").json()
+            assert listed["status"] == "ready"
+            assert "availability_reason" not in listed
             model.lie = LIES["not a number"]
             assert_canonical_error(
                 service.ask("Another text."), 503, "engine_unavailable", retryable=True

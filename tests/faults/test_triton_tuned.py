@@ -14,14 +14,14 @@ import pytest
 
 pytest.importorskip("tritonclient.grpc")
 
-from serving import wait_until
 from steelyard.errors import EngineUnavailableError, ModelWarmingError
+from steelyard.families.tuned import TunedModels
 from steelyard.scoring.assets import load_base_model
-from steelyard.services.tuned_models import TunedModels
 from steelyard.triton.host import TritonHost
 from steelyard.triton.repository import ExportOptions, base_source, write_model
-from triton_hosting import triton_environment, write_lora_artifact
-from triton_tuned import ADAPTERS, Tuned, answer, answer_alone, open_models
+from support.serving import wait_until
+from support.triton_hosting import triton_environment, write_lora_artifact
+from support.triton_tuned import ADAPTERS, Tuned, answer, answer_alone, open_models
 
 pytestmark = [pytest.mark.triton, pytest.mark.timeout(300)]
 
@@ -51,7 +51,7 @@ class Hosted:
 
 @pytest.fixture
 def hosted(random_folder: Path, tmp_path: Path, monkeypatch) -> Iterator[Hosted]:
-    monkeypatch.setattr("steelyard.scoring.routed.PROBE_S", 0.1)
+    monkeypatch.setattr("steelyard.scoring.remote.routed.PROBE_S", 0.1)
     alone = load_base_model("onnxruntime-float32", 1, random_folder)
     source = base_source(random_folder)
     repository = tmp_path / "repository"

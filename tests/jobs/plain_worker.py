@@ -10,8 +10,8 @@ import json
 import sys
 from pathlib import Path
 
-from evaluated import settings_of
-from steelyard.bootstrap import open_worker
+from steelyard.app.job_runtime import open_worker
+from support.evaluated import settings_of
 
 
 def main(home: Path, given: dict[str, object]) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from evaluated import scribbling, settings_of
-from steelyard.bootstrap import open_worker
-from steelyard.services import evaluation_runs
+from steelyard.app.job_runtime import open_worker
+from steelyard.evaluations import run as evaluation_runs
+from support.evaluated import scribbling, settings_of
 
 
 def main(home: Path, file: Path, pause_s: float, commit_s: float) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 
 import pytest
 
-from evaluated import get, make_dataset, open_home, settings_of, submit, wait_until
+from jobs.workers import is_gone, wait_for
 from steelyard.jobs.child import WorkerChild
+from support.evaluated import get, make_dataset, open_home, settings_of, submit, wait_until
 
 
 @pytest.fixture
@@ -24,14 +24,6 @@ def started(monkeypatch):
 
     monkeypatch.setattr(WorkerChild, "_start", note)
     return found
-
-
-def is_gone(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 def test_nothing_is_started_before_there_is_work(tmp_path, started):
@@ -56,10 +48,7 @@ def test_a_killed_process_is_replaced_and_what_was_queued_before_a_restart_runs(
     with open_home(tmp_path) as services:
         (evaluation,) = submit(services, make_dataset(services).id).data
     with open_home(tmp_path, jobs="on") as services:
-        give_up_at = time.monotonic() + 20
-        while not started:
-            assert time.monotonic() < give_up_at
-            time.sleep(0.02)
+        wait_for(lambda: started)
         os.kill(started[0].pid, signal.SIGKILL)
         assert wait_until(services, evaluation.id).status == "succeeded"
         assert len(started) >= 2

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from dataset_rows import make_rows
-from evaluated import ME, get, make_dataset, open_home, scored_contexts, submit, wait_until
 from jobs.workers import kill, running_worker, start_job_worker, start_worker
-from steelyard.api.services import ApiServices
-from steelyard.storage.frames import predictions
-from steelyard.storage.state import evaluations as rows
+from steelyard.app.services import ApiServices
+from steelyard.evaluations import predictions
+from steelyard.evaluations import store as rows
+from support.dataset_rows import make_rows
+from support.evaluated import ME, get, make_dataset, open_home, scored_contexts, submit, wait_until
 
 N_ROWS = 160
 

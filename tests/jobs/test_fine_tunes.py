@@ -12,9 +12,28 @@ from pathlib import Path
 
 import pytest
 
-from dataset_rows import make_rows
-from evaluated import ENDED, ME, open_home, settings_of
-from fine_tuned import (
+from jobs.workers import is_gone, kill, start_job_worker, wait_for
+from steelyard.app.job_runtime import open_worker
+from steelyard.errors import (
+    DatasetDeletedError,
+    InvalidRequestError,
+    NotFoundError,
+    StorageUnavailableError,
+    VersionInUseError,
+)
+from steelyard.evaluations.wire import EvaluationsQuery
+from steelyard.families.fine_tuning import store as rows_of_jobs
+from steelyard.families.fine_tuning.queries_wire import JobRecordsQuery, JobsQuery
+from steelyard.families.fine_tuning.run import FineTuneRun, FineTuneRuns
+from steelyard.families.trainer.task import TaskBase
+from steelyard.jobs.runtime import JobRuntime
+from steelyard.jobs.work import LostRunError
+from steelyard.operations.write import Write
+from steelyard.storage.artifacts import ArtifactStore
+from steelyard.storage.frame_store import FrameStore
+from support.dataset_rows import make_rows
+from support.evaluated import ENDED, ME, claim, open_home, settings_of
+from support.fine_tuned import (
     MINIMUM,
     ask_stand_in,
     cancel_job,
@@ -28,23 +47,8 @@ from fine_tuned import (
     starts,
     wait_for_job,
 )
-from jobs.workers import kill, start_job_worker
-from learnable_rows import learnable_rows
-from operating import Desk
-from steelyard.bootstrap import open_worker
-from steelyard.errors import (
-    DatasetDeletedError,
-    InvalidRequestError,
-    NotFoundError,
-    StorageUnavailableError,
-    VersionInUseError,
-)
-from steelyard.jobs.workflows import JobRuntime
-from steelyard.services.fine_tune_runs import FineTuneRuns
-from steelyard.storage.frames.artifacts import ArtifactStore
-from steelyard.storage.frames.store import FrameStore
-from steelyard.storage.state import fine_tunes as rows_of_jobs
-from steelyard.training.fine_tune.task import TaskBase
+from support.learnable_rows import learnable_rows
+from support.operating import Desk
 
 PAID = {"fine_tune_minimum": MINIMUM}
 
@@ -52,26 +56,10 @@ PAID = {"fine_tune_minimum": MINIMUM}
 @contextmanager
 def working(home, **given):
     """A worker in this process, and its runs of fine-tunes."""
-    with open_worker(settings_of(home, **given)):
-        runs = JobRuntime.work_of("fine_tune")
+    with open_worker(settings_of(home, **given)) as runtime:
+        runs = runtime.work["fine_tune"]
         assert isinstance(runs, FineTuneRuns)
         yield runs
-
-
-def is_gone(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    # One whose parent was killed is nobody's to wait for here.
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-
-
-def wait_for(is_there, timeout_s=60.0):
-    give_up_at = time.monotonic() + timeout_s
-    while not is_there():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.02)
 
 
 def check_charged_once(services, job):
@@ -100,7 +88,7 @@ def test_a_fine_tune_joins_and_tells_how_it_went(tmp_path, monkeypatch):
             assert running.status == "running"
             assert running.progress.steps == 10
             with pytest.raises(VersionInUseError):
-                asyncio.run(services.datasets.delete(ME, dataset.id, None))
+                asyncio.run(services.datasets.delete(Write(ME), dataset.id))
             ended = wait_for_job(services, job.id)
         assert (ended.status, ended.outcome, ended.error) == ("succeeded", "joined", None)
         assert ended.output_model == f"ft-{job.id}"
@@ -132,11 +120,11 @@ def test_its_own_held_out_rows_are_an_evaluation(tmp_path, monkeypatch):
         assert (evaluation.evaluation_rows, evaluation.decisions) == (20, 40)
         assert evaluation.metrics.n == 40
         listed = asyncio.run(
-            services.evaluations.page(ME, dataset.id, statuses=(), limit=10, cursor=None)
+            services.evaluations.page(ME, EvaluationsQuery(dataset_id=dataset.id, limit=10))
         )
         assert [one.id for one in listed.data] == [evaluation.id]
         detail = asyncio.run(services.evaluation_figures.detail(ME, evaluation.id))
-        assert b"context length" in detail
+        assert b"context length" in bytes(detail)
 
 
 def test_records_are_paged_by_group(tmp_path, monkeypatch):
@@ -147,7 +135,9 @@ def test_records_are_paged_by_group(tmp_path, monkeypatch):
 
         def page(group="adapted", offset=0, limit=15):
             return asyncio.run(
-                services.fine_tunes.records(ME, job.id, group=group, offset=offset, limit=limit)
+                services.fine_tunes.records(
+                    ME, job.id, JobRecordsQuery(group=group, offset=offset, limit=limit)
+                )
             )
 
         assert (page().groups, page().total) == ([], 0)
@@ -163,11 +153,11 @@ def test_records_are_paged_by_group(tmp_path, monkeypatch):
         )
         with pytest.raises(InvalidRequestError, match="adapted, base"):
             page("parent")
-        asyncio.run(services.datasets.delete(ME, dataset.id, None))
+        asyncio.run(services.datasets.delete(Write(ME), dataset.id))
         with pytest.raises(DatasetDeletedError):
             page()
         assert get_job(services, job.id).rows_deleted
-        listed = asyncio.run(services.fine_tunes.page(ME, limit=10, cursor=None))
+        listed = asyncio.run(services.fine_tunes.page(ME, JobsQuery(limit=10)))
         assert [one.rows_deleted for one in listed.data] == [True]
 
 
@@ -179,7 +169,9 @@ def test_without_evaluation_rows_there_are_no_records(tmp_path, monkeypatch):
         assert (ended.outcome, ended.split.validation_rows) == ("gate_failed", 0)
         for group in ("adapted", "base"):
             page = asyncio.run(
-                services.fine_tunes.records(ME, job.id, group=group, offset=3, limit=15)
+                services.fine_tunes.records(
+                    ME, job.id, JobRecordsQuery(group=group, offset=3, limit=15)
+                )
             )
             assert (page.group, page.groups, page.data) == (group, [], [])
             assert (page.total, page.offset, page.has_more) == (0, 3, False)
@@ -211,7 +203,9 @@ def test_a_continuation_is_trained_from_the_latest_on_what_is_new(tmp_path, monk
         assert ended.lineage.new_training == ended.lineage.earlier_training == 10
         assert (ended.lineage.new_evaluation, ended.lineage.earlier_evaluation) == (15, 20)
         page = asyncio.run(
-            services.fine_tunes.records(ME, second.id, group="parent", offset=0, limit=500)
+            services.fine_tunes.records(
+                ME, second.id, JobRecordsQuery(group="parent", offset=0, limit=500)
+            )
         )
         assert (page.groups, page.total) == (["adapted", "base", "parent"], 70)
         assert [model.ref for model in models_of(services)] == ["router@1", "router@2"]
@@ -265,22 +259,20 @@ def test_what_no_living_worker_runs_is_cancelled_at_once(tmp_path, monkeypatch):
 
 
 def test_a_cancellation_as_it_is_taken_up_is_not_lost(tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path)
     with open_home(tmp_path) as services:
         job = start(services, make_tuning_dataset(services).id)
         runs = runs_of(services, tmp_path)
-        apply_now = runs._keeper.apply_now
+        open_run = runs.open
 
-        def cancelled_at_once(*given, **options):
-            monkeypatch.undo()
-            lines = apply_now(*given, **options)
+        def cancelled_at_once(pending):
             cancel_job(services, job.id)
-            runs.stop(job.id)
-            return lines
+            return open_run(pending)
 
-        monkeypatch.setattr(runs._keeper, "apply_now", cancelled_at_once)
-        assert not runs.begin(job.id, 1)
-        assert not runs.advance(job.id, 1)
-        assert get_job(services, job.id).status == "cancelled"
+        monkeypatch.setattr(runs, "open", cancelled_at_once)
+        with JobRuntime(services.state, [runs]):
+            assert wait_for_job(services, job.id).status == "cancelled"
+        assert all(is_gone(pid) for pid in starts(tmp_path))
 
 
 def test_a_failure_says_why_and_costs_nothing(tmp_path, monkeypatch):
@@ -303,7 +295,7 @@ def test_a_failure_that_passes_is_tried_again(tmp_path, monkeypatch):
 
 
 def test_a_trainer_that_dies_at_the_same_place_again_and_again_has_failed(tmp_path, monkeypatch):
-    monkeypatch.setattr("steelyard.services.fine_tune_runs._RESTART_S", 0.0)
+    monkeypatch.setattr("steelyard.families.fine_tuning.run._RESTART_S", 0.0)
     stand_in(monkeypatch, tmp_path, dies_in="heads")
     with open_home(tmp_path, **PAID) as services, working(tmp_path, **PAID):
         job = start(services, make_tuning_dataset(services).id)
@@ -367,17 +359,15 @@ def test_what_could_not_be_written_is_told_once_all_the_same(tmp_path, monkeypat
         for family in ("router", "other"):
             job = start(services, dataset.id, family)
             runs = runs_of(services, tmp_path)
-            assert runs.begin(job.id, 1)
-            keeper = runs._keeper
-            runs._keeper = unsteady = UnsteadyKeeper(keeper)
+            run = claim(services.state, runs, job.id)
+            keeper = runs.keeper
+            runs.keeper = unsteady = UnsteadyKeeper(keeper)
             if family == "router":
                 unsteady.apply_now = keeper.apply_now
             is_done = False
             while not is_done:
                 with suppress(StorageUnavailableError):
-                    is_done = not runs.advance(job.id, 1)
-            runs._keeper = keeper
-            runs.finish(job.id, 1)
+                    is_done = not run.advance()
             assert get_job(services, job.id).outcome == "joined"
             events = asyncio.run(services.fine_tunes.events(ME, job.id)).data
             told.append([(event.type, event.message) for event in events[1:-2]])
@@ -411,14 +401,16 @@ def test_a_sweep_removes_what_nobody_refers_to(tmp_path, monkeypatch):
         folder = tmp_path / "fine_tunes" / "ftj_orphan"
         folder.mkdir(parents=True)
         (folder / "manifest.json").write_bytes(b'{"files": {}}')
-        orphan = runs._artifacts.put(folder)
-        record = runs._records.put(b"records", ".parquet")
+        orphan = runs.artifacts.put(folder)
+        record = runs.records.put(b"records", ".parquet")
         runs.sweep()
         assert not folder.exists()
-        assert (runs._artifacts.holds(orphan), runs._artifacts.holds(live)) == (False, True)
-        assert f"{record}.parquet" not in runs._records.names()
+        assert (runs.artifacts.holds(orphan), runs.artifacts.holds(live)) == (False, True)
+        assert f"{record}.parquet" not in runs.records.names()
         assert asyncio.run(
-            services.fine_tunes.records(ME, job.id, group="base", offset=0, limit=1)
+            services.fine_tunes.records(
+                ME, job.id, JobRecordsQuery(group="base", offset=0, limit=1)
+            )
         ).data
 
 
@@ -432,7 +424,7 @@ def test_a_server_sweeps_what_jobs_left_beside_a_worker_that_works(tmp_path, mon
         ended = [start(services, gone, "a"), start(services, kept, "b")]
         for job in ended:
             wait_for_job(services, job.id)
-        asyncio.run(services.datasets.delete(ME, gone, None))
+        asyncio.run(services.datasets.delete(Write(ME), gone))
         ask_stand_in(tmp_path, pause_s=0.5)
         under_way = start(services, kept, "c")
         wait_for_job(services, under_way.id, lambda job: job.progress is not None)
@@ -440,30 +432,34 @@ def test_a_server_sweeps_what_jobs_left_beside_a_worker_that_works(tmp_path, mon
         # As a worker leaves it that is killed when its fine-tune has just ended.
         (folders / ended[0].id).mkdir()
         (folders / ended[0].id / "rows.jsonl").write_bytes(b"{}")
-        written = set(runs._records.names())
+        written = set(runs.records.names())
         live = services.state.read_now(rows_of_jobs.live_records)
         assert len(written) == 2
         for sweep in (ArtifactStore.sweep, FrameStore.sweep):
             monkeypatch.setitem(sweep.__kwdefaults__, "older_than_s", 0.0)
         with open_home(tmp_path):
-            wait_for(lambda: set(runs._records.names()) != written)
-        assert runs._records.names() == [f"{sha256}.parquet" for sha256 in live]
+            wait_for(lambda: set(runs.records.names()) != written)
+        assert runs.records.names() == [f"{sha256}.parquet" for sha256 in live]
         assert [folder.name for folder in folders.iterdir()] == [under_way.id]
         assert get_job(services, under_way.id).status == "running"
         for sha256 in services.state.read_now(rows_of_jobs.live_artifacts):
-            assert runs._artifacts.holds(sha256)
+            assert runs.artifacts.holds(sha256)
 
 
-def test_a_generation_that_ends_too_often_without_a_result_has_failed(tmp_path):
+def test_one_that_ends_too_often_without_a_result_has_failed(tmp_path, monkeypatch):
     with open_home(tmp_path, **PAID) as services:
         job = start(services, make_tuning_dataset(services).id)
         runs = runs_of(services, tmp_path)
-        for attempt in range(1, 6):
-            (pending,) = runs.pending()
-            assert (pending.attempt, pending.is_cancelling) == (attempt, False)
-            runs.give_again(pending)
-        assert runs.pending() == []
-        ended = get_job(services, job.id)
+        attempts = []
+
+        def forget(run):
+            attempts.append(run.job.attempt)
+            raise LostRunError
+
+        monkeypatch.setattr(FineTuneRun, "advance", forget)
+        with JobRuntime(services.state, [runs]):
+            ended = wait_for_job(services, job.id)
+        assert attempts == [1, 2, 3, 4, 5]
         assert (ended.status, ended.error.code) == ("failed", "internal_error")
         check_charged_once(services, ended)
 
@@ -472,24 +468,19 @@ def test_what_another_living_process_runs_is_left_to_it(tmp_path):
     with open_home(tmp_path) as services:
         job = start(services, make_tuning_dataset(services).id)
         mine = runs_of(services, tmp_path)
-        assert mine.begin(job.id, 1)
-        assert not mine.begin(job.id, 2)
-        assert not mine.begin("ftj_nothing", 1)
+        run = claim(services.state, mine, job.id)
         with open_home(tmp_path) as others:
             theirs = runs_of(others, tmp_path)
-            assert not theirs.begin(job.id, 1)
-            theirs.finish(job.id, 1)
-            cancel_job(others, job.id)
-            theirs.stop(job.id)
-            assert get_job(services, job.id).status == "cancelling"
-        # Nothing was begun yet that has to end first.
-        mine.stop(job.id)
-        time.sleep(0.6)
-        mine.stop(job.id)
-        assert get_job(services, job.id).status == "cancelled"
-        assert not mine.advance(job.id, 1)
-        mine.finish(job.id, 1)
-        mine.fail(job.id, 1, ValueError("late"))
+            with JobRuntime(others.state, [theirs]):
+                time.sleep(0.2)
+                assert cancel_job(others, job.id).status == "cancelling"
+                time.sleep(0.6)
+                assert get_job(services, job.id).status == "cancelling"
+        with JobRuntime(services.state, [mine]):
+            assert wait_for_job(services, job.id).status == "cancelled"
+        with pytest.raises(LostRunError):
+            run.advance()
+        mine.fail(run.job, StorageUnavailableError("late"))
         assert get_job(services, job.id).status == "cancelled"
 
 
@@ -516,11 +507,11 @@ def test_jobs_are_paged_by_status_and_dataset(tmp_path, monkeypatch):
 
         def page(**given):
             given = {"limit": 10, "cursor": None, **given}
-            return asyncio.run(services.fine_tunes.page(ME, **given))
+            return asyncio.run(services.fine_tunes.page(ME, JobsQuery(**given)))
 
         assert [job.id for job in page().data] == jobs[::-1]
-        assert [job.id for job in page(statuses=["queued"]).data] == jobs[1:]
-        assert [job.id for job in page(statuses=["cancelled,queued"]).data] == jobs[::-1]
+        assert [job.id for job in page(status=["queued"]).data] == jobs[1:]
+        assert [job.id for job in page(status=["cancelled", "queued"]).data] == jobs[::-1]
         assert [job.id for job in page(dataset_id=first.id).data] == jobs[:1]
         one = page(limit=1)
         assert one.has_more

@@ -13,9 +13,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from dataset_rows import make_rows
-from repository import ROOT
 from steelyard.settings import child_environment
+from support.dataset_rows import make_rows
+from support.repository import ROOT
 
 N_ROWS = 3000
 

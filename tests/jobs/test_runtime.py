@@ -2,19 +2,56 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
-import time
 from collections import Counter
+from contextlib import contextmanager
 
 import pytest
 
+from jobs.workers import wait_for
 from steelyard.errors import InternalError, StorageUnavailableError
-from steelyard.jobs.work import HaltedError, Pending
-from steelyard.jobs.workflows import JobRuntime
+from steelyard.jobs import runtime as runtimes
+from steelyard.jobs.runtime import JobRuntime
+from steelyard.jobs.store import Pending
+from steelyard.jobs.work import LostRunError, Run, Work
+from steelyard.storage import open_state
 
 
-class CountedWork:
-    """Jobs of three parts; a test says what a part does."""
+class CountedRun(Run):
+    """Three parts; a test says what a part does."""
+
+    def __init__(self, job, work):
+        super().__init__(job)
+        self.work = work
+        account = job.account_id
+        with work.lock:
+            work.running.update([account, "all"])
+            for name in (account, "all"):
+                work.most_running[name] = max(work.most_running[name], work.running[name])
+
+    def advance(self):
+        work, job_id = self.work, self.job.id
+        work.calls["advance", job_id] += 1
+        while not work.may_go_on.wait(0.01):
+            if self.stopping.is_set():
+                return True
+        if work.failures:
+            raise work.failures.pop()
+        work.left[job_id] -= 1
+        if work.left[job_id] > 0:
+            return True
+        work.finish(job_id)
+        return False
+
+    def close(self):
+        self.work.calls["close", self.job.id] += 1
+        with self.work.lock:
+            self.work.running.subtract([self.job.account_id, "all"])
+
+
+class CountedWork(Work):
+    """Jobs that are in memory, as a table that several processes share."""
 
     name = "counted"
 
@@ -26,174 +63,221 @@ class CountedWork:
         self.running: Counter[str] = Counter()
         self.most_running: Counter[str] = Counter()
         self.failures: list[Exception] = []
-        self.halted = threading.Event()
         self.may_go_on = threading.Event()
         self.may_go_on.set()
-        self.given_again: list[Pending] = []
-        self.stopped: list[str] = []
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
-    def pending(self):
+    def pending(self, connection):
         return [job for id_, job in self.jobs.items() if id_ not in self.done]
 
-    def begin(self, job_id, generation):
-        self.calls["begin", job_id] += 1
-        account = self.jobs[job_id].account_id
-        with self._lock:
-            self.running[account] += 1
-            self.running["all"] += 1
-            for name in (account, "all"):
-                self.most_running[name] = max(self.most_running[name], self.running[name])
-        return True
+    def claim(self, connection, job):
+        self.calls["claim", job.id] += 1
+        self.jobs[job.id] = dataclasses.replace(job, status="running")
 
-    def advance(self, job_id, generation):
-        self.calls["advance", job_id] += 1
-        while not self.may_go_on.wait(0.01):
-            if self.halted.is_set():
-                raise HaltedError
-        if self.failures:
-            raise self.failures.pop()
-        self.left[job_id] -= 1
-        return self.left[job_id] > 0
+    def open(self, job):
+        return CountedRun(job, self)
 
-    def finish(self, job_id, generation):
-        self.calls["finish", job_id] += 1
-        self._end(job_id, "succeeded")
+    def finish(self, job_id):
+        self.done[job_id] = "succeeded"
 
-    def fail(self, job_id, generation, error):
-        self._end(job_id, type(error).__name__)
+    def fail(self, job, error):
+        self.done.setdefault(job.id, f"{type(error).__name__}: {error}")
 
-    def stop(self, job_id):
-        self.stopped.append(job_id)
-        self.done[job_id] = "cancelled"
-
-    def give_again(self, job):
-        self.given_again.append(job)
-        self.jobs[job.id] = Pending(
-            id=job.id,
-            account_id=job.account_id,
-            generation=job.generation,
-            attempt=job.attempt + 1,
-        )
+    def cancel(self, job):
+        self.done.setdefault(job.id, "cancelled")
 
     def sweep(self):
         self.calls["sweep", ""] += 1
 
-    def halt(self):
-        self.halted.set()
 
-    def _end(self, job_id, how):
-        account = self.jobs[job_id].account_id
-        with self._lock:
-            self.running[account] -= 1
-            self.running["all"] -= 1
-        self.done.setdefault(job_id, how)
-
-
-def job(id_, account="acct_1", **given):
-    return Pending(id=id_, account_id=account, generation=1, attempt=1, **given)
-
-
-def runtime_of(tmp_path, *work, executor="srv_1", alive=()):
-    url = f"sqlite:///{tmp_path / 'jobs.sqlite'}"
-    return JobRuntime(
-        url, executor=executor, are_alive=lambda names: set(names) & set(alive), work=work
+def job(id_, account="acct_1", status="queued", created_at=1.0):
+    return Pending(
+        id=id_,
+        account_id=account,
+        status=status,
+        created_at=created_at,
+        generation=1,
+        attempt=1,
     )
 
 
-def wait_for(is_there, timeout_s=30.0):
-    give_up_at = time.monotonic() + timeout_s
-    while not is_there():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.02)
+def taken_over(work):
+    """The same table, as another process sees it whose work does what it should."""
+    other = CountedWork()
+    other.jobs, other.done, other.left = work.jobs, work.done, work.left
+    return other
+
+
+@contextmanager
+def running(tmp_path, *work):
+    """A process that runs jobs."""
+    state = open_state(f"sqlite:///{tmp_path / 'state.sqlite'}")
+    try:
+        with JobRuntime(state, work) as runtime:
+            yield runtime
+    finally:
+        state.close()
 
 
 def test_every_job_runs_to_its_end_one_at_a_time(tmp_path):
     work = CountedWork(job("a"), job("b"), job("c", "acct_2"))
-    with runtime_of(tmp_path, work):
+    with running(tmp_path, work):
         wait_for(lambda: len(work.done) == 3)
     assert set(work.done.values()) == {"succeeded"}
     assert {work.calls["advance", id_] for id_ in "abc"} == {3}
-    assert {work.calls["finish", id_] for id_ in "abc"} == {1}
+    assert {work.calls["close", id_] for id_ in "abc"} == {1}
     assert work.most_running["all"] == 1
+
+
+def test_the_oldest_goes_first_and_accounts_take_turns(tmp_path):
+    work = CountedWork(job("late", created_at=4.0), job("later", created_at=5.0))
+
+    class Another(CountedWork):
+        name = "another"
+
+    another = Another(job("first", created_at=1.0), job("theirs", "acct_2", created_at=6.0))
+    ended = []
+    work.finish = another.finish = ended.append
+    work.pending = lambda _: [one for one in work.jobs.values() if one.id not in ended]
+    another.pending = lambda _: [one for one in another.jobs.values() if one.id not in ended]
+    with running(tmp_path, work, another):
+        wait_for(lambda: len(ended) == 4)
+    assert ended == ["first", "theirs", "late", "later"]
 
 
 def test_what_a_dead_process_left_is_taken_up_where_it_was(tmp_path):
     first = CountedWork(job("a"))
+    first.left["a"] = 2
     first.may_go_on.clear()
-    with runtime_of(tmp_path, first):
+    with running(tmp_path, first):
         wait_for(lambda: first.calls["advance", "a"] == 1)
-    second = CountedWork(job("a"))
-    with runtime_of(tmp_path, second, executor="srv_2"):
+    assert (first.calls["close", "a"], first.done) == (1, {})
+    second = taken_over(first)
+    with running(tmp_path, second):
         wait_for(lambda: "a" in second.done)
     assert second.done == {"a": "succeeded"}
-    # The beginning was checkpointed, so it is not done again.
-    assert second.calls["begin", "a"] == 0
-    assert second.calls["advance", "a"] == 3
+    assert (second.calls["claim", "a"], second.calls["advance", "a"]) == (1, 2)
+    assert second.jobs["a"].attempt == 2
 
 
 def test_what_a_living_process_runs_is_left_to_it(tmp_path):
     first = CountedWork(job("a"))
     first.may_go_on.clear()
-    with runtime_of(tmp_path, first):
+    with running(tmp_path, first):
         wait_for(lambda: first.calls["advance", "a"] == 1)
-    second = CountedWork(job("a"), job("b", "acct_2"))
-    with runtime_of(tmp_path, second, executor="srv_2", alive=["srv_1"]):
-        wait_for(lambda: "b" in second.done)
-        assert "a" not in second.done
+        first.jobs["b"] = job("b", "acct_2", created_at=2.0)
+        first.jobs["c"] = job("c", created_at=3.0)
+        first.left.update({"b": 3, "c": 3})
+        second = taken_over(first)
+        with running(tmp_path, second):
+            wait_for(lambda: "b" in second.done)
+            # Of the account whose job runs there nothing runs here.
+            assert set(second.done) == {"b"}
+            assert second.calls["claim", "a"] == second.calls["claim", "c"] == 0
 
 
 def test_a_failure_that_passes_is_waited_out(tmp_path):
     work = CountedWork(job("a"))
-    work.failures = [StorageUnavailableError("The disk is full."), OSError("no")][:1]
-    with runtime_of(tmp_path, work):
+    work.failures = [StorageUnavailableError("The disk is full.")]
+    with running(tmp_path, work):
         wait_for(lambda: "a" in work.done)
     assert work.done == {"a": "succeeded"}
     assert work.calls["advance", "a"] == 4
+    assert work.calls["claim", "a"] == 1
 
 
-@pytest.mark.parametrize("error", [InternalError("It broke."), ZeroDivisionError("by zero")])
-def test_a_failure_that_stays_ends_the_job(tmp_path, error):
+def test_a_failure_that_never_passes_ends_the_job(tmp_path, monkeypatch):
+    monkeypatch.setattr(runtimes, "_PAUSES_S", (0.0,) * 5)
+    work = CountedWork(job("a"))
+    work.failures = [StorageUnavailableError("The disk is full.") for _ in range(6)]
+    with running(tmp_path, work):
+        wait_for(lambda: "a" in work.done)
+    assert work.done == {"a": "StorageUnavailableError: The disk is full."}
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (InternalError("It broke."), "InternalError: It broke."),
+        (
+            ZeroDivisionError("by zero"),
+            "InternalError: The counted failed here, and the log says why.",
+        ),
+    ],
+)
+def test_a_failure_that_stays_ends_the_job(tmp_path, error, told):
     work = CountedWork(job("a"))
     work.failures = [error]
-    with runtime_of(tmp_path, work):
+    with running(tmp_path, work):
         wait_for(lambda: "a" in work.done)
-    assert work.done == {"a": type(error).__name__}
+    assert work.done == {"a": told}
 
 
-def test_what_is_to_stop_is_stopped_and_not_queued(tmp_path):
-    work = CountedWork(job("a", is_cancelling=True))
-    with runtime_of(tmp_path, work):
-        wait_for(lambda: work.stopped)
-    assert work.calls["begin", "a"] == 0
+def test_what_is_to_stop_is_stopped_and_not_begun(tmp_path):
+    work = CountedWork(job("a", status="cancelling"))
+    with running(tmp_path, work):
+        wait_for(lambda: work.done)
+    assert work.done == {"a": "cancelled"}
+    assert work.calls["claim", "a"] == 0
 
 
-def test_a_job_that_ended_nowhere_is_given_to_the_queue_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("steelyard.jobs.workflows._LOST_S", 0.5)
+def test_what_runs_has_a_moment_to_stop(tmp_path):
+    work = CountedWork(job("a"), job("b", "acct_2", created_at=2.0))
+    work.may_go_on.clear()
+    with running(tmp_path, work) as runtime:
+        wait_for(lambda: work.calls["advance", "a"] == 1)
+        work.jobs["a"] = dataclasses.replace(work.jobs["a"], status="cancelling")
+        runtime.wake()
+        wait_for(lambda: "a" in work.done)
+        assert work.done["a"] == "cancelled"
+        assert work.calls["close", "a"] == 1
+        wait_for(lambda: work.calls["advance", "b"] == 1)
 
+
+def test_a_run_that_another_process_took_over_stops(tmp_path):
+    work = CountedWork(job("a"))
+    work.may_go_on.clear()
+    with running(tmp_path, work), running(tmp_path) as other:
+        wait_for(lambda: work.calls["advance", "a"] == 1)
+        work.jobs["a"] = dataclasses.replace(work.jobs["a"], runner=other._state.instance)
+        wait_for(lambda: work.calls["close", "a"] == 1)
+        assert work.done == {}
+
+
+@pytest.mark.parametrize("ends_in", [LostRunError, None])
+def test_a_job_that_ends_too_often_without_a_result_has_failed(tmp_path, ends_in):
     class Forgetful(CountedWork):
-        def finish(self, job_id, generation):
-            if self.jobs[job_id].attempt == 2:
-                super().finish(job_id, generation)
+        def finish(self, job_id):
+            self.left[job_id] = 3
+            if ends_in is not None:
+                raise ends_in
 
-    class Another(CountedWork):
-        name = "another"
+    work = Forgetful(job("a"), job("b", "acct_2", created_at=2.0))
+    with running(tmp_path, work):
+        wait_for(lambda: len(work.done) == 2)
+    for id_ in "ab":
+        assert work.done[id_].startswith("InternalError: The counted ended 5 times")
+        assert work.calls["claim", id_] == 5
 
-    work = Forgetful(job("a"))
-    with runtime_of(tmp_path, work, Another()):
+
+def test_a_job_that_cannot_be_claimed_keeps_no_other_account_waiting(tmp_path):
+    class Stubborn(CountedWork):
+        def claim(self, connection, job):
+            if job.id == "a":
+                raise ValueError("unreadable")
+            super().claim(connection, job)
+
+    work = Stubborn(job("a"), job("b", "acct_2", created_at=2.0))
+    with running(tmp_path, work):
+        wait_for(lambda: "b" in work.done)
+    assert work.done == {"b": "succeeded"}
+
+
+def test_every_kind_of_work_is_swept_and_jobs_go_on_after(tmp_path, monkeypatch):
+    monkeypatch.setattr(runtimes, "_SWEEP_S", 0.0)
+    work = CountedWork()
+    with running(tmp_path, work):
+        wait_for(lambda: work.calls["sweep", ""] >= 2)
+        monkeypatch.setattr(runtimes, "_SWEEP_S", 3600.0)
+        work.jobs["a"], work.left["a"] = job("a"), 3
         wait_for(lambda: "a" in work.done)
-    assert [again.attempt for again in work.given_again] == [1]
-
-
-def test_one_process_runs_one(tmp_path):
-    work = CountedWork()
-    with runtime_of(tmp_path, work), pytest.raises(RuntimeError):
-        runtime_of(tmp_path, work).__enter__()
-    assert JobRuntime._current is None
-
-
-def test_a_sweep_asks_every_kind_of_work(tmp_path):
-    work = CountedWork()
-    with runtime_of(tmp_path, work):
-        JobRuntime.sweep_all()
-    assert work.calls["sweep", ""] == 1

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from repository import ROOT
 from steelyard.settings import child_environment
+from support.repository import ROOT
 
 _SCRIPT = Path(__file__).parent / "scribbling_worker.py"
 _PLAIN_SCRIPT = Path(__file__).parent / "plain_worker.py"
@@ -65,3 +67,21 @@ def running_worker(home: Path, file: Path, **given: float) -> Iterator[subproces
                 process.wait(15)
             finally:
                 kill(process)
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    # One whose parent was killed is nobody's to wait for here.
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def wait_for(is_there: Callable[[], object], timeout_s: float = 60.0) -> None:
+    """Wait until something is so."""
+    give_up_at = time.monotonic() + timeout_s
+    while not is_there():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.02)

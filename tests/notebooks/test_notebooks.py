@@ -7,7 +7,7 @@ import os
 import nbformat
 import pytest
 
-from repository import ROOT
+from support.repository import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from repository import PACKAGE, ROOT, python_files, read_pyproject
+from support import file_spreading, quick_tests
+from support.repository import PACKAGE, ROOT, python_files, read_pyproject
 
 MAX_LINES = 600
 NAMELESS = {"common", "helpers", "manager", "misc", "processor", "util", "utils"}
@@ -25,6 +31,29 @@ def test_folders_of_data_are_no_packages(folder):
     assert list((ROOT / folder).rglob("__init__.py")) == []
 
 
+#: First words of docstrings that are no plain English of the field; "Return", "Raise", "Write",
+#: "Load" or "Whether" say the same.
+REFUSED_FIRST_WORDS = {"Give", "Gives", "Have", "Let", "Lets", "Say", "Says", "Tell", "Tells"}
+
+
+def first_words(path: Path) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            words = (ast.get_docstring(node) or "").split(maxsplit=1)
+            if words:
+                yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", words[0]
+
+
+def test_docstrings_begin_in_plain_english():
+    found = [
+        place
+        for path in python_files(PACKAGE)
+        for place, word in first_words(path)
+        if word in REFUSED_FIRST_WORDS
+    ]
+    assert found == []
+
+
 def test_every_package_has_an_init_with_a_docstring():
     for folder in {path.parent for path in python_files(PACKAGE)}:
         init = folder / "__init__.py"
@@ -32,20 +61,42 @@ def test_every_package_has_an_init_with_a_docstring():
         assert init.read_text(encoding="utf-8").startswith('"""'), init
 
 
-#: Packages and modules that may know frameworks, engines or the environment.
-OUTER = {
-    "api",
-    "base_models",
-    "bootstrap",
+#: Rooms whose rules the contract names one by one; the other rooms and modules meet the world.
+RULED = {
+    "billing",
+    "calibration",
+    "caller",
+    "datasets",
+    "decision_log",
+    "decisions",
+    "dialects",
+    "errors",
+    "evaluations",
+    "families",
+    "ids",
+    "review",
+    "wire",
+}
+WORLDLY = {
+    "accounts",
+    "app",
     "cli",
     "client",
     "embedded",
+    "http",
+    "jobs",
+    "operations",
     "scoring",
+    "serving",
     "settings",
+    "storage",
     "training",
     "triton",
     "version",
 }
+#: Names of the modules by which a room meets the world; the trainer has a contract of its own.
+AT_THE_EDGE = re.compile(r"(^|_)(routes|run|service|store|tables)$")
+TRAINER = "steelyard.families.trainer"
 
 
 def packages() -> set[str]:
@@ -58,9 +109,35 @@ def contract(contract_id: str):
     return next(contract for contract in contracts if contract["id"] == contract_id)
 
 
-def test_every_domain_package_is_held_pure():
-    held = contract("domain-is-pure")["source_modules"]
-    assert sorted(name.removeprefix("steelyard.") for name in held) == sorted(packages() - OUTER)
+def is_within(module: str, names) -> bool:
+    return any(module == name or module.startswith(f"{name}.") for name in names)
+
+
+def imported_by(path) -> set[str]:
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    named = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return named | {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+
+
+def test_every_room_has_rules_or_is_known_to_have_none():
+    assert packages() == RULED | WORLDLY
+    assert not RULED & WORLDLY
+    assert {name.split(".")[1] for name in contract("pure")["source_modules"]} == RULED
+
+
+def test_no_module_that_could_be_held_pure_is_forgotten():
+    pure = contract("pure")
+    forgotten = [
+        module
+        for path in python_files(PACKAGE)
+        for module in [".".join(("steelyard", *path.relative_to(PACKAGE).with_suffix("").parts))]
+        if module.split(".")[1] in RULED
+        and path.stem != "__init__"
+        and not AT_THE_EDGE.search(path.stem)
+        and not is_within(module, [*pure["source_modules"], TRAINER])
+        and not any(is_within(name, pure["forbidden_modules"]) for name in imported_by(path))
+    ]
+    assert forgotten == [], "name them in the contract 'pure' of pyproject.toml"
 
 
 def test_layers_name_every_package():
@@ -82,3 +159,8 @@ def test_the_licence_is_apache_2():
 
 def test_the_package_is_typed():
     assert (PACKAGE / "py.typed").exists()
+
+
+@pytest.mark.parametrize("place", [*file_spreading.LONGEST, *quick_tests.FOLDERS])
+def test_places_of_tests_that_are_treated_apart_are_there(place):
+    assert (ROOT / "tests" / place).exists()

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from repository import ROOT
+from steelyard.decisions.lint.service import lint_request
 from steelyard.decisions.validation import ValidRequest, read_request
-from steelyard.services.lint import lint_request
+from support.repository import ROOT
 
 FOLDER = ROOT / "datasets"
 TRIAGE, REPLIES = "support_triage.jsonl", "reply_action.jsonl"

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from repository import PACKAGE, python_files
-from steelyard.base_models import HASHING
 from steelyard.scoring.assets import AUTO, ENGINES
+from steelyard.serving.base import HASHING
 from steelyard.settings import SETTINGS, InvalidSettingError, Settings, read_settings
+from support.repository import PACKAGE, python_files
 
 
 def test_defaults_are_the_tables():

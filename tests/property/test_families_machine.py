@@ -18,15 +18,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from family_reference import UNENDED, Number, Reference, RefusedError
-from kept_lines import BASE, Kept, base_models
-from operating import LOCAL, Desk
 from steelyard.errors import SteelyardError
+from steelyard.evaluations.store import find_evaluation, insert_evaluation, set_status
 from steelyard.families.fees import Tariff
 from steelyard.families.fine_tunes import cancel_job
-from steelyard.storage.state import fine_tunes as job_rows
-from steelyard.storage.state import open_state
-from steelyard.storage.state.evaluations import find_evaluation, insert_evaluation, set_status
+from steelyard.families.fine_tuning import store as job_rows
+from steelyard.storage import open_state
+from support.family_reference import UNENDED, Number, Reference, RefusedError
+from support.kept_lines import BASE, Kept, base_models
+from support.operating import LOCAL, Desk
 
 FEE, HOUR_PRICE = 700, 600
 LIVE, WARM, QUEUE = 2, 1, 2

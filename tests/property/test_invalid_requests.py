@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from factories import make_request_dict, make_service, violations_of
 from steelyard.errors import (
     ImagesNotSupportedError,
     InvalidRequestError,
     NotFoundError,
     SteelyardError,
 )
-from strategies import few, foreign_values, json_values, mutated, names, requests
+from support.factories import make_request_dict, make_service, violations_of
+from support.strategies import few, foreign_values, json_values, mutated, names, requests
 
 
 def refuse_or_prepare(payload: Any) -> SteelyardError | None:

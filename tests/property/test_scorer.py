@@ -15,12 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from random_model import WORDS
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.scoring.assets import BASE, MANIFEST, BaseModel
 from steelyard.scoring.packing import CONTEXT_LENGTH, OUTCOME_LENGTH, QUESTION_LENGTH
-from steelyard.services.decide import DecideService
-from strategies import requests
+from steelyard.serving.decide import DecideService
+from support.factories import decided
+from support.random_model import WORDS
+from support.strategies import requests
 
 #: What two ways of computing one probability may differ by.
 TOLERANCES = {"onnxruntime-float32": 1e-5, "onnxruntime-int8": 1e-3}
@@ -174,7 +175,8 @@ def test_answers_are_distributions_and_independence_changes_nothing(model: BaseM
         model_name=model.scorer.name, temperatures=model.temperatures, tokenizer=model.tokenizer
     )
     answers = [
-        service.decide(
+        decided(
+            service,
             {**request_, "independent": independent},
             lambda asked: model.scorer.score([asked])[0],
         ).decisions

@@ -16,7 +16,8 @@ from safetensors.numpy import load_file
 
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.scoring.assets import WEIGHTS
-from steelyard.scoring.packing import Layout, TokenizedDecision, TokenizedRequest, lay_out
+from steelyard.scoring.packing import Layout, TokenizedRequest, lay_out
+from steelyard.scoring.reading import READING, read_request
 from steelyard.scoring.tokenizer import Tokenizer
 
 Array = np.ndarray
@@ -33,19 +34,11 @@ def read_stored(folder: Path) -> dict[str, Array]:
     return {name: value for file in WEIGHTS for name, value in load_file(folder / file).items()}
 
 
-def tokenize(request: RenderedRequest, tokenizer: Tokenizer) -> TokenizedRequest:
+def tokenize(
+    request: RenderedRequest, tokenizer: Tokenizer, reading: int = READING
+) -> TokenizedRequest:
     """Turn a rendered request into token ids."""
-    return TokenizedRequest(
-        tokenizer.encode(request.context),
-        [
-            TokenizedDecision(
-                decision.kind,
-                tokenizer.encode(decision.question),
-                [tokenizer.encode(text) for text in decision.outcomes],
-            )
-            for decision in request.decisions
-        ],
-    )
+    return read_request(request, tokenizer, reading)
 
 
 def visibility(layout: Layout) -> Array:
@@ -107,8 +100,15 @@ class Reference:
             similarity = np.zeros(n_outcomes)
             if decision.kind == "binary":  # the question stands for "yes"
                 similarity[0] = self.outcome_vectors([decision.question])[0] @ context
+            elif decision.kind == "single" and request.sentences:
+                compared = self.outcome_vectors(request.sentences)
+                similarity = (self.outcome_vectors(decision.outcomes) @ compared.T).max(axis=1)
             else:
                 similarity = self.outcome_vectors(decision.outcomes) @ context
+            gate = self._weights.get("similarity_gate.weight")
+            if gate is not None:
+                kind = KINDS.index(decision.kind)
+                similarity = similarity * (1.0 + 2.0 * np.tanh(markers @ gate[:, kind]))
             levels = np.zeros((n_outcomes, 3))
             if decision.kind == "ordinal":
                 level = np.linspace(0.0, 1.0, n_outcomes)

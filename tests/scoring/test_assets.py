@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from random_model import NAME, make_words
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
@@ -25,6 +24,7 @@ from steelyard.scoring.assets import (
     read_manifest,
     write_atomically,
 )
+from support.random_model import NAME, make_words
 
 FILES = [TOKENIZER, *WEIGHTS, *GRAPHS.values()]
 MAX_BYTES = 30_000_000

@@ -15,10 +15,10 @@ from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import DeadlineExceededError, EngineUnavailableError, InternalError
 from steelyard.scoring import batching
 from steelyard.scoring.batching import BATCH_CHARACTERS, Batcher
+from steelyard.scoring.cancellation import check_wanted, only_while
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.protocol import ScoredDecision
-from steelyard.scoring.wanted import check_wanted, only_while
-from strategies import few
+from support.strategies import few
 
 #: Far more than anything here takes; a test that waits as long has failed.
 PATIENCE_S = 30

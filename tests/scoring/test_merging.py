@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from random_model import NAME, sample_requests
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import read_base_files
 from steelyard.scoring.engine import FLOAT32, INT8
@@ -27,6 +26,7 @@ from steelyard.scoring.merging import (
 )
 from steelyard.training.graph import Shape
 from steelyard.training.weights import unpack_weights
+from support.random_model import NAME, sample_requests
 
 SIZES = {"feed_forward_in": (384, 1536), "feed_forward_out": (1536, 384)}
 RANK = 3

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from random_model import make_words
 from scoring.reference import Reference, tokenize
 from steelyard.calibration.temperature import softmax
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
@@ -21,7 +20,8 @@ from steelyard.scoring.packing import (
 )
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 from steelyard.scoring.rows import MAX_KEYS
-from steelyard.services.decide import DecideLimits, DecideService
+from steelyard.serving.decide import DecideLimits, DecideService
+from support.random_model import make_words
 
 #: What probabilities may differ by between two ways of computing one answer.
 TOLERANCES = {"onnxruntime-float32": 1e-5, "onnxruntime-int8": 1e-3}
@@ -64,6 +64,9 @@ REQUESTS = {
     "question": RenderedRequest(make_words(20), (long_question(), long_question("binary"), TEAMS)),
     "outcome": RenderedRequest(make_words(20), (long_outcomes(), PAID)),
     "long": long_request(900),
+    "sentences": RenderedRequest(
+        f"{make_words(20, 1)}. {make_words(90, 2)}! {make_words(12, 3)}.", (PAID, TEAMS, SPEED)
+    ),
     "empty": RenderedRequest("no context", (RenderedDecision("single", "?", ("", "a")),)),
 }
 
@@ -85,7 +88,7 @@ def assert_same(
 
 def assert_as_reference(model: BaseModel, reference: Reference, request: RenderedRequest) -> None:
     scored = model.scorer.score([request])[0]
-    expected = reference.score(tokenize(request, model.tokenizer))
+    expected = reference.score(tokenize(request, model.tokenizer, model.scorer.reading))
     for decision, mine, theirs in zip(request.decisions, scored, expected, strict=True):
         assert mine.logits.shape == (len(decision.outcomes),)
         assert abs(mine.logits - theirs.logits).max() <= 1e-4
@@ -120,7 +123,7 @@ def unforced_scores() -> Callable[[BaseModel, str], list[ScoredDecision]]:
     return get
 
 
-@pytest.mark.parametrize("name", ["short", "window", "question", "outcome", "empty"])
+@pytest.mark.parametrize("name", ["short", "window", "question", "outcome", "sentences", "empty"])
 def test_logits_are_those_of_the_reference(
     float32_model: BaseModel, references, source: str, name: str
 ) -> None:
@@ -356,11 +359,12 @@ from pathlib import Path
 import numpy as np
 from scoring.test_onnx import largest_payload, make_decide
 from steelyard.scoring.assets import load_base_model
+from support.factories import decided
 
 model = load_base_model(folder=Path(sys.argv[1]))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 payload = largest_payload(model)
-answer = make_decide(model).decide(payload, lambda rendered: model.scorer.score([rendered])[0])
+answer = decided(make_decide(model), payload, lambda rendered: model.scorer.score([rendered])[0])
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 result = answer.decisions["d"]
 print(answer.usage.input_tokens, sum(result.probabilities.values()), (after - before) / 2**20)

@@ -35,7 +35,7 @@ from steelyard.scoring.packing import (
     shift_ids,
     windows,
 )
-from strategies import few
+from support.strategies import few
 
 FIRST_ID = 1_000
 CONTEXT, QUESTION = -1, -1

@@ -13,6 +13,7 @@ from steelyard.scoring.passes import (
     N_LAYERS,
     NO_DECISION,
     NO_PAST,
+    NO_POOL,
     PAST_OUTPUTS,
     WIDTH,
     PassDecision,
@@ -70,6 +71,18 @@ def test_a_decision_without_vectors_has_no_similarity() -> None:
     decision = PassDecision("binary", np.array([0, 1], np.int32), None, 0)
     inputs = pass_inputs(make_rows(4), [decision], [1])
     assert not inputs["outcome_vectors"].any()
+
+
+def test_a_similarity_that_is_known_is_that_of_a_pool_of_its_own() -> None:
+    known = np.array([0.5, -0.25], np.float32)
+    first = PassDecision("single", np.array([3, 1], np.int32), vectors(2), 0)
+    second = PassDecision("single", np.array([0, 2], np.int32), None, 0, similarity=known)
+    inputs = pass_inputs(make_rows(5), [first, second], [7], pooled_past=vectors(1))
+    assert inputs["context_pool"].tolist() == [0, 1]
+    assert inputs["pool_channels"].tolist() == [7, NO_POOL]
+    assert np.array_equal(inputs["pooled_past"][:1], vectors(1))
+    assert np.array_equal(inputs["outcome_vectors"][1] @ inputs["pooled_past"][1], known)
+    assert np.array_equal(inputs["outcome_vectors"][0], vectors(2))
 
 
 def test_given_marker_vectors_are_passed_on() -> None:

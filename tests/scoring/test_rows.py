@@ -15,7 +15,7 @@ from steelyard.scoring.packing import (
 )
 from steelyard.scoring.rows import MAX_KEYS, NO_KEY, ROW_LENGTH, Tokens, fill_rows
 from steelyard.scoring.similarity import tokens_of
-from strategies import few
+from support.strategies import few
 
 lengths = st.lists(st.integers(1, 3 * ROW_LENGTH), min_size=1, max_size=30)
 

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from random_model import make_tokenizer_json, make_words
 from steelyard.scoring import tokenizer as module
 from steelyard.scoring.tokenizer import Tokenizer, shared_tokenizer
+from support.random_model import make_tokenizer_json, make_words
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 from pyarrow import fs
 
 from steelyard.errors import EngineUnavailableError
-from steelyard.storage.frames.artifacts import ArtifactStore
-from steelyard.storage.frames.store import FrameStore
+from steelyard.storage.artifacts import ArtifactStore
+from steelyard.storage.frame_store import FrameStore
 
 CARD = b"# A model\n"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring.process_marks import mark
+from steelyard.scoring.remote.process_marks import mark
 from steelyard.triton import host as module
 from steelyard.triton.environment import Environment
 from steelyard.triton.host import TritonHost, is_loopback, sweep_shared_memory

@@ -7,11 +7,9 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from fake_triton import FakeModel, serving
-from remote_engines import run_pass
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.engine import PassEngine, Tensors
-from steelyard.scoring.triton_address import parse_address
+from steelyard.scoring.remote.triton_address import parse_address
 from steelyard.triton import parity
 from steelyard.triton.parity import (
     LIMIT,
@@ -22,6 +20,8 @@ from steelyard.triton.parity import (
     is_good,
 )
 from steelyard.triton.repository import ModelSource
+from support.fake_triton import FakeModel, serving
+from support.remote_engines import run_pass
 
 
 class Changing:

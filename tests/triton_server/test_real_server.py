@@ -22,18 +22,18 @@ import pytest
 from tritonclient.grpc import InferenceServerClient, InferInput, InferRequestedOutput
 from tritonclient.utils import np_to_triton_dtype
 
-from random_model import WORDS, sample_requests
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.onnx import OnnxScorer
-from steelyard.scoring.triton_address import parse_address
-from steelyard.scoring.triton_engine import TritonEngine
+from steelyard.scoring.remote.triton_address import parse_address
+from steelyard.scoring.remote.triton_engine import TritonEngine
 from steelyard.settings import child_environment
 from steelyard.triton import parity
 from steelyard.triton.environment import Environment
 from steelyard.triton.host import TritonHost
 from steelyard.triton.parity import LIMIT, check_server, is_good
 from steelyard.triton.repository import ExportOptions, ModelSource, base_source, write_model
-from triton_hosting import environments, write_lora_artifact
+from support.random_model import WORDS, sample_requests
+from support.triton_hosting import environments, write_lora_artifact
 
 pytestmark = [pytest.mark.triton, pytest.mark.timeout(300)]
 

@@ -14,7 +14,6 @@ import pytest
 from google.protobuf import text_format
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from random_model import sample_requests
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.engine import Tensors
 from steelyard.scoring.onnx import DECISION_OUTPUTS, OnnxScorer
@@ -33,7 +32,8 @@ from steelyard.triton.repository import (
     remove_model,
     write_model,
 )
-from triton_hosting import write_lora_artifact
+from support.random_model import sample_requests
+from support.triton_hosting import write_lora_artifact
 
 CPU, GPU = ExportOptions(), ExportOptions(backend="onnxruntime")
 

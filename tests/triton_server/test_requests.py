@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from random_model import WORDS
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.scoring.onnx import PACKED_TOKENS, WHOLE_DECISION_TOKENS, OnnxScorer
-from steelyard.services.decide import DecideService
+from steelyard.serving.decide import DecideService
 from steelyard.triton import parity
 from steelyard.triton.parity import fixed_requests
+from support.random_model import WORDS
 
 
 def test_they_are_the_same_each_time() -> None:

@@ -7,16 +7,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from family_lines import grow
 from steelyard.errors import EngineUnavailableError, NotFoundError
-from steelyard.families.line import Family, Lines, Switch
+from steelyard.families.lineage import Family, Lines, Switch
+from steelyard.families.store import StoredLines
 from steelyard.settings import Settings, read_settings
-from steelyard.storage.frames.artifacts import ArtifactStore
-from steelyard.storage.state.lines import StoredLines
+from steelyard.storage.artifacts import ArtifactStore
 from steelyard.triton import sources
 from steelyard.triton.repository import ModelSource
 from steelyard.triton.sources import TunedModel, find_sources, models_in_use, tuned_source
-from triton_hosting import write_artifact, write_lora_artifact
+from support.family_lines import grow
+from support.triton_hosting import write_artifact, write_lora_artifact
 
 
 @pytest.fixture

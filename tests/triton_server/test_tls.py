@@ -9,14 +9,14 @@ import httpx
 import pytest
 import trustme
 
-from random_model import WORDS
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring.triton_address import TlsFiles, parse_address
+from steelyard.scoring.remote.triton_address import TlsFiles, parse_address
 from steelyard.triton import parity
 from steelyard.triton.environment import Environment
 from steelyard.triton.host import ServerTls, TritonHost
 from steelyard.triton.parity import check_server
 from steelyard.triton.repository import ExportOptions, write_model
+from support.random_model import WORDS
 
 pytestmark = [pytest.mark.triton, pytest.mark.timeout(300)]
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import steelyard
-from browsing import SLOWLY
+from support.browsing import SLOWLY
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _ARGUMENTS = [

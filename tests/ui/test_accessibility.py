@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from browsing import visit
 from steelyard_workbench.navigation import ENTRIES
+from support.browsing import visit
 
 axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 

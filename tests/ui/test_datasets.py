@@ -6,7 +6,7 @@ import json
 
 from playwright.sync_api import expect
 
-from browsing import visit
+from support.browsing import visit
 
 
 def lines(outcomes):

@@ -10,8 +10,8 @@ from playwright.sync_api import TimeoutError as NotInTimeError
 from playwright.sync_api import expect
 
 import steelyard
-from browsing import SLOWLY, visit
-from dataset_rows import make_rows
+from support.browsing import SLOWLY, visit
+from support.dataset_rows import make_rows
 
 #: Where a mark of a chart is on the screen, once it has come to rest: the chart by its title, the
 #: mark by its data.

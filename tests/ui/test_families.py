@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from browsing import visit
-from failed_gate import server_with_failed_gate
+from support.browsing import visit
+from support.failed_gate import server_with_failed_gate
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import expect
 
-from browsing import visit
+from support.browsing import visit
 
 
 def test_it_opens_at_home_and_a_key_shows_the_keys(quiet_page):

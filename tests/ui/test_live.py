@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from browsing import visit
+from support.browsing import visit
 
 REFUND = {"id": "refund", "kind": "binary", "question": "Is money asked back?"}
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 import steelyard
-from browsing import visit
+from support.browsing import visit
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 

@@ -7,7 +7,7 @@ import subprocess
 
 from playwright.sync_api import expect
 
-from browsing import visit
+from support.browsing import visit
 
 
 def test_what_was_asked_is_answered_and_its_curl_command_works(quiet_page):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from browsing import SLOWLY, visit
+from support.browsing import SLOWLY, visit
 
 TEAM = {
     "id": "team",

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import expect
 
-from browsing import visit
+from support.browsing import visit
 
 
 def test_the_theme_is_kept_over_a_reload_and_in_an_address(quiet_page):

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from msgspec import Meta
 
-from factories import make_request_dict
-from steelyard.wire.decide import DecideRequest
-from steelyard.wire.playground import PlaygroundRequest
+from steelyard.decisions.playground_wire import PlaygroundRequest
+from steelyard.decisions.wire import DecideRequest
 from steelyard.wire.shapes import check_shape
 from steelyard.wire.violations import BODY, Violations
-from strategies import few, json_values, mutated
+from support.factories import make_request_dict
+from support.strategies import few, json_values, mutated
 
 
 class Inner(msgspec.Struct, forbid_unknown_fields=True):

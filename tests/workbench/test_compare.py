@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 import steelyard
-from dataset_rows import make_rows
-from evaluated import settings_of
-from shown_parts import named, texts
-from steelyard.bootstrap import open_worker
-from steelyard.wire.evaluations import Change, Measure, Unpaired
+from steelyard.app.job_runtime import open_worker
+from steelyard.evaluations.wire import Change, Unpaired
+from steelyard.wire.measures import Measure
+from support.dataset_rows import make_rows
+from support.evaluated import settings_of
+from support.shown_parts import named, texts
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 

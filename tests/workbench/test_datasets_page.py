@@ -15,17 +15,17 @@ import panel_material_ui as pmui
 import polars as pl
 
 import steelyard
-from held_calls import HeldCall, Instead, until_done
-from shown_parts import named, texts_of
 from steelyard.errors import SteelyardError
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.components.frame_table import PageAsked
 from steelyard_workbench.datasets.importing import FileCheck, check_file, name_of, problem_text
 from steelyard_workbench.datasets.row_pages import at_places, search_page
-from steelyard_workbench.later import later
 from steelyard_workbench.pages.datasets import DatasetsPage
 from steelyard_workbench.review.row_filter import RowFilter
+from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
+from support.held_calls import HeldCall, Instead, until_done
+from support.shown_parts import named, texts_of
 
 OUTCOMES = ["billing", "shipping"]
 
@@ -162,7 +162,7 @@ def test_a_good_file_becomes_a_dataset_and_is_opened(client):
     assert page.importing.check.good == 12
     assert page.importing.name_field.value == "calls.2026"
     page.importing.fraction.value = 0.5
-    later(page.importing.send)
+    schedule(page.importing.send)
     made = client.datasets.get(page.session.dataset)
     assert (made.name, made.rows, made.evaluation_fraction) == ("calls.2026", 12, 0.5)
     client.datasets.delete(made.id)
@@ -173,14 +173,14 @@ def test_rows_and_tables_become_the_next_version_of_an_open_dataset(client):
     page = opened(client, dataset=made.id)
     asyncio.run(page.importing.take("more.jsonl", lines(row("second"))))
     assert page.importing.is_next_version
-    later(page.importing.send)
+    schedule(page.importing.send)
     assert client.datasets.get(made.id).version == 2
     asyncio.run(page.importing.take("more.csv", b"context,team\nthird,shipping\n"))
-    later(page.importing.send)
+    schedule(page.importing.send)
     assert client.datasets.get(made.id).version == 3
     asyncio.run(page.importing.take("wrong.csv", b"context,team\nfourth,nobody\n"))
     panel = page.importing
-    later(panel.send)
+    schedule(panel.send)
     assert "invalid_csv" in texts_of(panel.said)
     assert client.datasets.get(made.id).version == 3
     client.datasets.delete(made.id)
@@ -517,7 +517,7 @@ def test_a_sorted_list_that_could_not_be_had_is_tried_again(client, dataset):
 
     page = opened(holding(client, iterate=iterate))
     listed = sorted_by_name(page)
-    later(page.load_list)
+    schedule(page.load_list)
     assert listed.has_failed
     asyncio.run(listed.refresh())
     assert not listed.has_failed

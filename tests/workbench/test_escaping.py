@@ -14,9 +14,8 @@ import panel as pn
 import panel_material_ui as pmui
 
 import steelyard
-from drafts_in_memory import FakeClient, make_row
+from steelyard.datasets.wire import Example
 from steelyard.errors import NotFoundError
-from steelyard.wire.datasets import Example
 from steelyard_workbench.app import App
 from steelyard_workbench.components.plain_markdown import draw_plain_markdown
 from steelyard_workbench.escaping import escape_markdown
@@ -28,7 +27,8 @@ from steelyard_workbench.problems import Problem
 from steelyard_workbench.review.desk_head import DeskHead
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import failed, verdict
-from told_families import in_turn, make_client
+from support.drafts_in_memory import FakeClient, make_row
+from support.told_families import in_turn, make_client
 
 NASTY = '<img src=x onerror="alert(1)"> **x**'
 QUESTION = {"id": NASTY, "question": NASTY, "outcomes": ["a", "b"]}

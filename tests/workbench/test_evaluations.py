@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 
 import steelyard
-from dataset_rows import make_rows
-from evaluated import settings_of
-from held_calls import HeldCall, Instead, until_done
-from shown_parts import named, texts
-from steelyard.bootstrap import open_worker
+from steelyard.app.job_runtime import open_worker
 from steelyard.errors import KeyScopeError
-from steelyard.wire.evaluations import Evaluation, EvaluationError
+from steelyard.evaluations.wire import Evaluation, EvaluationError
+from support.dataset_rows import make_rows
+from support.evaluated import settings_of
+from support.held_calls import HeldCall, Instead, until_done
+from support.shown_parts import named, texts
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 

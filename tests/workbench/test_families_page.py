@@ -12,26 +12,28 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from client.family_data import deleted, gate, model
-from shown_parts import buttons, texts
 from steelyard.client.failures import ServerUnreachableError
-from steelyard.client.family_answers import FamiliesAnswer
-from steelyard.errors import InvalidNameError, KeyScopeError, PriceChangedError
-from steelyard.errors.families import (
+from steelyard.errors import (
     FamilyChangedError,
+    InvalidNameError,
+    KeyScopeError,
     LiveLimitError,
+    PriceChangedError,
     RollbackChangedError,
     ServedChangedError,
     WarmLimitError,
 )
-from steelyard.wire.evaluations import EvaluationRecord
-from steelyard.wire.fine_tuning import FineTuneEstimate
+from steelyard.evaluations.wire import EvaluationRecord
+from steelyard.families.fine_tuning.wire import FineTuneEstimate
+from steelyard.families.wire import FamilyList
 from steelyard_workbench.families.gate_card import RowsAsked
 from steelyard_workbench.families.held_out import HeldOutRows
-from steelyard_workbench.families.words import choices_of
+from steelyard_workbench.families.labels import choices_of
 from steelyard_workbench.pages.families import FamiliesPage
 from steelyard_workbench.session import Session
-from told_families import (
+from support.family_data import deleted, gate, model
+from support.shown_parts import buttons, texts
+from support.told_families import (
     ESTIMATE,
     family_job,
     growth,
@@ -67,7 +69,7 @@ def run(work: Any) -> None:
 
 
 def test_no_families_says_what_one_is():
-    page = open_page(make_client(families_list=lambda: FamiliesAnswer(data=[])))
+    page = open_page(make_client(families_list=lambda: FamilyList(data=[])))
     assert "No families yet" in texts(page._box)
 
 

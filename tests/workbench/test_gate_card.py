@@ -7,17 +7,17 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from client.family_data import gate, group
-from shown_parts import texts_of
-from steelyard.client.gate_answers import GateAnswer
+from steelyard.evaluations.gate_wire import Gate
 from steelyard_workbench.families.gate_card import RowsAsked, show_gate
 from steelyard_workbench.families.number_line import Line, number_line
 from steelyard_workbench.families.verdicts import decisions_to_settle, verdict_of
-from told_families import record
+from support.family_data import gate, group
+from support.shown_parts import texts_of
+from support.told_families import record
 
 
-def told(**fields: object) -> GateAnswer:
-    return msgspec.convert(gate(**fields), GateAnswer)
+def told(**fields: object) -> Gate:
+    return msgspec.convert(gate(**fields), Gate)
 
 
 def near_miss(**fields: object) -> dict[str, object]:

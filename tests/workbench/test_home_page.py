@@ -10,12 +10,11 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 import steelyard
-from shown_parts import buttons, texts_of
 from steelyard.errors import SteelyardError
-from steelyard.wire.drafts import Draft
-from steelyard.wire.families import Move
-from steelyard_workbench import home_needs
-from steelyard_workbench.home_needs import (
+from steelyard.families.wire import Move
+from steelyard.review.wire import Draft
+from steelyard_workbench import attention
+from steelyard_workbench.attention import (
     OpenDrafts,
     draft_needs,
     evaluation_needs,
@@ -26,7 +25,8 @@ from steelyard_workbench.home_needs import (
 from steelyard_workbench.pages.home import HomePage
 from steelyard_workbench.session import Session
 from steelyard_workbench.shared_fetch import SharedFetch
-from told_families import told_evaluation
+from support.shown_parts import buttons, texts_of
+from support.told_families import told_evaluation
 
 NOW = 1_000_000.0
 
@@ -78,11 +78,11 @@ def test_that_there_are_more_drafts_is_said_with_the_way_to_them():
 
 def test_a_running_fine_tune_and_those_of_the_last_week_that_ended_badly_are_told(monkeypatch):
     told = SimpleNamespace(status="unsure", word="inconclusive", settles="Needs 40 more rows.")
-    monkeypatch.setattr(home_needs, "verdict_of", lambda _: told)
+    monkeypatch.setattr(attention, "verdict_of", lambda _: told)
     running = job(status="running", outcome=None, progress=SimpleNamespace(step=3, steps=9))
     broken = SimpleNamespace(message="No memory.")
     failed = job(family="desk", status="failed", outcome="failed", error=broken)
-    long_ago = NOW - home_needs.WEEK_S - 1
+    long_ago = NOW - attention.WEEK_S - 1
     old = job(family="ant", outcome="gate_failed", gate=gate("x"), updated_at=long_ago)
     needs = job_needs(
         [running, job(outcome="gate_failed", gate=gate("x")), failed, old, job()], NOW
@@ -96,7 +96,7 @@ def test_a_running_fine_tune_and_those_of_the_last_week_that_ended_badly_are_tol
 
 def test_of_a_family_the_last_fine_tune_that_ended_is_told(monkeypatch):
     told = SimpleNamespace(status="bad", word="failed", settles="")
-    monkeypatch.setattr(home_needs, "verdict_of", lambda _: told)
+    monkeypatch.setattr(attention, "verdict_of", lambda _: told)
     failed = job(outcome="gate_failed", gate=gate("x"))
     assert len(job_needs([failed, failed], NOW)) == 1
     assert job_needs([job(), failed], NOW) == []

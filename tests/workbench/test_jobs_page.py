@@ -10,15 +10,15 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from held_calls import HeldCall, until_done
-from shown_parts import buttons, texts
 from steelyard.client.failures import ServerUnreachableError
 from steelyard.errors import KeyScopeError, StorageUnavailableError
-from steelyard_workbench.job_progress import Track, duration
+from steelyard_workbench.jobs.progress import Track, duration
+from steelyard_workbench.jobs.summary import progress_text, summary_of_job
 from steelyard_workbench.pages.jobs import JobsPage
 from steelyard_workbench.session import Session
-from steelyard_workbench.work import progress_text, work_of_job
-from told_families import in_turn, make_client, told_evaluation, told_job
+from support.held_calls import HeldCall, until_done
+from support.shown_parts import buttons, texts
+from support.told_families import in_turn, make_client, told_evaluation, told_job
 
 
 def running(step: int, **fields: Any) -> Any:
@@ -123,7 +123,7 @@ def test_a_key_that_may_only_read_disables_cancelling():
         jobs_cancel=in_turn(KeyScopeError("The key may only read.")),
     )
     page = open_page(client)
-    run(page.ask_cancel(work_of_job(running(40))))
+    run(page.ask_cancel(summary_of_job(running(40))))
     run(page.dialog.confirm())
     assert "Not allowed." in texts(page.dialog.dialog)
     assert "The key may only read." in texts(page._place)
@@ -235,7 +235,7 @@ def test_another_phase_begins_anew():
     assert track.rate is None
     assert track.text("steps") == ""
     assert track.losses == [(1, 0.7)]
-    assert "left" not in progress_text(work_of_job(running(40)), track)
+    assert "left" not in progress_text(summary_of_job(running(40)), track)
 
 
 def test_spans_are_said_in_words():

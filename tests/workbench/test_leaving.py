@@ -11,9 +11,6 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 import panel as pn
 
-from drafts_in_memory import FakeClient, make_row
-from held_calls import HeldCall, until_done
-from shown_parts import named, texts_of
 from steelyard.errors import InvalidNameError
 from steelyard_workbench.app import App
 from steelyard_workbench.loaded import Loaded
@@ -21,7 +18,10 @@ from steelyard_workbench.page import Page
 from steelyard_workbench.pages.families import FamiliesPage
 from steelyard_workbench.pages.review import ReviewPage
 from steelyard_workbench.session import Session
-from told_families import make_client, told_job
+from support.drafts_in_memory import FakeClient, make_row
+from support.held_calls import HeldCall, until_done
+from support.shown_parts import named, texts_of
+from support.told_families import make_client, told_job
 
 
 class Lines(Page):
@@ -82,16 +82,18 @@ def test_nothing_stays_selected_of_a_page_that_was_left():
         ("jobs", {"job": "ftj_3"}),
     ],
 )
-def test_a_page_that_is_left_by_what_changes_more_asks_for_nothing(slug, chosen):
+def test_a_page_that_is_left_by_what_changes_more_asks_for_nothing(monkeypatch, slug, chosen):
     client = make_client()
     app = App(client)
     app.session.page = slug
     left = app.page
     n_asked = [len(part.asked) for part in vars(client).values()]
-    visit = left.visit
+    visit, begin, n_begun = left.visit, left.begin_visit, []
+    monkeypatch.setattr(left, "begin_visit", lambda: n_begun.append(begin()))
     app.session.param.update(page="nowhere", **chosen)
     assert [len(part.asked) for part in vars(client).values()] == n_asked
-    assert left.visit == visit + 1
+    assert visit.has_ended
+    assert len(n_begun) == 1
 
 
 @pytest.mark.parametrize("is_left", [True, False])

@@ -15,8 +15,6 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 import panel as pn
 
 import steelyard
-from held_calls import HeldCall, until_done
-from shown_parts import named, texts_of
 from steelyard.client import Client
 from steelyard.client.failures import ServerUnreachableError
 from steelyard.errors import KeyScopeError
@@ -26,6 +24,8 @@ from steelyard_workbench.live.feed import Feed
 from steelyard_workbench.live.view import RowFilter, View, from_text, to_text
 from steelyard_workbench.pages.live import LivePage
 from steelyard_workbench.session import Session
+from support.held_calls import HeldCall, until_done
+from support.shown_parts import named, texts_of
 
 #: Seconds that a thread waits for what is sure to come.
 SOON = 30

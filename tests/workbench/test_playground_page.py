@@ -12,12 +12,12 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from shown_parts import buttons, named, texts
 from steelyard.errors import InvalidRequestError
 from steelyard_workbench.pages import playground
 from steelyard_workbench.pages.playground import PlaygroundPage
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty
+from support.shown_parts import buttons, named, texts
 
 #: Seconds that a thread waits for what is sure to come.
 SOON = 30

@@ -12,22 +12,22 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 import panel as pn
 
-from desks import buttons, edits_sent, make_desk, press, states, texts
-from drafts_in_memory import TEAM, URGENT, FakeClient, make_row
 from steelyard.client.failures import ServerUnreachableError
 from steelyard.errors import (
     DraftChangedError,
     KeyScopeError,
     ModelUnavailableError,
 )
-from steelyard.wire.drafts import DraftRow
+from steelyard.review.wire import DraftRow
 from steelyard_workbench.app import App
-from steelyard_workbench.later import later
 from steelyard_workbench.pages.review import ReviewPage
 from steelyard_workbench.review.desk import Desk
 from steelyard_workbench.review.picker import Picker
 from steelyard_workbench.review.row_filter import RowFilter, read_query, write_query
+from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
+from support.desks import buttons, edits_sent, make_desk, press, states, texts
+from support.drafts_in_memory import TEAM, URGENT, FakeClient, make_row
 
 
 def test_keys_decide_and_go_on() -> None:
@@ -175,7 +175,7 @@ def test_edits_that_a_short_outage_lost_are_sent_once_the_server_answers() -> No
     client.drafts.failing = [ServerUnreachableError("No connection.")]
     press(app.page.desk, "choose 2", "exclude")
     assert states(client) == ["untouched"] * 4
-    later(app.look)
+    schedule(app.look)
     assert app.session.is_connected
     assert states(client)[:2] == ["relabelled", "excluded"]
     assert "not sent" not in texts(app.page.desk)
@@ -185,7 +185,7 @@ def test_edits_that_a_short_outage_lost_are_sent_once_the_server_answers() -> No
     press(app.page.desk, "accept")
     app.page.close()
     app.page = None
-    later(app.look)
+    schedule(app.look)
     assert states(client)[2] == "accepted"
 
 
@@ -514,11 +514,11 @@ def test_a_draft_is_deleted_once_its_name_is_typed() -> None:
     button.clicks += 1
     assert picker.asked is not None
     assert picker.asked.button.disabled
-    later(picker.asked.confirm)
+    schedule(picker.asked.confirm)
     assert not deleted
     picker.asked.entry.value_input = "spring"
     held.data = []
-    later(picker.asked.confirm)
+    schedule(picker.asked.confirm)
     assert deleted == gone == ["dr_1"]
     assert "No review is open." in texts(picker)
 

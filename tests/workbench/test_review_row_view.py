@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from drafts_in_memory import TEAM, URGENT, make_row
-from steelyard.wire.drafts import DraftRow
+from steelyard.review.wire import DraftRow
 from steelyard_workbench.components.row_card import RowCard
 from steelyard_workbench.review.questions import with_now
 from steelyard_workbench.review.row_view import RowView, images_of, marked, said_of
+from support.drafts_in_memory import TEAM, URGENT, make_row
 
 
 def show(row: DraftRow, **how: Any) -> tuple[RowView, RowCard, list[Any]]:

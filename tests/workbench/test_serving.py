@@ -17,8 +17,8 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError
 
 import steelyard
-from serving import wait_until
 from steelyard_workbench.serving import Served, free_port, on_loop_error, warm_up
+from support.serving import wait_until
 
 SOON = 30
 

@@ -11,11 +11,11 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 import polars as pl
 
 import steelyard
-from shown_parts import texts_of
 from steelyard.errors import SteelyardError
 from steelyard_workbench.datasets.changes import Transition, find_changes
 from steelyard_workbench.pages.versions import VersionsPage
 from steelyard_workbench.session import Session
+from support.shown_parts import texts_of
 
 TO_SHIPPING = Transition("team", "billing", "shipping")
 

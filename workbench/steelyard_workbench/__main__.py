@@ -17,7 +17,7 @@ _STDIN = 0
 
 
 def main() -> int:
-    """Serve until standard input ends; give the exit status."""
+    """Serve until standard input ends; return the exit status."""
     from steelyard_workbench.serving import open_server, warm_up
 
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)

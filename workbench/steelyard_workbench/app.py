@@ -56,19 +56,7 @@ _LOST = (
 
 
 class App:
-    """The workbench in one browser.
-
-    Parameters
-    ----------
-    client : steelyard.client.Client
-        Asks the server.
-
-    Attributes
-    ----------
-    session : Session
-    page : Page or None
-        The one that is shown.
-    """
+    """The workbench in one browser."""
 
     def __init__(self, client: Client) -> None:
         self.session = Session(client)
@@ -81,7 +69,7 @@ class App:
             ],
             sizing_mode="stretch_width",
         )
-        self._menu.param.watch(self._on_menu, "value")
+        pn.bind(self._on_menu, self._menu, watch=True)
         self._lost = pmui.Alert(
             object=_LOST, severity="error", closeable=False, visible=False,
             sizing_mode="stretch_width",
@@ -93,12 +81,12 @@ class App:
         self._poller = Poller(self.look, _LOOK_MS)
         self._keys = KeyCapture()
         self._keys.on_msg(lambda event: self._on_key(str(event.data["key"])))
-        self.session.param.watch(lambda _: self._watch_keys(), "shortcuts")
+        pn.bind(self._watch_keys, self.session.param.shortcuts, watch=True)
         self._page_watcher = self.session.param.watch(self._on_page, "page")
-        self.session.param.watch(self._on_connection, "is_connected")
+        pn.bind(self._on_connection, self.session.param.is_connected, watch=True)
 
     def view(self) -> Viewable:
-        """Give the whole page, and begin to look after the connection."""
+        """Return the whole page, and begin to look after the connection."""
         keys_button = pmui.Button(label="Keys ?", variant="text", color="light", sx=ON_BAR)
         keys_button.on_click(lambda _: self._help.open())
         shell = pmui.Page(
@@ -122,7 +110,7 @@ class App:
             self._page_watcher = self.session.param.watch(self._on_page, "page")
         # After the address was read: it says which theme.
         shell.dark_theme = self.session.theme == "dark"
-        shell.param.watch(self._on_theme, "dark_theme")
+        pn.bind(self._on_theme, shell.param.dark_theme, watch=True)
         if self.page is None or self.page.slug != self.session.page:
             self._go(self.session.page)
         if pn.state.notifications is not None and "theme_config" in pn.state.notifications.param:
@@ -163,22 +151,22 @@ class App:
         with pn.io.hold():
             self.press(key)
 
-    def _watch_keys(self) -> None:
+    def _watch_keys(self, *_: bool) -> None:
         self._keys.watched = watched_on(self.session.page, shortcuts=self.session.shortcuts)
 
-    def _on_menu(self, event: Any) -> None:
-        if event.new is not None:
-            self.session.page = event.new["slug"]
+    def _on_menu(self, chosen: dict[str, str] | None) -> None:
+        if chosen is not None:
+            self.session.page = chosen["slug"]
 
     def _on_page(self, event: Any) -> None:
         self._go(event.new)
 
-    def _on_theme(self, event: Any) -> None:
-        self.session.theme = "dark" if event.new else ""
+    def _on_theme(self, is_dark: bool) -> None:
+        self.session.theme = "dark" if is_dark else ""
 
-    def _on_connection(self, event: Any) -> None:
-        self._lost.visible = not event.new
-        if event.new:
+    def _on_connection(self, is_connected: bool) -> None:
+        self._lost.visible = not is_connected
+        if is_connected:
             self._enable()
             if self.page is not None:
                 self.page.reconnect()
@@ -229,21 +217,14 @@ def _key_lists() -> Iterator[Viewable]:
 
 
 def on_error(error: BaseException) -> None:
-    """Tell of a failure that no part of a page took, and write its traceback to the log."""
+    """Show a failure that no part of a page handled, and log its traceback."""
     _log.error("A callback failed.", exc_info=error)
     if pn.state.notifications is not None:
         pn.state.notifications.error("Something went wrong; the log has the traceback.", 6000)
 
 
 def prepare(*, inline: bool = False) -> None:
-    """Set Panel up as the workbench uses it.
-
-    Parameters
-    ----------
-    inline : bool, default False
-        Put Panel's own scripts into the cell of a notebook that draws the app; otherwise the app is
-        served, and a cell gets nothing.
-    """
+    """Set Panel up; ``inline`` puts its scripts into the cell of a notebook that draws the app."""
     draw_plain_markdown()
     setting = nullcontext() if inline else _outside_cells()
     with setting:
@@ -254,7 +235,7 @@ def prepare(*, inline: bool = False) -> None:
 
 @contextmanager
 def _outside_cells() -> Iterator[None]:
-    """Have Panel take this process for none of a notebook.
+    """Hide from Panel that this process is a notebook's.
 
     In a kernel it would write scripts into whichever cell runs, for every browser that opens the
     served app, and these name addresses outside.

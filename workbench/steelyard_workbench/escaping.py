@@ -11,7 +11,7 @@ _BEGINS = re.compile(r"^(\d*)([-+=>:.)])")
 
 
 def escape_markdown(text: str) -> str:
-    r"""Give a text as Markdown that shows it as it is, on one line.
+    r"""Return a text as Markdown that shows it as it is, on one line.
 
     Examples
     --------

@@ -12,7 +12,7 @@ _SHAPES = {
 
 
 def icon(name: str) -> str:
-    """Give an icon as SVG that takes the colour of the text around it.
+    """Return an icon as SVG that takes the colour of the text around it.
 
     Raises
     ------

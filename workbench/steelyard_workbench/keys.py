@@ -14,13 +14,6 @@ class Key:
 
     Parameters
     ----------
-    action : str
-        What it does, by name.
-    keys : tuple of str
-        As the browser names them, ``Shift+`` and ``Ctrl+`` before them; ``g d`` is one after the
-        other.
-    help : str
-        What it does, for the table of keys.
     where : {"everywhere", "rows", "review", "table", "go"}
         Where it works: on every page; on pages with rows; on the review page; on the row of a
         table that has the focus, whatever the page does with it; on every page, to go to another.
@@ -41,7 +34,7 @@ _SHOWN = {" ": "space", "ArrowDown": "down", "ArrowUp": "up"}
 
 
 def shown_key(key: str) -> str:
-    """Give a key as a person reads it."""
+    """Return a key as a person reads it."""
     return _SHOWN.get(key, key)
 
 
@@ -107,7 +100,7 @@ _ACTIONS = {
 
 
 def action_of(pressed: str) -> tuple[str, int] | None:
-    """Give what a key does and which of its keys it was, from 1; ``None`` for a key of no use.
+    """Return what a key does and which of its keys it was, from 1; ``None`` for a key of no use.
 
     Examples
     --------
@@ -118,15 +111,7 @@ def action_of(pressed: str) -> tuple[str, int] | None:
 
 
 def watched_on(slug: str, *, shortcuts: bool = True) -> list[str]:
-    """Give the keys that a page has a use for; all others are left to the browser.
-
-    Parameters
-    ----------
-    slug : str
-        The page. Arrows scroll every page but that of a review, where one row is in focus.
-    shortcuts : bool, default True
-        Whether single letters, digits and signs are shortcuts.
-    """
+    """Return the keys that a page has a use for; all others are left to the browser."""
     places: set[Where] = {"everywhere", "go"}
     if slug == _REVIEW:
         places |= {"rows", "review"}
@@ -143,7 +128,7 @@ def watched_on(slug: str, *, shortcuts: bool = True) -> list[str]:
 
 
 def is_character(key: str) -> bool:
-    """Say whether a key is a character alone, or several in turn, which can be switched off.
+    """Whether a key is a character alone, or several in turn, which can be switched off.
 
     ``?`` is none of them: it shows how the others are switched on again.
 
@@ -157,7 +142,7 @@ def is_character(key: str) -> bool:
 
 
 def key_of(action: str) -> Key:
-    """Give the entry of an action.
+    """Return the entry of an action.
 
     Raises
     ------

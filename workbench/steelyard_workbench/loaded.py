@@ -1,21 +1,21 @@
 """A part of a page that fetches what it shows: a skeleton at first, then data, nothing or a failure.
 
-Every part is by itself: one that fails leaves the rest of its page as it is. Fetching runs in a
-thread, and an answer that a newer question has overtaken is dropped.
+Every part is by itself: one that fails leaves the rest of its page as it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import panel as pn
 from panel.viewable import Viewable, Viewer
 
-from steelyard_workbench.later import later, until_drawn, until_shown
-from steelyard_workbench.problems import Problem, problem_of
+from steelyard_workbench.problems import Problem, not_loaded, problem_of
+from steelyard_workbench.scheduling import until_drawn, until_shown
 from steelyard_workbench.states import failed, loading
+from steelyard_workbench.tasks import Task
 
 T = TypeVar("T")
 
@@ -28,9 +28,9 @@ class Loaded(Viewer, Generic[T]):
     what : str
         Its name, as ``The dataset``, for messages.
     fetch : callable
-        Gives the data; blocks, and raises what went wrong.
+        Returns the data; blocks, and runs in a thread.
     show : callable
-        Takes the data and gives what to show; it runs on the page's own loop. A coroutine function
+        Takes the data and returns what to show; it runs on the page's own loop. A coroutine function
         may wait for what is within, so that all of it comes at once: the browser may get a change
         of what it was sent a moment ago before that itself.
     n_lines : int, default 4
@@ -41,6 +41,8 @@ class Loaded(Viewer, Generic[T]):
 
     Attributes
     ----------
+    refresh : Task
+        Fetches and shows; ``quietly`` keeps what is shown until the new data is here.
     state : {"loading", "shown", "failed"}
     data : object or None
         What was fetched last.
@@ -58,12 +60,9 @@ class Loaded(Viewer, Generic[T]):
         is_late: bool = False,
     ) -> None:
         super().__init__()
-        self._what = what
-        self._fetch = fetch
-        self._show = show
-        self._n_lines = n_lines
-        self._is_late = is_late
-        self._asked = 0
+        self._what, self._fetch, self._show = what, fetch, show
+        self._n_lines, self._is_late = n_lines, is_late
+        self.refresh = Task(self._refresh, on_failure=self._show_failure)
         self.state = "loading"
         self.data: T | None = None
         self.problem: Problem | None = None
@@ -76,40 +75,22 @@ class Loaded(Viewer, Generic[T]):
 
     def start(self) -> None:
         """Fetch and show, without waiting for it."""
-        later(self.refresh)
+        self.refresh.start()
 
-    def drop(self) -> None:
-        """Take no answer that is still under way: it is shown no more."""
-        self._asked += 1
-
-    async def refresh(self, *_: Any, quietly: bool = False) -> None:
-        """Fetch and show.
-
-        Parameters
-        ----------
-        quietly : bool, default False
-            Keep showing what there is until the new data is here.
-        """
-        self._asked += 1
-        asked = self._asked
+    async def _refresh(self, *, quietly: bool = False) -> None:
         if not quietly:
             self.state = "loading"
             self._box[:] = [loading(self._n_lines, self._what)]
-        try:
-            data = await asyncio.to_thread(self._fetch)
-            if self._is_late:
-                await until_drawn()
-            shown = self._show(data) if asked == self._asked else None
-            if isinstance(shown, Awaitable):
-                shown = await shown
-            await until_shown()
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            if asked != self._asked:
-                return
-            self.state, self.problem = "failed", problem_of(error, self._what)
-            self._box[:] = [failed(self.problem, self.refresh)]
-            return
-        if shown is None or asked != self._asked:
-            return
+        data = await asyncio.to_thread(self._fetch)
+        if self._is_late:
+            await until_drawn()
+        shown = self._show(data)
+        if isinstance(shown, Awaitable):
+            shown = await shown
+        await until_shown()
         self.state, self.problem, self.data = "shown", None, data
         self._box[:] = [shown]
+
+    def _show_failure(self, error: Exception) -> None:
+        self.state, self.problem = "failed", problem_of(error, not_loaded(self._what))
+        self._box[:] = [failed(self.problem, self.refresh.on_event)]

@@ -35,7 +35,7 @@ ENTRIES: tuple[Entry, ...] = (
 
 
 def entry_of(slug: str) -> Entry | None:
-    """Give the entry of a page; ``None`` when there is no such page."""
+    """Return the entry of a page; ``None`` when there is no such page."""
     return next((entry for entry in ENTRIES if entry.slug == slug), None)
 
 

@@ -146,7 +146,7 @@ class Workbench:
         return {name: value for name, value in given.items() if value is not None}
 
     def rows(self) -> pl.DataFrame:
-        """Give every row that the page's filter finds, as ``selection`` gives them."""
+        """Return every row that the page's filter finds, as ``selection`` gives them."""
         session = self.session
         if session is None or not session.dataset:
             return pl.DataFrame(schema=_SCHEMA)
@@ -154,7 +154,7 @@ class Workbench:
         return pl.DataFrame(self._search(**given), schema=_SCHEMA)
 
     def _search(self, **given: Any) -> list[dict[str, Any]]:
-        """Give all rows that a search of the chosen dataset finds."""
+        """Return all rows that a search of the chosen dataset finds."""
         session = self.session
         rows: list[dict[str, Any]] = []
         # The datasets page shows the newest version, whichever was looked at on another page.
@@ -173,7 +173,7 @@ class Workbench:
         return rows
 
     def _evaluated(self, evaluation_id: str, places: list[int]) -> list[dict[str, Any]]:
-        """Give rows by their places among the evaluation rows that an evaluation scored."""
+        """Return rows by their places among the evaluation rows that an evaluation scored."""
         if not evaluation_id:
             return []
         evaluation = self.client.evaluations.get(evaluation_id)
@@ -196,7 +196,7 @@ class Workbench:
         webbrowser.open(self.address)
 
     def inline(self) -> Any:
-        """Give the app itself, to be drawn in the cell where an IFrame cannot reach this machine."""
+        """Return the app itself, to be drawn in the cell where an IFrame cannot reach this machine."""
         prepare(inline=True)
         app = App(self.client)
         app.session.param.update(**self._chosen)

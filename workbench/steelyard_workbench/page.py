@@ -11,6 +11,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.session import Session
+from steelyard_workbench.tasks import Scope
 
 
 class Page(Viewer):
@@ -29,9 +30,9 @@ class Page(Viewer):
         One sentence under the heading.
     watched : sequence of str
         What of the session is taken in by ``on_session`` while the page is shown.
-    visit : int
-        Number of the visit that lasts; another once the page was left or built anew. What takes
-        long holds on to the one it began in: after it, what the session has is of other things.
+    visit : Scope
+        The visit that lasts; another once the page was left or built again. What takes long belongs
+        to the one it began in: after it, what the session has is of other things.
     """
 
     slug: ClassVar[str]
@@ -40,11 +41,11 @@ class Page(Viewer):
     watched: ClassVar[Sequence[str]] = ()
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
         self.session = session
+        super().__init__()
         self.client = session.client
         self.parts: list[Loaded[Any]] = []
-        self.visit = 0
+        self.visit = Scope()
         self._watcher: Any = None
         self._box = pn.Column(sizing_mode="stretch_width", name=self.title)
 
@@ -53,8 +54,7 @@ class Page(Viewer):
 
     def open(self) -> None:
         """Show the page; called each time that somebody goes to it."""
-        self.visit += 1
-        self.drop_parts()
+        self.begin_visit()
         heading: list[Viewable] = [pmui.Typography(self.title, variant="h1", sx=_HEADING)]
         if self.summary:
             heading.append(pmui.Typography(self.summary, variant="body2"))
@@ -66,55 +66,44 @@ class Page(Viewer):
 
     def close(self) -> None:
         """Leave the page: what is under way for it is not shown, and nothing of it is selected."""
-        self.visit += 1
-        for part in self.parts:
-            part.drop()
+        self.begin_visit()
         self.session.selected = []
         if self._watcher is not None:
             self.session.param.unwatch(self._watcher)
             self._watcher = None
 
-    def drop_parts(self) -> None:
-        """Let go of every part: others come in their place."""
-        for part in self.parts:
-            part.drop()
+    def begin_visit(self) -> None:
+        """End the visit that lasts with all that is under way, and begin another."""
+        self.visit.end()
+        self.visit = Scope()
         self.parts = []
 
     def reconnect(self) -> None:
-        """See the server again: parts that failed are fetched anew, the others stay."""
+        """Catch up once the server answers: parts that failed are fetched again, the others stay."""
         for part in list(self.parts):
             if part.state == "failed":
                 part.start()
 
     def answered(self) -> None:
-        """Take in that the server answers; told of every few seconds, shown or not."""
+        """Note that the server answers; called every few seconds, shown or not."""
 
     def build(self) -> list[Viewable]:
-        """Give what is under the heading; parts made with ``part`` load once it is shown."""
+        """Return what is under the heading; parts made with ``part`` load once it is shown."""
         raise NotImplementedError
 
-    def tell(self, text: str) -> None:
-        """Say in a corner of the window, whatever page it shows, what has been done."""
-        if pn.state.notifications is not None:
-            pn.state.notifications.success(text, 6000)
-
-    def tell_failure(self, text: str, visit: int | None = None) -> None:
-        """Say in a corner what failed, for longer; not while the visit lasts whose page shows it."""
-        if visit != self.visit and pn.state.notifications is not None:
-            pn.state.notifications.error(text, 20_000)
-
     def part(self, part: Loaded[Any]) -> Viewable:
-        """Add a part that loads when the page is shown."""
+        """Add a part that loads when the page is shown, and belongs to the visit."""
+        part.refresh.scope = self.visit
         self.parts.append(part)
         return part.__panel__()
 
     def on_key(self, action: str, number: int) -> bool:
-        """Do what a key is for; give whether the page has a use for it."""
+        """Do what a key is for; return whether the page has a use for it."""
         del action, number
         return False
 
     def on_session(self, *events: Any) -> None:
-        """Take in that something that is watched has changed."""
+        """Note that something that is watched has changed."""
 
     def _on_watched(self, *events: Any) -> None:
         # Back in the browser changes the page and the rest at once: a page that was left by that

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import panel as pn
+
+from steelyard_workbench.tasks import OneAtATime
 
 #: How the error of an executor begins that takes no more work, as that of a process at its end.
 _NO_MORE_WORK = "cannot schedule new futures"
@@ -16,18 +18,14 @@ class Poller:
 
     Parameters
     ----------
-    work : callable
-        A coroutine function without arguments. A turn that comes while the one before is at work
-        is left out.
     period_ms : int
         Milliseconds between two turns.
     """
 
-    def __init__(self, work: Callable[[], Awaitable[Any]], period_ms: int) -> None:
-        self._work = work
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, Any]], period_ms: int) -> None:
         self._period_ms = period_ms
         self._callback: Any = None
-        self._is_busy = False
+        self.turn = OneAtATime(work, on_failure=self._end)
 
     @property
     def is_running(self) -> bool:
@@ -37,7 +35,7 @@ class Poller:
     def start(self) -> None:
         """Begin; only a page that is in a browser has turns."""
         if self._callback is None and pn.state.curdoc is not None:
-            self._callback = pn.state.add_periodic_callback(self.turn, period=self._period_ms)
+            self._callback = pn.state.add_periodic_callback(self._turn, period=self._period_ms)
 
     def stop(self) -> None:
         """Stop; a turn at work goes to its end."""
@@ -45,16 +43,11 @@ class Poller:
             self._callback.stop()
             self._callback = None
 
-    async def turn(self) -> None:
-        """Do it once; at the end of the process, which takes no work for its threads, do nothing."""
-        if self._is_busy:
-            return
-        self._is_busy = True
-        try:
-            await self._work()
-        except RuntimeError as error:
-            if not str(error).startswith(_NO_MORE_WORK):
-                raise
-            self.stop()
-        finally:
-            self._is_busy = False
+    async def _turn(self) -> None:
+        await self.turn()
+
+    def _end(self, error: Exception) -> None:
+        """Do nothing more at the end of the process, which takes no work for its threads."""
+        if not str(error).startswith(_NO_MORE_WORK):
+            raise error
+        self.stop()

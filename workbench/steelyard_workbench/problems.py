@@ -12,27 +12,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A failure as it is shown.
-
-    Parameters
-    ----------
-    title : str
-        What could not be done.
-    message : str
-        Why, and what to do.
-    code : str
-        The contract's code; ``internal_error`` for what nobody foresaw.
-    request_id : str or None
-        Names the request in the server's log.
-    details : tuple of str
-        Each thing that is wrong with what was sent, with its place.
-    may_pass : bool
-        Whether trying again may help.
-    is_forbidden : bool
-        Whether what is missing is a permission.
-    is_lost : bool
-        Whether the server did not answer at all.
-    """
+    """A failure as it is shown."""
 
     title: str
     message: str
@@ -49,18 +29,15 @@ _SHOWN_DETAILS = 100
 _FORBIDDEN = frozenset({"key_scope", "invalid_api_key", "missing_api_key"})
 
 
-def problem_of(error: BaseException, doing: str) -> Problem:
-    """Give a failure as it is shown; what nobody foresaw goes to the log with its traceback.
+def not_loaded(what: str) -> str:
+    """Return the title of a failure to load something, given as ``The rows``."""
+    return f"Could not load {what[0].lower()}{what[1:]}."
 
-    Parameters
-    ----------
-    error : BaseException
-    doing : str
-        What was being done, as ``Similar rows``.
-    """
+
+def problem_of(error: BaseException, title: str) -> Problem:
+    """Return a failure as it is shown; what nobody foresaw goes to the log with its traceback."""
     from steelyard.client.failures import NoAnswerInTimeError, ServerUnreachableError
 
-    title = f"{doing} could not be had."
     if isinstance(error, SteelyardError):
         found = [_detail(detail) for detail in error.details or ()]
         if len(found) > _SHOWN_DETAILS:
@@ -75,7 +52,7 @@ def problem_of(error: BaseException, doing: str) -> Problem:
             is_forbidden=error.code in _FORBIDDEN,
             is_lost=isinstance(error, (ServerUnreachableError, NoAnswerInTimeError)),
         )
-    _log.error("%s failed.", doing, exc_info=error)
+    _log.error("%s", title, exc_info=error)
     return Problem(
         title,
         "Something went wrong inside the workbench. The log has its traceback; try again.",
@@ -93,3 +70,9 @@ def _detail(detail: object) -> str:
     facts = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in detail.items())
     message = str(detail.get("msg") or detail.get("message") or facts)
     return f"{prefix}{where}: {message}" if where else f"{prefix}{message}"
+
+
+def leave_to_banner(error: BaseException) -> None:
+    """Show nothing of a failure of the server: the next look may do, and the banner shows a lost one."""
+    if not isinstance(error, SteelyardError):
+        raise error

@@ -20,26 +20,22 @@ from bokeh.resources import Resources
 from bokeh.themes import Theme
 from jinja2 import Environment, PackageLoader
 
-from steelyard.client.evaluation_answers import MEASURES, measure_of
+from steelyard.client.display_evaluations import MEASURES, measure_of
+from steelyard.evaluations.wire import ConfusionMatrix, EvaluationDetail, EvaluationRecordPage
 from steelyard.version import __version__
-from steelyard.wire.evaluations import (
-    ConfusionMatrix,
-    EvaluationDetail,
-    EvaluationRecordPage,
-    Measure,
-)
+from steelyard.wire.measures import Measure
 from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.evaluations.charts import (
     MOST_SLICES,
     TITLES,
     bin_counts_chart,
     bin_name,
-    confusion_chart,
     coverage_chart,
     forest_chart,
     reliability_chart,
     slice_rows,
 )
+from steelyard_workbench.evaluations.confusion_chart import confusion_chart
 from steelyard_workbench.evaluations.records import right_outcomes
 from steelyard_workbench.evaluations.scored import Scored
 
@@ -68,13 +64,10 @@ class _Section:
 def report_html(
     scored: Scored, worst: EvaluationRecordPage, *, made_at: float | None = None
 ) -> str:
-    """Give an evaluation as one HTML page that opens offline and asks for nothing.
+    """Return an evaluation as one HTML page that opens offline and asks for nothing.
 
     Parameters
     ----------
-    scored : Scored
-    worst : EvaluationRecordPage
-        The costliest mistakes, to be listed; without their contexts.
     made_at : float, optional
         Unix seconds; the present when left out.
 
@@ -127,7 +120,7 @@ def report_html(
 
 
 def report_json(scored: Scored) -> bytes:
-    """Give an evaluation and everything measured as indented JSON, in the API's own shapes."""
+    """Return an evaluation and everything measured as indented JSON, in the API's own shapes."""
     encoded = msgspec.json.encode(
         {
             "dataset_name": scored.dataset_name,
@@ -139,14 +132,14 @@ def report_json(scored: Scored) -> bytes:
 
 
 def records_parquet(records: pl.DataFrame) -> bytes:
-    """Give scored decisions as a Parquet file."""
+    """Return scored decisions as a Parquet file."""
     file = io.BytesIO()
     records.write_parquet(file)
     return file.getvalue()
 
 
 def records_csv(records: pl.DataFrame) -> bytes:
-    """Give scored decisions as CSV; lists are JSON in it."""
+    """Return scored decisions as CSV; lists are JSON in it."""
     lists = [name for name, type_ in records.schema.items() if isinstance(type_, pl.List)]
     flat = records.with_columns(
         pl.Series(name, [_as_json(value) for value in records[name]], dtype=pl.String)
@@ -156,7 +149,7 @@ def records_csv(records: pl.DataFrame) -> bytes:
 
 
 def _item(name: str, chart: Any) -> dict[str, Any]:
-    """Give a chart as Bokeh embeds it, without the models that Panel adds to every document."""
+    """Return a chart as Bokeh embeds it, without the models that Panel adds to every document."""
     # A theme of its own, so that a page made from a dark browser is as legible on paper.
     item: dict[str, Any] = dict(json_item(chart, name, theme=Theme(json={})))
     item["doc"] = {**item["doc"], "defs": []}

@@ -31,7 +31,7 @@ _END_S, _DRAW_S, _START_S = 5.0, 30.0, 60.0
 
 
 def make_app(client: Client, *, opened: Callable[[App], None] | None = None) -> Any:
-    """Give what Panel calls for each browser.
+    """Return what Panel calls for each browser.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> N
 
 
 def warm_up(url: str) -> None:
-    """Have a workbench draw a page for nobody: the first page of a process takes twice as long.
+    """Draw a page for nobody: the first page of a process takes twice as long.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def warm_up(url: str) -> None:
 
 
 def free_port(host: str = LOOPBACK) -> int:
-    """Give a port of this machine that nobody listens on."""
+    """Return a port of this machine that nobody listens on."""
     with socket.socket() as listener:
         listener.bind((host, 0))
         port: int = listener.getsockname()[1]

@@ -42,12 +42,12 @@ class AddressText(param.String):
 
     @classmethod
     def serialize(cls, value: Any) -> Any:
-        """Give the text as it stands in the address."""
+        """Return the text as it stands in the address."""
         return f"~{value}" if _READ_OTHERWISE.match(value) else value
 
     @classmethod
     def deserialize(cls, value: Any) -> Any:
-        """Give the text that an address has."""
+        """Return the text that an address has."""
         if isinstance(value, str):
             return value.removeprefix("~")
         return json.dumps(value, ensure_ascii=False)
@@ -59,13 +59,7 @@ def _text(doc: str, default: str = "") -> Any:
 
 
 class Session(param.Parameterized):
-    """The state of one browser.
-
-    Parameters
-    ----------
-    client : steelyard.client.Client
-        Asks the server; the only way to it.
-    """
+    """The state of one browser."""
 
     page = _text("Slug of the page.", "home")
     dataset = _text("Id of the dataset; empty for none.")

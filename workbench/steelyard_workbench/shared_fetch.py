@@ -17,7 +17,7 @@ class SharedFetch(Generic[T]):
     Parameters
     ----------
     fetch : callable
-        Gives the data; blocks.
+        Returns the data; blocks.
 
     Examples
     --------
@@ -33,8 +33,12 @@ class SharedFetch(Generic[T]):
         self._held: list[T] = []
 
     def __call__(self) -> T:
-        """Give the data."""
+        """Return the data; fetch it if it is not there."""
         with self._lock:
             if not self._held:
                 self._held.append(self._fetch())
             return self._held[0]
+
+    def held(self, default: T) -> T:
+        """Return the data if it was fetched, else another value."""
+        return self._held[0] if self._held else default

@@ -13,21 +13,12 @@ KEY_PLACE = "YOUR_API_KEY"
 
 
 def as_json(request: Mapping[str, Any]) -> str:
-    """Give a request as JSON, indented."""
+    """Return a request as JSON, indented."""
     return json.dumps(request, indent=2, ensure_ascii=False)
 
 
 def as_curl(url: str, request: Mapping[str, Any], *, with_key: bool = False) -> str:
-    """Give a shell command that sends a request.
-
-    Parameters
-    ----------
-    url : str
-        The server's address.
-    request : mapping
-    with_key : bool, default False
-        Whether the server asks for a key; its place is marked.
-    """
+    """Return a shell command that sends a request."""
     words = ["curl", "-s", f"{url}/v1/decide", "-H", "Content-Type: application/json"]
     if with_key:
         words += ["-H", f"Authorization: Bearer {KEY_PLACE}"]
@@ -35,7 +26,7 @@ def as_curl(url: str, request: Mapping[str, Any], *, with_key: bool = False) -> 
 
 
 def as_python(url: str, request: Mapping[str, Any], *, with_key: bool = False) -> str:
-    """Give a Python program that sends a request with the client; as ``as_curl`` takes them."""
+    """Return a Python program that sends a request with the client; as ``as_curl`` takes them."""
     given = {name: value for name, value in request.items() if name not in {"context", "decisions"}}
     further = "".join(f"    {name}={value!r},\n" for name, value in given.items())
     key = f", api_key={KEY_PLACE!r}" if with_key else ""

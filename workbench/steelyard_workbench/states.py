@@ -38,16 +38,12 @@ def loading(n_lines: int = 4, label: str = "Loading") -> Viewable:
 
 
 def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
-    """Say that there is nothing, why, and what to do about it.
+    """Show that there is nothing, why, and what to do about it.
 
     Parameters
     ----------
     text : str
         Markdown: what this place is for, or which filter left nothing.
-    *actions : Viewable
-        Buttons, the first being what most people want.
-    is_good : bool, default False
-        Whether nothing is what one hopes for.
     """
     return pmui.Alert(
         object=text,
@@ -62,10 +58,13 @@ def empty(text: str, *actions: Viewable, is_good: bool = False) -> Viewable:
     )  # fmt: skip
 
 
-def failed(problem: Problem, retry: Callable[[Any], Any] | None = None) -> Viewable:
+def failed(
+    problem: Problem, retry: Callable[[Any], Any] | None = None, refused: str = ""
+) -> Viewable:
     """Show a failure: what, why, its code and request, and a way to try again.
 
-    What is missing a permission says so, and is not offered again.
+    What is missing a permission says so, and is not offered again: the button of the label
+    ``refused`` is disabled then, with the reason beside it.
     """
     title = "Not allowed." if problem.is_forbidden else problem.title
     lines = [
@@ -91,17 +90,17 @@ def failed(problem: Problem, retry: Callable[[Any], Any] | None = None) -> Viewa
         again = pmui.Button(label="Try again", variant="outlined")
         again.on_click(retry)
         shown.append(again)
+    if refused and problem.is_forbidden:
+        shown.append(refused_button(refused, [problem.message]))
     return pmui.Column(*shown, sizing_mode="stretch_width")
 
 
 def verdict(status: Status, word: str, text: str = "") -> Viewable:
-    """Tell a verdict by an icon, a word and a colour; the icon is that of the severity.
+    """Show a verdict by an icon, a word and a colour; the icon is that of the severity.
 
     Parameters
     ----------
     status : {"good", "bad", "unsure", "running", "off"}
-    word : str
-        Such as ``passed`` or ``inconclusive``.
     text : str
         Markdown: the reason, or what would settle it.
     """

@@ -21,7 +21,7 @@ class Shade:
     dark: str
 
     def of(self, theme: str) -> str:
-        """Give the one of a theme, ``default`` or ``dark``."""
+        """Return the one of a theme, ``default`` or ``dark``."""
         return self.dark if theme == "dark" else self.light
 
 

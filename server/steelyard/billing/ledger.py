@@ -16,7 +16,7 @@ Posting = dict[Book, int]
 
 
 def credit(amount_nano: int) -> Posting:
-    """Give the posting of money paid in.
+    """Return the posting of money paid in.
 
     Examples
     --------
@@ -27,17 +27,17 @@ def credit(amount_nano: int) -> Posting:
 
 
 def hold(reserved_nano: int) -> Posting:
-    """Give the posting of work that is accepted and may cost so much at most."""
+    """Return the posting of work that is accepted and may cost so much at most."""
     return _posting({"wallet": -reserved_nano, "held": reserved_nano})
 
 
 def release(reserved_nano: int) -> Posting:
-    """Give the posting of work that ended without an answer: nothing is charged."""
+    """Return the posting of work that ended without an answer: nothing is charged."""
     return _posting({"held": -reserved_nano, "wallet": reserved_nano})
 
 
 def settlement(reserved_nano: int, amount_nano: int) -> Posting:
-    """Give the posting of work that is done: its cost is charged, the rest of the hold freed.
+    """Return the posting of work that is done: its cost is charged, the rest of the hold freed.
 
     Raises
     ------

@@ -17,12 +17,7 @@ class InvalidAmountError(ValueError):
 
 
 def to_usd(nano: int) -> str:
-    """Give an amount as the wire has it: plain decimal text without needless zeros.
-
-    Parameters
-    ----------
-    nano : int
-        Nano-USD; may be negative.
+    """Return an amount as the wire has it: plain decimal text without needless zeros.
 
     Raises
     ------
@@ -43,18 +38,6 @@ def to_usd(nano: int) -> str:
 
 def from_usd(text: str, *, may_be_negative: bool = False) -> int:
     """Read an amount of USD exactly.
-
-    Parameters
-    ----------
-    text : str
-        Digits, with at most nine after a point.
-    may_be_negative : bool, default False
-        Whether a minus may stand before them.
-
-    Returns
-    -------
-    int
-        Nano-USD, at most ``MAX_NANO`` either way.
 
     Raises
     ------

@@ -6,7 +6,7 @@ import time
 
 
 def utc_month(at: float) -> str:
-    """Give the month of a time in Unix seconds.
+    """Return the month of a time in Unix seconds.
 
     Examples
     --------

@@ -16,11 +16,6 @@ MAX_PRICE_NANO = 1_000_000_000
 class Prices:
     """Prices of models in nano-USD per input token; a model without one is free.
 
-    Parameters
-    ----------
-    by_model : mapping of str to int
-        Model's name to price, 0 to ``MAX_PRICE_NANO``.
-
     Examples
     --------
     >>> prices = Prices.parse("router=12, base=0")
@@ -32,14 +27,7 @@ class Prices:
 
     @classmethod
     def parse(cls, text: str) -> Prices:
-        """Read the setting ``prices``: ``NAME=NUMBER``, separated by commas.
-
-        Raises
-        ------
-        steelyard.settings.InvalidSettingError
-            When an entry is not of that form, its number is not whole or out of range, or a name
-            comes twice.
-        """
+        """Read the setting ``prices``: ``NAME=NUMBER``, separated by commas."""
         prices: dict[str, int] = {}
         for entry in filter(None, (part.strip() for part in text.split(","))):
             # A model's name may itself hold the sign; a number may not.
@@ -55,7 +43,7 @@ class Prices:
         return cls(MappingProxyType(prices))
 
     def of(self, model: str) -> int:
-        """Give the price of one input token of a model, in nano-USD."""
+        """Return the price of one input token of a model, in nano-USD."""
         return self.by_model.get(model, 0)
 
 

@@ -19,7 +19,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 
 def bin_index(top_probabilities: ArrayLike, n_bins: int = N_BINS) -> NDArray[np.intp]:
-    """Give the bin of each top probability: bin i holds those in (i / n_bins, (i + 1) / n_bins].
+    """Return the bin of each top probability: bin i holds those in (i / n_bins, (i + 1) / n_bins].
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def bin_totals(
 def bin_columns(
     top_probabilities: FloatArray, hits: FloatArray, n_bins: int = N_BINS
 ) -> FloatArray:
-    """Give each decision's own bin totals, a row of columns that ``resample_totals`` can sum.
+    """Return each decision's own bin totals, a row of columns that ``resample_totals`` can sum.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def bin_columns(
 
 
 def ece_from_totals(totals: FloatArray) -> FloatArray:
-    """Give the calibration error of one or many sets of bin totals.
+    """Return the calibration error of one or many sets of bin totals.
 
     Parameters
     ----------

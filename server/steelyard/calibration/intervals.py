@@ -48,7 +48,7 @@ class Interval:
 
 
 def wilson_interval(n_successes: float, n: float, *, level: float = 0.95) -> Interval:
-    """Give Wilson's score interval of a proportion.
+    """Return Wilson's score interval of a proportion.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def resample_totals(
 
 
 def percentile_interval(statistics: ArrayLike, *, level: float = 0.95) -> Interval:
-    """Give the percentile interval of resampled statistics.
+    """Return the percentile interval of resampled statistics.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def percentile_interval(statistics: ArrayLike, *, level: float = 0.95) -> Interv
 
 
 def basic_interval(point: float, statistics: ArrayLike, *, level: float = 0.95) -> Interval:
-    """Give the basic (reverse percentile) interval of a statistic that cannot be negative.
+    """Return the basic (reverse percentile) interval of a statistic that cannot be negative.
 
     For statistics that resampling biases upwards, calibration error above all: the percentile
     interval then lies wholly above a small true value, and this one corrects for it.
@@ -221,7 +221,7 @@ def mean_interval(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Interval:
-    """Give the bootstrap percentile interval of a (weighted) mean.
+    """Return the bootstrap percentile interval of a (weighted) mean.
 
     For a paired comparison, give the differences of the two models' values.
 

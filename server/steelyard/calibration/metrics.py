@@ -81,7 +81,7 @@ def pad_rows(rows: Sequence[ArrayLike]) -> FloatArray:
 
 
 def decision_hits(probabilities: ArrayLike, targets: ArrayLike) -> FloatArray:
-    """Give 1 where the top outcome is the target's largest, else 0; ties go to the first.
+    """Return 1 where the top outcome is the target's largest, else 0; ties go to the first.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def decision_hits(probabilities: ArrayLike, targets: ArrayLike) -> FloatArray:
 
 
 def decision_log_losses(probabilities: ArrayLike, targets: ArrayLike) -> FloatArray:
-    """Give each decision's cross-entropy against its target distribution, in nats.
+    """Return each decision's cross-entropy against its target distribution, in nats.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def decision_log_losses(probabilities: ArrayLike, targets: ArrayLike) -> FloatAr
 
 
 def decision_brier_scores(probabilities: ArrayLike, targets: ArrayLike) -> FloatArray:
-    """Give each decision's squared error, summed over its outcomes.
+    """Return each decision's squared error, summed over its outcomes.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def decision_brier_scores(probabilities: ArrayLike, targets: ArrayLike) -> Float
 def accuracy(
     probabilities: ArrayLike, targets: ArrayLike, *, weights: ArrayLike | None = None
 ) -> float:
-    """Give the share of decisions whose top outcome is the target's largest.
+    """Return the share of decisions whose top outcome is the target's largest.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def accuracy(
 def log_loss(
     probabilities: ArrayLike, targets: ArrayLike, *, weights: ArrayLike | None = None
 ) -> float:
-    """Give the mean cross-entropy against the targets, in nats.
+    """Return the mean cross-entropy against the targets, in nats.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def log_loss(
 def brier(
     probabilities: ArrayLike, targets: ArrayLike, *, weights: ArrayLike | None = None
 ) -> float:
-    """Give the mean over decisions of the squared error summed over outcomes.
+    """Return the mean over decisions of the squared error summed over outcomes.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def ece(
     weights: ArrayLike | None = None,
     n_bins: int = N_BINS,
 ) -> float:
-    """Give the expected calibration error of the top outcome.
+    """Return the expected calibration error of the top outcome.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def ece(
 def summarise(
     probabilities: ArrayLike, targets: ArrayLike, *, weights: ArrayLike | None = None
 ) -> MetricSummary:
-    """Give every measure of a set of decisions.
+    """Return every measure of a set of decisions.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ def reliability_table(
     n_bins: int = N_BINS,
     level: float = 0.95,
 ) -> tuple[ReliabilityBin, ...]:
-    """Give accuracy against promise in bins of equal width.
+    """Return accuracy against promise in bins of equal width.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def ece_interval(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Interval:
-    """Give the bootstrap interval of the expected calibration error.
+    """Return the bootstrap interval of the expected calibration error.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ _STEP_TOLERANCE = 1e-10
 
 
 def outcome_bucket(n_outcomes: int) -> str:
-    """Give the name of the group that a number of outcomes belongs to.
+    """Return the name of the group that a number of outcomes belongs to.
 
     Raises
     ------
@@ -115,11 +115,11 @@ class TemperatureTable:
         return cls(temperatures)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the table as JSON values."""
+        """Return the table as JSON values."""
         return {"temperatures": {kind: dict(row) for kind, row in self._temperatures.items()}}
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether another table holds the same temperatures."""
+        """Return whether another table holds the same temperatures."""
         if not isinstance(other, TemperatureTable):
             return NotImplemented
         return self._temperatures == other._temperatures
@@ -131,11 +131,11 @@ class TemperatureTable:
         return f"TemperatureTable({self._temperatures!r})"
 
     def temperature(self, kind: str, n_outcomes: int) -> float:
-        """Give the temperature of a decision; 1 where none was fitted."""
+        """Return the temperature of a decision; 1 where none was fitted."""
         return self._temperatures.get(kind, {}).get(outcome_bucket(n_outcomes), 1.0)
 
     def log_probabilities(self, logits: ArrayLike, kind: str) -> NDArray[np.float64]:
-        """Give the calibrated log probabilities of one decision.
+        """Return the calibrated log probabilities of one decision.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class TemperatureTable:
         return normalised
 
     def probabilities(self, logits: ArrayLike, kind: str) -> NDArray[np.float64]:
-        """Give the calibrated probabilities of one decision: ``softmax(logits / temperature)``.
+        """Return the calibrated probabilities of one decision: ``softmax(logits / temperature)``.
 
         Parameters and errors are those of ``log_probabilities``.
 
@@ -178,7 +178,7 @@ class TemperatureTable:
 
 
 def softmax(logits: ArrayLike) -> NDArray[np.float64]:
-    """Give the probabilities of one decision whose logits are not scaled.
+    """Return the probabilities of one decision whose logits are not scaled.
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ def _stack(logits: Sequence[ArrayLike], targets: Sequence[ArrayLike]) -> _Blocks
 
 
 def _slope(blocks: _Blocks, inverse: float) -> tuple[float, float]:
-    """Give the loss's first and second derivative in the inverse temperature, summed over rows."""
+    """Return the loss's first and second derivative in the inverse temperature, summed over rows."""
     slope = curvature = 0.0
     for rows, targets in blocks:
         weights = np.exp(inverse * rows)

@@ -8,7 +8,7 @@ from steelyard.billing.money import InvalidAmountError, from_usd
 
 
 def read_usd(text: str, name: str) -> int:
-    """Give an amount of USD in nano-USD.
+    """Return an amount of USD in nano-USD.
 
     Raises
     ------

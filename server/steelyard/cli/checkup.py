@@ -33,7 +33,7 @@ from steelyard.version import __version__
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-    from steelyard.scoring.triton_address import TritonAddress
+    from steelyard.scoring.remote.triton_address import TritonAddress
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -61,19 +61,7 @@ _PROBE = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report.
-
-    Parameters
-    ----------
-    check : str
-        What was looked at.
-    status : {"ok", "warn", "fail"}
-        ``warn`` for what works and may be better, ``fail`` for what does not work.
-    message : str
-        What was found.
-    advice : str or None
-        What to do about it; ``None`` when there is nothing to do.
-    """
+    """One line of the report."""
 
     check: str
     status: Status
@@ -84,15 +72,7 @@ class Finding:
 def examine(
     url: str | None = None, overrides: Mapping[str, str | None] | None = None
 ) -> Iterator[Finding]:
-    """Run every check and give what each found, in the order of the report.
-
-    Parameters
-    ----------
-    url : str, optional
-        A server to ask; by default the one of the home or of the port, where there is one.
-    overrides : mapping of str to str, optional
-        Settings by name, which win over the environment's.
-    """
+    """Run every check and give what each found, in the order of the report."""
     yield from _guarded("python", check_python)
     yield from _guarded("package", check_packages)
     try:
@@ -208,8 +188,8 @@ def check_model(_: Settings) -> Iterator[Finding]:
 
 def check_engine(settings: Settings) -> Iterator[Finding]:
     """Load the engine and have it answer one question."""
-    from steelyard.base_models import HASHING
-    from steelyard.bootstrap import open_deployment
+    from steelyard.app.deployment import open_deployment
+    from steelyard.serving.base import HASHING
 
     start = time.perf_counter()
     with open_deployment(settings) as deployment:
@@ -231,8 +211,8 @@ def check_engine(settings: Settings) -> Iterator[Finding]:
 
 def check_scorer(settings: Settings) -> Iterator[Finding]:
     """Ask the server of the setting ``scorer`` for each model: that it has these very weights."""
-    from steelyard.base_models import HASHING, parse_base_models
-    from steelyard.scoring.triton_address import parse_scorer, read_tls
+    from steelyard.scoring.remote.triton_address import parse_scorer, read_tls
+    from steelyard.serving.base import HASHING, parse_base_models
 
     if not settings.scorer:
         return
@@ -257,8 +237,8 @@ def _ask_triton(
     from steelyard.scoring.assets import read_base_files
 
     try:
-        from steelyard.scoring.routed import probe_inputs
-        from steelyard.scoring.triton_engine import TritonEngine
+        from steelyard.scoring.remote.routed import probe_inputs
+        from steelyard.scoring.remote.triton_engine import TritonEngine
     except ImportError:
         advice = "pip install 'steelyard[triton]'."
         return Finding("scorer", "fail", "Triton's client is not installed", advice)
@@ -308,7 +288,7 @@ def check_state(settings: Settings) -> Iterator[Finding]:
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
 
-    from steelyard.storage.state.migrate import HEAD
+    from steelyard.storage.migrate import HEAD
 
     url = state_url_of(settings)
     try:
@@ -396,7 +376,7 @@ def check_server(settings: Settings, url: str | None = None) -> Iterator[Finding
 
 
 def _guarded(name: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """Give a check's findings; one that breaks is a finding too, and the rest go on."""
+    """Yield a check's findings; one that breaks is a finding too, and the rest go on."""
     try:
         yield from check()
     except InvalidSettingError as error:
@@ -420,13 +400,13 @@ def _installed(name: str) -> str | None:
 
 
 def _revision(url: URL) -> str | None:
-    """Give the revision of a database's tables, and leave it as it is."""
+    """Return the revision of a database's tables, and leave it as it is."""
     from sqlalchemy import NullPool, create_engine
     from sqlalchemy.exc import DatabaseError
 
     from steelyard.errors import StorageUnavailableError
-    from steelyard.storage.state.failures import unavailable
-    from steelyard.storage.state.migrate import revision_of
+    from steelyard.storage.failures import unavailable
+    from steelyard.storage.migrate import revision_of
 
     arguments: dict[str, Any] = {}
     if url.get_backend_name() == "postgresql":
@@ -449,8 +429,8 @@ def _revision(url: URL) -> str | None:
 def _open_and_write(url: str, shown: str) -> Iterator[Finding]:
     from sqlalchemy import Connection, text
 
-    from steelyard.storage.state import open_state
-    from steelyard.storage.state.operations import pending_operations
+    from steelyard.operations.store import pending_operations
+    from steelyard.storage import open_state
 
     state = open_state(url)
     try:

@@ -29,7 +29,7 @@ def server_options(command: _Command) -> _Command:
 
 @contextmanager
 def connected(url: str | None, api_key: str | None) -> Iterator[Client]:
-    """Give a client of the server of the options; the environment and defaults stand behind them.
+    """Yield a client of the server of the options; the environment and defaults stand behind them.
 
     Raises
     ------

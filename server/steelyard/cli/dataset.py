@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import datetime as dt
 
     from steelyard.client import Client
-    from steelyard.client.datasets import Progress
+    from steelyard.client.row_sources import Progress
+    from steelyard.datasets.wire import Dataset
     from steelyard.errors import SteelyardError
-    from steelyard.wire.datasets import Dataset
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -370,7 +370,7 @@ def download(
 @click.argument("name")
 @_server_options
 def rename(*, dataset: str, name: str, url: str | None, api_key: str | None, as_json: bool) -> None:
-    """Give a dataset another name."""
+    """Rename a dataset."""
     with _connected(url, api_key) as client:
         renamed = client.datasets.rename(dataset, name)
     _show_dataset(renamed, as_json=as_json)
@@ -399,7 +399,7 @@ def archive(*, dataset: str, home: str | None, state_url: str | None) -> None:
     import time
 
     from steelyard.cli.local_state import local_state
-    from steelyard.storage.state.datasets import set_dataset_archived
+    from steelyard.datasets.store import set_dataset_archived
 
     with local_state(home, state_url) as state:
         done = state.write_now(
@@ -440,7 +440,7 @@ def diff(
     api_key: str | None,
     as_json: bool,
 ) -> None:
-    """Say what a version adds to an older one, and which contexts it labels otherwise."""
+    """Show what a version adds to an older one, and which contexts it labels otherwise."""
     with _connected(url, api_key) as client:
         found = client.datasets.diff(dataset, older, newer)
     if as_json:
@@ -468,7 +468,7 @@ def diff(
 
 @contextmanager
 def _connected(url: str | None, api_key: str | None) -> Iterator[Client]:
-    """Give a client; rows that cannot be used are listed line by line."""
+    """Yield a client; rows that cannot be used are listed line by line."""
     import steelyard
     from steelyard.errors import SteelyardError
 
@@ -506,7 +506,7 @@ def _show_problems(error: SteelyardError) -> None:
 
 
 def _place_of(path: list[str | int]) -> tuple[str, str]:
-    """Give the line of a problem, where it has one, and its field."""
+    """Return the line of a problem, where it has one, and its field."""
     from steelyard.cli.failures import path_text
 
     if len(path) > 2 and isinstance(path[2], int):
@@ -552,7 +552,7 @@ def _show_dataset(dataset: Dataset, *, as_json: bool) -> None:
 
 
 def _seconds(at: dt.datetime | None) -> float | None:
-    """Give a time without a zone, which is UTC, in Unix seconds."""
+    """Return a time without a zone, which is UTC, in Unix seconds."""
     import datetime as dt
 
     return None if at is None else at.replace(tzinfo=dt.UTC).timestamp()

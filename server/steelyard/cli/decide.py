@@ -47,7 +47,7 @@ def command(ctx: click.Context, /, **flags: Any) -> None:
     The request is a JSON file with the body of POST /v1/decide (- reads it from the input stream),
     or, for one decision, flags.
     """
-    from steelyard.bootstrap import open_deployment
+    from steelyard.app.deployment import open_deployment
     from steelyard.settings import read_settings
 
     payload = read_request(ctx, flags)
@@ -78,7 +78,7 @@ def show_answer(answer: dict[str, Any]) -> None:
 
 
 def decision_table(name: str, decision: dict[str, Any], *, is_utf8: bool = True) -> Table:
-    """Give the table of one decision, outcomes in their order."""
+    """Return the table of one decision, outcomes in their order."""
     from rich.table import Table
     from rich.text import Text
 

@@ -13,8 +13,7 @@ from steelyard.cli.local_state import show_json, show_table, show_time
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from steelyard.client.evaluation_answers import ComparisonAnswer, DetailAnswer
-    from steelyard.wire.evaluations import Evaluation
+    from steelyard.evaluations.wire import Evaluation, EvaluationComparison, EvaluationDetail
 
 _BAR_WIDTH = 24
 #: Slices and flips that a table shows; --json shows all.
@@ -177,12 +176,12 @@ def compare(
 
 
 def _tell_followed(evaluations: Sequence[Evaluation]) -> None:
-    """Say which are waited for: whatever ends the wait, they can be looked at by their ids."""
+    """Print the ids that are waited for, so that they can be looked up however the wait ends."""
     click.echo(f"Following {', '.join(printable(one.id) for one in evaluations)}", err=True)
 
 
 def _show_evaluations(evaluations: Sequence[Evaluation]) -> None:
-    from steelyard.client.evaluation_answers import show_metrics
+    from steelyard.client.display_evaluations import show_metrics
 
     show_table(
         ("ID", "MODEL", "STATUS", "ROWS", "ASKED", "METRICS"),
@@ -200,10 +199,10 @@ def _show_evaluations(evaluations: Sequence[Evaluation]) -> None:
     )
 
 
-def _show_detail(detail: DetailAnswer) -> None:
+def _show_detail(detail: EvaluationDetail) -> None:
     from msgspec import UNSET
 
-    from steelyard.client.evaluation_answers import MEASURES, measure_of, show_measure
+    from steelyard.client.display_evaluations import MEASURES, measure_of, show_measure
 
     names = [name for name in MEASURES if measure_of(detail.overall, name) is not None]
     lines = [("all", detail.overall)]
@@ -237,8 +236,8 @@ def _show_detail(detail: DetailAnswer) -> None:
     )
 
 
-def _show_comparison(comparison: ComparisonAnswer) -> None:
-    from steelyard.client.evaluation_answers import MEASURES, change_of, show_change
+def _show_comparison(comparison: EvaluationComparison) -> None:
+    from steelyard.client.display_evaluations import MEASURES, change_of, show_change
 
     overall = comparison.overall
     flips = overall.flips

@@ -19,7 +19,7 @@ _SHOWN_VIOLATIONS = 20
 
 
 def exit_status(error: Exception) -> int:
-    """Give 3 when the engine is not available, 2 when the input cannot be used, else 1."""
+    """Return 3 when the engine is not available, 2 when the input cannot be used, else 1."""
     if not isinstance(error, SteelyardError):
         return REFUSED
     if error.status in {503, 504}:
@@ -28,7 +28,7 @@ def exit_status(error: Exception) -> int:
 
 
 def show_failure(error: Exception) -> None:
-    """Say on the error stream what failed, where, and what to change."""
+    """Write to the error stream what failed, where, and what to change."""
     if not isinstance(error, SteelyardError):
         click.echo(f"Error: {error}", err=True)
         return
@@ -45,18 +45,18 @@ def show_failure(error: Exception) -> None:
 
 
 def show_notes(error: BaseException) -> None:
-    """Say what was done before it failed, such as the rows that a dataset has already."""
+    """Write what was done before it failed, such as the rows that a dataset has already."""
     for note in getattr(error, "__notes__", ()):
         click.echo(f"  {printable(note)}", err=True)
 
 
 def is_problem(detail: Mapping[str, Any]) -> bool:
-    """Tell whether a detail says what is wrong at one place of a request."""
+    """Return whether a detail says what is wrong at one place of a request."""
     return isinstance(detail.get("path"), list | tuple) and isinstance(detail.get("message"), str)
 
 
 def _problems(error: SteelyardError) -> list[tuple[Sequence[str | int], str]]:
-    """Give places and what is wrong there: found here, or told by a server."""
+    """Return places and what is wrong there: found here, or told by a server."""
     found = [(one.path, one.message) for one in getattr(error, "violations", ())]
     told = [one for one in error.details or () if is_problem(one)]
     return found or [(one["path"], one["message"]) for one in told]

@@ -16,10 +16,10 @@ from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client import Client
-    from steelyard.client.family_answers import FamilyAnswer, JobAnswer
     from steelyard.errors import SteelyardError
-    from steelyard.wire.fine_tuning import FineTuneEstimate
-    from steelyard.wire.models import Model
+    from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
+    from steelyard.families.models_wire import Model
+    from steelyard.families.wire import Family
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -78,7 +78,7 @@ def command() -> None:
 @server_options
 def list_families(*, url: str | None, api_key: str | None, as_json: bool) -> None:
     """List every family: its switch, what it serves, and whether it can be continued."""
-    from steelyard.client.family_answers import FAMILY_COLUMNS, family_rows
+    from steelyard.client.display_families import FAMILY_COLUMNS, family_rows
 
     with _connected(url, api_key) as client:
         found = client.families.list()
@@ -117,7 +117,7 @@ def estimate(
     as_json: bool,
     **training: float | None,
 ) -> None:
-    """Say what starting NAME on DATASET would cost now; without DATASET, what continuing it would."""
+    """Show what starting NAME on DATASET would cost now; without DATASET, what continuing it would."""
     if dataset is None and (start_from is not None or method is not None):
         raise click.UsageError("--from and --method are for a new family; name its dataset.")
     given: dict[str, Any] = {
@@ -303,7 +303,7 @@ def delete(*, name: str, yes: bool, url: str | None, api_key: str | None, as_jso
 
 @contextmanager
 def _connected(url: str | None, api_key: str | None) -> Iterator[Client]:
-    """Give a client; what stands against a command is listed under its refusal."""
+    """Yield a client; what stands against a command is listed under its refusal."""
     from steelyard.errors import InvalidRequestError, SteelyardError
 
     with connected(url, api_key) as client:
@@ -340,8 +340,8 @@ def _given(training: dict[str, float | None]) -> dict[str, float] | None:
     return given or None
 
 
-def _newer(family: FamilyAnswer, to: str) -> list[str]:
-    """Give the models after one that are neither deleted nor discarded."""
+def _newer(family: Family, to: str) -> list[str]:
+    """Return the models after one that are neither deleted nor discarded."""
     refs = [model.ref for model in family.models]
     if to not in refs:
         raise click.UsageError(f"{printable(family.id)} has no model {printable(to)}.")
@@ -349,7 +349,7 @@ def _newer(family: FamilyAnswer, to: str) -> list[str]:
     return [model.ref for model in newer if model.status == "ready"]
 
 
-def _show_queued(client: Client, job: JobAnswer, *, follow: bool, as_json: bool) -> None:
+def _show_queued(client: Client, job: Job, *, follow: bool, as_json: bool) -> None:
     from steelyard.cli.job import end_of
 
     if follow:
@@ -377,10 +377,10 @@ def _show_estimate(found: FineTuneEstimate) -> None:
     )
 
 
-def _show_family(family: FamilyAnswer, *, as_json: bool) -> None:
+def _show_family(family: Family, *, as_json: bool) -> None:
     from msgspec import UNSET
 
-    from steelyard.client.family_answers import MODEL_COLUMNS, describe_family, model_rows
+    from steelyard.client.display_families import MODEL_COLUMNS, describe_family, model_rows
 
     if as_json:
         show_json(family)

@@ -10,13 +10,13 @@ from steelyard.cli.local_state import show_table
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from steelyard.client.family_answers import JobAnswer
-    from steelyard.client.gate_answers import GateAnswer
+    from steelyard.evaluations.gate_wire import Gate
+    from steelyard.families.fine_tuning.wire import Job
 
 
-def show_job(job: JobAnswer) -> None:
+def show_job(job: Job) -> None:
     """Print what is to be said of a fine-tune, and its gate's verdict once it was judged."""
-    from steelyard.client.family_answers import job_facts
+    from steelyard.client.display_families import job_facts
 
     show_table(("FIELD", "VALUE"), job_facts(job))
     if job.gate is not None:
@@ -24,9 +24,9 @@ def show_job(job: JobAnswer) -> None:
         show_gate(job.gate)
 
 
-def show_gate(gate: GateAnswer) -> None:
+def show_gate(gate: Gate) -> None:
     """Print a gate's verdict: its reasons, the changes with 95 % intervals, and flips."""
-    from steelyard.client.gate_answers import GATE_COLUMNS, group_rows, slice_rows, verdict_of
+    from steelyard.client.display_gates import GATE_COLUMNS, group_rows, slice_rows, verdict_of
 
     click.echo(f"{verdict_of(gate)}, against the {gate.against}.")
     for text in gate.sentences:

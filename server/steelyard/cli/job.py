@@ -14,7 +14,7 @@ from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client import Client
-    from steelyard.client.family_answers import JobAnswer
+    from steelyard.families.fine_tuning.wire import Job
 
 _EPILOG = """\b
 Examples:
@@ -54,7 +54,7 @@ def list_jobs(
     as_json: bool,
 ) -> None:
     """List fine-tunes, the newest first."""
-    from steelyard.client.family_answers import JOB_COLUMNS, job_rows
+    from steelyard.client.display_families import JOB_COLUMNS, job_rows
 
     with connected(url, api_key) as client:
         jobs = list(client.jobs.list(status=statuses, dataset_id=dataset))
@@ -125,9 +125,7 @@ def events(*, job: str, url: str | None, api_key: str | None, as_json: bool) -> 
     )
 
 
-def end_of(
-    client: Client, job: str | JobAnswer, *, timeout_s: float | None = None, as_json: bool
-) -> JobAnswer:
+def end_of(client: Client, job: str | Job, *, timeout_s: float | None = None, as_json: bool) -> Job:
     """Follow a fine-tune to its end and print it.
 
     Raises

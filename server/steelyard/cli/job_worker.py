@@ -1,7 +1,8 @@
 """``steelyard worker``, and the process that ``steelyard serve`` starts for its jobs.
 
 ``python -m steelyard.cli.job_worker``: the first line of standard input has the settings as JSON,
-and its end says that the server is gone. It ends by itself when there has been no job for a while.
+every further one says that there is work, and its end says that the server is gone. It ends by
+itself when there has been no job for a while.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,6 +25,9 @@ from steelyard.cli.failures import exit_status, show_failure
 from steelyard.cli.options import setting_option
 from steelyard.errors import SteelyardError
 from steelyard.settings import InvalidSettingError, Settings, read_settings
+
+if TYPE_CHECKING:
+    from steelyard.jobs.runtime import JobRuntime
 
 _STDIN = 0
 #: Seconds without a job after which a server's process ends, and what it had in memory is free.
@@ -54,7 +58,7 @@ def command(**given: str | None) -> None:
     """
     settings = read_settings(given)
 
-    def announce() -> None:
+    def announce(_: object) -> None:
         click.echo("Running jobs (Ctrl-C stops; what runs is taken up again by the next).")
 
     run(settings, threading.Event(), on_ready=announce)
@@ -66,23 +70,11 @@ def run(
     stopping: threading.Event,
     *,
     idle_s: float | None = None,
-    on_ready: Any = lambda: None,
+    on_ready: Callable[[JobRuntime], object] = lambda _: None,
 ) -> None:
-    """Run jobs until told to stop, by a signal or the event.
-
-    Parameters
-    ----------
-    settings : Settings
-        Of the server.
-    stopping : threading.Event
-        Ends it when set.
-    idle_s : float, optional
-        Seconds without a job after which it ends; it goes on without end when left out.
-    on_ready : callable, optional
-        Called when jobs are run.
-    """
-    from steelyard.api.logs import configure_logging
-    from steelyard.bootstrap import open_worker
+    """Run jobs until told to stop, by a signal or the event."""
+    from steelyard.app.job_runtime import open_worker
+    from steelyard.http.logs import configure_logging
 
     def stop(_: int, __: FrameType | None) -> None:
         stopping.set()
@@ -91,14 +83,14 @@ def run(
         signal.signal(number, stop)
     configure_logging(settings.log_level)
     with open_worker(settings) as runtime:
-        on_ready()
+        on_ready(runtime)
         while not stopping.wait(0.5):
             if idle_s is not None and runtime.idle_s >= idle_s:
                 return
 
 
 def main() -> int:
-    """Run a server's jobs; give the exit status."""
+    """Run a server's jobs; return the exit status."""
     lines = _lines()
     try:
         settings = read_settings(json.loads(next(lines, "{}")))
@@ -108,13 +100,17 @@ def main() -> int:
             os.nice(_NICENESS)
             stopping = threading.Event()
 
-            def watch() -> None:
+            def listen(runtime: JobRuntime) -> None:
                 for _ in lines:
-                    pass
+                    runtime.wake()
                 stopping.set()
 
-            threading.Thread(target=watch, name="steelyard-lifeline", daemon=True).start()
-            run(settings, stopping, idle_s=_IDLE_S)
+            def on_ready(runtime: JobRuntime) -> None:
+                threading.Thread(
+                    target=listen, args=(runtime,), name="steelyard-lifeline", daemon=True
+                ).start()
+
+            run(settings, stopping, idle_s=_IDLE_S, on_ready=on_ready)
     except (SteelyardError, InvalidSettingError) as error:
         show_failure(error)
         return exit_status(error)
@@ -122,7 +118,7 @@ def main() -> int:
 
 
 def _lines() -> Iterator[str]:
-    """Give the lines of standard input, unbuffered, until its end."""
+    """Yield the lines of standard input, unbuffered, until its end."""
     held = b""
     while chunk := os.read(_STDIN, 65536):
         held += chunk
@@ -133,7 +129,7 @@ def _lines() -> Iterator[str]:
 
 @contextmanager
 def _alone(settings: Settings) -> Iterator[bool]:
-    """Tell whether no other process of this home runs its jobs, and keep it so."""
+    """Yield whether no other process of this home runs its jobs, and keep it so."""
     import fcntl
 
     from steelyard.settings import home_of

@@ -10,8 +10,8 @@ from steelyard.cli.local_state import local_accounts, show_json, show_table, sho
 from steelyard.cli.options import setting_option
 
 if TYPE_CHECKING:
-    from steelyard.services.caller import Scope
-    from steelyard.wire.account import ApiKey
+    from steelyard.accounts.wire import ApiKey
+    from steelyard.caller import Scope
 
 _EPILOG = """\b
 Examples:

@@ -29,7 +29,7 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.pass_context
 def command(ctx: click.Context, /, **flags: Any) -> None:
-    """Say what about the decisions of a request makes their answers worse.
+    """Show what about the decisions of a request makes their answers worse.
 
     The request is given as to steelyard decide: a JSON file (- reads it from the input stream), or,
     for one decision, flags. Exit status: 0, or 1 with --strict when a finding is a warning; infos
@@ -49,7 +49,7 @@ def command(ctx: click.Context, /, **flags: Any) -> None:
         for rule in rules:
             click.echo(f"{rule['rule']:{width}}  {rule['severity']:7}  {rule['summary']}")
         return
-    from steelyard.services.lint import lint_dict
+    from steelyard.decisions.lint.service import lint_dict
 
     answer = lint_dict(read_request(ctx, flags))
     warnings: list[dict[str, str]] = answer["warnings"]

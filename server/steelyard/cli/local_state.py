@@ -11,21 +11,15 @@ import click
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from steelyard.services.accounts import AccountService
-    from steelyard.storage.state import State
+    from steelyard.accounts.service import AccountService
+    from steelyard.storage import State
 
 
 @contextmanager
 def local_state(home: str | None, state_url: str | None) -> Iterator[State]:
-    """Open the state.
-
-    Parameters
-    ----------
-    home, state_url : str or None
-        The settings; the environment and the defaults stand behind them.
-    """
+    """Open the state."""
     from steelyard.settings import read_settings, state_url_of
-    from steelyard.storage.state import open_state
+    from steelyard.storage import open_state
 
     state = open_state(state_url_of(read_settings({"home": home, "state_url": state_url})))
     try:
@@ -37,7 +31,7 @@ def local_state(home: str | None, state_url: str | None) -> Iterator[State]:
 @contextmanager
 def local_accounts(home: str | None, state_url: str | None) -> Iterator[AccountService]:
     """Open the state and give the accounts in it; as ``local_state``."""
-    from steelyard.services.accounts import AccountService
+    from steelyard.accounts.service import AccountService
     from steelyard.settings import read_settings
 
     settings = read_settings({"home": home, "state_url": state_url})
@@ -65,7 +59,7 @@ def show_table(columns: Sequence[str], lines: Sequence[Sequence[object]]) -> Non
 
 
 def show_time(at: float | None) -> str | None:
-    """Give a time in Unix seconds as UTC text, ``2026-11-21 07:00``."""
+    """Return a time in Unix seconds as UTC text, ``2026-11-21 07:00``."""
     import datetime as dt
 
     if at is None:

@@ -39,7 +39,9 @@ COMMANDS = {
     "job": CommandEntry("steelyard.cli.job", "List, follow and stop fine-tunes."),
     "doctor": CommandEntry("steelyard.cli.doctor", "Check this installation."),
     "key": CommandEntry("steelyard.cli.key", "Make, list and revoke API keys."),
-    "lint": CommandEntry("steelyard.cli.lint", "Say what about a request makes its answers worse."),
+    "lint": CommandEntry(
+        "steelyard.cli.lint", "Show what about a request makes its answers worse."
+    ),
     "model": CommandEntry("steelyard.cli.model", "Show the model that answers."),
     "serve": CommandEntry("steelyard.cli.serve", "Answer decisions over HTTP."),
     "workbench": CommandEntry(
@@ -75,7 +77,7 @@ class LazyGroup(click.Group):
         return super().main(*args, **extra)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Give the commands' names, sorted."""
+        """Return the commands' names, sorted."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002

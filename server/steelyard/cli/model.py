@@ -23,7 +23,7 @@ def command() -> None:
 @setting_option("engine")
 def show(*, as_json: bool, engine: str | None) -> None:
     """Show the model's name, engine, card and the hashes of its files."""
-    from steelyard.bootstrap import open_deployment
+    from steelyard.app.deployment import open_deployment
     from steelyard.settings import read_settings
 
     with open_deployment(read_settings({"engine": engine})) as deployment:

@@ -15,7 +15,7 @@ _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 def setting_option(name: str) -> Callable[[_Command], _Command]:
-    """Give an option ``--name`` for a setting; the environment and the default stand behind it."""
+    """Return an option ``--name`` for a setting; the environment and the default stand behind it."""
     setting = _BY_NAME[name]
     default = "unset" if setting.default is None else setting.default
     return click.option(

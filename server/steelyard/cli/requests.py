@@ -57,14 +57,7 @@ def request_options(command: _Command) -> _Command:
 
 
 def read_request(ctx: click.Context, flags: dict[str, Any]) -> bytes | dict[str, Any]:
-    """Give the request that a file or the flags spell.
-
-    Parameters
-    ----------
-    ctx : click.Context
-        For the message when it cannot be read.
-    flags : dict of str to object
-        The values of ``request_options``; a command may add ``model`` and ``temperature``.
+    """Return the request that a file or the flags spell.
 
     Raises
     ------
@@ -84,7 +77,7 @@ def read_request(ctx: click.Context, flags: dict[str, Any]) -> bytes | dict[str,
 
 
 def request_from_flags(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
-    """Give a request of one decision from the flags that were given.
+    """Return a request of one decision from the flags that were given.
 
     Only the form of the command line is checked here; the request has the checks of the API.
     """
@@ -120,7 +113,7 @@ def request_from_flags(ctx: click.Context, flags: dict[str, Any]) -> dict[str, A
 def outcomes_from_flags(
     ctx: click.Context, outcomes: tuple[str, ...], kind: str | None
 ) -> list[str] | dict[str, str | None]:
-    """Give an ordinal's levels as a list, and other outcomes by name with their descriptions."""
+    """Return an ordinal's levels as a list, and other outcomes by name with their descriptions."""
     if kind == "ordinal":
         return list(outcomes)
     described: dict[str, str | None] = {}

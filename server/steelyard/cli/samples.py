@@ -17,7 +17,7 @@ LOADED = "samples"
 
 
 def sample_file(name: str) -> Path | None:
-    """Give the file of a sample dataset; ``None`` where this installation has none.
+    """Return the file of a sample dataset; ``None`` where this installation has none.
 
     A wheel holds them in the package; a checkout in ``datasets/``.
     """
@@ -28,15 +28,7 @@ def sample_file(name: str) -> Path | None:
 
 
 def load_samples(url: str, home: Path) -> None:
-    """Load the samples that were never loaded into a home, telling what was done.
-
-    Parameters
-    ----------
-    url : str
-        A server without accounts.
-    home : pathlib.Path
-        Its directory; it remembers what was loaded, so that a deleted sample stays deleted.
-    """
+    """Load the samples that were never loaded into a home, telling what was done."""
     marks = home / LOADED
     for name in SAMPLES:
         file = sample_file(name)

@@ -62,15 +62,7 @@ def command(**given: str | None) -> None:
 
 
 def serve(settings: Settings, *, on_ready: Callable[[str], None] | None = None) -> None:
-    """Serve until told to stop, saying where on the output stream.
-
-    Parameters
-    ----------
-    settings : steelyard.settings.Settings
-        Where to listen, and with what.
-    on_ready : callable, optional
-        Called with the address once the server answers.
-    """
+    """Serve until told to stop, saying where on the output stream."""
     from steelyard.settings import home_of
 
     address = listen_address(settings.host, accounts=settings.accounts == "on")
@@ -96,10 +88,10 @@ def serve(settings: Settings, *, on_ready: Callable[[str], None] | None = None) 
 def _serve_here(
     settings: Settings, listener: socket.socket, announce: Callable[[str, str], None]
 ) -> None:
-    from steelyard.api.app import create_app
-    from steelyard.api.logs import configure_logging
-    from steelyard.api.server import run_server
-    from steelyard.bootstrap import open_service
+    from steelyard.app.application import create_app
+    from steelyard.app.bootstrap import open_service
+    from steelyard.http.logs import configure_logging
+    from steelyard.http.server import run_server
 
     configure_logging(settings.log_level)
     with open_service(settings) as services:
@@ -114,8 +106,8 @@ def _serve_here(
 def _serve_in_workers(
     settings: Settings, listener: socket.socket, announce: Callable[[str, str], None]
 ) -> None:
-    from steelyard.api.logs import configure_logging
     from steelyard.cli.supervisor import Supervisor, WorkerFailedError, supervise
+    from steelyard.http.logs import configure_logging
 
     configure_logging(settings.log_level)
     listener.listen(_BACKLOG)
@@ -139,7 +131,7 @@ def _serve_in_workers(
 
 
 def threads_of_worker(n_workers: int) -> int:
-    """Give each worker's engine its share of the processors, and one at least."""
+    """Return each worker's engine its share of the processors, and one at least."""
     if hasattr(os, "sched_getaffinity"):
         n_processors = len(os.sched_getaffinity(0))
     else:  # macOS
@@ -148,7 +140,7 @@ def threads_of_worker(n_workers: int) -> int:
 
 
 def listen_address(host: str, *, accounts: bool) -> str:
-    """Give the address to listen on.
+    """Return the address to listen on.
 
     Raises
     ------
@@ -170,7 +162,7 @@ def listen_address(host: str, *, accounts: bool) -> str:
 
 
 def bind(address: str, port: int) -> socket.socket:
-    """Give a socket bound to the address, before any slow work begins."""
+    """Return a socket bound to the address, before any slow work begins."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -189,13 +181,13 @@ def bind(address: str, port: int) -> socket.socket:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Give the address of a bound socket, as a URL."""
+    """Return the address of a bound socket, as a URL."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def curl_command(url: str, *, with_key: bool = False) -> str:
-    """Give a command that asks the server one decision."""
+    """Return a command that asks the server one decision."""
     words = ["curl", "-s", f"{url}/v1/decide", "-H", "Content-Type: application/json"]
     if with_key:
         words += ["-H", "Authorization: Bearer YOUR_API_KEY"]
@@ -204,18 +196,7 @@ def curl_command(url: str, *, with_key: bool = False) -> str:
 
 @contextmanager
 def address_file(home: Path) -> Iterator[Callable[[str], None]]:
-    """Keep ``serve.json`` in a home directory while the server runs; another server's is left.
-
-    Parameters
-    ----------
-    home : pathlib.Path
-        Made when missing.
-
-    Yields
-    ------
-    callable
-        Takes the address and writes the file.
-    """
+    """Keep ``serve.json`` in a home directory while the server runs; another server's is left."""
     path = home / "serve.json"
     written: bytes | None = None
     try:

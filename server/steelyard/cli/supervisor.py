@@ -35,14 +35,7 @@ _SETTLED_S = 30.0
 
 
 class WorkerFailedError(Exception):
-    """A worker that ended before any was ready.
-
-    Parameters
-    ----------
-    status : int
-        Its exit status, or that of the command where no process could be made at all; why is on the
-        error stream.
-    """
+    """A worker that ended before any was ready."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"A worker could not start (exit status {status}).")
@@ -50,21 +43,7 @@ class WorkerFailedError(Exception):
 
 
 class Supervisor:
-    """Keeps worker processes running.
-
-    Parameters
-    ----------
-    listener : socket.socket
-        Bound and listening; every worker accepts from it.
-    settings : mapping
-        What ``read_settings`` takes, for the workers.
-    n_workers : int
-        How many to keep.
-    shutdown_s : float
-        Seconds that requests in flight have when it stops.
-    metrics : pathlib.Path
-        Directory in which the workers share their figures.
-    """
+    """Keeps worker processes running."""
 
     def __init__(
         self,
@@ -86,11 +65,6 @@ class Supervisor:
 
     async def run(self, on_ready: Callable[[Mapping[str, str]], None]) -> None:
         """Keep the workers running until SIGINT or SIGTERM.
-
-        Parameters
-        ----------
-        on_ready : callable
-            Called once, when all of them answer, with what one said of itself.
 
         Raises
         ------
@@ -158,7 +132,7 @@ class Supervisor:
             pause_s = await self._pause(pause_s)
 
     async def _pause(self, seconds: float) -> float:
-        """Wait, unless the supervisor stops; gives how long to wait the next time."""
+        """Wait, unless the supervisor stops; returns how long to wait the next time."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
         return min(seconds * 2, _LONGEST_PAUSE_S)
@@ -214,7 +188,7 @@ class Supervisor:
 def supervise(
     supervisor_of: Callable[[], Supervisor], on_ready: Callable[[Mapping[str, str]], None]
 ) -> None:
-    """Run a supervisor in this process; raises what ``Supervisor.run`` does."""
+    """Run a supervisor in this process."""
 
     async def main() -> None:
         await supervisor_of().run(on_ready)

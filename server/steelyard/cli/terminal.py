@@ -12,7 +12,7 @@ _JOINERS = {"\u200c", "\u200d"}
 
 
 def printable(text: str) -> str:
-    r"""Give the text with a mark in place of each control character.
+    r"""Return the text with a mark in place of each control character.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def printable(text: str) -> str:
 
 
 def write_any_text() -> None:
-    """Let the output stream take any text: what its encoding lacks is written as escapes.
+    """Make the output stream accept any text: what its encoding lacks is escaped.
 
     JSON is written as bytes, in UTF-8 whatever the stream's encoding.
     """

@@ -259,7 +259,7 @@ def check(*, url: str, as_json: bool, **given: str | None) -> None:
     """
     from steelyard.cli.failures import FAILED
     from steelyard.errors import EngineUnavailableError
-    from steelyard.scoring.triton_address import parse_address, read_tls
+    from steelyard.scoring.remote.triton_address import parse_address, read_tls
     from steelyard.settings import InvalidSettingError, read_settings
     from steelyard.triton.sources import find_sources
 
@@ -305,7 +305,7 @@ class _Following:
         self._trouble = ""
 
     def write(self) -> list[str]:
-        """Write what is in use, tell once what is left out, and give the base models' names."""
+        """Write what is in use, tell once what is left out, and return the base models' names."""
         from steelyard.triton.sources import find_sources
 
         # Read first: what comes into use while these are written is then seen by the next look.
@@ -358,7 +358,7 @@ def _serve(server: TritonHost, stopping: threading.Event, follow: Callable[[], N
 
 @contextmanager
 def _stopping() -> Iterator[threading.Event]:
-    """Give an event that SIGINT and SIGTERM set; a second one ends what runs at once."""
+    """Yield an event that SIGINT and SIGTERM set; a second one ends what runs at once."""
     event = threading.Event()
 
     def hear(*_: object) -> None:

@@ -78,22 +78,6 @@ def serving_workbench(
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Run the workbench beside this process, which it does not outlive.
 
-    Parameters
-    ----------
-    server : str
-        Address of the server.
-    port : int
-        0 takes a free one.
-    host : str
-        A loopback address.
-    api_key : str, optional
-        What it asks the server with.
-
-    Yields
-    ------
-    tuple of (str, subprocess.Popen)
-        Its address, and the process.
-
     Raises
     ------
     click.ClickException

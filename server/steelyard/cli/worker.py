@@ -20,7 +20,7 @@ _STDIN, _STDOUT = 0, 1
 
 
 def main(descriptor: int) -> int:
-    """Serve until told to stop; give the exit status."""
+    """Serve until told to stop; return the exit status."""
     try:
         settings = read_settings(json.loads(_first_line()))
         _serve(socket.socket(fileno=descriptor), settings)
@@ -31,10 +31,10 @@ def main(descriptor: int) -> int:
 
 
 def _serve(listener: socket.socket, settings: Settings) -> None:
-    from steelyard.api.app import create_app
-    from steelyard.api.logs import configure_logging
-    from steelyard.api.server import run_server
-    from steelyard.bootstrap import open_service
+    from steelyard.app.application import create_app
+    from steelyard.app.bootstrap import open_service
+    from steelyard.http.logs import configure_logging
+    from steelyard.http.server import run_server
 
     configure_logging(settings.log_level)
     with listener, open_service(settings) as services:

@@ -1,12 +1,19 @@
 """A typed client of the API, blocking and asynchronous, for notebooks and applications.
 
 ``calls`` and ``routes`` say what can be asked, ``exchange`` what an answer means and when to try
-again; ``blocking`` and ``asynchronous`` only carry the bytes. Of the rest of the package it knows
-the wire's structs and the errors, so it calls any server, near or far, in one way.
+again; ``asynchronous`` only carries the bytes, and ``blocking`` is made of it. Of the rest of the
+package it knows the wire's structs and the errors, so it calls any server, near or far, in one way.
 """
 
 from __future__ import annotations
 
+# For what they register: how answers show themselves.
+from steelyard.client import (  # noqa: F401
+    display,
+    display_evaluations,
+    display_families,
+    display_gates,
+)
 from steelyard.client.answers import DecideAnswer, LintAnswer
 from steelyard.client.asynchronous import AsyncClient
 from steelyard.client.blocking import Client

@@ -67,7 +67,7 @@ class Call(Generic[_Answer_co]):
 def encode_body(
     fields: Mapping[str, Any], guards: Mapping[str, str | UnsetType | None] | None = None
 ) -> bytes:
-    """Give a JSON body of the fields that are not ``None``.
+    """Return a JSON body of the fields that are not ``None``.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def encode_body(
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Give a value with mappings as dicts, and the structs of ``steelyard.wire`` as plain values.
+    """Return a value with mappings as dicts, and the structs of ``steelyard.wire`` as plain values.
 
     What nests deeper than JSON may here stays as it is, for ``check_json`` to refuse.
     """
@@ -113,7 +113,7 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 
 def segment(name: str) -> str:
-    """Give a name as one segment of a path.
+    """Return a name as one segment of a path.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def segment(name: str) -> str:
 
 
 def new_or_checked_key(key: str | None) -> str:
-    """Give the idempotency key of a write: the caller's, or a new one.
+    """Return the idempotency key of a write: the caller's, or a new one.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def new_or_checked_key(key: str | None) -> str:
 
 
 def describe_method(method: Callable[..., Any], build: Callable[..., Any]) -> None:
-    """Give a client's method the signature that people see: its call's, after ``self``."""
+    """Return a client's method the signature that people see: its call's, after ``self``."""
     of_build = inspect.signature(build)
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     returned = str(of_build.return_annotation).removeprefix("Call[").removesuffix("]")

@@ -6,22 +6,18 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
-import msgspec
-
-from steelyard.client.answers import (
-    DatasetAnswer,
-    DatasetFromFeedbackAnswer,
-    DatasetsAnswer,
-    RowsAnswer,
-)
 from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
-from steelyard.wire.datasets import (
+from steelyard.datasets.from_feedback_wire import DatasetFromFeedback
+from steelyard.datasets.searches import FoundSimilar
+from steelyard.datasets.wire import (
+    Dataset,
     DatasetCheck,
+    DatasetPage,
     DatasetVersions,
     DeletedDataset,
-    Example,
     LabelsToCheck,
     Partition,
+    RowPage,
 )
 
 NDJSON: Final = "application/x-ndjson"
@@ -29,26 +25,11 @@ CSV: Final = "text/csv"
 _PATH = "/v1/datasets"
 
 
-class FoundRowsAnswer(RowsAnswer, frozen=True, kw_only=True):
+class FoundRowsAnswer(RowPage, frozen=True, kw_only=True):
     """The rows that a search found, with their places in the dataset and, when asked, counts."""
 
     indexes: list[int]
     facets: Mapping[str, Any] | None = None
-
-
-class SimilarRowAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A row, and how like it is: -1 to 1."""
-
-    index: int
-    similarity: float
-    row: Example
-
-
-class SimilarRowsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows most like what was asked for, the most alike first."""
-
-    data: list[SimilarRowAnswer]
-    version: int
 
 
 def create_dataset(
@@ -57,7 +38,7 @@ def create_dataset(
     *,
     evaluation_fraction: float | None = None,
     idempotency_key: str | None = None,
-) -> Call[DatasetAnswer]:
+) -> Call[Dataset]:
     """Make a dataset: ``POST /v1/datasets``.
 
     Parameters
@@ -72,7 +53,7 @@ def create_dataset(
         Under one key the dataset is made once; a new key for every call when left out.
     """
     fields = _given(name=name, evaluation_fraction=evaluation_fraction)
-    return _upload(_PATH, fields, parts, DatasetAnswer, new_or_checked_key(idempotency_key))
+    return _upload(_PATH, fields, parts, Dataset, new_or_checked_key(idempotency_key))
 
 
 def add_rows(
@@ -82,7 +63,7 @@ def add_rows(
     evaluation_fraction: float | None = None,
     content_type: Literal["application/x-ndjson", "text/csv"] = "application/x-ndjson",
     idempotency_key: str | None = None,
-) -> Call[DatasetAnswer]:
+) -> Call[Dataset]:
     """Add rows as the next version: ``POST /v1/datasets/{dataset}/versions``.
 
     Parameters
@@ -97,7 +78,7 @@ def add_rows(
     fields = _given(evaluation_fraction=evaluation_fraction)
     path = f"{_PATH}/{segment(dataset_id)}/versions"
     key = new_or_checked_key(idempotency_key)
-    return _upload(path, fields, parts, DatasetAnswer, key, content_type)
+    return _upload(path, fields, parts, Dataset, key, content_type)
 
 
 def from_feedback(
@@ -112,7 +93,7 @@ def from_feedback(
     decision_ids: Sequence[str] | None = None,
     evaluation_fraction: float | None = None,
     idempotency_key: str | None = None,
-) -> Call[DatasetFromFeedbackAnswer]:
+) -> Call[DatasetFromFeedback]:
     """Make rows of stored decisions that got feedback: ``POST /v1/datasets/from-feedback``.
 
     Parameters
@@ -151,18 +132,18 @@ def from_feedback(
     )
     path = f"{_PATH}/from-feedback"
     key = new_or_checked_key(idempotency_key)
-    return Call("POST", path, DatasetFromFeedbackAnswer, body, idempotency_key=key)
+    return Call("POST", path, DatasetFromFeedback, body, idempotency_key=key)
 
 
 def check_rows(parts: Mapping[str, bytes]) -> Call[DatasetCheck]:
-    """Say what is wrong with rows, and store nothing: ``POST /v1/datasets/check``."""
+    """Return what is wrong with rows, and store nothing: ``POST /v1/datasets/check``."""
     return _upload(f"{_PATH}/check", {}, parts, DatasetCheck, None)
 
 
 def list_datasets(
     *, archived: bool = False, limit: int | None = None, cursor: str | None = None
-) -> Call[DatasetsAnswer]:
-    """Give a page of datasets, most recently used first: ``GET /v1/datasets``.
+) -> Call[DatasetPage]:
+    """Return a page of datasets, most recently used first: ``GET /v1/datasets``.
 
     Parameters
     ----------
@@ -174,19 +155,19 @@ def list_datasets(
         The page before's ``next_cursor``.
     """
     query = _given(archived="true" if archived else None, limit=limit, cursor=cursor)
-    return Call("GET", _PATH, DatasetsAnswer, query=tuple(query.items()))
+    return Call("GET", _PATH, DatasetPage, query=tuple(query.items()))
 
 
-def get_dataset(dataset_id: str) -> Call[DatasetAnswer]:
-    """Give one dataset: ``GET /v1/datasets/{dataset}``."""
-    return Call("GET", f"{_PATH}/{segment(dataset_id)}", DatasetAnswer)
+def get_dataset(dataset_id: str) -> Call[Dataset]:
+    """Return one dataset: ``GET /v1/datasets/{dataset}``."""
+    return Call("GET", f"{_PATH}/{segment(dataset_id)}", Dataset)
 
 
-def rename_dataset(dataset_id: str, name: str) -> Call[DatasetAnswer]:
-    """Give a dataset another name: ``PATCH /v1/datasets/{dataset}``."""
+def rename_dataset(dataset_id: str, name: str) -> Call[Dataset]:
+    """Rename a dataset: ``PATCH /v1/datasets/{dataset}``."""
     path = f"{_PATH}/{segment(dataset_id)}"
     key = new_or_checked_key(None)
-    return Call("PATCH", path, DatasetAnswer, encode_body({"name": name}), idempotency_key=key)
+    return Call("PATCH", path, Dataset, encode_body({"name": name}), idempotency_key=key)
 
 
 def delete_dataset(dataset_id: str) -> Call[DeletedDataset]:
@@ -195,19 +176,19 @@ def delete_dataset(dataset_id: str) -> Call[DeletedDataset]:
     return Call("DELETE", path, DeletedDataset, idempotency_key=new_or_checked_key(None))
 
 
-def restore_dataset(dataset_id: str) -> Call[DatasetAnswer]:
+def restore_dataset(dataset_id: str) -> Call[Dataset]:
     """Take a dataset out of the archive: ``POST /v1/datasets/{dataset}/restore``."""
     path = f"{_PATH}/{segment(dataset_id)}/restore"
-    return Call("POST", path, DatasetAnswer, b"{}", idempotency_key=new_or_checked_key(None))
+    return Call("POST", path, Dataset, b"{}", idempotency_key=new_or_checked_key(None))
 
 
 def list_versions(dataset_id: str) -> Call[DatasetVersions]:
-    """Give every version, newest first: ``GET /v1/datasets/{dataset}/versions``."""
+    """Return every version, newest first: ``GET /v1/datasets/{dataset}/versions``."""
     return Call("GET", f"{_PATH}/{segment(dataset_id)}/versions", DatasetVersions)
 
 
 def list_labels_to_check(dataset_id: str) -> Call[LabelsToCheck]:
-    """Give the labels that prompt tuning doubted: ``GET …/labels-to-check``."""
+    """Return the labels that prompt tuning doubted: ``GET …/labels-to-check``."""
     return Call("GET", f"{_PATH}/{segment(dataset_id)}/labels-to-check", LabelsToCheck)
 
 
@@ -218,8 +199,8 @@ def page_rows(
     limit: int = 100,
     partition: Partition = "all",
     version: int | None = None,
-) -> Call[RowsAnswer]:
-    """Give a page of rows: ``GET /v1/datasets/{dataset}/rows``.
+) -> Call[RowPage]:
+    """Return a page of rows: ``GET /v1/datasets/{dataset}/rows``.
 
     Parameters
     ----------
@@ -234,13 +215,13 @@ def page_rows(
     """
     query = _given(offset=offset, limit=limit, version=version, **_partition(partition))
     path = f"{_PATH}/{segment(dataset_id)}/rows"
-    return Call("GET", path, RowsAnswer, query=tuple(query.items()))
+    return Call("GET", path, RowPage, query=tuple(query.items()))
 
 
 def download_rows(
     dataset_id: str, *, partition: Partition = "all", version: int | None = None
 ) -> Call[bytes]:
-    """Give every row as JSON Lines: ``GET /v1/datasets/{dataset}/download``.
+    """Return every row as JSON Lines: ``GET /v1/datasets/{dataset}/download``.
 
     Parameters
     ----------
@@ -255,7 +236,7 @@ def download_rows(
 def export_rows(
     dataset_id: str, *, partition: Partition = "all", version: int | None = None
 ) -> Call[bytes]:
-    """Give every row as a Parquet file: ``GET /v1/datasets/{dataset}/export``.
+    """Return every row as a Parquet file: ``GET /v1/datasets/{dataset}/export``.
 
     Parameters
     ----------
@@ -319,7 +300,7 @@ def similar_rows(
     partition: Partition = "all",
     version: int | None = None,
     limit: int = 10,
-) -> Call[SimilarRowsAnswer]:
+) -> Call[FoundSimilar]:
     """Find the rows most like one, or like a context: ``POST …/rows/similar``.
 
     Parameters
@@ -344,7 +325,7 @@ def similar_rows(
             "limit": limit,
         }
     )
-    return Call("POST", f"{_PATH}/{segment(dataset_id)}/rows/similar", SimilarRowsAnswer, body)
+    return Call("POST", f"{_PATH}/{segment(dataset_id)}/rows/similar", FoundSimilar, body)
 
 
 def facets_of(
@@ -365,7 +346,7 @@ def facets_of(
 def diff_versions(
     dataset_id: str, older: int | None = None, newer: int | None = None
 ) -> Call[dict[str, Any]]:
-    """Say what a version adds to an older one: ``GET /v1/datasets/{dataset}/diff``.
+    """Return what a version adds to an older one: ``GET /v1/datasets/{dataset}/diff``.
 
     Parameters
     ----------

@@ -6,15 +6,20 @@ The context is in no answer and so is never shown.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from steelyard.wire.datasets import Dataset, Example, RowPage
-from steelyard.wire.decide import DecideResponse, DecisionResult
-from steelyard.wire.lint import LintWarning
+from steelyard.client.answers import expected_of, labels_of
+from steelyard.datasets.from_feedback_wire import DatasetFromFeedback
+from steelyard.datasets.wire import Dataset, DatasetPage, RowPage
+from steelyard.decisions.lint.wire import LintResponse
+from steelyard.decisions.wire import DecideResponse, DecisionResult
+from steelyard.wire.shown import to_frame, to_html
 
 #: A table shows this many outcomes of a decision, the likeliest.
 SHOWN_OUTCOMES = 12
@@ -30,8 +35,8 @@ _TRACK = "width:10em;height:0.7em;background:rgba(128,128,128,0.2)"
 _BAR = "height:100%;background:#2f6f9f"
 
 
-def decide_html(answer: DecideResponse) -> str:
-    """Give an answer as HTML: a table with bars per decision, its action, and what it used."""
+@to_html.register
+def _(answer: DecideResponse) -> str:
     parts = [_decision_html(name, result) for name, result in answer.decisions.items()]
     facts = [answer.model, f"{answer.usage.input_tokens:,} input tokens"]
     if "total" in answer.timing_ms:
@@ -41,67 +46,88 @@ def decide_html(answer: DecideResponse) -> str:
     return f"<div>{''.join(parts)}<p>{escape(', '.join(facts))}</p></div>"
 
 
-def lint_html(warnings: Sequence[LintWarning]) -> str:
-    """Give findings as HTML: a table with a row per finding."""
-    if not warnings:
+@to_html.register
+def _(found: LintResponse) -> str:
+    if not found.warnings:
         return "<p>Nothing found.</p>"
     columns = ("decision", "rule", "severity", "message")
-    return _table_html(
-        "Findings",
-        columns,
-        (
-            "".join(_cell(str(getattr(warning, column))) for column in columns)
-            for warning in warnings
-        ),
-    )
+    rows = [tuple(str(getattr(one, column)) for column in columns) for one in found.warnings]
+    return table_html("Findings", columns, rows)
 
 
-def dataset_html(datasets: Sequence[Dataset]) -> str:
-    """Give datasets as HTML: a table with a row per dataset."""
-    columns = ("name", "id", "version", "rows", "training", "evaluation", "method")
-    return _table_html(
-        "Datasets",
-        columns,
-        (
-            _cell(dataset.name)
-            + _cell(dataset.id)
-            + "".join(
-                f'<td style="{_NUMBER}">{number:,}</td>'
-                for number in (
-                    dataset.version,
-                    dataset.rows,
-                    dataset.split.training,
-                    dataset.split.evaluation,
-                )
-            )
-            + _cell(dataset.method)
-            for dataset in datasets
-        ),
-    )
+@to_html.register
+def _(dataset: Dataset) -> str:
+    return _datasets_html([dataset])
 
 
-def rows_html(page: RowPage) -> str:
-    """Give a page of rows as HTML: a table with a row per row, long contexts cut."""
+@to_html.register
+def _(page: DatasetPage) -> str:
+    return _datasets_html(page.data)
+
+
+@to_html.register
+def _(dataset: DatasetFromFeedback) -> str:
+    counts = msgspec.structs.asdict(dataset.feedback)
+    rows = [(name.replace("_", " "), f"{count:,}") for name, count in counts.items()]
+    became = table_html("Stored decisions", ("", "decisions"), rows)
+    return f"<div>{_datasets_html([dataset])}{became}</div>"
+
+
+@to_html.register
+def _(page: RowPage) -> str:
     last = page.offset + len(page.data)
     caption = f"Rows {page.offset + 1:,} to {last:,} of {page.total:,}, version {page.version}"
-    return _table_html(
-        caption if page.data else f"No rows of {page.total:,}, version {page.version}",
+    rows = []
+    for row in page.data:
+        text = _text(row.context)
+        cut = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+        tops = {name: expected_of(row, name) for name in labels_of(row)}
+        labels = ", ".join(f"{name}: {top}" for name, top in tops.items() if top is not None)
+        rows.append((cut, labels))
+    return table_html(
+        caption if rows else f"No rows of {page.total:,}, version {page.version}",
         ("context", "labels"),
-        (_cell(_shortened(row.context)) + _cell(_labels_text(row)) for row in page.data),
+        rows,
     )
 
 
-def _shortened(context: object) -> str:
-    text = context if isinstance(context, str) else msgspec.json.encode(context).decode()
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+@to_frame.register
+def _(page: RowPage) -> Any:
+    """Return the rows: context, decisions and, by decision id, the outcome that is expected most.
+
+    ``context`` is the text, or the JSON of another context; an outcome is null where there is no
+    label. A decision that is called like one of the others has ``label:`` before its id.
+    """
+    import polars as pl  # noqa: PLC0415  a client without frames needs none
+
+    asked = dict.fromkeys(name for row in page.data for name in labels_of(row))
+    columns: dict[str, list[Any]] = {
+        "context": [_text(row.context) for row in page.data],
+        "decisions": [_json(row.decisions) for row in page.data],
+    }
+    taken = frozenset(columns)
+    for name in asked:
+        labels = [expected_of(row, name) for row in page.data]
+        columns[f"label:{name}" if name in taken else name] = labels
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
 
 
-def _labels_text(row: Example) -> str:
-    labels = row.targets if isinstance(row.targets, dict) else row.rewards
-    if not isinstance(labels, dict):
-        return ""
-    tops = {name: max(values, key=values.__getitem__) for name, values in labels.items() if values}
-    return ", ".join(f"{name}: {outcome}" for name, outcome in tops.items())
+def _datasets_html(datasets: Sequence[Dataset]) -> str:
+    columns = ("name", "id", "version", "rows", "training", "evaluation", "method")
+    rows = []
+    for one in datasets:
+        counts = (one.version, one.rows, one.split.training, one.split.evaluation)
+        numbers = "".join(f'<td style="{_NUMBER}">{count:,}</td>' for count in counts)
+        rows.append(f"{_cell(one.name)}{_cell(one.id)}{numbers}{_cell(one.method)}")
+    return _table_html("Datasets", columns, rows)
+
+
+def _text(context: Any) -> str:
+    return context if isinstance(context, str) else _json(context)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def table_html(
@@ -111,7 +137,7 @@ def table_html(
     *,
     bars: Sequence[float] | None = None,
 ) -> str:
-    """Give texts as an HTML table, every one escaped.
+    """Return texts as an HTML table, every one escaped.
 
     Parameters
     ----------

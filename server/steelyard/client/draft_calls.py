@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
-from steelyard.wire.datasets import DEFAULT_PAGE_ROWS
-from steelyard.wire.drafts import (
+from steelyard.datasets.wire import DEFAULT_PAGE_ROWS
+from steelyard.review.wire import (
     BulkAction,
     DeletedDraft,
     Draft,
@@ -55,7 +55,7 @@ def list_drafts(
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[DraftPage]:
-    """Give a page of drafts, newest first: ``GET /v1/drafts``.
+    """Return a page of drafts, newest first: ``GET /v1/drafts``.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def list_drafts(
 
 
 def get(draft_id: str) -> Call[Draft]:
-    """Give a draft with the states of its rows counted: ``GET /v1/drafts/{draft}``.
+    """Return a draft with the states of its rows counted: ``GET /v1/drafts/{draft}``.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def redo(
 def history(
     draft_id: str, *, row: int | None = None, after: int | None = None, limit: int | None = None
 ) -> Call[History]:
-    """Give the log, newest first: ``GET /v1/drafts/{draft}/edits``.
+    """Return the log, newest first: ``GET /v1/drafts/{draft}/edits``.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def rows(
     limit: int = DEFAULT_PAGE_ROWS,
     reviewer: str | None = None,
 ) -> Call[DraftRowPage]:
-    """Give a page of a queue, with every queue counted: ``POST /v1/drafts/{draft}/rows``.
+    """Return a page of a queue, with every queue counted: ``POST /v1/drafts/{draft}/rows``.
 
     Parameters
     ----------

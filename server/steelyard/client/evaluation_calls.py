@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
-from steelyard.client.evaluation_answers import (
-    ComparisonAnswer,
-    DetailAnswer,
-    EvaluationAnswer,
-    SubmissionAnswer,
-)
-from steelyard.wire.evaluations import (
+from steelyard.evaluations.wire import (
     CostCurve,
+    Evaluation,
+    EvaluationComparison,
+    EvaluationDetail,
     EvaluationPage,
     EvaluationRecordPage,
+    EvaluationSubmission,
     PolicyReport,
     RecordOrder,
 )
@@ -26,7 +24,7 @@ ActionCosts = Mapping[str, Mapping[str, float]]
 
 def create(
     dataset_id: str, models: str | Sequence[str], *, idempotency_key: str | None = None
-) -> Call[SubmissionAnswer]:
+) -> Call[EvaluationSubmission]:
     """Score models on a dataset's evaluation rows: ``POST /v1/evaluations``.
 
     Parameters
@@ -41,7 +39,7 @@ def create(
     names = [models] if isinstance(models, str) else list(models)
     body = encode_body({"dataset_id": dataset_id, "models": names})
     key = new_or_checked_key(idempotency_key)
-    return Call("POST", _PATH, SubmissionAnswer, body, idempotency_key=key)
+    return Call("POST", _PATH, EvaluationSubmission, body, idempotency_key=key)
 
 
 def page(
@@ -51,7 +49,7 @@ def page(
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[EvaluationPage]:
-    """Give a page of a dataset's evaluations, newest first: ``GET /v1/evaluations``.
+    """Return a page of a dataset's evaluations, newest first: ``GET /v1/evaluations``.
 
     Parameters
     ----------
@@ -73,18 +71,18 @@ def page(
     return Call("GET", _PATH, EvaluationPage, query=tuple(query))
 
 
-def get(evaluation_id: str) -> Call[EvaluationAnswer]:
-    """Give an evaluation: ``GET /v1/evaluations/{id}``.
+def get(evaluation_id: str) -> Call[Evaluation]:
+    """Return an evaluation: ``GET /v1/evaluations/{id}``.
 
     Parameters
     ----------
     evaluation_id : str
         Its id.
     """
-    return Call("GET", f"{_PATH}/{segment(evaluation_id)}", EvaluationAnswer)
+    return Call("GET", f"{_PATH}/{segment(evaluation_id)}", Evaluation)
 
 
-def cancel(evaluation_id: str, *, idempotency_key: str | None = None) -> Call[EvaluationAnswer]:
+def cancel(evaluation_id: str, *, idempotency_key: str | None = None) -> Call[Evaluation]:
     """Stop an evaluation; its predictions are kept: ``POST /v1/evaluations/{id}/cancel``.
 
     Parameters
@@ -97,7 +95,7 @@ def cancel(evaluation_id: str, *, idempotency_key: str | None = None) -> Call[Ev
     return _act(evaluation_id, "cancel", idempotency_key)
 
 
-def retry(evaluation_id: str, *, idempotency_key: str | None = None) -> Call[EvaluationAnswer]:
+def retry(evaluation_id: str, *, idempotency_key: str | None = None) -> Call[Evaluation]:
     """Take up one that failed or was cancelled: ``POST /v1/evaluations/{id}/retry``.
 
     Parameters
@@ -110,15 +108,15 @@ def retry(evaluation_id: str, *, idempotency_key: str | None = None) -> Call[Eva
     return _act(evaluation_id, "retry", idempotency_key)
 
 
-def detail(evaluation_id: str) -> Call[DetailAnswer]:
-    """Give everything measured: ``GET /v1/evaluations/{id}/detail``.
+def detail(evaluation_id: str) -> Call[EvaluationDetail]:
+    """Return everything measured: ``GET /v1/evaluations/{id}/detail``.
 
     Parameters
     ----------
     evaluation_id : str
         Id of one that succeeded.
     """
-    return Call("GET", f"{_PATH}/{segment(evaluation_id)}/detail", DetailAnswer)
+    return Call("GET", f"{_PATH}/{segment(evaluation_id)}/detail", EvaluationDetail)
 
 
 class RecordFilters(TypedDict, total=False):
@@ -164,7 +162,7 @@ def records_page(
     limit: int | None = None,
     **filters: Unpack[RecordFilters],
 ) -> Call[EvaluationRecordPage]:
-    """Give a page of scored decisions: ``GET /v1/evaluations/{id}/records``.
+    """Return a page of scored decisions: ``GET /v1/evaluations/{id}/records``.
 
     Parameters
     ----------
@@ -191,7 +189,7 @@ def records_page(
     return Call("GET", path, EvaluationRecordPage, query=tuple(query))
 
 
-def compare(before: str, after: str) -> Call[ComparisonAnswer]:
+def compare(before: str, after: str) -> Call[EvaluationComparison]:
     """Compare two evaluations, decision by decision: ``GET /v1/evaluations/compare``.
 
     Parameters
@@ -200,7 +198,7 @@ def compare(before: str, after: str) -> Call[ComparisonAnswer]:
         Ids of two that succeeded; changes are after minus before.
     """
     query = (("before", before), ("after", after))
-    return Call("GET", f"{_PATH}/compare", ComparisonAnswer, query=query)
+    return Call("GET", f"{_PATH}/compare", EvaluationComparison, query=query)
 
 
 def try_policy(
@@ -210,7 +208,7 @@ def try_policy(
     action_costs: ActionCosts | None = None,
     abstain_below: float | None = None,
 ) -> Call[PolicyReport]:
-    """Say what a policy would have done: ``POST /v1/evaluations/{id}/policy``; nothing changes.
+    """Return what a policy would have done: ``POST /v1/evaluations/{id}/policy``; nothing changes.
 
     Parameters
     ----------
@@ -241,7 +239,7 @@ def cost_curve(
     action_costs: ActionCosts | None = None,
     abstain_cost: float | None = None,
 ) -> Call[CostCurve]:
-    """Give the mean cost by threshold: ``POST /v1/evaluations/{id}/costs``; nothing changes.
+    """Return the mean cost by threshold: ``POST /v1/evaluations/{id}/costs``; nothing changes.
 
     Parameters
     ----------
@@ -267,6 +265,6 @@ def cost_curve(
     return Call("POST", path, CostCurve, encode_body(fields))
 
 
-def _act(evaluation_id: str, verb: str, key: str | None) -> Call[EvaluationAnswer]:
+def _act(evaluation_id: str, verb: str, key: str | None) -> Call[Evaluation]:
     path = f"{_PATH}/{segment(evaluation_id)}/{verb}"
-    return Call("POST", path, EvaluationAnswer, b"{}", idempotency_key=new_or_checked_key(key))
+    return Call("POST", path, Evaluation, b"{}", idempotency_key=new_or_checked_key(key))

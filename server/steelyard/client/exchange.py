@@ -75,7 +75,7 @@ class Compression:
         self._over = None
 
     def compress(self, call: Call[Any]) -> bytes | None:
-        """Give a call's body compressed; ``None`` where it goes out plain."""
+        """Return a call's body compressed; ``None`` where it goes out plain."""
         if self._over is None or call.body is None or not call.may_compress:
             return None
         if len(call.body) <= self._over:
@@ -116,7 +116,7 @@ class Exchange(Generic[_Answer]):
         self._named_wait_s: float | None = None
 
     def request(self) -> dict[str, Any]:
-        """Give the arguments of httpx's ``request`` for the next attempt."""
+        """Return the arguments of httpx's ``request`` for the next attempt."""
         # What was judged of the attempt before says nothing of this one.
         self._may_repeat, self._named_wait_s = False, None
         call = self._call
@@ -139,17 +139,17 @@ class Exchange(Generic[_Answer]):
             "timeout": httpx.Timeout(left_s, connect=min(left_s, _CONNECT_S)),
         }
 
-    def bound_s(self) -> float | None:
-        """Give the seconds that the next attempt may take; ``None`` where only its waits are bounded.
+    def ends_at(self) -> float | None:
+        """Return when the next attempt must be over; ``None`` where only its waits are bounded.
 
         Those are httpx's, which tell what was waited for: they come first. Rows that go up or come
         down take as long as the line needs.
         """
         moves_rows = self._call.answer is bytes or self._call.content_type != _JSON
-        return None if moves_rows else self._left_s() + _GRACE_S
+        return None if moves_rows else self._clock() + self._left_s() + _GRACE_S
 
     def must_send_plain(self, response: httpx.Response) -> bool:
-        """Tell whether the server does not read compressed bodies; from then on they go out plain.
+        """Return whether the server refuses compressed bodies; from then on they go out plain.
 
         The attempt is then made again at once, with the same key.
         """
@@ -163,7 +163,7 @@ class Exchange(Generic[_Answer]):
         return True
 
     def answer(self, response: httpx.Response) -> _Answer:
-        """Give the answer that a response holds.
+        """Return the answer that a response holds.
 
         Raises
         ------
@@ -187,7 +187,7 @@ class Exchange(Generic[_Answer]):
             raise unexpected from None
 
     def lost(self, error: httpx.RequestError) -> SteelyardError:
-        """Give the error for an attempt that ended without an answer."""
+        """Return the error for an attempt that ended without an answer."""
         url, timeout_s = self._options.url, self._options.timeout_s
         self._named_wait_s = None
         self._may_repeat = isinstance(error, httpx.TransportError)
@@ -212,14 +212,14 @@ class Exchange(Generic[_Answer]):
         )
 
     def is_worth_repeating(self, state: RetryCallState) -> bool:
-        """Tell whether the failure of an attempt may pass; for tenacity's ``retry``."""
+        """Return whether the failure of an attempt may pass; for tenacity's ``retry``."""
         if state.outcome is None or not state.outcome.failed:
             return False
         # Tenacity sees a cancellation and Ctrl-C too; those end the call.
         return self._may_repeat and isinstance(state.outcome.exception(), SteelyardError)
 
     def wait_s(self, state: RetryCallState) -> float:
-        """Give the seconds before the next attempt; for tenacity's ``wait``.
+        """Return the seconds before the next attempt; for tenacity's ``wait``.
 
         What the server names and up to a tenth more, else a wait that doubles, each a little
         different so that clients do not come back together.
@@ -230,7 +230,7 @@ class Exchange(Generic[_Answer]):
         return min(doubled, LONGEST_WAIT_S) * random.uniform(0.8, 1.2)  # noqa: S311
 
     def tell_wait(self, state: RetryCallState) -> None:
-        """Say in the log why a long wait begins; for tenacity's ``before_sleep``."""
+        """Log why a long wait begins; for tenacity's ``before_sleep``."""
         if state.upcoming_sleep < _TOLD_WAIT_S or state.outcome is None:
             return
         _log.warning(
@@ -241,7 +241,7 @@ class Exchange(Generic[_Answer]):
         )
 
     def is_over(self, state: RetryCallState) -> bool:
-        """Tell whether attempts or time are used up; for tenacity's ``stop``."""
+        """Return whether attempts or time are used up; for tenacity's ``stop``."""
         if state.attempt_number > self._options.max_retries:
             return True
         margin_s = SCORED_MARGIN_S if self._call.is_scored else MARGIN_S
@@ -286,7 +286,7 @@ class Exchange(Generic[_Answer]):
 
 
 def _error_object(content: bytes) -> dict[str, Any] | None:
-    """Give the member ``error`` of a body; ``None`` when it is not one of ours."""
+    """Return the member ``error`` of a body; ``None`` when it is not one of ours."""
     try:
         body = msgspec.json.decode(content)
     except msgspec.DecodeError:
@@ -296,7 +296,7 @@ def _error_object(content: bytes) -> dict[str, Any] | None:
 
 
 def _seconds(header: str | None) -> float | None:
-    """Give a ``Retry-After`` of seconds; a date there is left to the client's own wait."""
+    """Return a ``Retry-After`` of seconds; a date there is left to the client's own wait."""
     try:
         seconds = float(header or "")
     except ValueError:

@@ -8,11 +8,10 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
-from steelyard.client.family_answers import FamiliesAnswer, FamilyAnswer, JobAnswer
 from steelyard.errors import InvalidRequestError, Violation
-from steelyard.wire.families import DeletedFamily, DeletedModel, Hyperparameters
-from steelyard.wire.fine_tuning import FineTuneEstimate
-from steelyard.wire.models import Model
+from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
+from steelyard.families.models_wire import Model
+from steelyard.families.wire import DeletedFamily, DeletedModel, Family, FamilyList, Hyperparameters
 
 _PATH = "/v1/families"
 Training = Mapping[str, Any] | Hyperparameters
@@ -28,7 +27,7 @@ def create(
     dataset_version: int | None = None,
     max_price_usd: str | None = None,
     idempotency_key: str | None = None,
-) -> Call[JobAnswer]:
+) -> Call[Job]:
     """Start a family: queue its first fine-tune: ``POST /v1/families``.
 
     Parameters
@@ -53,7 +52,7 @@ def create(
     fields = _start(family, dataset_id, start_from, method, hyperparameters, dataset_version)
     body = encode_body({**fields, "max_price_usd": max_price_usd})
     key = new_or_checked_key(idempotency_key)
-    return Call("POST", _PATH, JobAnswer, body, idempotency_key=key)
+    return Call("POST", _PATH, Job, body, idempotency_key=key)
 
 
 def estimate(
@@ -65,7 +64,7 @@ def estimate(
     hyperparameters: Training | None = None,
     dataset_version: int | None = None,
 ) -> Call[FineTuneEstimate]:
-    """Say what ``create`` would cost now: ``POST /v1/families/estimate``; nothing is held.
+    """Return what ``create`` would cost now: ``POST /v1/families/estimate``; nothing is held.
 
     Parameters
     ----------
@@ -76,20 +75,20 @@ def estimate(
     return Call("POST", f"{_PATH}/estimate", FineTuneEstimate, encode_body(fields))
 
 
-def list_families() -> Call[FamiliesAnswer]:
-    """Give every family, by name: ``GET /v1/families``."""
-    return Call("GET", _PATH, FamiliesAnswer)
+def list_families() -> Call[FamilyList]:
+    """Return every family, by name: ``GET /v1/families``."""
+    return Call("GET", _PATH, FamilyList)
 
 
-def get(family: str) -> Call[FamilyAnswer]:
-    """Give a family with its fine-tunes, and what continuing it would do now: ``GET …/{family}``.
+def get(family: str) -> Call[Family]:
+    """Return a family with its fine-tunes, and what continuing it would do now: ``GET …/{family}``.
 
     Parameters
     ----------
     family : str
         Its name.
     """
-    return Call("GET", f"{_PATH}/{segment(family)}", FamilyAnswer)
+    return Call("GET", f"{_PATH}/{segment(family)}", Family)
 
 
 def switch(
@@ -98,7 +97,7 @@ def switch(
     *,
     switch_off: Sequence[str] | None = None,
     served: str | UnsetType | None = UNSET,
-) -> Call[FamilyAnswer]:
+) -> Call[Family]:
     """Switch a family on or off: ``POST /v1/families/{family}/switch``.
 
     Parameters
@@ -123,7 +122,7 @@ def keep_warm(
     max_price_usd: str | None = None,
     switch_off: Sequence[str] | None = None,
     served: str | UnsetType | None = UNSET,
-) -> Call[FamilyAnswer]:
+) -> Call[Family]:
     """Keep the model that a family serves loaded, or stop: ``POST …/{family}/keep-warm``.
 
     Parameters
@@ -153,7 +152,7 @@ def roll_back(
     discard: Sequence[str],
     *,
     served: str | UnsetType | None = UNSET,
-) -> Call[FamilyAnswer]:
+) -> Call[Family]:
     """Go back to an older model, discarding the newer: ``POST …/{family}/rollback``.
 
     Parameters
@@ -179,7 +178,7 @@ def continue_(
     dataset_version: int | None = None,
     max_price_usd: str | None = None,
     idempotency_key: str | None = None,
-) -> Call[JobAnswer]:
+) -> Call[Job]:
     """Queue a family's next fine-tune, on its dataset's new rows: ``POST …/{family}/continue``.
 
     Parameters
@@ -199,7 +198,7 @@ def continue_(
     path = f"{_PATH}/{segment(family)}/continue"
     body = encode_body(fields, {"latest": latest})
     key = new_or_checked_key(idempotency_key)
-    return Call("POST", path, JobAnswer, body, idempotency_key=key)
+    return Call("POST", path, Job, body, idempotency_key=key)
 
 
 def estimate_continue(
@@ -209,7 +208,7 @@ def estimate_continue(
     latest: str | UnsetType | None = UNSET,
     dataset_version: int | None = None,
 ) -> Call[FineTuneEstimate]:
-    """Say what ``continue_`` would cost now: ``POST …/{family}/continue/estimate``.
+    """Return what ``continue_`` would cost now: ``POST …/{family}/continue/estimate``.
 
     Parameters
     ----------
@@ -338,10 +337,10 @@ def _act(
     verb: str,
     fields: Mapping[str, Any],
     guards: Mapping[str, str | UnsetType | None],
-) -> Call[FamilyAnswer]:
+) -> Call[Family]:
     path = f"{_PATH}/{segment(family)}/{verb}"
     body = encode_body(fields, guards)
-    return Call("POST", path, FamilyAnswer, body, idempotency_key=new_or_checked_key(None))
+    return Call("POST", path, Family, body, idempotency_key=new_or_checked_key(None))
 
 
 def _act_on_model(model: str, verb: str, fields: Mapping[str, Any]) -> Call[Model]:
@@ -351,7 +350,7 @@ def _act_on_model(model: str, verb: str, fields: Mapping[str, Any]) -> Call[Mode
 
 
 def _names(names: Sequence[str] | None, field: str) -> list[str] | None:
-    """Give names as a list; a text alone would be taken letter by letter."""
+    """Return names as a list; a text alone would be taken letter by letter."""
     if isinstance(names, str):
         message = f'{field} is one text; give a list of names, such as ["{names}"].'
         raise InvalidRequestError(violations=[Violation(("body", field), message, "wrong_type")])

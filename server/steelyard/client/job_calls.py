@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.client.calls import Call, new_or_checked_key, segment
-from steelyard.client.family_answers import EventsAnswer, JobAnswer, JobsAnswer
-from steelyard.wire.evaluations import JobRecordPage, RecordGroup
+from steelyard.evaluations.wire import JobRecordPage, RecordGroup
+from steelyard.families.fine_tuning.wire import Job, JobEvents, JobPage
 
 _PATH = "/v1/fine-tuning/jobs"
 
@@ -17,8 +17,8 @@ def page(
     dataset_id: str | None = None,
     limit: int | None = None,
     cursor: str | None = None,
-) -> Call[JobsAnswer]:
-    """Give a page of fine-tunes, newest first: ``GET /v1/fine-tuning/jobs``.
+) -> Call[JobPage]:
+    """Return a page of fine-tunes, newest first: ``GET /v1/fine-tuning/jobs``.
 
     Parameters
     ----------
@@ -39,29 +39,29 @@ def page(
         query.append(("limit", str(limit)))
     if cursor is not None:
         query.append(("cursor", cursor))
-    return Call("GET", _PATH, JobsAnswer, query=tuple(query))
+    return Call("GET", _PATH, JobPage, query=tuple(query))
 
 
-def get(job_id: str) -> Call[JobAnswer]:
-    """Give a fine-tune: its progress, then its outcome, gate and curve: ``GET …/jobs/{job}``.
-
-    Parameters
-    ----------
-    job_id : str
-        Its id.
-    """
-    return Call("GET", f"{_PATH}/{segment(job_id)}", JobAnswer)
-
-
-def events(job_id: str) -> Call[EventsAnswer]:
-    """Give what happened to a fine-tune, oldest first: ``GET …/jobs/{job}/events``.
+def get(job_id: str) -> Call[Job]:
+    """Return a fine-tune: its progress, then its outcome, gate and curve: ``GET …/jobs/{job}``.
 
     Parameters
     ----------
     job_id : str
         Its id.
     """
-    return Call("GET", f"{_PATH}/{segment(job_id)}/events", EventsAnswer)
+    return Call("GET", f"{_PATH}/{segment(job_id)}", Job)
+
+
+def events(job_id: str) -> Call[JobEvents]:
+    """Return what happened to a fine-tune, oldest first: ``GET …/jobs/{job}/events``.
+
+    Parameters
+    ----------
+    job_id : str
+        Its id.
+    """
+    return Call("GET", f"{_PATH}/{segment(job_id)}/events", JobEvents)
 
 
 def records_page(
@@ -71,7 +71,7 @@ def records_page(
     offset: int = 0,
     limit: int | None = None,
 ) -> Call[JobRecordPage]:
-    """Give a page of a fine-tune's held-out records: ``GET …/jobs/{job}/records``.
+    """Return a page of a fine-tune's held-out records: ``GET …/jobs/{job}/records``.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def records_page(
     return Call("GET", path, JobRecordPage, query=tuple(query))
 
 
-def cancel(job_id: str, *, idempotency_key: str | None = None) -> Call[JobAnswer]:
+def cancel(job_id: str, *, idempotency_key: str | None = None) -> Call[Job]:
     """Ask a fine-tune to stop: ``POST /v1/fine-tuning/jobs/{job}/cancel``.
 
     Parameters
@@ -103,4 +103,4 @@ def cancel(job_id: str, *, idempotency_key: str | None = None) -> Call[JobAnswer
     """
     path = f"{_PATH}/{segment(job_id)}/cancel"
     key = new_or_checked_key(idempotency_key)
-    return Call("POST", path, JobAnswer, b"{}", idempotency_key=key)
+    return Call("POST", path, Job, b"{}", idempotency_key=key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steelyard.client.calls import Call, segment
-from steelyard.wire.decision_log import DecisionLogPage, DecisionSummary, StoredAnswer
+from steelyard.decision_log.wire import DecisionLogPage, DecisionSummary, StoredAnswer
 
 _LOG = "/v1/decisions/log"
 
@@ -22,7 +22,7 @@ def decision_log(
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[DecisionLogPage]:
-    """Give a page of stored answers, newest first: ``GET /v1/decisions/log``.
+    """Return a page of stored answers, newest first: ``GET /v1/decisions/log``.
 
     What is said of feedback, abstaining and probabilities is about one and the same decision of an
     answer.
@@ -88,7 +88,7 @@ def decision_summary(
 
 
 def stored_decision(decision_id: str) -> Call[StoredAnswer]:
-    """Give a stored answer in full: ``GET /v1/decisions/log/{id}``.
+    """Return a stored answer in full: ``GET /v1/decisions/log/{id}``.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ class AsyncSender(Protocol):
 def blocking_method(
     build: Callable[_Arguments, Call[_Answer]],
 ) -> Callable[Concatenate[Sender, _Arguments], _Answer]:
-    """Give the method that makes a call and sends it; its signature and help are the call's."""
+    """Return the method that makes a call and sends it; its signature and help are the call's."""
 
     @functools.wraps(build)
     def method(self: Sender, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Answer:
@@ -44,7 +44,7 @@ def blocking_method(
 def async_method(
     build: Callable[_Arguments, Call[_Answer]],
 ) -> Callable[Concatenate[AsyncSender, _Arguments], Awaitable[_Answer]]:
-    """Give the same as ``blocking_method``, to be awaited."""
+    """Return the same as ``blocking_method``, to be awaited."""
 
     @functools.wraps(build)
     async def method(

@@ -39,7 +39,7 @@ def progress_bar(title: str, *, is_shown: bool = True) -> Iterator[Show]:
 
 
 def _notebook() -> Any:
-    """Give IPython's display module when the code runs in a notebook's kernel."""
+    """Return IPython's display module when the code runs in a notebook's kernel."""
     ipython = sys.modules.get("IPython")
     if ipython is None:
         return None

@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from steelyard.accounts.wire import AccountSummary, ApiKeyPage
 from steelyard.client.answers import DecideAnswer, LintAnswer
 from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
-from steelyard.wire.account import AccountSummary, ApiKeyPage
-from steelyard.wire.decide import DecisionInput, ImageInput
-from steelyard.wire.discovery import Discovery, RecipeList
-from steelyard.wire.estimate import EstimateResponse
-from steelyard.wire.feedback import FeedbackResponse
-from steelyard.wire.health import Health, Readiness
-from steelyard.wire.models import Model, ModelList, ModelReadiness
-from steelyard.wire.openai_decisions import DecisionsResponse
-from steelyard.wire.systemone import QuestionInput, SystemOneResponse, TranslateResponse
+from steelyard.decision_log.feedback_wire import FeedbackResponse
+from steelyard.decisions.estimate_wire import EstimateResponse
+from steelyard.decisions.wire import DecisionInput, ImageInput
+from steelyard.dialects.openai.wire import DecisionsResponse
+from steelyard.dialects.systemone.wire import QuestionInput, SystemOneResponse, TranslateResponse
+from steelyard.families.discovery_wire import Discovery
+from steelyard.families.models_wire import Model, ModelList, ModelReadiness
+from steelyard.serving.health_wire import Health, Readiness
+from steelyard.serving.recipes_wire import RecipeList
 
 Context = str | Mapping[str, Any] | Sequence[Any]
 Decisions = Sequence[Mapping[str, Any] | DecisionInput]
@@ -93,7 +94,7 @@ def estimate(
     fallback: str | Sequence[str] | None = None,
     temperature: float | None = None,
 ) -> Call[EstimateResponse]:
-    """Say what ``decide`` would cost at most: ``POST /v1/decide/estimate``; nothing runs.
+    """Return what ``decide`` would cost at most: ``POST /v1/decide/estimate``; nothing runs.
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ def playground(
 
 
 def lint(context: Context, decisions: Decisions) -> Call[LintAnswer]:
-    """Say what about decisions makes their answers worse: ``POST /v1/lint``; no model runs.
+    """Return what about decisions makes their answers worse: ``POST /v1/lint``; no model runs.
 
     Parameters
     ----------
@@ -153,7 +154,7 @@ def feedback(
     *,
     idempotency_key: str | None = None,
 ) -> Call[FeedbackResponse]:
-    """Say what really happened: ``POST /v1/feedback``.
+    """Return what really happened: ``POST /v1/feedback``.
 
     Parameters
     ----------
@@ -229,7 +230,7 @@ def systemone(
 def systemone_estimate(
     state: Context, questions: Questions, *, model: str = JEV_LATEST
 ) -> Call[EstimateResponse]:
-    """Say what ``systemone`` would cost at most: ``POST /v1/systemone/estimate``; nothing runs.
+    """Return what ``systemone`` would cost at most: ``POST /v1/systemone/estimate``; nothing runs.
 
     Parameters
     ----------
@@ -243,7 +244,7 @@ def systemone_estimate(
 def translate(
     state: Context, questions: Questions, *, model: str = JEV_LATEST
 ) -> Call[TranslateResponse]:
-    """Give the decide request that asks the same: ``POST /v1/systemone/translate``.
+    """Return the decide request that asks the same: ``POST /v1/systemone/translate``.
 
     Parameters
     ----------
@@ -255,12 +256,12 @@ def translate(
 
 
 def list_models() -> Call[ModelList]:
-    """Give every model: ``GET /v1/models``."""
+    """Return every model: ``GET /v1/models``."""
     return Call("GET", "/v1/models", ModelList)
 
 
 def get_model(model: str) -> Call[Model]:
-    """Give one model: ``GET /v1/models/{model}``.
+    """Return one model: ``GET /v1/models/{model}``.
 
     Parameters
     ----------
@@ -271,7 +272,7 @@ def get_model(model: str) -> Call[Model]:
 
 
 def get_model_ready(model: str) -> Call[ModelReadiness]:
-    """Say whether a model answers now: ``GET /v1/models/{model}/ready``; nothing is loaded.
+    """Return whether a model answers now: ``GET /v1/models/{model}/ready``; nothing is loaded.
 
     Parameters
     ----------
@@ -282,24 +283,24 @@ def get_model_ready(model: str) -> Call[ModelReadiness]:
 
 
 def capabilities() -> Call[Discovery]:
-    """Say what the server can do, its bounds and its prices: ``GET /v1/onehot``."""
+    """Return what the server can do, its bounds and its prices: ``GET /v1/onehot``."""
     return Call("GET", "/v1/onehot", Discovery)
 
 
 def recipes() -> Call[RecipeList]:
-    """Give ready-made decisions for common needs: ``GET /v1/recipes``."""
+    """Return ready-made decisions for common needs: ``GET /v1/recipes``."""
     return Call("GET", "/v1/recipes", RecipeList)
 
 
 def get_account() -> Call[AccountSummary]:
-    """Give the account of the key: its balance and its bounds: ``GET /v1/account``."""
+    """Return the account of the key: its balance and its bounds: ``GET /v1/account``."""
     return Call("GET", "/v1/account", AccountSummary)
 
 
 def list_account_keys(
     *, revoked: bool | None = None, limit: int | None = None, cursor: str | None = None
 ) -> Call[ApiKeyPage]:
-    """Give a page of the account's keys, newest first: ``GET /v1/account/keys``.
+    """Return a page of the account's keys, newest first: ``GET /v1/account/keys``.
 
     Parameters
     ----------
@@ -320,12 +321,12 @@ def list_account_keys(
 
 
 def health() -> Call[Health]:
-    """Say that the server lives, and which model and engine run: ``GET /v1/health``."""
+    """Return that the server runs, and its model and engine: ``GET /v1/health``."""
     return Call("GET", "/v1/health", Health)
 
 
 def ready() -> Call[Readiness]:
-    """Say that every engine scores and the state can be written: ``GET /v1/ready``.
+    """Return whether every engine scores and the state can be written: ``GET /v1/ready``.
 
     For whoever runs the server: it needs a key of scope ``full``, or a call from the same machine.
     """
@@ -333,7 +334,7 @@ def ready() -> Call[Readiness]:
 
 
 def next_cursor(page: ApiKeyPage) -> str | None:
-    """Give the cursor of the page after this; ``None`` when this is the last."""
+    """Return the cursor of the page after this; ``None`` when this is the last."""
     return page.next_cursor if page.data and page.has_more else None
 
 

@@ -9,7 +9,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,9 @@ _YES_NO = {True: "yes", False: "no"}
 
 #: A file of JSON Lines, its bytes, rows, or a frame.
 Rows = str | os.PathLike[str] | bytes | Iterable[Mapping[str, Any]] | Any
+
+#: Called with the bytes sent so far.
+Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +62,7 @@ class FrameColumns:
     rewards: str | None = None
 
     def by_decision(self) -> Mapping[str, str]:
-        """Give the columns of labels by decision id."""
+        """Return the columns of labels by decision id."""
         if isinstance(self.labels, Mapping):
             return self.labels
         if self.labels is not None:
@@ -112,7 +115,7 @@ def pieces_of(
 
 
 def size_of(rows: Rows) -> int | None:
-    """Give how many bytes rows are, where that is known before they are read."""
+    """Return how many bytes rows are, where that is known before they are read."""
     if isinstance(rows, bytes):
         return len(rows)
     return Path(rows).stat().st_size if isinstance(rows, str | os.PathLike) else None
@@ -121,7 +124,7 @@ def size_of(rows: Rows) -> int | None:
 def shift_lines(
     details: Sequence[Mapping[str, Any]], start: int | Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """Give the details of a refusal with the lines of the whole, of which a piece was sent.
+    """Return the details of a refusal with the lines of the whole, of which a piece was sent.
 
     Parameters
     ----------
@@ -152,7 +155,7 @@ def shift_lines(
 
 
 def shift_refusal(error: SteelyardError, start: int | Mapping[str, int]) -> None:
-    """Give the details of a refusal, and its message, the lines of the whole; as ``shift_lines``."""
+    """Return the details of a refusal, and its message, the lines of the whole; as ``shift_lines``."""
     if error.details is None:
         return
     shifted = shift_lines(error.details, start)
@@ -235,7 +238,7 @@ def _row_of(
 
 
 def _exported(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what an exported row has beside texts: its context's values, images and options."""
+    """Return what an exported row has beside texts: its context's values, images and options."""
     row: dict[str, Any] = {}
     if not record["is_text"]:
         row["context"] = json.loads(record["context"])
@@ -247,7 +250,7 @@ def _exported(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _asked_by(cell: Any, *, are_structs: bool) -> list[Any]:
-    """Give the decisions of a cell: JSON, structs, or objects.
+    """Return the decisions of a cell: JSON, structs, or objects.
 
     Structs have every field that one of them has: a null stands for what is not there, be it an
     outcome. In an object it is an outcome without a description.
@@ -260,7 +263,7 @@ def _asked_by(cell: Any, *, are_structs: bool) -> list[Any]:
 
 
 def _numbers(cell: Any) -> dict[str, Any] | None:
-    """Give numbers by decision and outcome: of a mapping, of JSON, or of an exported row's list.
+    """Return numbers by decision and outcome: of a mapping, of JSON, or of an exported row's list.
 
     ``None`` for what is none of these.
     """
@@ -295,7 +298,7 @@ def _cell(record: Mapping[str, Any], column: str) -> Any:
 
 
 def _outcome(cell: Any) -> str:
-    """Give a cell as an outcome's name: booleans are yes and no, and whole numbers levels."""
+    """Return a cell as an outcome's name: booleans are yes and no, and whole numbers levels."""
     if isinstance(cell, bool):
         return _YES_NO[cell]
     if isinstance(cell, float) and cell.is_integer():

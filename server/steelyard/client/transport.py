@@ -1,9 +1,10 @@
-"""How the two clients hold their connections."""
+"""How the two clients hold their connections, and receive an answer in bounded time."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import httpx
@@ -13,9 +14,12 @@ from steelyard.client.options import ClientOptions
 #: Seconds that an idle connection is kept; servers keep theirs longer.
 KEEP_ALIVE_S = 180.0
 
+Sleep = Callable[[float], None]
+AsyncSleep = Callable[[float], Awaitable[None]]
+
 
 def http_arguments(options: ClientOptions) -> dict[str, Any]:
-    """Give the arguments of httpx's clients.
+    """Return the arguments of httpx's clients.
 
     No redirect is followed, and a server on this machine is called without the proxies of the
     environment.
@@ -25,6 +29,29 @@ def http_arguments(options: ClientOptions) -> dict[str, Any]:
         "limits": httpx.Limits(max_connections=None, keepalive_expiry=KEEP_ALIVE_S),
         "trust_env": not options.is_loopback,
     }
+
+
+def receive(http: httpx.Client, request: dict[str, Any], ends_at: float | None) -> httpx.Response:
+    """Return the whole answer to a request; raises ``httpx.ReadTimeout`` when the time is over.
+
+    httpx bounds each wait alone; ``ends_at`` is a reading of ``time.monotonic``.
+    """
+    with http.stream(**request) as response:
+        if ends_at is not None and isinstance(response.stream, httpx.SyncByteStream):
+            response.stream = BoundedStream(response.stream, ends_at)
+        response.read()
+    return response
+
+
+async def receive_async(
+    http: httpx.AsyncClient, request: dict[str, Any], ends_at: float | None
+) -> httpx.Response:
+    """Return the whole answer to a request, as ``receive`` does."""
+    try:
+        async with asyncio.timeout(None if ends_at is None else ends_at - time.monotonic()):
+            return await http.request(**request)
+    except TimeoutError as error:
+        raise httpx.ReadTimeout("") from error
 
 
 class BoundedStream(httpx.SyncByteStream):
@@ -43,7 +70,7 @@ class BoundedStream(httpx.SyncByteStream):
         self._ends_at = ends_at
 
     def __iter__(self) -> Iterator[bytes]:
-        """Give the bytes as they come; raises ``httpx.ReadTimeout`` when the time is over."""
+        """Yield the bytes as they come; raises ``httpx.ReadTimeout`` when the time is over."""
         for chunk in self._stream:
             if time.monotonic() >= self._ends_at:
                 raise httpx.ReadTimeout("")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Final, TypeVar
 
+from steelyard.client.display_families import WAITING_FOR
 from steelyard.client.failures import NoAnswerInTimeError, UnexpectedAnswerError
-from steelyard.client.family_answers import WAITING_FOR
 from steelyard.client.progress import Show
 from steelyard.errors import (
     FamilyChangedError,
@@ -20,9 +19,9 @@ from steelyard.errors import (
     NotFoundError,
     SteelyardError,
 )
-from steelyard.wire.evaluations import ENDED, Evaluation
-from steelyard.wire.families import Family
-from steelyard.wire.fine_tuning import Job
+from steelyard.evaluations.wire import ENDED, Evaluation
+from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.wire import Family
 
 #: Seconds after the first of some failures in which a wait without an end of its own takes them for
 #: no news.
@@ -33,6 +32,10 @@ _AWAY = frozenset({502, 503, 504})
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+#: Returns how far something is.
+Look = Callable[[], T]
+AsyncLook = Callable[[], Awaitable[T]]
 
 
 class Patience:
@@ -49,7 +52,7 @@ class Patience:
         self._ends_at = None if timeout_s is None else time.monotonic() + timeout_s
 
     def check(self, state: str) -> None:
-        """Give up when the time is over.
+        """Return up when the time is over.
 
         Parameters
         ----------
@@ -120,40 +123,8 @@ class Looking:
         return now < (gives_up_at if self._ends_at is None else self._ends_at)
 
 
-def look_until(
-    look: Callable[[], T], is_over: Callable[[T], bool], looking: Looking, poll_s: float
-) -> T:
-    """Look again and again, over failures that may pass, and give the answer that ends it."""
-    while True:
-        with looking:
-            answer = look()
-        if not looking.is_silent and is_over(answer):
-            return answer
-        time.sleep(poll_s)
-
-
-async def look_until_async(
-    look: Callable[[], Awaitable[T]], is_over: Callable[[T], bool], looking: Looking, poll_s: float
-) -> T:
-    """Look as ``look_until`` does."""
-    while True:
-        with looking:
-            answer = await look()
-        if not looking.is_silent and is_over(answer):
-            return answer
-        await asyncio.sleep(poll_s)
-
-
 class _Following:
-    """Tells when work has ended, and shows how far it is.
-
-    Parameters
-    ----------
-    show : callable
-        A progress bar.
-    timeout_s : float or None
-        Seconds to wait at most.
-    """
+    """Follows work to its end, and shows how far it is."""
 
     def __init__(self, show: Show, timeout_s: float | None) -> None:
         self._show = show
@@ -161,10 +132,10 @@ class _Following:
 
 
 class EvaluationFollowing(_Following):
-    """Tells when an evaluation has ended, and shows how far it is."""
+    """Follows an evaluation to its end, and shows how far it is."""
 
     def has_ended(self, evaluation: Evaluation) -> bool:
-        """Look at the evaluation as it is now; raises what ``Patience.check`` does."""
+        """Look at the evaluation as it is now."""
         self._show(evaluation.completed_rows, evaluation.evaluation_rows, evaluation.status)
         if evaluation.status in ENDED:
             return True
@@ -173,10 +144,10 @@ class EvaluationFollowing(_Following):
 
 
 class JobFollowing(_Following):
-    """Tells when a fine-tune has ended, and shows how far it is."""
+    """Follows a fine-tune to its end, and shows how far it is."""
 
     def has_ended(self, job: Job) -> bool:
-        """Look at the fine-tune as it is now; raises what ``Patience.check`` does."""
+        """Look at the fine-tune as it is now."""
         steps = job.hyperparameters.steps
         if job.progress is None:
             done = steps if job.status == "succeeded" else 0
@@ -192,7 +163,7 @@ class JobFollowing(_Following):
 
 
 class ServingWait:
-    """Tells when a family serves a model, and refuses a wait that could only run out of time.
+    """Waits until a family serves a model; refuses a wait that could only time out.
 
     Parameters
     ----------
@@ -266,7 +237,7 @@ class ServingWait:
 
 
 def model_of(model: str | Job) -> str:
-    """Give a model's name, or that of the model that a fine-tune made.
+    """Return a model's name, or that of the model that a fine-tune made.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.client.answers import DatasetAnswer, DatasetsAnswer
+from steelyard.datasets.wire import Dataset, DatasetPage
 
 
 class DatasetWalk:
@@ -29,8 +29,8 @@ class DatasetWalk:
         self._is_first_round = True
         self._has_given = False
 
-    def take(self, page: DatasetsAnswer) -> list[DatasetAnswer]:
-        """Give those of a page that are to be given."""
+    def take(self, page: DatasetPage) -> list[Dataset]:
+        """Return those of a page that are to be given."""
         if self._began is None:
             # The first was used last, by the server's clock: all that are there are no newer.
             self._began = max((_used_at(one) for one in page.data), default=0.0)
@@ -50,5 +50,5 @@ class DatasetWalk:
         return new
 
 
-def _used_at(dataset: DatasetAnswer) -> float:
+def _used_at(dataset: Dataset) -> float:
     return dataset.created_at if dataset.used_at is None else dataset.used_at

@@ -6,15 +6,18 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Raw, Struct
 
-from steelyard.wire.datasets import DEFAULT_FRACTION, AddRows, CreateDataset
+from steelyard.datasets.wire import DEFAULT_FRACTION, AddRows, CreateDataset
 from steelyard.wire.json_values import check_json, decode_json
+from steelyard.wire.payloads import open_payload
 from steelyard.wire.shapes import check_shape
 from steelyard.wire.violations import BODY, Violations
+
+Shape = TypeVar("Shape", bound=Struct)
 
 #: Parts that rows come in; the first excludes the others.
 PARTS = ("examples", "training", "evaluation")
@@ -33,21 +36,7 @@ class _Parts(Struct):
 
 @dataclass(frozen=True, slots=True)
 class RowsRequest:
-    """A request that brings rows.
-
-    Parameters
-    ----------
-    parts : dict
-        ``examples`` alone, or one or both sides, to rows for ``RowReader.read_examples``.
-    evaluation_fraction : float
-        Share of the new contexts of ``examples`` to put aside.
-    name : str, optional
-        Of the new dataset.
-    max_price_usd : str, optional
-        A decimal number of dollars.
-    family : str, optional
-        Where added rows come from.
-    """
+    """A request that brings rows."""
 
     parts: dict[str, list[Any]] = field(default_factory=dict)
     evaluation_fraction: float = DEFAULT_FRACTION
@@ -60,18 +49,6 @@ def read_body(
     payload: bytes | Mapping[str, Any], shape: type[CreateDataset | AddRows]
 ) -> RowsRequest:
     """Read the body of a create or an add-rows request.
-
-    Parameters
-    ----------
-    payload : bytes or mapping
-        JSON in UTF-8, or the same thing as plain Python values.
-    shape : type
-        ``CreateDataset`` or ``AddRows``.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        With everything wrong outside the rows.
 
     Examples
     --------
@@ -113,25 +90,6 @@ def read_form(
     fields: Mapping[str, str], parts: Collection[str], shape: type[CreateDataset | AddRows]
 ) -> RowsRequest:
     """Read the fields of a form, of headers or of a query, whose rows come as files.
-
-    Parameters
-    ----------
-    fields : mapping
-        Texts by the names that the JSON body has; numbers are plain text.
-    parts : collection of str
-        Which files came: ``examples`` alone, or one or both sides.
-    shape : type
-        ``CreateDataset`` or ``AddRows``.
-
-    Returns
-    -------
-    RowsRequest
-        With an empty list for each part.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        With everything wrong in the fields and parts.
 
     Examples
     --------
@@ -176,3 +134,12 @@ def _check_parts(fields: Mapping[str, Any], found: Violations) -> None:
 def _fraction(fields: Mapping[str, Any]) -> float:
     fraction = fields.get("evaluation_fraction")
     return DEFAULT_FRACTION if fraction is None else float(fraction)
+
+
+def read_change(value: object, shape: type[Shape]) -> Shape:
+    """Read a change of a dataset itself, or refuse it with everything that is wrong in it."""
+    found = Violations()
+    fields = open_payload(value, shape, found)
+    check_fields(fields, found)
+    found.raise_if_any()
+    return msgspec.convert(fields, shape)

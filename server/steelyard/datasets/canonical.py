@@ -16,17 +16,7 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 
 def canonical_json(value: Any) -> bytes:
-    """Give the canonical form of a JSON value.
-
-    Parameters
-    ----------
-    value : object
-        Plain values with finite numbers and without lone surrogates.
-
-    Returns
-    -------
-    bytes
-        UTF-8 without line breaks.
+    """Return the canonical form of a JSON value.
 
     Examples
     --------
@@ -46,7 +36,7 @@ def canonical_json(value: Any) -> bytes:
 
 
 def compact_json(value: Any) -> str:
-    """Give a JSON value as it is stored: its own key order, and no blanks.
+    """Return a JSON value as it is stored: its own key order, and no blanks.
 
     Examples
     --------
@@ -57,7 +47,7 @@ def compact_json(value: Any) -> str:
 
 
 def digest(*parts: bytes) -> bytes:
-    """Give the SHA-256 of parts, which must be of fixed length or hold no line break.
+    """Return the SHA-256 of parts, which must be of fixed length or hold no line break.
 
     Examples
     --------

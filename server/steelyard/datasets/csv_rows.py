@@ -26,15 +26,6 @@ class CsvReader:
     A cell names the right outcome; a blank one leaves its decision out of the row. A quoted cell
     may hold line breaks, commas and doubled quotes. All findings are reasons for ``invalid_csv``.
 
-    Parameters
-    ----------
-    rows : RowReader
-        Takes the rows and the findings, and bounds their number.
-    decisions : mapping
-        The dataset's decisions as its rows have them, by id.
-    refused : mapping, optional
-        Why a column cannot be, by the ids of its other decisions; a sentence.
-
     Examples
     --------
     >>> decisions = {"urgent": {"id": "urgent", "kind": "binary", "question": "Is it urgent?"}}
@@ -63,13 +54,7 @@ class CsvReader:
         *,
         max_line_bytes: int = MAX_LINE_BYTES,
     ) -> Iterator[list[Row]]:
-        """Read a file, cut anywhere.
-
-        Yields
-        ------
-        list of Row
-            At most ``BATCH_ROWS``, without those that have something wrong.
-        """
+        """Read a file, cut anywhere."""
         rows = self._read(_Lines(chunks, part, self._rows, max_line_bytes), part)
         while batch := list(islice(rows, BATCH_ROWS)):
             yield batch
@@ -174,7 +159,7 @@ class _Lines:
         self._bad: Finding | None = None
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        """Give every record that can be read; what cannot be read goes to the findings."""
+        """Yield every record that can be read; what cannot be read goes to the findings."""
         reader = csv.reader(self._texts(), strict=True)
         while True:
             start = self._n_read + 1

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Raw, Struct
 
-from steelyard.wire.datasets import DecisionReadiness, PromptTuningReadiness, ReadinessReason
+from steelyard.datasets.wire import DecisionReadiness, PromptTuningReadiness, ReadinessReason
 from steelyard.wire.violations import show
 
 #: The list of decisions that can be tuned is at most this long as JSON, in bytes.
@@ -15,25 +15,7 @@ MAX_READINESS_BYTES = 64 * 1024
 
 
 class Definition(Struct, frozen=True, kw_only=True):
-    """One wording of one decision.
-
-    Parameters
-    ----------
-    id : str
-        The decision's.
-    fingerprint : str
-        Of the wording, in hex.
-    decision : Raw
-        Its JSON, as a row has it.
-    outcomes : tuple of str
-        Names in order.
-    is_plain : bool
-        Whether question and descriptions are texts.
-    training, evaluation : int
-        Rows that ask it, by side.
-    expected : dict
-        Outcome to the number of training rows whose label expects it most.
-    """
+    """One wording of one decision."""
 
     id: str
     fingerprint: str
@@ -46,15 +28,7 @@ class Definition(Struct, frozen=True, kw_only=True):
 
 
 class TuningLimits(Struct, frozen=True, kw_only=True):
-    """How many training rows prompt tuning needs, and takes.
-
-    Parameters
-    ----------
-    min_rows, max_rows : int
-        Of a decision.
-    min_rows_per_outcome : int
-        That expect each outcome.
-    """
+    """How many training rows prompt tuning needs, and takes."""
 
     min_rows: int = 40
     max_rows: int = 5000
@@ -62,7 +36,7 @@ class TuningLimits(Struct, frozen=True, kw_only=True):
 
 
 def fingerprints_by_id(definitions: Iterable[Definition]) -> dict[str, set[bytes]]:
-    """Give the wordings of each decision id, as ``RowReader`` takes them."""
+    """Return the wordings of each decision id, as ``RowReader`` takes them."""
     known: dict[str, set[bytes]] = {}
     for definition in definitions:
         known.setdefault(definition.id, set()).add(bytes.fromhex(definition.fingerprint))
@@ -70,7 +44,7 @@ def fingerprints_by_id(definitions: Iterable[Definition]) -> dict[str, set[bytes
 
 
 def decisions_by_id(definitions: Iterable[Definition]) -> dict[str, dict[str, object]]:
-    """Give the decisions that have one wording, by id, as ``CsvReader`` takes them."""
+    """Return the decisions that have one wording, by id, as ``CsvReader`` takes them."""
     worded = _by_id(definitions)
     return {
         id_: msgspec.json.decode(wordings[0].decision)
@@ -80,7 +54,7 @@ def decisions_by_id(definitions: Iterable[Definition]) -> dict[str, dict[str, ob
 
 
 def refused_in_csv(definitions: Iterable[Definition], *, has_rewards: bool) -> dict[str, str]:
-    """Say why CSV cannot have rows of some decisions, by id, as ``CsvReader`` takes it."""
+    """Return why CSV cannot have rows of some decisions, by id, as ``CsvReader`` takes it."""
     worded = _by_id(definitions)
     if has_rewards:
         why = "The dataset has rewards, and CSV has targets alone; send JSON Lines."
@@ -95,20 +69,7 @@ def refused_in_csv(definitions: Iterable[Definition], *, has_rewards: bool) -> d
 def tell_readiness(
     definitions: Iterable[Definition], limits: TuningLimits | None = None
 ) -> PromptTuningReadiness:
-    """Say which decisions of the training rows prompt tuning can tune, and why it cannot others.
-
-    Parameters
-    ----------
-    definitions : iterable of Definition
-        Of a dataset with targets.
-    limits : TuningLimits, optional
-        Bounds on rows.
-
-    Returns
-    -------
-    PromptTuningReadiness
-        Tunable ones first, then by rows, then by id; as many as fit in ``MAX_READINESS_BYTES``.
-    """
+    """Return which decisions of the training rows prompt tuning can tune, and why it cannot others."""
     told = [
         _tell(wordings, limits or TuningLimits())
         for wordings in _by_id(definitions).values()

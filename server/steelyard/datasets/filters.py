@@ -1,6 +1,6 @@
 """A typed language for choosing, ordering and counting rows.
 
-Here: its shapes and their checks. What runs them is in ``steelyard.storage.frames.filtering``.
+Here: its shapes and their checks. What runs them is in ``steelyard.datasets.frames.filtering``.
 
 ========== ============================================== =========================================
 type       fields                                         holds for rows
@@ -32,8 +32,8 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 from msgspec import Meta, Struct
 
-from steelyard.wire.datasets import Side
-from steelyard.wire.decide import Name
+from steelyard.datasets.wire import Side
+from steelyard.decisions.wire import Name
 from steelyard.wire.json_values import check_json
 from steelyard.wire.queries import MAX_NUMBER
 from steelyard.wire.shapes import check_shape
@@ -174,17 +174,7 @@ class Sort(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Facets(Struct, frozen=True, kw_only=True):
-    """How the rows that a filter holds for spread.
-
-    Parameters
-    ----------
-    rows : int
-        How many there are.
-    sides : dict
-        Rows by side; a side without rows is left out.
-    expected : dict
-        Decision id to outcome to the rows whose label expects it most.
-    """
+    """How the rows that a filter holds for spread."""
 
     rows: int
     sides: dict[str, int]
@@ -209,18 +199,6 @@ _TYPES = (*_LEAVES, "all", "any", "not")
 def read_filter(value: object, path: Path = BODY) -> Filter:
     """Read a filter, or refuse it with everything that is wrong in it.
 
-    Parameters
-    ----------
-    value : object
-        Plain JSON values.
-    path : tuple of str or int
-        Where it is in the request.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        With one violation per failed field.
-
     Examples
     --------
     >>> read_filter({"type": "not", "filter": {"type": "contains", "text": "refund"}})
@@ -235,13 +213,7 @@ def read_filter(value: object, path: Path = BODY) -> Filter:
 
 
 def read_sort(value: object, path: Path = BODY) -> Sort:
-    """Read an order of rows, or refuse it with everything that is wrong in it.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        With one violation per failed field.
-    """
+    """Read an order of rows, or refuse it with everything that is wrong in it."""
     found = Violations()
     check_json(value, found, path)
     found.raise_if_any()

@@ -23,17 +23,7 @@ _PRECEDENCE: tuple[FindingCode, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why rows are not taken, for the service to raise.
-
-    Parameters
-    ----------
-    code : str
-        A code of the error tree, such as ``invalid_example`` or ``side_conflict``.
-    message : str
-        One or two sentences: what is wrong and what to change.
-    details : tuple of dict
-        One per failed place, each with ``path``, ``message`` and ``type``.
-    """
+    """Why rows are not taken, for the service to raise."""
 
     code: str
     message: str
@@ -42,23 +32,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing wrong with one line.
-
-    Parameters
-    ----------
-    part : str
-        ``examples``, ``training`` or ``evaluation``.
-    line : int
-        From 1: the line of a file, or the place in an array.
-    path : tuple of str or int
-        From the row on; empty for the whole row.
-    message : str
-        What is wrong and what to change.
-    type : str
-        A short stable word for programs.
-    code : str
-        Which refusal it is a reason for.
-    """
+    """One thing wrong with one line."""
 
     part: str
     line: int
@@ -68,7 +42,7 @@ class Finding:
     code: FindingCode = "invalid_example"
 
     def violation(self) -> Violation:
-        """Give it as the wire has it, with the line in its path (from 0) and its message (from 1).
+        """Return its wire form: the line counts from 0 in its path, from 1 in its message.
 
         Examples
         --------
@@ -81,15 +55,7 @@ add it.', type='x')
 
 
 class Findings:
-    """Everything found: the first ``MAX_LISTED`` and the number of all.
-
-    Attributes
-    ----------
-    listed : list of Finding
-        In the order found.
-    n_found : int
-        How many there are in all.
-    """
+    """Everything found: the first ``MAX_LISTED`` and the number of all."""
 
     def __init__(self) -> None:
         self.listed: list[Finding] = []
@@ -113,7 +79,7 @@ class Findings:
                 )
 
     def refusal(self) -> Refusal | None:
-        """Give the refusal that all of it makes; ``None`` when nothing was found."""
+        """Return the refusal that all of it makes; ``None`` when nothing was found."""
         if not self.n_found:
             return None
         code = next(code for code in _PRECEDENCE if code in self._codes)

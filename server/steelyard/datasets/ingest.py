@@ -19,9 +19,9 @@ from steelyard.datasets.labels import Labels, Supervision, read_labels
 from steelyard.datasets.lines import MAX_LINE_BYTES, split_lines
 from steelyard.datasets.rows import KEPT_FIELDS, Row, make_row, read_row, read_task
 from steelyard.datasets.tasks import Task
+from steelyard.datasets.wire import RowInput
 from steelyard.decisions.validation import check_model_names
 from steelyard.errors import InvalidRequestError, Violation
-from steelyard.wire.datasets import RowInput
 from steelyard.wire.json_values import check_json, decode_json
 from steelyard.wire.shapes import check_shape
 from steelyard.wire.violations import BODY, Violations, show
@@ -73,27 +73,6 @@ class _KnownTask:
 class RowReader:
     r"""Reads the rows of one request, from one part or several.
 
-    Parameters
-    ----------
-    supervision : {"targets", "rewards"}, optional
-        What every row must have; that of the first row when left out.
-    definitions : mapping, optional
-        Decision id to the fingerprints of its wordings: rows must ask these alone. Left out, they
-        may ask anything.
-    max_lines : int, optional
-        The most lines with something on them, of all parts; reading stops past it.
-    max_line_bytes : int
-        The most bytes of a line.
-
-    Attributes
-    ----------
-    findings : Findings
-        Everything wrong so far.
-    supervision : str or None
-        What the rows have.
-    n_lines, n_rows : int
-        Lines with something on them, and rows without anything wrong, so far.
-
     Examples
     --------
     >>> decision = '{"id": "urgent", "kind": "binary", "question": "Is it urgent?"}'
@@ -125,7 +104,7 @@ class RowReader:
         self._n_cached_bytes = 0
 
     def refusal(self) -> Refusal | None:
-        """Give why the rows read so far are not taken; ``None`` when they are.
+        """Return why the rows read so far are not taken; ``None`` when they are.
 
         Codes: ``too_many_lines``, ``invalid_csv``, ``invalid_example``, ``supervision_mismatch``,
         ``task_mismatch``, ``no_rows``.
@@ -141,33 +120,13 @@ class RowReader:
         return refused
 
     def read_ndjson(self, chunks: Iterable[bytes], part: str = "examples") -> Iterator[list[Row]]:
-        """Read JSON Lines.
-
-        Parameters
-        ----------
-        chunks : iterable of bytes
-            The file, cut anywhere. Blank lines, carriage returns before line feeds and a
-            byte-order mark at the start are passed over.
-        part : str
-            What findings call it.
-
-        Yields
-        ------
-        list of Row
-            At most ``BATCH_ROWS``, without lines that have something wrong.
-        """
+        """Read JSON Lines."""
         return _batched(self._ndjson_rows(chunks, part))
 
     def read_examples(
         self, items: Iterable[bytes | Raw | Mapping[str, Any]], part: str = "examples"
     ) -> Iterator[list[Row]]:
-        """Read the rows of a JSON array, each as its JSON or as plain Python values.
-
-        Yields
-        ------
-        list of Row
-            At most ``BATCH_ROWS``, without those that have something wrong.
-        """
+        """Read the rows of a JSON array, each as its JSON or as plain Python values."""
         return _batched(self._example_rows(items, part))
 
     def count_line(self) -> bool:
@@ -179,17 +138,7 @@ class RowReader:
         return True
 
     def accept(self, row: Row, part: str, mismatches: list[Violation] | None = None) -> Row | None:
-        """Take a valid row unless it has other supervision, or asks other decisions, than it may.
-
-        Parameters
-        ----------
-        row : Row
-            Valid by itself.
-        part : str
-            What findings call its part.
-        mismatches : list of Violation, optional
-            What ``compare_task`` gave for its task, when that was asked before.
-        """
+        """Take a valid row unless it has other supervision, or asks other decisions, than it may."""
         given = row.labels.supervision
         if self.supervision is None:
             self.supervision = given
@@ -207,7 +156,7 @@ class RowReader:
         return row
 
     def compare_task(self, task: Task) -> list[Violation]:
-        """Say what a task asks that the dataset does not, or words otherwise."""
+        """Return what a task asks that the dataset does not, or words otherwise."""
         if self._definitions is None:
             return []
         mismatches = []
@@ -363,12 +312,7 @@ def _read_container(context_json: bytes) -> Any:
 def _read_extra(sent: _SentRow) -> tuple[dict[str, Any] | None, int]:
     """Read the fields that are kept and ignored.
 
-    Returns
-    -------
-    extra : dict or None
-        ``None`` when there may be something wrong with them.
-    n_bytes : int
-        How much of the line they take, keys and commas included.
+    ``None`` when there may be something wrong with them.
     """
     if sent.images is not _ABSENT:
         return None, 0

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from steelyard.datasets.canonical import canonical_json, digest
-from steelyard.wire.datasets import Method
+from steelyard.wire.methods import Method
 from steelyard.wire.violations import BODY, Path, Violations, show
 
 Supervision = Literal["targets", "rewards"]
@@ -23,22 +23,7 @@ NEAR_SUM = 1e-3
 
 
 class Labels(Struct, frozen=True, kw_only=True):
-    """The labels of one row, one entry per outcome that is named.
-
-    Parameters
-    ----------
-    supervision : {"targets", "rewards"}
-        What the values are: probabilities, or rewards.
-    decisions, outcomes : tuple of str
-        Of each entry, in the order sent.
-    values : tuple of float
-        Probabilities, summing to 1 by decision, or finite rewards.
-    tops : tuple of bool
-        Whether the entry is its decision's expected outcome: the one with the largest value, the
-        first in outcome order on a tie. Exactly one per labelled decision.
-    digest : bytes
-        SHA-256 of the canonical labels; an outcome of probability 0 is as one not named.
-    """
+    """The labels of one row, one entry per outcome that is named."""
 
     supervision: Supervision
     decisions: tuple[str, ...]
@@ -48,14 +33,14 @@ class Labels(Struct, frozen=True, kw_only=True):
     digest: bytes
 
     def by_decision(self) -> dict[str, dict[str, float]]:
-        """Give the labels as the wire has them: decision id to outcome to value."""
+        """Return the labels as the wire has them: decision id to outcome to value."""
         labels: dict[str, dict[str, float]] = {}
         for decision, outcome, value in self.entries():
             labels.setdefault(decision, {})[outcome] = value
         return labels
 
     def entries(self) -> Iterator[tuple[str, str, float]]:
-        """Give decision id, outcome and value of every entry."""
+        """Return decision id, outcome and value of every entry."""
         return zip(self.decisions, self.outcomes, self.values, strict=True)
 
 
@@ -67,22 +52,7 @@ def read_labels(
 ) -> Labels | None:
     """Read the labels of a row.
 
-    Parameters
-    ----------
-    supervision : {"targets", "rewards"}
-        Which of the two fields the value is of.
-    value : mapping
-        Decision id to what is right.
-    names : mapping
-        Every decision's outcomes by id; a decision may stay without a label. One whose outcomes
-        are ``None`` could not be read, and its label is not looked at.
-    found : Violations
-        Takes everything wrong.
-
-    Returns
-    -------
-    Labels or None
-        ``None`` when something was found.
+    ``None`` when something was found.
 
     Examples
     --------

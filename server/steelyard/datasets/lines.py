@@ -13,24 +13,7 @@ _BOM = b"\xef\xbb\xbf"
 def split_lines(
     chunks: Iterable[bytes], max_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[tuple[int, bytes | None, bool]]:
-    r"""Give every line of a stream.
-
-    Parameters
-    ----------
-    chunks : iterable of bytes
-        The stream, cut anywhere. A byte-order mark at its start is left out.
-    max_bytes : int
-        The most bytes of a line that is given.
-
-    Yields
-    ------
-    number : int
-        From 1.
-    line : bytes or None
-        Without its line feed, with its carriage return if it has one; ``None`` for a line over
-        ``max_bytes``, of which no more than that is ever held.
-    is_ended : bool
-        Whether a line feed ended it; ``False`` for what follows the last one, if anything does.
+    r"""Yield every line of a stream.
 
     Examples
     --------

@@ -14,12 +14,12 @@ from typing import Any
 from msgspec import Struct
 
 from steelyard.datasets.canonical import canonical_json, compact_json, digest
-from steelyard.datasets.images import check_images
 from steelyard.datasets.labels import Labels, Supervision, read_labels
 from steelyard.datasets.tasks import Task, make_task
+from steelyard.datasets.wire import RowInput
+from steelyard.decisions.images import check_images
 from steelyard.decisions.validation import check_model_names, read_decisions
 from steelyard.errors import InvalidRequestError, Violation
-from steelyard.wire.datasets import RowInput
 from steelyard.wire.json_values import check_json, decode_json
 from steelyard.wire.shapes import check_shape
 from steelyard.wire.violations import BODY, Path, Violations
@@ -31,29 +31,7 @@ _WHOLE_BODY = "The request body"
 
 
 class Row(Struct, frozen=True, kw_only=True, gc=False):
-    """One valid row.
-
-    Parameters
-    ----------
-    line : int
-        Where it stood in its file or array, from 1.
-    context : str
-        The text, or the compact JSON of a context that is no text.
-    is_text : bool
-        Which of the two.
-    task : Task
-        What it asks.
-    labels : Labels
-        What is right.
-    images : str, optional
-        Compact JSON of its images.
-    extra : str, optional
-        Compact JSON object of the fields that are kept and ignored.
-    context_sha256 : bytes
-        Of the canonical context and images; a side belongs to it.
-    row_sha256 : bytes
-        Of context, images, decisions and labels; equal rows are duplicates.
-    """
+    """One valid row."""
 
     line: int
     context: str
@@ -68,18 +46,6 @@ class Row(Struct, frozen=True, kw_only=True, gc=False):
 
 def read_row(payload: bytes | Mapping[str, Any], line: int = 1) -> Row | list[Violation]:
     """Read one row, or say everything that is wrong in it.
-
-    Parameters
-    ----------
-    payload : bytes or mapping
-        A JSON object in UTF-8, or the same thing as plain Python values.
-    line : int, default 1
-        Where it stands, from 1.
-
-    Returns
-    -------
-    Row or list of Violation
-        Paths start at the row: ``("decisions", 0, "id")``.
 
     Examples
     --------
@@ -131,12 +97,7 @@ def read_task(
 ) -> tuple[Task | None, dict[str, tuple[str, ...] | None]]:
     """Read the decisions of a row whose shape was looked at.
 
-    Returns
-    -------
-    task : Task or None
-        ``None`` when a decision cannot be used.
-    outcomes : dict
-        Names of the outcomes by decision id; ``None`` for a decision that cannot be used.
+    ``None`` when a decision cannot be used.
     """
     decisions = read_decisions(sent, found)
     good = [decision for decision in decisions if decision is not None]
@@ -152,7 +113,7 @@ def read_task(
 
 
 def choose_supervision(sent: Mapping[str, Any], found: Violations) -> Supervision | None:
-    """Tell whether a row has targets or rewards, and note when it has none or both."""
+    """Return whether a row has targets or rewards, and note when it has none or both."""
     given = [name for name in _SUPERVISIONS if name in sent]
     if len(given) == 1:
         return given[0]
@@ -189,7 +150,7 @@ def make_row(
 
 
 def hash_context(context: Any, images: list[Any] | None = None) -> bytes:
-    """Give the SHA-256 of a context and its images, whose order does not count.
+    """Return the SHA-256 of a context and its images, whose order does not count.
 
     Examples
     --------

@@ -16,8 +16,8 @@ from steelyard.datasets.filters import (
     read_filter,
     read_sort,
 )
+from steelyard.datasets.wire import DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Example, Partition
 from steelyard.errors import InvalidRequestError
-from steelyard.wire.datasets import DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Example, Partition
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.queries import MAX_NUMBER
 from steelyard.wire.violations import BODY, Violations
@@ -138,18 +138,8 @@ class _Search(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     limit: _Limit = DEFAULT_PAGE_ROWS
 
 
-def read_search(payload: bytes) -> SearchRows:
+def read_search(payload: object) -> SearchRows:
     """Read a search, or refuse it with everything that is wrong in it.
-
-    Parameters
-    ----------
-    payload : bytes
-        JSON in UTF-8.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        With one violation per failed field.
 
     Examples
     --------
@@ -173,7 +163,7 @@ def read_search(payload: bytes) -> SearchRows:
     return SearchRows(**{**msgspec.to_builtins(msgspec.convert(rest, _Search)), **read})
 
 
-def read_similar(payload: bytes) -> SimilarRows:
+def read_similar(payload: object) -> SimilarRows:
     """Read what rows are to be like, or refuse it; as ``read_search``."""
     found = Violations()
     fields = open_payload(payload, SimilarRows, found)

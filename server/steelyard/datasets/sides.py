@@ -5,27 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from steelyard.wire.datasets import MAX_FRACTION
+from steelyard.datasets.wire import MAX_FRACTION
 
 #: From this many new contexts on, at least one is put aside.
 MIN_CONTEXTS_FOR_ONE = 5
 
 
 def count_evaluation(n_contexts: int, fraction: float) -> int:
-    """Give how many of the new contexts are put aside for evaluation.
-
-    Parameters
-    ----------
-    n_contexts : int
-        New contexts whose side nobody named.
-    fraction : float
-        0.1 to 1.
-
-    Returns
-    -------
-    int
-        ``round(fraction * n_contexts)``, at least 1 of 5 or more, and all only when the fraction
-        is 1.
+    """Return how many of the new contexts are put aside for evaluation.
 
     Examples
     --------
@@ -39,19 +26,7 @@ def count_evaluation(n_contexts: int, fraction: float) -> int:
 
 
 def rank_contexts(dataset_id: str, contexts: Iterable[bytes]) -> list[bytes]:
-    """Give the ranks by which contexts are put aside: those with the lowest are for evaluation.
-
-    Parameters
-    ----------
-    dataset_id : str
-        Of the dataset; another one ranks otherwise.
-    contexts : iterable of bytes
-        SHA-256 of each.
-
-    Returns
-    -------
-    list of bytes
-        SHA-256 of dataset id and context, in the order given.
+    """Return the ranks by which contexts are put aside: those with the lowest are for evaluation.
 
     Examples
     --------

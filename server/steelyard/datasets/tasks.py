@@ -15,22 +15,7 @@ from steelyard.decisions.kinds import Decision
 
 
 class AskedDecision(Struct, frozen=True, kw_only=True):
-    """One decision of a task.
-
-    Parameters
-    ----------
-    id : str
-        Unique in the row.
-    fingerprint : bytes
-        SHA-256 of question, kind, outcomes and their descriptions (an ordinal decision's rubric).
-        Spelling does not count: a list of outcomes equals the object without descriptions.
-    json : str
-        As sent, compact.
-    outcomes : tuple of str
-        Names in order.
-    is_plain : bool
-        Whether the question and every description is a text, or a description is left out.
-    """
+    """One decision of a task."""
 
     id: str
     fingerprint: bytes
@@ -40,17 +25,7 @@ class AskedDecision(Struct, frozen=True, kw_only=True):
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """The decisions of a row.
-
-    Parameters
-    ----------
-    json : str
-        The array as sent, compact.
-    decisions : tuple of AskedDecision
-        In the order sent.
-    digest : bytes
-        SHA-256 of the ids and fingerprints, whatever their order.
-    """
+    """The decisions of a row."""
 
     json: str
     decisions: tuple[AskedDecision, ...]
@@ -68,7 +43,7 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 def fingerprint(decision: Decision) -> bytes:
-    """Give the SHA-256 of a decision's wording; its id and its policy are no part of it."""
+    """Return the SHA-256 of a decision's wording; its id and its policy are no part of it."""
     wording = [
         decision.kind,
         decision.question,
@@ -79,15 +54,7 @@ def fingerprint(decision: Decision) -> bytes:
 
 
 def make_task(items: Sequence[Mapping[str, Any]], decisions: Sequence[Decision]) -> Task:
-    """Make the task of valid decisions.
-
-    Parameters
-    ----------
-    items : sequence of mappings
-        The decisions as sent.
-    decisions : sequence of Decision
-        The same, read.
-    """
+    """Make the task of valid decisions."""
     asked = tuple(
         AskedDecision(
             id=decision.id,

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from steelyard.wire.datasets import AddedVia, DatasetVersion, Method, Partition, Side, Split
+from steelyard.datasets.wire import AddedVia, DatasetVersion, Partition, Side, Split
+from steelyard.wire.methods import Method
 
 _FIRST = b"steelyard dataset 1\n"
 _LATER = b"steelyard dataset version\n"
@@ -15,19 +16,7 @@ _WITHOUT = b"steelyard dataset without\n"
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """A file of rows of one side, shared by every version from the one that wrote it on.
-
-    Parameters
-    ----------
-    sha256 : str
-        Of its bytes, and its name.
-    side : {"training", "evaluation"}
-        Of all its rows.
-    rows, bytes : int
-        How many.
-    first, last : int
-        Indexes of its first and its last row in the dataset; rows are in the order of indexes.
-    """
+    """A file of rows of one side, shared by every version from the one that wrote it on."""
 
     sha256: str
     side: Side
@@ -38,37 +27,7 @@ class Part(Struct, frozen=True, kw_only=True):
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """Everything about one version but when and how it was made; stored as JSON.
-
-    Parameters
-    ----------
-    dataset_id : str
-        Whose version it is.
-    version : int
-        From 1.
-    sha256 : str
-        Names every row of the version.
-    method : {"sft", "reward"}
-        What its rows are labelled with.
-    rows, added, contexts : int
-        Of the version; ``added`` are the rows that the version before it did not have.
-    duplicates_removed : int
-        Rows left out so far because the dataset had them, over all its versions.
-    split : Split
-        Rows and contexts by side.
-    evaluation_fraction : float
-        What the dataset was made with.
-    evaluation_only : bool
-        Whether it has no training rows.
-    parts : tuple of Part
-        In the order they were written.
-    definitions : str
-        SHA-256 of the file of its decisions.
-    places : int
-        How many indexes rows ever had; 0 where that is ``rows``, because none was ever removed.
-    retired : str or None
-        SHA-256 of the file of what is still known of removed rows; ``None`` when there are none.
-    """
+    """Everything about one version but when and how it was made; stored as JSON."""
 
     dataset_id: str
     version: int
@@ -92,7 +51,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
         return self.places or self.rows
 
     def rows_of(self, partition: Partition) -> int:
-        """Give the number of rows of a side, or of both.
+        """Return the number of rows of a side, or of both.
 
         Examples
         --------
@@ -121,16 +80,16 @@ class Manifest(Struct, frozen=True, kw_only=True):
         return self.split.training if partition == "training" else self.split.evaluation
 
     def parts_of(self, partition: Partition) -> tuple[Part, ...]:
-        """Give the parts of a side, or of both."""
+        """Return the parts of a side, or of both."""
         return tuple(part for part in self.parts if partition in ("all", part.side))
 
     def files(self) -> frozenset[str]:
-        """Give the hash of every file that the version needs."""
+        """Return the hash of every file that the version needs."""
         kept = () if self.retired is None else (self.retired,)
         return frozenset((self.definitions, *kept, *(part.sha256 for part in self.parts)))
 
     def rows_before(self, side: Side, older: Manifest | None) -> int:
-        """Give how many rows of a side an older version of the dataset has too.
+        """Return how many rows of a side an older version of the dataset has too.
 
         They are the first of the side: rows keep their indexes, and what a version adds, a row
         with other labels too, follows all that was there before it.
@@ -142,7 +101,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     def tell(
         self, created_at: float, added_via: AddedVia, added_from: str | None = None
     ) -> DatasetVersion:
-        """Give the version as the wire tells it; ``created_at`` is in Unix seconds."""
+        """Return the version as the wire tells it; ``created_at`` is in Unix seconds."""
         return DatasetVersion(
             version=self.version,
             created_at=created_at,
@@ -157,20 +116,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
 
 def hash_version(row_hashes: Iterable[bytes], previous: str | None = None) -> str:
-    """Give the hash that names a version.
-
-    Parameters
-    ----------
-    row_hashes : iterable of bytes
-        SHA-256 of every row that the version adds, sorted and each once, so that the order of rows
-        and the format they came in do not count.
-    previous : str, optional
-        Hash of the version before; the version's hash is chained on it.
-
-    Returns
-    -------
-    str
-        Lower-case hex.
+    """Return the hash that names a version.
 
     Raises
     ------
@@ -194,20 +140,7 @@ def hash_version(row_hashes: Iterable[bytes], previous: str | None = None) -> st
 
 
 def hash_without(row_hashes: Iterable[bytes], previous: str) -> str:
-    """Give the hash that names a version without some of its rows.
-
-    Parameters
-    ----------
-    row_hashes : iterable of bytes
-        SHA-256 of every row left out, sorted and each once.
-    previous : str
-        Hash of the version that has them.
-
-    Returns
-    -------
-    str
-        Lower-case hex.
-    """
+    """Return the hash that names a version without some of its rows."""
     hasher = hashlib.sha256(_WITHOUT + previous.encode() + b"\n")
     for row_hash in row_hashes:
         hasher.update(row_hash)

@@ -9,18 +9,11 @@ from msgspec import UNSET
 
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.policy import choose_action
-from steelyard.wire.decide import DecisionResult, PolicyResult
+from steelyard.decisions.wire import DecisionResult, PolicyResult
 
 
 def answer_decision(decision: Decision, probabilities: Sequence[float]) -> DecisionResult:
-    """Give the answer to a decision.
-
-    Parameters
-    ----------
-    decision : Decision
-        What was asked.
-    probabilities : sequence of float
-        One per outcome, in outcome order, summing to 1.
+    """Return the answer to a decision.
 
     Returns
     -------
@@ -28,11 +21,6 @@ def answer_decision(decision: Decision, probabilities: Sequence[float]) -> Decis
         ``top`` is the first outcome with the largest probability; ``expected_level`` (ordinal
         alone) the mean place, from 0, whatever the levels are named; ``action`` the policy's, or
         ``top`` without one.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        When the policy's expected costs are too large for a number.
     """
     names = decision.outcomes.names
     p_top = max(probabilities)

@@ -12,17 +12,7 @@ from collections.abc import Sequence
 
 
 def choice_confidence(probabilities: Sequence[float]) -> float:
-    """Give ``(p_max - 1/k) / (1 - 1/k)`` over ``k`` labels; 1 for a single label.
-
-    Parameters
-    ----------
-    probabilities : sequence of float
-        Not negative, with a positive sum; they are normalised first.
-
-    Returns
-    -------
-    float
-        0 (all alike) to 1 (certain).
+    """Return ``(p_max - 1/k) / (1 - 1/k)`` over ``k`` labels; 1 for a single label.
 
     Examples
     --------
@@ -37,18 +27,7 @@ def choice_confidence(probabilities: Sequence[float]) -> float:
 
 
 def score_confidence(probabilities: Sequence[float]) -> float:
-    """Give ``max(0, 1 - E|level - mode| / D)``; 1 for a single level.
-
-    Parameters
-    ----------
-    probabilities : sequence of float
-        By level from 0; not negative, with a positive sum. They are normalised first.
-
-    Returns
-    -------
-    float
-        0 to 1. ``D`` is the mean distance of the levels from the middle of the scale, and the mode
-        is the first of the likeliest levels.
+    """Return ``max(0, 1 - E|level - mode| / D)``; 1 for a single level.
 
     Examples
     --------
@@ -66,14 +45,7 @@ def score_confidence(probabilities: Sequence[float]) -> float:
 
 
 def top_probability_at(confidence: float, n_labels: int) -> float:
-    """Give the largest probability that a choice has at a confidence: ``(1 + c (k - 1)) / k``.
-
-    Parameters
-    ----------
-    confidence : float
-        0 to 1.
-    n_labels : int
-        At least 1.
+    """Return the largest probability that a choice has at a confidence: ``(1 + c (k - 1)) / k``.
 
     Examples
     --------

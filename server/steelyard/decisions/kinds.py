@@ -13,7 +13,7 @@ from steelyard.decisions.rendering import RenderedDecision, render_outcome, rend
 
 if TYPE_CHECKING:
     from steelyard.decisions.policy import Policy
-    from steelyard.wire.decide import Kind
+    from steelyard.decisions.wire import Kind
 
 #: The outcomes of every binary decision, in the order of its probabilities.
 BINARY_NAMES = ("yes", "no")
@@ -23,15 +23,7 @@ ABSTAIN = "abstain"
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """The outcomes that a caller allows, in order.
-
-    Parameters
-    ----------
-    names : tuple of str
-        2 to 255 names, distinct and not blank.
-    descriptions : tuple
-        One per name: any JSON value, ``None`` for none.
-    """
+    """The outcomes that a caller allows, in order."""
 
     names: tuple[str, ...]
     descriptions: tuple[Any, ...]
@@ -39,23 +31,7 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One valid decision.
-
-    Parameters
-    ----------
-    id : str
-        Unique in its request.
-    kind : {"single", "binary", "ordinal"}
-        How its outcomes relate.
-    question : str, dict or list
-        A text, or any JSON object or array.
-    outcomes : Outcomes
-        What may be answered.
-    policy : Policy, optional
-        How to choose the action; the top outcome when left out.
-    index : int
-        Its place in the request, from 0.
-    """
+    """One valid decision."""
 
     id: str
     kind: Kind
@@ -64,9 +40,18 @@ class Decision:
     policy: Policy | None = None
     index: int = field(default=0, compare=False)
 
+    @property
+    def n_characters(self) -> int:
+        """About how long its question and its outcomes are."""
+        outcomes = self.outcomes
+        return len(str(self.question)) + sum(
+            len(name) + len(str(description))
+            for name, description in zip(outcomes.names, outcomes.descriptions, strict=True)
+        )
+
 
 def render_decision(decision: Decision) -> RenderedDecision:
-    """Give the text of a decision: its id, its index and its policy are no part of it.
+    """Return the text of a decision: its id, its index and its policy are no part of it.
 
     Examples
     --------

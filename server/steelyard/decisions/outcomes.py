@@ -20,7 +20,8 @@ from typing import Any
 
 from steelyard.decisions.kinds import ABSTAIN, BINARY_NAMES, Outcomes
 from steelyard.decisions.rendering import render_value
-from steelyard.wire.decide import MAX_OUTCOMES, MIN_OUTCOMES, Kind
+from steelyard.decisions.wire import Kind
+from steelyard.wire.limits import MAX_OUTCOMES, MIN_OUTCOMES
 from steelyard.wire.violations import Path, Violations, show
 
 
@@ -29,23 +30,7 @@ def read_outcomes(
 ) -> Outcomes | None:
     """Read the outcomes of one decision.
 
-    Parameters
-    ----------
-    kind : {"single", "binary", "ordinal"}
-        The decision's kind.
-    outcomes : object
-        As sent; ``None`` when left out.
-    rubric : sequence, optional
-        As sent; for ordinal decisions alone.
-    path : tuple of str or int
-        Of the decision.
-    found : Violations
-        Takes everything wrong with them.
-
-    Returns
-    -------
-    Outcomes or None
-        ``None`` when they could not be read; then ``found`` says why.
+    ``None`` when they could not be read; then ``found`` says why.
     """
     if kind == "ordinal":
         return _read_ordinal(outcomes, rubric, path, found)

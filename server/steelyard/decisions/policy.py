@@ -14,7 +14,7 @@ from itertools import chain, repeat
 from typing import Any, overload
 
 from steelyard.decisions.kinds import ABSTAIN
-from steelyard.wire.decide import MAX_ACTIONS
+from steelyard.decisions.wire import MAX_ACTIONS
 from steelyard.wire.violations import Path, Violations, show
 
 #: The older spelling's fields.
@@ -23,24 +23,7 @@ SEED_FIELDS = ("weights", "costs", "abstain")
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How to choose an action on one decision.
-
-    Parameters
-    ----------
-    actions : tuple of str
-        1 to 255 actions in the order listed; empty when there are no costs, and then the actions
-        are the outcomes.
-    costs : tuple of sequences of float
-        A row per action, a finite cost per outcome in outcome order.
-    weights : tuple of float, optional
-        An importance above 0 per outcome; all 1 when left out.
-    min_probability : float, optional
-        0 to 1: abstain when the largest probability is lower.
-    max_cost : float, optional
-        Abstain when the chosen action's expected cost is higher.
-    costs_path : tuple of str or int
-        Where in the request the costs are, for an error about them.
-    """
+    """How to choose an action on one decision."""
 
     actions: tuple[str, ...] = ()
     costs: tuple[Sequence[float], ...] = ()
@@ -57,15 +40,6 @@ class FlatCosts(Sequence[float]):
     It stands for its row and takes the room of three numbers: prices of 255 outcomes are short to
     send and 65,025 costs.
 
-    Parameters
-    ----------
-    price : float
-        What it costs where it is wrong.
-    place : int
-        The outcome for which it is right, from 0.
-    n : int
-        Outcomes of the decision.
-
     Examples
     --------
     >>> list(FlatCosts(5.0, 1, 3))
@@ -77,7 +51,7 @@ class FlatCosts(Sequence[float]):
     n: int
 
     def __len__(self) -> int:
-        """Give the number of outcomes."""
+        """Return the number of outcomes."""
         return self.n
 
     def __iter__(self) -> Iterator[float]:
@@ -92,29 +66,21 @@ class FlatCosts(Sequence[float]):
     def __getitem__(self, index: slice) -> Sequence[float]: ...
 
     def __getitem__(self, index: int | slice) -> float | Sequence[float]:
-        """Give one cost, or some."""
+        """Return one cost, or some."""
         return tuple(self)[index]
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether the costs are equal, in whatever form."""
+        """Return whether the costs are equal, in whatever form."""
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
-        """Give the hash of the tuple that it stands for."""
+        """Return the hash of the tuple that it stands for."""
         return hash(tuple(self))
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a policy chose.
-
-    Parameters
-    ----------
-    action : str
-        An action, an outcome where there are no costs, or ``abstain``.
-    expected_costs : dict of str to float, optional
-        Every action's, in the order listed; ``None`` where there are no costs.
-    """
+    """What a policy chose."""
 
     action: str
     expected_costs: dict[str, float] | None
@@ -123,15 +89,6 @@ class Choice:
 def choose_action(policy: Policy, names: Sequence[str], probabilities: Sequence[float]) -> Choice:
     """Choose the cheapest action, or abstain.
 
-    Parameters
-    ----------
-    policy : Policy
-        What each action costs, and when to abstain.
-    names : sequence of str
-        The outcomes.
-    probabilities : sequence of float
-        One per outcome, summing to 1.
-
     Returns
     -------
     Choice
@@ -139,11 +96,6 @@ def choose_action(policy: Policy, names: Sequence[str], probabilities: Sequence[
         is what the others' shares come to. With costs, the action with the smallest expected cost,
         where weights scale the probabilities. The first wins a tie. Whatever abstains, the
         expected costs stay.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        When an expected cost is too large for a number.
 
     Examples
     --------
@@ -176,7 +128,7 @@ def choose_action(policy: Policy, names: Sequence[str], probabilities: Sequence[
 
 
 def _shares(probabilities: Sequence[float], weights: Sequence[float] | None) -> list[float]:
-    """Give weight times probability, normalised.
+    """Return weight times probability, normalised.
 
     Products are formed on mantissas, their exponents taken relative to the largest: no weight is
     too large or too small, and what ties on paper ties here.
@@ -205,21 +157,7 @@ def read_policy(
 ) -> Policy | None:
     """Read a decision's policy in either spelling.
 
-    Parameters
-    ----------
-    fields : mapping of str to object
-        The decision's fields that have the right shape.
-    names : sequence of str, optional
-        The outcomes; ``None`` when they could not be read, and then nothing is held against them.
-    path : tuple of str or int
-        Of the decision.
-    found : Violations
-        Takes everything wrong with it.
-
-    Returns
-    -------
-    Policy or None
-        ``None`` when the decision has none, or when ``found`` says what is wrong with it.
+    ``None`` when the decision has none, or when ``found`` says what is wrong with it.
     """
     policy = fields.get("policy")
     seed = [name for name in SEED_FIELDS if fields.get(name) is not None]

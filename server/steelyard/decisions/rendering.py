@@ -7,26 +7,29 @@ Here: the rendered form of a context, of questions and of outcomes. Not here: to
 from __future__ import annotations
 
 import json
+import re
+import string
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 #: What an empty context is read as.
 NO_CONTEXT = "no context"
 
+#: A name that is one word, as programs write them, and what follows it.
+_IDENTIFIER = re.compile(r"([^\W_]\S*?)(?=: |$)(.*)", re.DOTALL)
+#: Between the words of such a name. A first word of one small letter is none: iPhone, McKay.
+_SEAM = re.compile(
+    r"(?<=[a-z]{2})(?=[A-Z])|(?<=[a-z][A-Z][a-z])(?=[A-Z])|(?<=\d)(?=[A-Z][a-z])"
+    r"|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[^\W_])_+(?=[^\W_])"
+)
+#: The letter or number of a listed option.
+_LISTED = re.compile(r"\(?([A-Za-z]|\d{1,3})[.)]\s+(?=\S)")
+
 
 @dataclass(frozen=True, slots=True)
 class RenderedDecision:
-    """One decision as text.
-
-    Parameters
-    ----------
-    kind : str
-        ``single``, ``binary`` or ``ordinal``.
-    question : str
-        The question, never blank.
-    outcomes : tuple of str
-        One text per outcome, in outcome order; 2 to 255 of them.
-    """
+    """One decision as text."""
 
     kind: str
     question: str
@@ -35,36 +38,58 @@ class RenderedDecision:
 
 @dataclass(frozen=True, slots=True)
 class RenderedRequest:
-    """One context and the decisions asked on it, as text.
-
-    Parameters
-    ----------
-    context : str
-        The context; never empty (an empty one is rendered as ``NO_CONTEXT``).
-    decisions : tuple of RenderedDecision
-        1 to 64 of them.
-    """
+    """One context and the decisions asked on it, as text."""
 
     context: str
     decisions: tuple[RenderedDecision, ...]
 
 
 def render_value(value: Any) -> str:
-    """Give a string as it is and any other JSON value as its JSON text."""
+    """Return a string as it is and any other JSON value as its JSON text."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
 
 
 def render_context(context: Any) -> str:
-    """Give the text of a context; a blank one reads ``NO_CONTEXT``."""
+    """Return the text of a context; a blank one reads ``NO_CONTEXT``."""
     text = render_value(context)
     return text if text.strip() else NO_CONTEXT
 
 
 def render_outcome(name: str, description: Any = None) -> str:
-    """Give the text of an outcome: its name, and its description when it has one."""
+    """Return the text of an outcome: its name, and its description when it has one."""
     if description is None:
         return name
     text = render_value(description)
     return f"{name}: {text}" if text.strip() else name
+
+
+def read_outcomes(outcomes: Sequence[str]) -> tuple[str, ...]:
+    """Return outcomes' texts as a model reads them; answers keep the names that were sent.
+
+    A name that is one word as programs write them becomes its words, and the letters or numbers
+    of a list are left out where they are those of the whole list.
+
+    Examples
+    --------
+    >>> read_outcomes(["getQuote: a price", "HTTPError", "file_a_claim", "New York"])
+    ('get Quote: a price', 'HTTP Error', 'file a claim', 'New York')
+    >>> read_outcomes(["B) refund", "A) exchange"]), read_outcomes(["A. Milne", "E. White"])
+    (('refund', 'exchange'), ('A. Milne', 'E. White'))
+    """
+    return tuple(map(_read_name, _without_list(outcomes)))
+
+
+def _read_name(outcome: str) -> str:
+    found = _IDENTIFIER.fullmatch(outcome)
+    return outcome if found is None else _SEAM.sub(" ", found[1]) + found[2]
+
+
+def _without_list(outcomes: Sequence[str]) -> Sequence[str]:
+    listed = [_LISTED.match(outcome) for outcome in outcomes]
+    marks = {one[1].upper() for one in listed if one is not None}
+    size = len(outcomes)
+    if marks in (set(string.ascii_uppercase[:size]), {str(i + 1) for i in range(size)}):
+        return [text[one.end() :] for text, one in zip(outcomes, listed, strict=True) if one]
+    return outcomes

@@ -5,20 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steelyard.wire.decide import MAX_TEMPERATURE, MIN_TEMPERATURE
+from steelyard.decisions.wire import MAX_TEMPERATURE, MIN_TEMPERATURE
 
 
 def temper_log_probabilities(
     log_probabilities: ArrayLike, temperature: float
 ) -> NDArray[np.float64]:
-    """Give probabilities to the power ``1 / temperature``, normalised, from their logarithms.
+    """Return probabilities to the power ``1 / temperature``, normalised, from their logarithms.
 
     Parameters
     ----------
     log_probabilities : array of shape (n_outcomes,)
         At least one above minus infinity.
-    temperature : float
-        0.2 to 5.
 
     Returns
     -------
@@ -45,14 +43,12 @@ def temper_log_probabilities(
 
 
 def apply_temperature(probabilities: ArrayLike, temperature: float) -> NDArray[np.float64]:
-    """Give probabilities to the power ``1 / temperature``, normalised.
+    """Return probabilities to the power ``1 / temperature``, normalised.
 
     Parameters
     ----------
     probabilities : array of shape (n_outcomes,)
         Not negative, summing to 1. A probability of 0 stays 0.
-    temperature : float
-        0.2 to 5; 1 gives the same probabilities back.
 
     Returns
     -------

@@ -41,15 +41,6 @@ def count_input_tokens(
 ) -> int:
     """Count the input tokens of a request.
 
-    Parameters
-    ----------
-    counter : TokenCounter
-        Counts one text.
-    context : str, dict or list
-        The context as sent; one that is not text counts as its JSON text.
-    decisions : iterable of Decision
-        The request's decisions.
-
     Returns
     -------
     int

@@ -3,7 +3,7 @@
 Three passes over one value, each noting what it finds and none stopping at the first: is it strict
 JSON, does it have the shape of the wire's struct, and do its fields agree with each
 other. A field that failed one pass is left out of the next. Not here: what depends on this server,
-such as which models it has (``steelyard.services.decide``).
+such as which models it has (``steelyard.serving.decide``).
 """
 
 from __future__ import annotations
@@ -12,40 +12,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from steelyard.decisions.images import check_ids
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.outcomes import read_outcomes
 from steelyard.decisions.policy import read_policy
-from steelyard.wire.decide import MAX_DECISIONS, DecideRequest, Kind
+from steelyard.decisions.wire import DecideRequest, Kind
+from steelyard.wire.bodies import INLINE_BYTES
+from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Path, Violations, show
 
 #: Past this many characters an outcome's name is shared by every decision that has such names.
 MAX_OWN_NAME_CHARACTERS = 500
 
+_CONTEXT: Path = (*BODY, "context")
+_IMAGES: Path = (*BODY, "images")
+
 
 @dataclass(frozen=True, slots=True)
 class ValidRequest:
-    """A decide request with nothing wrong in it.
-
-    Parameters
-    ----------
-    context : str, dict or list
-        As sent.
-    decisions : tuple of Decision
-        1 to 64 of them, with distinct ids.
-    model : str, optional
-        The name asked for; nothing yet says that there is such a model.
-    fallback : str or tuple of str
-        ``auto``, ``none``, or the models to try in order.
-    temperature : float, optional
-        0.2 to 5.
-    has_images : bool
-        Whether images were sent.
-    store : bool, optional
-        Whether the caller wants the decision stored; ``None`` when left out.
-    metadata : dict
-        The caller's own notes.
-    """
+    """A decide request with nothing wrong in it."""
 
     context: Any
     decisions: tuple[Decision, ...]
@@ -55,6 +41,18 @@ class ValidRequest:
     has_images: bool
     store: bool | None
     metadata: dict[str, Any]
+    #: Where the context stands in the body.
+    context_path: Path = _CONTEXT
+
+    @property
+    def is_long(self) -> bool:
+        """Whether rendering or linting it is work for a thread."""
+        n_characters = len(str(self.context))
+        for decision in self.decisions:
+            n_characters += decision.n_characters
+            if n_characters > INLINE_BYTES:
+                return True
+        return n_characters > INLINE_BYTES
 
 
 def read_request(
@@ -63,23 +61,6 @@ def read_request(
     shape: type[DecideRequest] = DecideRequest,
 ) -> ValidRequest:
     """Read a decide request, or refuse it with everything that is wrong in it.
-
-    Parameters
-    ----------
-    payload : bytes or mapping
-        JSON in UTF-8, or the same thing as plain Python values.
-    shape : type, default DecideRequest
-        The struct to hold it against, such as the playground's.
-
-    Returns
-    -------
-    ValidRequest
-        It shares the payload's values and does not change them.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        With one violation per failed field.
 
     Examples
     --------
@@ -91,6 +72,9 @@ def read_request(
     value = open_payload(payload, shape, found)
     decisions = read_decisions(value, found)
     check_model_names(value, found)
+    images = value.get("images")
+    if images is not None and not found.touches(_IMAGES):
+        check_ids(images, found)
     found.raise_if_any()
     fallback = value.get("fallback")
     return ValidRequest(
@@ -99,7 +83,7 @@ def read_request(
         model=value.get("model"),
         fallback=tuple(fallback) if isinstance(fallback, list | tuple) else fallback or "auto",
         temperature=value.get("temperature"),
-        has_images=value.get("images") is not None,
+        has_images=images is not None,
         store=value.get("store"),
         metadata=value.get("metadata") or {},
     )
@@ -119,17 +103,7 @@ def check_model_names(value: Mapping[str, Any], found: Violations) -> None:
 def read_decisions(value: Mapping[str, Any], found: Violations) -> list[Decision | None]:
     """Read the decisions of a request whose shape was looked at.
 
-    Parameters
-    ----------
-    value : mapping
-        The request, with ``decisions`` or without.
-    found : Violations
-        What the shape was refused for; it takes everything else that is wrong.
-
-    Returns
-    -------
-    list of Decision or None
-        ``None`` in the place of a decision that has something wrong in it.
+    ``None`` in the place of a decision that has something wrong in it.
     """
     items = value.get("decisions")
     if not isinstance(items, list | tuple):
@@ -148,7 +122,7 @@ def read_decisions(value: Mapping[str, Any], found: Violations) -> list[Decision
 
 
 def _sound_fields(item: dict[Any, Any], path: Path, found: Violations) -> dict[str, Any]:
-    """Give the fields in which nothing was found, or only something inside a field of objects.
+    """Return the fields in which nothing was found, or only something inside a field of objects.
 
     What holds several values of the caller's (costs, a policy) stays, so that its other parts are
     looked at too; the readers of those step over what was found already.

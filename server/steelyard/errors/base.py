@@ -38,7 +38,7 @@ class Violation:
     type: str
 
     def body(self) -> dict[str, Any]:
-        """Give the entry of ``details`` that the wire carries."""
+        """Return the entry of ``details`` that the wire carries."""
         return {"path": list(self.path), "message": self.message, "type": self.type}
 
 
@@ -104,11 +104,11 @@ class SteelyardError(Exception):
         self.request_id: str | None = None
 
     def __str__(self) -> str:
-        """Give the message alone: some builtin bases would print it their own way."""
+        """Return the message alone: some builtin bases would print it their own way."""
         return self.message
 
     def body(self, request_id: str | None = None) -> dict[str, Any]:
-        """Give the body every failed call answers with.
+        """Return the body every failed call answers with.
 
         Parameters
         ----------

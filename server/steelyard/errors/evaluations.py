@@ -1,26 +1,42 @@
-"""What is refused about evaluations."""
+"""What is refused about evaluations, and about queues of jobs."""
 
 from __future__ import annotations
 
-from steelyard.errors.base import SteelyardError
+from steelyard.errors.kinds import (
+    ConflictError,
+    ThrottledError,
+    UnavailableError,
+    UnprocessableError,
+)
 
 
-class NotMeasurableError(SteelyardError, ValueError):
+class NotMeasurableError(UnprocessableError):
     """Scored decisions of which no honest figure can be given."""
 
     code = "not_measurable"
-    status = 422
 
 
-class EvaluationNotReadyError(SteelyardError, RuntimeError):
+class EvaluationNotReadyError(ConflictError):
     """Figures of an evaluation that has not succeeded."""
 
     code = "evaluation_not_ready"
-    status = 409
 
 
-class EvaluationNotRetryableError(SteelyardError, RuntimeError):
+class EvaluationNotRetryableError(ConflictError):
     """A retry of an evaluation that neither failed nor was cancelled."""
 
     code = "evaluation_not_retryable"
-    status = 409
+
+
+class TenantQueueFullError(ThrottledError):
+    """An account's own queue of jobs without a place."""
+
+    code = "tenant_queue_full"
+    default_retry_after_s = 5.0
+
+
+class QueueFullError(UnavailableError):
+    """The server's queue of jobs without a place."""
+
+    code = "queue_full"
+    default_retry_after_s = 5.0

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from steelyard.families.line import Family, Lines, latest_of
+from steelyard.families.lineage import Family, Lines, latest_of
 
 
 def parent_of(lines: Lines, family: Family) -> str | None:
-    """Give the adapter that a family's next fine-tune is trained from; ``None`` from a base."""
+    """Return the adapter that a family's next fine-tune is trained from; ``None`` from a base."""
     model = latest_of(lines, family)
     return family.origin_adapter if model is None else model.adapter
 
 
 def learned_from(lines: Lines, adapter: str | None) -> tuple[tuple[str, int], ...]:
-    """Give the dataset versions that a model and those it was trained from were trained on.
-
-    Parameters
-    ----------
-    lines : Lines
-        Of its account.
-    adapter : str or None
-        The model; a base has learned from nothing here.
-
-    Returns
-    -------
-    tuple of (str, int)
-        Each version once, the model's own first.
-    """
+    """Return the dataset versions that a model and those it was trained from were trained on."""
     found: dict[tuple[str, int], None] = {}
     while adapter is not None and adapter in lines.models:
         job = lines.jobs[lines.models[adapter].job_id]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steelyard.families.draft import Change, Draft
-from steelyard.families.line import Conditions, Lines, idle_at, model_idle_at
+from steelyard.families.lineage import Conditions, Lines, idle_at, model_idle_at
 from steelyard.families.moving import move_families
 from steelyard.families.switching import switch_idle_off
 from steelyard.families.warmth import renew_windows
@@ -20,7 +20,7 @@ def pass_time(lines: Lines, conditions: Conditions) -> Change:
 
 
 def next_due(lines: Lines, conditions: Conditions) -> float | None:
-    """Give the earliest time at which ``pass_time`` has an hour or an idle switch to see to."""
+    """Return the earliest time at which ``pass_time`` has an hour or an idle switch to see to."""
     times = [window.ends_at for window in lines.windows.values()]
     times.extend(at for f in lines.families.values() if (at := idle_at(f, conditions)) is not None)
     times.extend(

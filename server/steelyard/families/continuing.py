@@ -4,44 +4,25 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from steelyard.billing.money import to_usd
 from steelyard.errors import (
     DatasetArchivedError,
     DatasetDeletedError,
-    InvalidReferenceError,
-    NotFoundError,
-)
-from steelyard.errors.families import (
     FamilyTrainingError,
+    InvalidReferenceError,
     ModelDeletedError,
     ModelDiscardedError,
     NoNewDataError,
     NotEnoughEvaluationDataError,
+    NotFoundError,
     TrainingUnavailableError,
 )
-from steelyard.families.line import Conditions, Family, Job, Lines, active_job, latest_of
-from steelyard.wire.families import Continue, ContinueRows, ContinueState
+from steelyard.families.lineage import Conditions, Family, Job, Lines, active_job, latest_of
+from steelyard.families.wire import Continue, ContinueRows, ContinueState
 
 
 class Growth(Struct, frozen=True, kw_only=True):
-    """A family's dataset, and what it gained since the family last trained.
-
-    Parameters
-    ----------
-    version : int
-        Its newest version; of a deleted dataset, the last one it had.
-    added_at, added_from
-        When that version was added, and from whose page.
-    is_deleted, is_archived : bool
-        Whether its rows are gone, or cannot be worked on.
-    needed : int
-        New evaluation decisions that the gate needs.
-    rows : ContinueRows or None
-        What the next fine-tune would take; ``None`` when it was not counted, as for a list.
-    evaluation_decisions : int or None
-        New decisions that the gate could judge by; ``None`` exactly when ``rows`` is.
-    is_free : bool
-        Whether any fine-tune here costs nothing.
-    """
+    """A family's dataset, and what it gained since the family last trained."""
 
     version: int
     added_at: float | None
@@ -51,16 +32,16 @@ class Growth(Struct, frozen=True, kw_only=True):
     is_archived: bool = False
     rows: ContinueRows | None = None
     evaluation_decisions: int | None = None
-    is_free: bool = False
+    price_nano: int | None = None
 
 
 def last_job(lines: Lines, family: Family) -> Job | None:
-    """Give a family's newest fine-tune."""
+    """Return a family's newest fine-tune."""
     return lines.jobs[family.jobs[-1]] if family.jobs else None
 
 
 def trained_version(lines: Lines, family: Family) -> int | None:
-    """Give the dataset version of a family's last fine-tune that succeeded, joined or not."""
+    """Return the dataset version of a family's last fine-tune that succeeded, joined or not."""
     finished = (lines.jobs[job] for job in reversed(family.jobs))
     return next((job.dataset_version for job in finished if job.status == "succeeded"), None)
 
@@ -68,7 +49,7 @@ def trained_version(lines: Lines, family: Family) -> int | None:
 def continue_state(
     lines: Lines, family: Family, growth: Growth, conditions: Conditions
 ) -> ContinueState:
-    """Give what continuing a family would do now; the first that holds, in the order told.
+    """Return what continuing a family would do now; the first that holds, in the order told.
 
     Without counts, what they alone could refuse is not seen.
     """
@@ -99,11 +80,12 @@ def continue_state(
 
 
 def tell_continue(lines: Lines, family: Family, growth: Growth, conditions: Conditions) -> Continue:
-    """Give what continuing a family would do now, as the wire tells it."""
+    """Return what continuing a family would do now, as the wire tells it."""
     state = continue_state(lines, family, growth, conditions)
     can_start = state in {"new_data", "retry"}
     counts = can_start or state in {"no_new_data", "not_enough_evaluation_data"}
     is_counted = counts and growth.rows is not None
+    price_nano = growth.price_nano if can_start and is_counted else None
     return Continue(
         state=state,
         version=growth.version,
@@ -112,7 +94,7 @@ def tell_continue(lines: Lines, family: Family, growth: Growth, conditions: Cond
         evaluation_decisions=growth.evaluation_decisions if is_counted else None,
         needed=growth.needed,
         rows=growth.rows if is_counted else None,
-        price_usd="0" if can_start and is_counted and growth.is_free else None,
+        price_usd=None if price_nano is None else to_usd(price_nano),
     )
 
 
@@ -125,13 +107,6 @@ def check_continue(
     dataset_version: int | None = None,
 ) -> None:
     """Refuse a fine-tune that cannot start; what a start and its estimate both ask.
-
-    Parameters
-    ----------
-    growth : Growth
-        Counted at ``dataset_version``.
-    dataset_version : int, optional
-        The version to train on; the newest when left out.
 
     Raises
     ------
@@ -208,5 +183,6 @@ def _origin_error(
             "start another family."
         )
     return InvalidReferenceError(
-        f"The base model {family.base} of {family.name} cannot be fine-tuned here any more."
+        f"The base model {family.base} of {family.name} cannot be fine-tuned here any more.",
+        path=("path", "family"),
     )

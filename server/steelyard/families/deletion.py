@@ -5,18 +5,16 @@ from __future__ import annotations
 from msgspec import UNSET, structs
 
 from steelyard.errors import (
-    NotFoundError,
-)
-from steelyard.errors.families import (
     FamilyAnswersError,
     FamilyChangedError,
     FamilyTrainingError,
     LatestModelError,
     ModelAnswersError,
+    NotFoundError,
 )
 from steelyard.families.draft import Change, Draft
-from steelyard.families.effects import DropModel
-from steelyard.families.line import Conditions, Lines, active_job, answering, latest_of
+from steelyard.families.events import DropModel
+from steelyard.families.lineage import Conditions, Lines, active_job, answering, latest_of
 from steelyard.families.references import Guard, check_adapter, check_latest, find_model
 from steelyard.families.rollback import check_unused
 
@@ -33,13 +31,6 @@ def delete_family(
 
     The name of one that never had a model is free again; any other's is never given again, and
     deleting it again changes nothing.
-
-    Parameters
-    ----------
-    dataset_id : str, optional
-        The dataset that the caller saw it grow on.
-    latest : str, None or UNSET
-        Adapter of the latest model that the caller saw.
 
     Raises
     ------
@@ -81,13 +72,6 @@ def delete_model(
     lines: Lines, reference: str, conditions: Conditions, *, adapter: str | None = None
 ) -> Change:
     """Delete a model by number; deleting one that is gone changes nothing.
-
-    Parameters
-    ----------
-    reference : str
-        Its number, such as ``router@3``.
-    adapter : str, optional
-        What the caller saw behind the number.
 
     Raises
     ------

@@ -14,9 +14,10 @@ from msgspec import structs
 
 from steelyard.billing.money import to_usd
 from steelyard.errors import InsufficientCreditError
-from steelyard.families.effects import AddEvent, Effect, Hold, LoadModel, Settle, UnloadModel
+from steelyard.families.events import AddEvent, Effect, Hold, LoadModel, Settle, UnloadModel
 from steelyard.families.fees import charge_minutes
-from steelyard.families.line import (
+from steelyard.families.fine_tuning.wire import EventType, JobEvent
+from steelyard.families.lineage import (
     HOUR_S,
     Conditions,
     Family,
@@ -27,8 +28,7 @@ from steelyard.families.line import (
     answering,
     kept_warm,
 )
-from steelyard.wire.families import OffReason
-from steelyard.wire.fine_tuning import EventType, JobEvent
+from steelyard.families.wire import OffReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +40,7 @@ class Change:
 
 
 class Draft:
-    """Lines being changed under some conditions.
-
-    Parameters
-    ----------
-    lines : Lines
-        As they are.
-    conditions : Conditions
-        What the command is judged by; the credit left is counted down from theirs.
-
-    Attributes
-    ----------
-    lines : Lines
-        As they would be.
-    effects : list of Effect
-        So far, in order; loading and unloading is told from the lines at the end.
-    available_nano : int or None
-        Credit left; ``None`` sets no bound.
-    """
+    """Lines being changed under some conditions."""
 
     def __init__(self, lines: Lines, conditions: Conditions) -> None:
         self.lines = lines
@@ -116,7 +99,7 @@ class Draft:
         )
 
     def add_event(self, job_id: str, type_: EventType, message: str) -> None:
-        """Tell that something happened to a fine-tune."""
+        """Add an event to a fine-tune."""
         job = self.lines.jobs[job_id]
         event = JobEvent(seq=job.n_events + 1, created_at=self.now, type=type_, message=message)
         self.put_job(structs.replace(job, n_events=event.seq))
@@ -177,17 +160,11 @@ class Draft:
         self.lines = structs.replace(self.lines, windows=windows)
 
     def hour_price(self, adapter: str) -> int:
-        """Give the price of an hour of a model's keep warm, in nano-USD."""
+        """Return the price of an hour of a model's keep warm, in nano-USD."""
         return self.conditions.hour_nano.get(self.lines.models[adapter].base, 0)
 
     def square_windows(self, follow: Mapping[str, str] | None = None) -> None:
         """Make the hours held those of the models kept warm: end the others, hold the new ones.
-
-        Parameters
-        ----------
-        follow : mapping of str to str, optional
-            Adapter to adapter: the hour of the first goes on as the second's where the first needs
-            it no more and the second has none.
 
         Raises
         ------
@@ -206,7 +183,7 @@ class Draft:
             self.open_window(adapter, self.now)
 
     def done(self, follow: Mapping[str, str] | None = None) -> Change:
-        """Give the change; ``follow`` as ``square_windows`` takes it.
+        """Return the change; ``follow`` as ``square_windows`` takes it.
 
         Raises
         ------

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from steelyard.billing.money import from_usd, to_usd
 from steelyard.errors import PriceChangedError
-from steelyard.wire.families import MAX_STEPS, MIN_STEPS
+from steelyard.families.wire import MAX_STEPS, MIN_STEPS
 
 #: How often a fine-tune goes over its rows when nothing is said.
 DEFAULT_PASSES = 2
@@ -16,15 +16,7 @@ _HOUR_MINUTES = 60
 
 
 class Tariff(Struct, frozen=True, kw_only=True):
-    """What a fine-tune costs.
-
-    Parameters
-    ----------
-    token_nano : int
-        Price of a trained token.
-    minimum_nano : int
-        The least that a fine-tune costs.
-    """
+    """What a fine-tune costs."""
 
     token_nano: int = 0
     minimum_nano: int = 0
@@ -38,7 +30,7 @@ class Fee(Struct, frozen=True, kw_only=True):
 
 
 def fee_of(trained_tokens: int, tariff: Tariff) -> Fee:
-    """Give the fee of a fine-tune.
+    """Return the fee of a fine-tune.
 
     Examples
     --------
@@ -52,14 +44,7 @@ def fee_of(trained_tokens: int, tariff: Tariff) -> Fee:
 
 
 def default_steps(n_rows: int, batch: int) -> int:
-    """Give the steps that make two passes over the rows, within what a request may ask.
-
-    Parameters
-    ----------
-    n_rows : int
-        Training rows, at least 1.
-    batch : int
-        Rows of a step, at least 1.
+    """Return the steps that make two passes over the rows, within what a request may ask.
 
     Examples
     --------
@@ -70,7 +55,7 @@ def default_steps(n_rows: int, batch: int) -> int:
 
 
 def passes_of(steps: int, batch: int, n_rows: int) -> float:
-    """Give how often the steps go over the rows.
+    """Return how often the steps go over the rows.
 
     Examples
     --------
@@ -81,14 +66,7 @@ def passes_of(steps: int, batch: int, n_rows: int) -> float:
 
 
 def count_trained_tokens(row_tokens: Sequence[int], steps: int, batch: int) -> int:
-    """Give the tokens of all rows stepped over, a row as often as it is.
-
-    Parameters
-    ----------
-    row_tokens : sequence of int
-        Tokens of each row, in the order in which the last, broken pass takes them.
-    steps, batch : int
-        How many steps, and rows of a step.
+    """Return the tokens of all rows stepped over, a row as often as it is.
 
     Raises
     ------
@@ -107,7 +85,7 @@ def count_trained_tokens(row_tokens: Sequence[int], steps: int, batch: int) -> i
 
 
 def charge_minutes(reserved_nano: int, used_s: float) -> int:
-    """Give the charge of the part of an hour that was used; a minute begun counts.
+    """Return the charge of the part of an hour that was used; a minute begun counts.
 
     Examples
     --------
@@ -125,8 +103,6 @@ def check_price(price_nano: int, max_price_usd: str | None, what: str) -> None:
     ------
     PriceChangedError
         When it is; nothing was held. ``details`` have the price.
-    steelyard.billing.money.InvalidAmountError
-        When ``max_price_usd`` is no amount.
     """
     if max_price_usd is not None and price_nano > from_usd(max_price_usd):
         raise PriceChangedError(

@@ -12,22 +12,28 @@ from dataclasses import dataclass
 from msgspec import UNSET, Struct
 
 from steelyard.errors import (
+    FamilyExistsError,
+    FamilyTrainingError,
     InvalidReferenceError,
     NotFoundError,
     QueueFullError,
     TenantQueueFullError,
-)
-from steelyard.errors.families import (
-    FamilyExistsError,
-    FamilyTrainingError,
     TrainingUnavailableError,
 )
+from steelyard.evaluations.gate_wire import Gate
 from steelyard.families.ancestry import parent_of
 from steelyard.families.continuing import Growth, check_continue
 from steelyard.families.draft import Change, Draft
-from steelyard.families.effects import CancelJob, QueueJob
+from steelyard.families.events import CancelJob, QueueJob
 from steelyard.families.fees import check_price
-from steelyard.families.line import (
+from steelyard.families.fine_tuning.wire import (
+    EventType,
+    JobError,
+    JobLineage,
+    JobSplit,
+    ResolvedHyperparameters,
+)
+from steelyard.families.lineage import (
     Conditions,
     Family,
     Job,
@@ -44,30 +50,15 @@ from steelyard.families.references import (
     find_family,
     find_ready_model,
 )
-from steelyard.wire.evaluations import Method
-from steelyard.wire.families import Charge
-from steelyard.wire.fine_tuning import (
-    EventType,
-    JobError,
-    JobLineage,
-    JobSplit,
-    ResolvedHyperparameters,
-)
-from steelyard.wire.gates import Gate
+from steelyard.families.wire import Charge
+from steelyard.wire.methods import Method
+from steelyard.wire.violations import BODY
+
+_FROM = (*BODY, "from")
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """A fine-tune to be queued, with everything that its request left open filled in.
-
-    Parameters
-    ----------
-    id : str
-        A new id, ``ftj_…``.
-    max_questions : int
-        The most decisions that a row may ask.
-    price_nano : int
-        The fee.
-    """
+    """A fine-tune to be queued, with everything that its request left open filled in."""
 
     id: str
     dataset_id: str
@@ -90,12 +81,7 @@ class Origin:
 
 
 def resolve_origin(lines: Lines, name: str, conditions: Conditions) -> Origin:
-    """Give what a name to start from means.
-
-    Parameters
-    ----------
-    name : str
-        A base model that can be fine-tuned, or a number such as ``router@3``.
+    """Return what a name to start from means.
 
     Raises
     ------
@@ -109,18 +95,21 @@ def resolve_origin(lines: Lines, name: str, conditions: Conditions) -> Origin:
     if name in conditions.base_models:
         raise InvalidReferenceError(
             f"The base model {name} cannot be fine-tuned here; start from "
-            f"{' or '.join(sorted(conditions.trainable)) or 'another server'}."
+            f"{' or '.join(sorted(conditions.trainable)) or 'another server'}.",
+            path=_FROM,
         )
     try:
-        model = find_ready_model(lines, name)
+        model = find_ready_model(lines, name, _FROM)
     except NotFoundError as error:
         raise InvalidReferenceError(
             f"{name[:60]!r} is no model to start from; give a base model or a number of yours, "
-            "such as 'router@3'."
+            "such as 'router@3'.",
+            path=_FROM,
         ) from error
     if model.base not in conditions.trainable:
         raise InvalidReferenceError(
-            f"{name} is tuned from {model.base}, which cannot be fine-tuned here."
+            f"{name} is tuned from {model.base}, which cannot be fine-tuned here.",
+            path=_FROM,
         )
     return Origin(name, model.base, model)
 
@@ -156,13 +145,6 @@ def start_family(
     max_price_usd: str | None = None,
 ) -> Change:
     """Make a family, switched on from its birth, and queue its first fine-tune.
-
-    Parameters
-    ----------
-    name : str
-        A new name.
-    origin : str
-        What to start from, as ``resolve_origin`` takes it.
 
     Raises
     ------
@@ -204,19 +186,10 @@ def continue_family(
 ) -> Change:
     """Queue a family's next fine-tune, from its latest model on the rows it has not trained on.
 
-    Parameters
-    ----------
-    growth : Growth
-        What its dataset gained.
-    latest : str, None or UNSET
-        Adapter of the latest model that the caller saw.
-
     Raises
     ------
     FamilyChangedError
         When the latest model is another.
-    steelyard.errors.SteelyardError
-        As ``check_continue``.
     PriceChangedError, InsufficientCreditError, TenantQueueFullError, QueueFullError
         As ``start_family``.
     """
@@ -229,7 +202,7 @@ def continue_family(
 
 
 def start_job(lines: Lines, job_id: str, conditions: Conditions) -> Change:
-    """Tell that a trainer took a queued fine-tune; any other stays as it is."""
+    """Mark a queued fine-tune as running; any other stays as it is."""
     draft, job = _open(lines, job_id, conditions)
     if job.status == "queued":
         draft.change_job(job_id, status="running")
@@ -240,7 +213,7 @@ def start_job(lines: Lines, job_id: str, conditions: Conditions) -> Change:
 def report_job(
     lines: Lines, job_id: str, type_: EventType, message: str, conditions: Conditions
 ) -> Change:
-    """Tell that something happened to a running fine-tune; of any other nothing is told."""
+    """Add an event to a running fine-tune; any other gets none."""
     draft, job = _open(lines, job_id, conditions)
     if job.status == "running":
         draft.add_event(job_id, type_, message)
@@ -274,7 +247,7 @@ def request_cancel(draft: Draft, job_id: str, why: str) -> None:
 
 
 def stop_job(lines: Lines, job_id: str, conditions: Conditions) -> Change:
-    """Tell that the trainer of a fine-tune being cancelled has stopped; any other stays."""
+    """Mark a fine-tune being cancelled as stopped; any other stays."""
     draft, job = _open(lines, job_id, conditions)
     if job.status == "cancelling":
         _end_cancelled(draft, job_id, job.reason or "It was cancelled.")
@@ -282,7 +255,7 @@ def stop_job(lines: Lines, job_id: str, conditions: Conditions) -> Change:
 
 
 def fail_job(lines: Lines, job_id: str, error: JobError, conditions: Conditions) -> Change:
-    """Tell that a fine-tune failed; one that has ended stays as it ended."""
+    """Mark a fine-tune as failed; one that has ended stays as it ended."""
     draft, job = _open(lines, job_id, conditions)
     if job.is_active:
         reason = error.message.splitlines()[0] if error.message else error.code
@@ -301,18 +274,9 @@ def finish_job(
     *,
     reason: str | None = None,
 ) -> Change:
-    """Tell that a fine-tune is trained and judged: its model joins where the gate passed it.
+    """Mark a fine-tune as trained and judged: its model joins where the gate passed it.
 
     One that is being cancelled is cancelled, and one that has ended stays as it ended.
-
-    Parameters
-    ----------
-    gate : Gate
-        The verdict.
-    heldout : dict of str to float
-        What was measured on the held-out rows.
-    reason : str, optional
-        Why the gate did not pass, in one line; the gate's own words when left out.
     """
     draft, job = _open(lines, job_id, conditions)
     if job.status == "cancelling":

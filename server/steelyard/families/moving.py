@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from steelyard.families.draft import Change, Draft
-from steelyard.families.line import (
+from steelyard.families.lineage import (
     Conditions,
     Family,
     Lines,
@@ -20,7 +20,7 @@ from steelyard.families.line import (
     latest_of,
 )
 from steelyard.families.warmth import lacks_room
-from steelyard.wire.families import Move, MoveReason, WaitingFor
+from steelyard.families.wire import Move, MoveReason, WaitingFor
 
 _REASONS: dict[WaitingFor, MoveReason | None] = {
     "place": "live_limit",
@@ -31,7 +31,7 @@ _REASONS: dict[WaitingFor, MoveReason | None] = {
 
 
 def waiting_move(lines: Lines, family: Family, conditions: Conditions) -> Move | None:
-    """Give the move that a family waits to make; ``None`` when it makes none.
+    """Return the move that a family waits to make; ``None`` when it makes none.
 
     One that nothing holds and that was not made yet waits for the engines, which are what makes it.
     """
@@ -63,7 +63,7 @@ def move_families(draft: Draft) -> None:
 
 
 def move_ready(lines: Lines, conditions: Conditions) -> Change:
-    """Give what ``move_families`` does: to be called whenever a model has loaded or joined."""
+    """Return what ``move_families`` does: to be called whenever a model has loaded or joined."""
     draft = Draft(lines, conditions)
     move_families(draft)
     return draft.done()
@@ -98,6 +98,8 @@ def _move(draft: Draft, family: Family, target: Model) -> None:
         family.name,
         served=target.adapter,
         moved=SelfMove(at=draft.now, from_ref=None if old is None else old.ref),
+        # Nobody could use it before it served a model: its clock starts with the first.
+        switch=family.switch.used(draft.now) if old is None else family.switch,
     )
     follow = {} if old is None else {old.adapter: target.adapter}
     if family.keep_warm and not _can_stay_warm(draft, follow, target):

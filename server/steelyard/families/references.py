@@ -6,29 +6,30 @@ import re
 
 from msgspec import UNSET, UnsetType, structs
 
-from steelyard.decisions.systemone import FOREIGN_PREFIX
 from steelyard.errors import (
-    InvalidReferenceError,
-    NotFoundError,
-)
-from steelyard.errors.families import (
     FamilyChangedError,
     FamilyDeletedError,
     FamilyEmptyError,
     FamilyOffError,
     InvalidNameError,
+    InvalidReferenceError,
     ModelChangedError,
     ModelDeletedError,
     ModelDiscardedError,
     ModelOffError,
+    NotFoundError,
     ServedChangedError,
 )
-from steelyard.families.line import Family, Lines, Model, latest_of
-from steelyard.wire.families import FAMILY_NAME
+from steelyard.families.lineage import Family, Lines, Model, latest_of
+from steelyard.families.wire import FAMILY_NAME
+from steelyard.wire.names import FOREIGN_PREFIX
+from steelyard.wire.violations import Path
 
 #: What a caller saw of a model: its adapter, none, or nothing said.
 Guard = str | UnsetType | None
 
+#: Where most references stand: in the address.
+_MODEL: Path = ("path", "model")
 _NAME = re.compile(FAMILY_NAME)
 _REFERENCE = re.compile(r"([a-z][a-z0-9-]{0,47})(?:@([1-9][0-9]{0,8}))?")
 
@@ -59,8 +60,8 @@ def check_name(name: str, base_models: frozenset[str]) -> None:
         )
 
 
-def parse_reference(text: str) -> tuple[str, int | None]:
-    """Give the family that a text names, and the number if it names a model.
+def parse_reference(text: str, path: Path = _MODEL) -> tuple[str, int | None]:
+    """Return the family that a text names, and the number if it names a model.
 
     Raises
     ------
@@ -75,14 +76,15 @@ def parse_reference(text: str) -> tuple[str, int | None]:
     match = _REFERENCE.fullmatch(text)
     if match is None:
         raise InvalidReferenceError(
-            f"{text[:60]!r} names no family or model; give a name such as 'router' or 'router@3'."
+            f"{text[:60]!r} names no family or model; give a name such as 'router' or 'router@3'.",
+            path=path,
         )
     name, number = match.groups()
     return name, None if number is None else int(number)
 
 
 def find_family(lines: Lines, name: str) -> Family:
-    """Give a family by name.
+    """Return a family by name.
 
     Raises
     ------
@@ -97,8 +99,8 @@ def find_family(lines: Lines, name: str) -> Family:
     return family
 
 
-def find_model(lines: Lines, reference: str) -> Model:
-    """Give a model by number, also one that is deleted or discarded.
+def find_model(lines: Lines, reference: str, path: Path = _MODEL) -> Model:
+    """Return a model by number, also one that is deleted or discarded.
 
     Raises
     ------
@@ -107,10 +109,11 @@ def find_model(lines: Lines, reference: str) -> Model:
     NotFoundError
         When there is no such model.
     """
-    name, version = parse_reference(reference)
+    name, version = parse_reference(reference, path)
     if version is None:
         raise InvalidReferenceError(
-            f"{reference!r} is no model's number; give one such as '{name[:40]}@3'."
+            f"{reference!r} is no model's number; give one such as '{name[:40]}@3'.",
+            path=path,
         )
     family = lines.families.get(name)
     if family is None or version > len(family.models):
@@ -118,8 +121,8 @@ def find_model(lines: Lines, reference: str) -> Model:
     return lines.models[family.models[version - 1]]
 
 
-def find_ready_model(lines: Lines, reference: str) -> Model:
-    """Give a model by number.
+def find_ready_model(lines: Lines, reference: str, path: Path = _MODEL) -> Model:
+    """Return a model by number.
 
     Raises
     ------
@@ -128,7 +131,7 @@ def find_ready_model(lines: Lines, reference: str) -> Model:
     ModelDeletedError, ModelDiscardedError
         When it is gone for good.
     """
-    model = find_model(lines, reference)
+    model = find_model(lines, reference, path)
     require_ready(model)
     return model
 
@@ -150,7 +153,7 @@ def require_ready(model: Model) -> None:
 
 
 def resolve_call(lines: Lines, name: str) -> Model:
-    """Give the model that answers a call to a family's name or a model's number.
+    """Return the model that answers a call to a family's name or a model's number.
 
     Raises
     ------
@@ -178,15 +181,7 @@ def resolve_call(lines: Lines, name: str) -> Model:
 
 
 def record_use(lines: Lines, name: str, at: float) -> Lines:
-    """Move the idle clock of the switch that a call or an evaluation named; others stay.
-
-    Parameters
-    ----------
-    name : str
-        A family's name or a model's number that ``resolve_call`` took.
-    at : float
-        When; an earlier time than the clock's changes nothing.
-    """
+    """Move the idle clock of the switch that a call or an evaluation named; others stay."""
     _, version = parse_reference(name)
     if version is None:
         family = find_family(lines, name)

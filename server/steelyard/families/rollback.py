@@ -13,16 +13,14 @@ from msgspec import UNSET
 
 from steelyard.errors import (
     InvalidReferenceError,
-    VersionInUseError,
-)
-from steelyard.errors.families import (
     NothingToRollBackError,
     RollbackChangedError,
+    VersionInUseError,
 )
 from steelyard.families.draft import Change, Draft
-from steelyard.families.effects import CancelEvaluation, DropModel
+from steelyard.families.events import CancelEvaluation, DropModel
 from steelyard.families.fine_tunes import request_cancel
-from steelyard.families.line import (
+from steelyard.families.lineage import (
     Conditions,
     Family,
     Job,
@@ -39,23 +37,12 @@ from steelyard.families.references import (
     find_ready_model,
     parse_reference,
 )
+from steelyard.wire.violations import BODY
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """What a rollback would do.
-
-    Parameters
-    ----------
-    to : Model
-        The latest model then.
-    discard : tuple of Model
-        The newer ones that are neither deleted nor discarded, oldest first.
-    job : Job or None
-        The family's fine-tune that would be cancelled.
-    evaluations : tuple of str
-        Ids of the evaluations that would be.
-    """
+    """What a rollback would do."""
 
     to: Model
     discard: tuple[Model, ...]
@@ -69,7 +56,7 @@ class RollbackPlan:
 
 
 def plan_rollback(lines: Lines, name: str, to: str, conditions: Conditions) -> RollbackPlan:
-    """Give what a rollback of a family to one of its models would do.
+    """Return what a rollback of a family to one of its models would do.
 
     Raises
     ------
@@ -80,9 +67,10 @@ def plan_rollback(lines: Lines, name: str, to: str, conditions: Conditions) -> R
         When the model is the latest already.
     """
     family = find_family(lines, name)
-    if parse_reference(to)[0] != name:
-        raise InvalidReferenceError(f"{to} is no model of {name}; name one of its own.")
-    model = find_ready_model(lines, to)
+    path = (*BODY, "to")
+    if parse_reference(to, path)[0] != name:
+        raise InvalidReferenceError(f"{to} is no model of {name}; name one of its own.", path=path)
+    model = find_ready_model(lines, to, path)
     if model == latest_of(lines, family):
         raise NothingToRollBackError(f"{model.ref} is the latest model of {name} already.")
     discard = tuple(
@@ -111,15 +99,6 @@ def roll_back(
     served: Guard = UNSET,
 ) -> Change:
     """Take a family back to an older model.
-
-    Parameters
-    ----------
-    to : str
-        Its number, such as ``router@2``.
-    discard : sequence of str
-        Exactly the numbers of the newer models that still are.
-    served : str, None or UNSET
-        Adapter that the caller saw the family serve.
 
     Raises
     ------
@@ -164,15 +143,6 @@ def check_unused(
     may_cancel_evaluations: bool = False,
 ) -> None:
     """Refuse to go on while work needs models that would be gone.
-
-    Parameters
-    ----------
-    adapters : set of str
-        The models.
-    by : str
-        The family that they are of: its own fine-tune is its own affair.
-    may_cancel_evaluations : bool, default False
-        Whether evaluations do not count, because they are cancelled.
 
     Raises
     ------

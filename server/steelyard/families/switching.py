@@ -14,13 +14,11 @@ from msgspec import UNSET, to_builtins
 from steelyard.errors import (
     EngineUnavailableError,
     InvalidReferenceError,
+    LiveLimitError,
     ModelUnavailableError,
 )
-from steelyard.errors.families import (
-    LiveLimitError,
-)
 from steelyard.families.draft import Change, Draft
-from steelyard.families.line import (
+from steelyard.families.lineage import (
     Conditions,
     Holders,
     Lines,
@@ -39,22 +37,12 @@ from steelyard.families.references import (
     find_ready_model,
     parse_reference,
 )
-from steelyard.wire.families import Answering
+from steelyard.families.wire import Answering
+from steelyard.wire.violations import BODY
 
 
 class NotLoadedError(EngineUnavailableError):
-    """A command that is allowed once a model is loaded: load it, probe it and give it again.
-
-    Parameters
-    ----------
-    model : Model
-        Which.
-
-    Attributes
-    ----------
-    adapter : str
-        The model's adapter id.
-    """
+    """A command that is allowed once a model is loaded: load it, probe it and give it again."""
 
     def __init__(self, model: Model) -> None:
         super().__init__(f"The model {model.ref} is not loaded yet; try again in a moment.")
@@ -71,15 +59,6 @@ def switch_family(
     served: Guard = UNSET,
 ) -> Change:
     """Switch a family on, so that it serves its latest model, or off.
-
-    Parameters
-    ----------
-    on : bool
-        Which. On again is a use, and moves nothing else.
-    switch_off : sequence of str
-        Families and numbers to switch off in the same step; with ``on`` alone.
-    served : str, None or UNSET
-        Adapter that the caller saw it serve.
 
     Raises
     ------
@@ -131,17 +110,6 @@ def switch_model(
 ) -> Change:
     """Switch a model's own switch on, so that calls to its number are answered, or off.
 
-    Parameters
-    ----------
-    reference : str
-        Its number, such as ``router@3``.
-    on : bool
-        Which. On again is a use, and moves nothing else.
-    switch_off : sequence of str
-        Families and numbers to switch off in the same step; with ``on`` alone.
-    adapter : str, optional
-        What the caller saw behind the number.
-
     Raises
     ------
     InvalidReferenceError, NotFoundError, ModelDeletedError, ModelDiscardedError, ModelChangedError
@@ -186,7 +154,7 @@ def switch_idle_off(draft: Draft) -> None:
 
 
 def list_holders(lines: Lines, holders: dict[str, Holders]) -> list[tuple[Model, Holders]]:
-    """Give models that answer or are kept warm, the least recently used first, then by number."""
+    """Return models that answer or are kept warm, the least recently used first, then by number."""
     entries = [(lines.models[adapter], held) for adapter, held in holders.items()]
     return sorted(
         entries,
@@ -201,10 +169,11 @@ def list_holders(lines: Lines, holders: dict[str, Holders]) -> list[tuple[Model,
 def _switch_off(draft: Draft, names: Sequence[str], *, besides: str) -> None:
     if besides in names:
         raise InvalidReferenceError(
-            f"{besides} cannot be in switch_off: it is what is switched on; take it out."
+            f"{besides} cannot be in switch_off: it is what is switched on; take it out.",
+            path=(*BODY, "switch_off", names.index(besides)),
         )
-    for name in names:
-        _, version = parse_reference(name)
+    for place, name in enumerate(names):
+        _, version = parse_reference(name, (*BODY, "switch_off", place))
         if version is None:
             draft.switch_family_off(find_family(draft.lines, name).name, "owner")
         else:
@@ -214,7 +183,8 @@ def _switch_off(draft: Draft, names: Sequence[str], *, besides: str) -> None:
 def _refuse_names(switch_off: Sequence[str]) -> None:
     if switch_off:
         raise InvalidReferenceError(
-            "switch_off frees places for what is switched on; leave it out, or send on: true."
+            "switch_off frees places for what is switched on; leave it out, or send on: true.",
+            path=(*BODY, "switch_off"),
         )
 
 

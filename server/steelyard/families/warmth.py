@@ -12,18 +12,16 @@ from collections.abc import Sequence
 from msgspec import UNSET, to_builtins
 
 from steelyard.errors import (
-    InvalidReferenceError,
-)
-from steelyard.errors.families import (
     FamilyEmptyError,
     FamilyOffError,
+    InvalidReferenceError,
     ModelOffError,
     WarmCapacityError,
     WarmLimitError,
 )
 from steelyard.families.draft import Change, Draft
 from steelyard.families.fees import check_price
-from steelyard.families.line import HOUR_S, Conditions, Holders, Lines, kept_warm
+from steelyard.families.lineage import HOUR_S, Conditions, Holders, Lines, kept_warm
 from steelyard.families.references import (
     Guard,
     check_adapter,
@@ -34,7 +32,8 @@ from steelyard.families.references import (
     parse_reference,
 )
 from steelyard.families.switching import list_holders
-from steelyard.wire.families import KeptWarm
+from steelyard.families.wire import KeptWarm
+from steelyard.wire.violations import BODY
 
 _WHAT = "An hour of keep warm"
 
@@ -50,15 +49,6 @@ def keep_family_warm(
     served: Guard = UNSET,
 ) -> Change:
     """Keep the model that a family serves loaded, or stop; it follows the family when it moves.
-
-    Parameters
-    ----------
-    max_price_usd : str, optional
-        The most that an hour may cost.
-    switch_off : sequence of str
-        Families and numbers whose keep warm stops in the same step; with ``enabled`` alone.
-    served : str, None or UNSET
-        Adapter that the caller saw it serve.
 
     Raises
     ------
@@ -101,15 +91,6 @@ def keep_model_warm(
     adapter: str | None = None,
 ) -> Change:
     """Keep a model loaded through its own switch, or stop.
-
-    Parameters
-    ----------
-    reference : str
-        Its number, such as ``router@3``.
-    max_price_usd, switch_off
-        As ``keep_family_warm`` takes them.
-    adapter : str, optional
-        What the caller saw behind the number.
 
     Raises
     ------
@@ -179,10 +160,11 @@ def _check_hour(draft: Draft, adapter: str, max_price_usd: str | None) -> None:
 def _stop(draft: Draft, names: Sequence[str], *, besides: str) -> None:
     if besides in names:
         raise InvalidReferenceError(
-            f"{besides} cannot be in switch_off: it is what is kept warm; take it out."
+            f"{besides} cannot be in switch_off: it is what is kept warm; take it out.",
+            path=(*BODY, "switch_off", names.index(besides)),
         )
-    for name in names:
-        _, version = parse_reference(name)
+    for place, name in enumerate(names):
+        _, version = parse_reference(name, (*BODY, "switch_off", place))
         if version is None:
             draft.change_family(find_family(draft.lines, name).name, keep_warm=False)
         else:
@@ -192,7 +174,8 @@ def _stop(draft: Draft, names: Sequence[str], *, besides: str) -> None:
 def _refuse_names(switch_off: Sequence[str]) -> None:
     if switch_off:
         raise InvalidReferenceError(
-            "switch_off frees places for what is kept warm; leave it out, or send enabled: true."
+            "switch_off frees places for what is kept warm; leave it out, or send enabled: true.",
+            path=(*BODY, "switch_off"),
         )
 
 

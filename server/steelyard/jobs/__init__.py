@@ -1,1 +1,1 @@
-"""Long work that outlives its process: durable workflows on DBOS, and the process that runs them."""
+"""Long work that outlives its process: claimed from the jobs' own tables, run, and taken up again."""

@@ -1,8 +1,8 @@
 """The process that runs a server's jobs: started when there are some, gone when there are none.
 
-It is a process of its own, since training and scoring in bulk would stall the server's event loop
-and DBOS is one a process. It loads the same model from the same settings. Several processes of one
-server may each want it; a lock in the home lets one run.
+It is a process of its own, since training and scoring in bulk would stall the server's event loop.
+It loads the same model from the same settings. Several processes of one server may each want it; a
+lock in the home lets one run.
 """
 
 from __future__ import annotations
@@ -36,13 +36,6 @@ _STOP_S = 10.0
 
 class WorkerChild:
     """Keeps a process that runs jobs while there are any.
-
-    Parameters
-    ----------
-    settings : mapping
-        Of the server, by name.
-    has_work : callable
-        Tells whether there is a job that has not ended.
 
     Notes
     -----
@@ -97,7 +90,9 @@ class WorkerChild:
         while not self._stopping.is_set():
             self._changed.clear()
             try:
-                if self.pid is None and self._has_work():
+                if self.pid is not None:
+                    self._send(b"\n")
+                elif self._has_work():
                     self._start()
             except SteelyardError as error:
                 _log.warning("The jobs could not be looked at: %s", error.message)
@@ -121,10 +116,15 @@ class WorkerChild:
             start_new_session=True,
             env=child_environment(),
         )
-        assert self._process.stdin is not None  # noqa: S101  # it was asked for
-        with suppress(OSError):
-            self._process.stdin.write(self._settings)
-            self._process.stdin.flush()
+        self._send(self._settings)
+
+    def _send(self, line: bytes) -> None:
+        """Send the settings, or an empty line, at which the process looks for work at once."""
+        process = self._process
+        if process is not None and process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.write(line)
+                process.stdin.flush()
 
     def _pause(self) -> None:
         """Wait before a process that failed is replaced."""

@@ -1,102 +1,79 @@
-"""What the job runtime needs of a kind of work; the kinds themselves are in ``steelyard.services``.
+"""What a kind of long work brings, and what the runtime needs to drive it.
 
-The state of a job (its status, what it has done) is in the state and belongs to the work. The
-runtime decides only when a job runs, and that it is taken up again after a crash.
+Where a job is and what it has done is in a table of its kind (``steelyard.jobs.store``). The
+runtime (``steelyard.jobs.runtime``) decides when it runs, and takes up what a dead process left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import threading
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from sqlalchemy import Connection
+
+from steelyard.errors import SteelyardError
+from steelyard.jobs.store import Pending
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
-    """A job that has not ended.
-
-    Parameters
-    ----------
-    id : str
-        The job's.
-    account_id : str
-        Whose it is; an account's jobs take turns.
-    generation : int
-        1, and one more for each time it was taken up again on request.
-    attempt : int
-        How often this generation was given to the queue, from 1.
-    is_cancelling : bool
-        Whether it is to stop.
-    """
-
-    id: str
-    account_id: str
-    generation: int
-    attempt: int
-    is_cancelling: bool = False
+class LostRunError(Exception):
+    """The job is no longer this run's: it was stopped, retried, or another process has it."""
 
 
-class HaltedError(BaseException):
-    """The process ends: the job goes on in another, from what it has done.
+class Run(ABC):
+    """A job that runs in this process, as it was claimed: one thread drives it, another stops it."""
 
-    No ``Exception``, so that nobody takes it for the end of the job.
-    """
+    def __init__(self, job: Pending) -> None:
+        self.job = job
+        self.stopping = threading.Event()
 
+    @abstractmethod
+    def advance(self) -> bool:
+        """Do some of the job, and end it once all is done; returns whether there is more to do.
 
-class Work(Protocol):
-    """One kind of job.
-
-    Notes
-    -----
-    Methods block. All but ``stop`` and ``halt`` may raise a ``SteelyardError`` that is retryable,
-    and are then called again after a pause; every other failure they note themselves, or it is
-    handed to ``fail``. ``begin``, ``advance`` and ``finish`` may be called again with the same
-    arguments after a crash and then go on from what is durable.
-    """
-
-    @property
-    def name(self) -> str:
-        """Name of the kind, such as ``evaluation``."""
-        ...
-
-    def pending(self) -> Sequence[Pending]:
-        """Give every job that has not ended, the oldest first."""
-        ...
-
-    def begin(self, job_id: str, generation: int) -> bool:
-        """Take a job up; gives whether there is anything to do."""
-        ...
-
-    def advance(self, job_id: str, generation: int) -> bool:
-        """Do some of a job; gives whether it is to go on.
+        It goes on from what is durable: it is called again after a retryable ``SteelyardError``,
+        and after a crash by another process. Any other error ends the job.
 
         Raises
         ------
-        HaltedError
-            After ``halt``.
+        LostRunError
+            When the job is no longer this run's.
         """
-        ...
 
-    def finish(self, job_id: str, generation: int) -> None:
-        """End a job that was done; nothing when it was stopped."""
-        ...
+    def stop(self) -> None:
+        """Make ``advance`` return soon; called from another thread."""
+        self.stopping.set()
 
-    def fail(self, job_id: str, generation: int, error: BaseException) -> None:
-        """End a job that cannot be done."""
-        ...
+    @abstractmethod
+    def close(self) -> None:
+        """Free what the run holds."""
 
-    def stop(self, job_id: str) -> None:
-        """Stop a job that is to stop: what runs here ends soon, what runs nowhere ends now."""
-        ...
 
-    def give_again(self, job: Pending) -> None:
-        """Note that a job is to be given to the queue once more, or that it was too often."""
-        ...
+class Work(ABC):
+    """One kind of job."""
 
+    name: ClassVar[str]
+
+    @abstractmethod
+    def pending(self, connection: Connection) -> list[Pending]:
+        """Return every job that has not ended, the oldest first."""
+
+    @abstractmethod
+    def claim(self, connection: Connection, job: Pending) -> None:
+        """Write that a job runs, with the runner and the attempt that it names now."""
+
+    @abstractmethod
+    def open(self, job: Pending) -> Run:
+        """Return the run of a job that was claimed; its work begins with ``advance``."""
+
+    @abstractmethod
+    def fail(self, job: Pending, error: SteelyardError) -> None:
+        """End a job that cannot be done; nothing when it has ended, or was retried."""
+
+    @abstractmethod
+    def cancel(self, job: Pending) -> None:
+        """End a job that is to stop and runs nowhere; nothing when it has ended."""
+
+    @abstractmethod
     def sweep(self) -> None:
         """Remove files that no job refers to."""
-        ...
-
-    def halt(self) -> None:
-        """Stop everything that runs here; it stays to be taken up by another process."""
-        ...

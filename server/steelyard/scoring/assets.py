@@ -17,8 +17,9 @@ from safetensors.numpy import load
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.engine import FLOAT32, INT8, Engine, PassEngine
-from steelyard.scoring.engine_host import EngineHost
 from steelyard.scoring.onnx import OnnxScorer
+from steelyard.scoring.reading import FIRST_READING
+from steelyard.scoring.remote.engine_host import EngineHost
 from steelyard.scoring.tokenizer import Tokenizer, shared_tokenizer
 
 #: Where the shipped base model is.
@@ -45,18 +46,7 @@ class _Manifest(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class BaseModel:
-    """A loaded base model.
-
-    Parameters
-    ----------
-    scorer : OnnxScorer
-    tokenizer : Tokenizer
-    temperatures : TemperatureTable
-    card : pathlib.Path
-        The model card.
-    manifest : dict
-        ``name``, ``engine`` (the default one), ``files`` (name to SHA-256), ``temperatures``.
-    """
+    """A loaded base model."""
 
     scorer: OnnxScorer
     tokenizer: Tokenizer
@@ -71,18 +61,10 @@ class BaseFiles:
 
     Parameters
     ----------
-    engine : str
-        Engine and precision, such as ``onnxruntime-int8``.
     precision : str
         ``float32`` or ``int8``.
-    graph : bytes
-        Of that precision, without weights.
     weights : dict of str to array
         As stored: int8 matrices with their ``.scale``, and float32 vectors.
-    tokenizer : Tokenizer
-    manifest : dict
-    folder : pathlib.Path
-        Where the files are.
     """
 
     engine: str
@@ -95,8 +77,13 @@ class BaseFiles:
 
     @property
     def sha256(self) -> str:
-        """Names what answers come from, whichever engine runs it."""
+        """Names the files, whichever engine runs them."""
         return _files_sha256(self.manifest["files"])
+
+    @property
+    def reading(self) -> int:
+        """How the model reads requests: see ``steelyard.scoring.reading``."""
+        return int(self.manifest.get("reading", FIRST_READING))
 
     def scorer(
         self,
@@ -104,8 +91,9 @@ class BaseFiles:
         *,
         threads: int,
         engine: PassEngine | None = None,
+        reading: int | None = None,
     ) -> OnnxScorer:
-        """Make a scorer of this base model with these weights; by default, run in this process."""
+        """Make a scorer of these weights; by default run in this process, with its own reading."""
         return OnnxScorer(
             engine or Engine(self.graph, weights, precision=self.precision, threads=threads),
             self.tokenizer,
@@ -114,6 +102,7 @@ class BaseFiles:
             # With other weights it is another model than the files are.
             sha256=self.sha256 if weights is self.weights else "",
             folder=self.folder if weights is self.weights else None,
+            reading=self.reading if reading is None else reading,
         )
 
 
@@ -131,14 +120,6 @@ def load_base_model(
     ----------
     engine : str, default ``auto``
         ``onnxruntime-float32``, ``onnxruntime-int8``, or ``auto`` for the manifest's default.
-    threads : int, optional
-        Threads of a pass; by default, every core.
-    folder : pathlib.Path, optional
-        By default the model shipped in the package.
-    host : EngineHost, optional
-        Makes its engine; by default it runs in this process.
-    hosted_name : str, optional
-        What the host calls it; by default the manifest's name.
 
     Raises
     ------
@@ -175,13 +156,6 @@ def load_base_model(
 def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles:
     """Read a base model's files, every one's SHA-256 checked.
 
-    Parameters
-    ----------
-    engine : str, default ``auto``
-        Decides which graph is read, as in ``load_base_model``.
-    folder : pathlib.Path, optional
-        By default the model shipped in the package.
-
     Raises
     ------
     EngineUnavailableError
@@ -215,6 +189,14 @@ def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles
     )
 
 
+def earlier_temperatures(
+    manifest: Mapping[str, Any], reading: int, precision: str
+) -> TemperatureTable | None:
+    """Return the temperatures that a base model had with a reading; None where none are kept."""
+    kept = manifest.get("earlier", {}).get(str(reading))
+    return None if kept is None else TemperatureTable.from_dict(kept["temperatures"][precision])
+
+
 def read_manifest(folder: Path | None = None) -> dict[str, Any]:
     """Read a base model's manifest.
 
@@ -234,7 +216,7 @@ def read_manifest(folder: Path | None = None) -> dict[str, Any]:
 
 
 def _files_sha256(hashes: Mapping[str, str]) -> str:
-    """Name what answers come from, whichever engine runs it."""
+    """Name the files, whichever engine runs them."""
     decisive = {file: hashes.get(file) for file in (TOKENIZER, *WEIGHTS, *GRAPHS.values())}
     return hashlib.sha256(msgspec.json.encode(decisive, order="deterministic")).hexdigest()
 

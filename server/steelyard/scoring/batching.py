@@ -20,8 +20,8 @@ from steelyard.errors import (
     InternalError,
     SteelyardError,
 )
+from steelyard.scoring.cancellation import only_while
 from steelyard.scoring.protocol import ScoredDecision, Scorer
-from steelyard.scoring.wanted import only_while
 
 #: Characters of rendered text scored in one call, unless a single request is larger.
 BATCH_CHARACTERS = 32_768
@@ -34,13 +34,7 @@ _SMOOTHING = 0.2
 
 
 class Answer(Future[list[ScoredDecision]]):
-    """The future of one request.
-
-    Attributes
-    ----------
-    started_at : float
-        When the engine took the request, in seconds of ``time.perf_counter``; not there before.
-    """
+    """The future of one request."""
 
     started_at: float
 
@@ -55,12 +49,6 @@ class _Waiting:
 
 class Batcher:
     """A queue and one thread in front of a scorer.
-
-    Parameters
-    ----------
-    scorer : Scorer
-    max_queue : int, default ``MAX_QUEUE``
-        Requests that may wait; one more is refused.
 
     Notes
     -----
@@ -82,18 +70,6 @@ class Batcher:
 
     def submit(self, request: RenderedRequest, deadline_s: float | None = None) -> Answer:
         """Queue a request.
-
-        Parameters
-        ----------
-        request : RenderedRequest
-        deadline_s : float, optional
-            Seconds from now after which scoring it is not begun, nor gone on with.
-
-        Returns
-        -------
-        Answer
-            A future of one ``ScoredDecision`` per decision. It ends in ``DeadlineExceededError``
-            when the request was not scored by its deadline; cancelling it before it is taken removes it.
 
         Raises
         ------
@@ -143,19 +119,7 @@ class Batcher:
             self._check_room(_Waiting(request, _characters(request), None))
 
     def close(self, timeout_s: float | None = None) -> bool:
-        """Answer what is queued, refuse what comes, and stop the thread.
-
-        Parameters
-        ----------
-        timeout_s : float, optional
-            Seconds to wait for the engine; without end when left out. What still waits for the
-            engine then ends in ``EngineUnavailableError``.
-
-        Returns
-        -------
-        bool
-            Whether the thread ended; if not, the engine hangs and must not be closed under it.
-        """
+        """Answer what is queued, refuse what comes, and stop the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -254,7 +218,7 @@ class Batcher:
 
 
 def _as_failure(error: BaseException) -> Exception:
-    """Give what a future may carry for an error of the engine.
+    """Return what a future may carry for an error of the engine.
 
     What would end a thread, or mean to who waits that waiting itself ended, is a fault like others.
     """
@@ -273,7 +237,7 @@ def _is_past(entry: _Waiting) -> bool:
 
 
 def _is_late(entry: _Waiting) -> bool:
-    """Tell whether an entry's time is up; it is then answered so."""
+    """Return whether an entry's time is up; it is then answered so."""
     if not _is_past(entry):
         return False
     message = "The request waited past its deadline; send it again."

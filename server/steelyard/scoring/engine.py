@@ -10,7 +10,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring.wanted import check_wanted
+from steelyard.scoring.cancellation import check_wanted
 
 #: Inputs or outputs of a pass, by their names in the graph.
 Tensors = dict[str, NDArray[np.generic]]
@@ -28,7 +28,7 @@ class PassEngine(Protocol):
     """What runs passes of the graph, here or elsewhere. Safe to use from several threads."""
 
     def run(self, inputs: Tensors, outputs: Sequence[str]) -> Tensors:
-        """Run one pass and give the outputs asked for; raises as ``Engine.run`` does."""
+        """Run one pass and give the outputs asked for."""
         ...
 
     def close(self) -> None:
@@ -41,14 +41,10 @@ class Engine:
 
     Parameters
     ----------
-    graph : bytes
-        The serialised graph, without weights.
     weights : mapping of str to array
         The stored weights: int8 matrices with their ``.scale``, and float32 vectors.
     precision : str
         ``float32`` or ``int8``; the graph must be of that precision.
-    threads : int, default 0
-        Threads of a pass; 0 takes every core.
 
     Notes
     -----
@@ -109,20 +105,13 @@ class Engine:
 def graph_weights(
     stored: Mapping[str, NDArray[np.generic]], precision: str
 ) -> dict[str, NDArray[np.generic]]:
-    """Give the tensors that a graph takes from the stored weights.
+    """Return the tensors that a graph takes from the stored weights.
 
     Parameters
     ----------
-    stored : mapping of str to array
-        As ``steelyard.training.weights.pack_weights`` makes them.
     precision : str
         ``float32`` dequantises every matrix but the word embeddings, which the graph looks up as
         int8; ``int8`` keeps the encoder's matrices as they are.
-
-    Returns
-    -------
-    dict of str to array
-        By the name of the graph's initializer.
     """
     tensors: dict[str, NDArray[np.generic]] = {}
     for name, value in stored.items():

@@ -25,18 +25,7 @@ _DIGEST_BYTES = 64
 
 
 class HashingScorer:
-    """Gives logits from a keyed hash of the texts.
-
-    Parameters
-    ----------
-    key : str, default ""
-        Another key gives other answers.
-    name : str, default "hashing"
-        The name that answers carry as ``model``.
-    scale : float, default 3.0
-        Logits lie evenly in minus this to this.
-    width : int, default 8
-        Numbers in a marker vector, 1 to 15.
+    """A scorer whose logits come from a keyed hash of the texts.
 
     Notes
     -----
@@ -79,13 +68,7 @@ class HashingScorer:
         return hashlib.sha256(made_of).hexdigest()
 
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
-        """Score every decision of every request, in the order given.
-
-        Raises
-        ------
-        steelyard.errors.EngineUnavailableError
-            After ``close``.
-        """
+        """Score every decision of every request, in the order given."""
         if not self._is_open:
             raise EngineUnavailableError("The hashing scorer was closed; make another.")
         return [
@@ -109,7 +92,7 @@ class HashingScorer:
         )
 
     def _numbers(self, *texts: str) -> NDArray[np.float32]:
-        """Give 16 numbers from -1 to 1."""
+        """Return 16 numbers from -1 to 1."""
         digest = hashlib.blake2b(key=self._key, digest_size=_DIGEST_BYTES)
         for text in texts:
             encoded = text.encode()

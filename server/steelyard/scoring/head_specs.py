@@ -5,7 +5,7 @@ their log probabilities), or a blend that a LightGBM booster corrects, outcome b
 out is calibrated, step by step.
 
 Here: the parts and what each computes, for one context or many. Not here: files
-(``steelyard.scoring.heads``), how parts are fitted (``steelyard.training.fine_tune``).
+(``steelyard.scoring.heads``), how parts are fitted (``steelyard.families.trainer``).
 """
 
 from __future__ import annotations
@@ -68,18 +68,7 @@ class ParentMember(Struct, frozen=True, kw_only=True, tag="parent"):
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """One step of calibration: a temperature, then a curve through which each probability goes.
-
-    Parameters
-    ----------
-    temperature : float
-        Above 0.
-    curve : {"none", "beta", "isotonic"}
-    a, b, c : float
-        Of the beta curve: the log odds are ``a log p - b log(1 - p) + c``.
-    x, y : list of float
-        Of the isotonic curve: its corners, ``x`` rising.
-    """
+    """One step of calibration: a temperature, then a curve through which each probability goes."""
 
     temperature: Annotated[float, Meta(gt=0)]
     curve: Literal["none", "beta", "isotonic"] = "none"
@@ -94,26 +83,7 @@ Member = LinearMember | MarkerMember | BaseMember | ParentMember
 
 
 class HeadSpec(Struct, frozen=True, kw_only=True):
-    """A head.
-
-    Parameters
-    ----------
-    fingerprint : str
-        Of its decision; see ``steelyard.scoring.heads.fingerprint``.
-    kind, question : str
-    outcomes : list of str
-        In canonical order, which is the order of every tensor.
-    members : list of Member
-        Tensors of member i are under ``i.``.
-    weights : list of float
-        One a member: its part in the blend.
-    prior : list of float
-        Log shares of the outcomes in training: a feature of the booster.
-    booster : str or None
-        LightGBM's text, where one corrects the blend.
-    calibration : list of Calibration
-        Steps, in order.
-    """
+    """A head."""
 
     fingerprint: str
     kind: str
@@ -132,8 +102,6 @@ class Inputs:
 
     Parameters
     ----------
-    texts : sequence of str
-        The contexts.
     embedding : float32 array of shape (n, width), optional
     logits : float32 array of shape (n, n_outcomes), optional
         The base's, outcomes in canonical order.
@@ -148,20 +116,19 @@ class Inputs:
 
 
 def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Give log probabilities along the last axis."""
+    """Return log probabilities along the last axis."""
     shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
     logs: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return logs
 
 
 def nearness(vectors: Floats, landmarks: Floats, sharpness: float) -> Floats:
-    """Give how near vectors are to landmarks: 1 where equal, towards 0 far away.
+    """Return how near vectors are to landmarks: 1 where equal, towards 0 far away.
 
     Parameters
     ----------
     vectors : float32 array of shape (n, width)
     landmarks : float32 array of shape (n_landmarks, width)
-    sharpness : float
 
     Returns
     -------
@@ -176,7 +143,7 @@ def nearness(vectors: Floats, landmarks: Floats, sharpness: float) -> Floats:
 def linear_logits(
     member: LinearMember, tensors: Tensors, tables: Mapping[str, NgramTable], inputs: Inputs
 ) -> NDArray[np.float64]:
-    """Give a linear member's logits, of shape (n, n_outcomes)."""
+    """Return a linear member's logits, of shape (n, n_outcomes)."""
     logits = np.tile(tensors["bias"].astype(np.float64), (len(inputs.texts), 1))
     if member.has_embedding:
         assert inputs.embedding is not None  # noqa: S101  # the head says what it needs
@@ -195,7 +162,7 @@ def linear_logits(
 
 
 def marker_logits(member: MarkerMember, tensors: Tensors, inputs: Inputs) -> NDArray[np.float64]:
-    """Give a marker member's logits, of shape (n, n_outcomes)."""
+    """Return a marker member's logits, of shape (n, n_outcomes)."""
     assert inputs.logits is not None  # noqa: S101
     assert inputs.markers is not None  # noqa: S101
     centred = inputs.markers - tensors["centre"]
@@ -206,13 +173,12 @@ def marker_logits(member: MarkerMember, tensors: Tensors, inputs: Inputs) -> NDA
 
 
 def calibrate(logs: NDArray[np.float64], steps: Sequence[Calibration]) -> NDArray[np.float64]:
-    """Give calibrated log probabilities.
+    """Return calibrated log probabilities.
 
     Parameters
     ----------
     logs : float64 array of shape (n, n_outcomes)
         Log probabilities, or logits.
-    steps : sequence of Calibration
 
     Returns
     -------
@@ -241,7 +207,7 @@ def pair_features(
     prior: NDArray[np.float64],
     lengths: NDArray[np.float64],
 ) -> Floats:
-    """Give what a booster reads of each pair of a context and an outcome.
+    """Return what a booster reads of each pair of a context and an outcome.
 
     Parameters
     ----------

@@ -54,14 +54,7 @@ class HeadsFile(Struct, frozen=True, kw_only=True):
 
 
 def canonical_order(decision: RenderedDecision) -> list[int]:
-    """Give where each canonical outcome stands in a decision.
-
-    Returns
-    -------
-    list of int
-        Places of the outcomes sorted by their text; as they stand where the decision is ordinal,
-        whose order means something.
-    """
+    """Return where each canonical outcome stands in a decision."""
     places = range(len(decision.outcomes))
     if decision.kind == _ORDINAL:
         return list(places)
@@ -70,11 +63,6 @@ def canonical_order(decision: RenderedDecision) -> list[int]:
 
 def fingerprint(decision: RenderedDecision) -> str:
     """Name a decision by its words.
-
-    Returns
-    -------
-    str
-        SHA-256 in hex: the same for any order of the outcomes, except for an ordinal decision.
 
     Examples
     --------
@@ -90,14 +78,6 @@ def fingerprint(decision: RenderedDecision) -> str:
 
 class Head:
     """Answers one decision, worded as in training.
-
-    Parameters
-    ----------
-    spec : HeadSpec
-    tensors : mapping of str to array
-        Numbers of its members.
-    tables : mapping of str to NgramTable
-        By name; those that its members name.
 
     Raises
     ------
@@ -176,16 +156,10 @@ class Head:
         base: ScoredDecision | None,
         embedding: NDArray[np.float32] | None,
     ) -> NDArray[np.float32]:
-        """Give the calibrated log probabilities of a decision's outcomes.
+        """Return the calibrated log probabilities of a decision's outcomes.
 
         Parameters
         ----------
-        context : str
-            As the scorer reads it.
-        decision : RenderedDecision
-            Of this head's fingerprint.
-        base : ScoredDecision or None
-            The base's scores, where ``needs_base``.
         embedding : float32 array of shape (width,) or None
             The context's vector, where ``needs_embedding``.
 
@@ -213,7 +187,7 @@ class Head:
         return logs
 
     def evaluate(self, inputs: Inputs) -> NDArray[np.float64]:
-        """Give calibrated log probabilities of many contexts, outcomes in canonical order.
+        """Return calibrated log probabilities of many contexts, outcomes in canonical order.
 
         Returns
         -------
@@ -287,10 +261,6 @@ class Head:
 class Heads:
     """The heads of a model, by the decisions that they answer.
 
-    Parameters
-    ----------
-    heads : iterable of Head
-
     Notes
     -----
     Immutable and thread-safe.
@@ -300,11 +270,11 @@ class Heads:
         self._heads = {head.spec.fingerprint: head for head in heads}
 
     def __len__(self) -> int:
-        """Give the number of heads."""
+        """Return the number of heads."""
         return len(self._heads)
 
     def __iter__(self) -> Iterator[Head]:
-        """Give the heads in the order of their fingerprints."""
+        """Return the heads in the order of their fingerprints."""
         return iter([self._heads[name] for name in sorted(self._heads)])
 
     @classmethod
@@ -346,7 +316,7 @@ class Heads:
         write_atomically(folder / SPECS, msgspec.json.encode(file, order="deterministic"))
 
     def find(self, decision: RenderedDecision) -> Head | None:
-        """Give the head of a decision; ``None`` where none was trained on its words."""
+        """Return the head of a decision; ``None`` where none was trained on its words."""
         return self._heads.get(fingerprint(decision))
 
 

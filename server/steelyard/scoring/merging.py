@@ -27,9 +27,9 @@ from safetensors.numpy import load
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import AUTO, WEIGHTS, BaseFiles, read_base_files
 from steelyard.scoring.engine import FLOAT32, Engine
-from steelyard.scoring.engine_host import EngineHost
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.passes import HEAD, N_LAYERS, WIDTH
+from steelyard.scoring.remote.engine_host import EngineHost
 
 #: Files of a merged folder: the matrices, and what they are of.
 ADAPTER, ADAPTER_FACTS = "adapter.safetensors", "adapter.json"
@@ -48,20 +48,9 @@ class AdapterFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    base : str
-        Name of the base model.
-    base_files : dict of str to str
-        SHA-256 of the base's weights that it was trained on.
-    rank : int
-        1 to 16.
-    sha256 : str
-        Of the file of the matrices.
-    trained_on : str
-        SHA-256 of everything that decided the training: rows, settings, versions.
     parity : float
         The largest difference in a probability between the trained model and the merged float32
         engine, over ``parity_decisions``.
-    parity_decisions : int
     int8_difference : float
         The mean difference in a probability between the merged int8 and float32 engines, over the
         same decisions.
@@ -83,7 +72,6 @@ class Adapter:
 
     Parameters
     ----------
-    facts : AdapterFacts
     pairs : dict of str to (float32 array, float32 array)
         By linear layer, such as ``layers.0.query``: A of shape (rank, n_in) and B of shape
         (n_out, rank), LoRA's scaling folded into B; the layer's weight changes by B A.
@@ -102,29 +90,14 @@ def merged_scorer(
     host: EngineHost | None = None,
     hosted_name: str = "",
     hosted_sha256: str = "",
+    reading: int | None = None,
 ) -> OnnxScorer:
     """Load a base model with an adapter merged into its weights.
 
     Parameters
     ----------
-    base_folder : pathlib.Path or None
-        The base model; None for the one shipped in the package.
-    merged_folder : pathlib.Path
-        What ``steelyard.training.fine_tune.lora.train_lora`` gave; or an artifact that holds
-        those files.
-    threads : int, default 0
-        Threads of a pass; 0 takes every core.
     engine : str, default ``auto``
         ``onnxruntime-float32``, ``onnxruntime-int8``, or ``auto`` for the base's default.
-    host : EngineHost, optional
-        Makes its engine; by default it runs in this process.
-    hosted_name, hosted_sha256 : str, optional
-        What the host calls the merged weights, and what names them there.
-
-    Returns
-    -------
-    OnnxScorer
-        Named as the base model.
 
     Raises
     ------
@@ -135,7 +108,8 @@ def merged_scorer(
     adapter = read_adapter(merged_folder)
     check_base(adapter.facts, files)
     if host is None:
-        return files.scorer(merge(files.weights, adapter.pairs, files.precision), threads=threads)
+        merged = merge(files.weights, adapter.pairs, files.precision)
+        return files.scorer(merged, threads=threads, reading=reading)
 
     def load_local() -> Engine:
         # Read again, as the base model's are: see ``load_base_model``.
@@ -150,7 +124,7 @@ def merged_scorer(
         load_local=load_local,
         unloads=True,
     )
-    return files.scorer({}, threads=threads, engine=hosted)
+    return files.scorer({}, threads=threads, engine=hosted, reading=reading)
 
 
 def read_adapter(folder: Path) -> Adapter:
@@ -194,7 +168,7 @@ def check_base(facts: AdapterFacts, files: BaseFiles) -> None:
 
 
 def base_hashes(files: BaseFiles) -> dict[str, str]:
-    """Give the SHA-256 of a base's weights, which an adapter is tied to."""
+    """Return the SHA-256 of a base's weights, which an adapter is tied to."""
     return {file: files.manifest["files"][file] for file in WEIGHTS}
 
 
@@ -223,18 +197,11 @@ def merge(
 
     Parameters
     ----------
-    stored : mapping of str to array
-        As a base model's files hold them.
     pairs : mapping of str to (float32 array, float32 array)
         As in ``Adapter``.
     precision : str
         ``float32`` gives the changed matrices in float32, without a scale; ``int8`` rounds them
         to int8 with one scale an output channel.
-
-    Returns
-    -------
-    dict of str to array
-        As ``steelyard.scoring.engine.Engine`` takes them.
     """
     merged = dict(stored)
     for layer in range(N_LAYERS):
@@ -256,7 +223,7 @@ def merge(
 
 
 def _change(pairs: Mapping[str, Pair], name: str) -> NDArray[np.float32] | None:
-    """Give what is added to a stored matrix, of shape (n_in, n_out); None where nothing is."""
+    """Return what is added to a stored matrix, of shape (n_in, n_out); None where nothing is."""
     block, _, part = name.rpartition(".")
     if part != "qkv":
         return _product(pairs[name]) if name in pairs else None

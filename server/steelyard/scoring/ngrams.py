@@ -31,12 +31,7 @@ Floats = NDArray[np.float32]
 
 
 def hash_ngrams(text: str) -> tuple[tuple[Hashes, Floats], ...]:
-    """Give the n-grams of a text: those of words, and those of characters.
-
-    Parameters
-    ----------
-    text : str
-        Read in lower case, its white space as single blanks.
+    """Return the n-grams of a text: those of words, and those of characters.
 
     Returns
     -------
@@ -85,7 +80,7 @@ class NgramTable:
     rarity: Floats
 
     def __len__(self) -> int:
-        """Give the number of columns."""
+        """Return the number of columns."""
         return len(self.columns)
 
     @cached_property
@@ -95,7 +90,7 @@ class NgramTable:
         return hashlib.sha256(content).hexdigest()[:16]
 
     def vector(self, text: str) -> tuple[NDArray[np.intp], Floats]:
-        """Give a text's vector as its non-zero places.
+        """Return a text's vector as its non-zero places.
 
         Returns
         -------
@@ -117,15 +112,7 @@ class NgramTable:
 
 
 def fit_table(texts: Sequence[str], most_columns: int, *, least_texts: int = 2) -> NgramTable:
-    """Choose the n-grams of a table: those that most texts have.
-
-    Parameters
-    ----------
-    texts : sequence of str
-    most_columns : int
-    least_texts : int, default 2
-        An n-gram of fewer texts is left out.
-    """
+    """Choose the n-grams of a table: those that most texts have."""
     found = [hashes for text in texts for hashes, _ in hash_ngrams(text)]
     everything = np.concatenate(found) if found else np.zeros(0, np.uint32)
     hashes, n_texts = np.unique(everything, return_counts=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,6 @@ from steelyard.scoring.packing import (
     STAGE_OUTCOME,
     STAGE_QUESTION,
     Layout,
-    TokenizedDecision,
     TokenizedRequest,
     lay_out,
 )
@@ -25,6 +25,7 @@ from steelyard.scoring.passes import (
     GIVEN,
     NO_DECISION,
     NO_PAST,
+    NO_POOL,
     PAST_OUTPUTS,
     WIDTH,
     PassDecision,
@@ -35,6 +36,7 @@ from steelyard.scoring.passes import (
     tokens_read,
 )
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision
+from steelyard.scoring.reading import READING, identity_at, read_request
 from steelyard.scoring.rows import ROW_LENGTH, Rows, Tokens, fill_rows
 from steelyard.scoring.similarity import (
     PASS_TOKENS,
@@ -64,23 +66,12 @@ class LaidOut:
 
     layout: Layout
     tokenized: TokenizedRequest
+    #: Similarity of the outcomes of decisions that are compared with sentences, by their index.
+    similarities: Mapping[int, NDArray[np.float32]] = field(default_factory=dict)
 
 
 class OnnxScorer:
     """Scores requests with an engine of passes; implements ``Scorer``.
-
-    Parameters
-    ----------
-    engine : PassEngine
-    tokenizer : Tokenizer
-    name : str
-        Name of the base model.
-    engine_name : str
-        Engine and precision, such as ``onnxruntime-int8``.
-    sha256 : str, default ""
-        Names the model's files; empty when they are not known.
-    folder : pathlib.Path, optional
-        Where they are.
 
     Notes
     -----
@@ -99,9 +90,11 @@ class OnnxScorer:
         engine_name: str,
         sha256: str = "",
         folder: Path | None = None,
+        reading: int = READING,
     ) -> None:
         self._engine = engine
         self._tokenizer = tokenizer
+        self._reading = reading
         self._vectors = OutcomeVectors(engine)
         self._name = name
         self._engine_name = engine_name
@@ -120,16 +113,35 @@ class OnnxScorer:
 
     @property
     def sha256(self) -> str:
-        """Names the model's files, whichever engine runs them; empty when they are not known."""
-        return self._sha256
+        """Names what answers come from, whichever engine runs it; empty when that is not known."""
+        return identity_at(self._sha256, self._reading)
+
+    @property
+    def reading(self) -> int:
+        """How it reads requests."""
+        return self._reading
 
     @property
     def folder(self) -> Path | None:
         """Where the model's files are, when they are known."""
         return self._folder
 
+    def at_reading(self, reading: int) -> OnnxScorer:
+        """Return a scorer of the same engine that reads as this one did at an earlier reading."""
+        earlier = OnnxScorer(
+            self._engine,
+            self._tokenizer,
+            name=self._name,
+            engine_name=self._engine_name,
+            sha256=self._sha256,
+            folder=self._folder,
+            reading=reading,
+        )
+        earlier._vectors = self._vectors  # the same texts have the same vectors
+        return earlier
+
     def engine_status(self) -> EngineStatus | None:
-        """Tell where passes go; ``None`` where they run in this process and nowhere else."""
+        """Return where passes go; ``None`` where they run in this process and nowhere else."""
         status: EngineStatus | None = getattr(self._engine, "status", None)
         return status
 
@@ -149,6 +161,7 @@ class OnnxScorer:
                 if text is not None
             ]
         )
+        laid = self._compare(laid, vectors)
         scored: list[list[ScoredDecision]] = [[] for _ in requests]
         short = [i for i, item in enumerate(laid) if len(item.layout) <= PACKED_TOKENS]
         # Rows of requests of like lengths see like numbers of keys.
@@ -165,12 +178,7 @@ class OnnxScorer:
         return scored
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give a unit vector of each text: of contexts, to tell which are alike.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Of any length; a blank one reads as a blank context does.
+        """Return a unit vector of each text: of contexts, to tell which are alike.
 
         Returns
         -------
@@ -184,21 +192,11 @@ class OnnxScorer:
 
     def lay_out(self, request: RenderedRequest) -> LaidOut:
         """Tokenise a request and lay it out."""
-        tokenized = TokenizedRequest(
-            self._tokenizer.encode(request.context),
-            [
-                TokenizedDecision(
-                    decision.kind,
-                    self._tokenizer.encode(decision.question),
-                    self._tokenizer.encode_many(decision.outcomes),
-                )
-                for decision in request.decisions
-            ],
-        )
+        tokenized = read_request(request, self._tokenizer, self._reading)
         return LaidOut(lay_out(tokenized), tokenized)
 
     def plan(self, items: Sequence[LaidOut], vectors: Vectors | None) -> Tensors:
-        """Give the inputs of the one pass that answers short requests.
+        """Return the inputs of the one pass that answers short requests.
 
         Without ``vectors`` similarity is zero.
         """
@@ -211,15 +209,18 @@ class OnnxScorer:
         rows = fill_rows(units)
         for pool, (item, start) in enumerate(zip(items, rows.starts, strict=True)):
             for index, markers in enumerate(item.layout.markers):
-                decisions.append(
-                    PassDecision(
-                        item.layout.kinds[index],
-                        markers + np.int32(start),
-                        _vectors_of(item, index, vectors),
-                        pool,
-                    )
-                )
+                moved = markers + np.int32(start)
+                decisions.append(_decision(item, index, moved, vectors, pool))
         return pass_inputs(rows, decisions, channels)
+
+    def _compare(self, laid: Sequence[LaidOut], vectors: Vectors) -> list[LaidOut]:
+        """Compare the outcomes of choices with every sentence of their contexts."""
+        units = self._vectors.encode([text for item in laid for text in item.tokenized.sentences])
+        ends = accumulate(len(item.tokenized.sentences) for item in laid)
+        return [
+            replace(item, similarities=_similarities(item, units[:end], vectors))
+            for item, end in zip(laid, ends, strict=True)
+        ]
 
     def _score_long(self, item: LaidOut, vectors: Vectors) -> list[ScoredDecision]:
         reader = _LongReader(self._engine, item, vectors)
@@ -273,12 +274,12 @@ class _LongReader:
         for group in groups_of(sized, self._room(self._past)):
             rows = fill_rows([self._tokens.part(*spans[member.index]) for member in group])
             decisions = [
-                PassDecision(
-                    self._item.layout.kinds[member.index],
+                _decision(
+                    self._item,
+                    member.index,
                     self._item.layout.markers[member.index]
                     + np.int32(start - spans[member.index][0]),
-                    _vectors_of(self._item, member.index, self._vectors),
-                    0,
+                    self._vectors,
                 )
                 for member, start in zip(group, rows.starts, strict=True)
             ]
@@ -312,25 +313,20 @@ class _LongReader:
                 read.setdefault(member.place, []).append(tokens.part(at, at + len(member)))
         for place, parts in read.items():
             vectors[place] = self._markers([heads[place]], extend_past(past, parts))[0]
-        decision = PassDecision(
-            self._item.layout.kinds[index],
-            np.full(len(vectors), GIVEN, np.int32),
-            _vectors_of(self._item, index, self._vectors),
-            0,
-            given=vectors,
-        )
+        markers = np.full(len(vectors), GIVEN, np.int32)
+        decision = _decision(self._item, index, markers, self._vectors, given=vectors)
         inputs = pass_inputs(
             fill_rows([self._tokens.part(0, 1)]),
             [decision],
             # The one token that the pass must have is the context's: its channel must not pool it
             # again.
-            [GIVEN - 1],
+            [NO_POOL],
             pooled_past=self._pooled,
         )
         return next(_split(inputs, self._engine.run(inputs, DECISION_OUTPUTS)))
 
     def _outcomes(self, start: int, stop: int) -> tuple[list[Tokens], list[list[Tokens]]]:
-        """Give the block of each outcome of a decision, and the blocks of its rest."""
+        """Return the block of each outcome of a decision, and the blocks of its rest."""
         heads: list[Tokens] = []
         rests: list[list[Tokens]] = [[]]
         for first, last in self._bounds:
@@ -346,7 +342,7 @@ class _LongReader:
         return heads, rests[:-1]
 
     def _markers(self, group: Sequence[Tokens], past: Past) -> NDArray[np.float32]:
-        """Give the marker vectors of outcomes."""
+        """Return the marker vectors of outcomes."""
         rows = fill_rows(group)
         markers = PassDecision("single", np.asarray(rows.starts, np.int32), None, 0)
         inputs = pass_inputs(rows, [markers], self._channels, past=past)
@@ -382,15 +378,45 @@ class _LongReader:
         return min(PASS_TOKENS, PASS_WEIGHTS // (len(past.channels) + ROW_LENGTH))
 
 
-def _vectors_of(item: LaidOut, index: int, vectors: Vectors | None) -> NDArray[np.float32] | None:
-    if vectors is None:
-        return None
-    alone = item.tokenized.decisions[index].alone
-    return np.stack([NOT_SIMILAR if text is None else vectors[tuple(text)] for text in alone])
+def _decision(
+    item: LaidOut,
+    index: int,
+    markers: NDArray[np.int32],
+    vectors: Vectors | None,
+    pool: int = 0,
+    given: NDArray[np.float32] | None = None,
+) -> PassDecision:
+    similarity = item.similarities.get(index)
+    alone = None if vectors is None or similarity is not None else _alone(item, index, vectors)
+    return PassDecision(item.layout.kinds[index], markers, alone, pool, given, similarity)
+
+
+def _alone(item: LaidOut, index: int, vectors: Vectors) -> NDArray[np.float32]:
+    texts = item.tokenized.decisions[index].alone
+    return np.stack([NOT_SIMILAR if text is None else vectors[tuple(text)] for text in texts])
+
+
+def _similarities(
+    item: LaidOut, sentences: NDArray[np.float32], vectors: Vectors
+) -> dict[int, NDArray[np.float32]]:
+    """Return each outcome's cosine with the sentence most similar to it, of every choice.
+
+    The request's sentences are the last of those given.
+    """
+    n_sentences = len(item.tokenized.sentences)
+    if not n_sentences:
+        return {}
+    sentences = sentences[-n_sentences:]
+    # Not a matrix product: of these sums no term depends on how many texts are compared.
+    return {
+        index: np.einsum("sw,ow->so", sentences, _alone(item, index, vectors)).max(axis=0)
+        for index, kind in enumerate(item.layout.kinds)
+        if kind == "single"
+    }
 
 
 def _split(inputs: Tensors, outputs: Tensors) -> Iterator[ScoredDecision]:
-    """Give each decision's part of a pass's outputs."""
+    """Yield each decision's part of a pass's outputs."""
     for index, markers in enumerate(inputs["marker_index"]):
         n = int((markers >= GIVEN).sum())
         yield ScoredDecision(

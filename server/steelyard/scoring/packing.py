@@ -46,21 +46,7 @@ STAGE_CONTEXT, STAGE_QUESTION, STAGE_CONTINUATION, STAGE_OUTCOME = range(4)
 
 
 def alone_texts(kind: str, question: T, outcomes: Sequence[T]) -> tuple[T | None, ...]:
-    """Give the text that stands for each outcome in the similarity channel.
-
-    Parameters
-    ----------
-    kind : str
-    question : T
-        A text, or its token ids.
-    outcomes : sequence of T
-
-    Returns
-    -------
-    tuple of T or None
-        The outcomes themselves. Of a yes/no question, whose outcomes' names say nothing alone, the
-        question for "yes", and None, for similarity zero, for "no".
-    """
+    """Return the text that stands for each outcome in the similarity channel."""
     if kind == "binary":
         return (question, *(None for _ in outcomes[1:]))
     return tuple(outcomes)
@@ -86,6 +72,8 @@ class TokenizedRequest:
 
     context: Sequence[int]
     decisions: Sequence[TokenizedDecision]
+    #: Of the context, where a choice is compared with each; none where it is with the whole.
+    sentences: Sequence[tuple[int, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +93,8 @@ class Layout:
         For each decision, where its outcomes' marker tokens are.
     spans : tuple of (int, int)
         For each decision, where its tokens start and end.
-    kinds : tuple of str
-        For each decision, its kind.
     context_channel : int
         The channel of the context's tokens.
-    n_ids : int
-        How many block and channel ids are used.
     """
 
     ids: NDArray[np.int32]
@@ -166,7 +150,7 @@ class _Writer:
         channel: int = NO_CHANNEL,
         listens: tuple[int, int, int] = (NOTHING, NOTHING, NOTHING),
     ) -> int:
-        """Add a block; give the index of its first token."""
+        """Add a block; return the index of its first token."""
         start = len(self.ids)
         self.ids.extend(tokens)
         self.positions.extend(range(base, base + len(tokens)))
@@ -176,18 +160,7 @@ class _Writer:
 
 
 def lay_out(request: TokenizedRequest) -> Layout:
-    """Lay one request out: context windows, then each decision's question and outcomes.
-
-    Parameters
-    ----------
-    request : TokenizedRequest
-        Of any length: long texts are cut into windows, never truncated.
-
-    Returns
-    -------
-    Layout
-        With one marker for every outcome of every decision.
-    """
+    """Lay one request out: context windows, then each decision's question and outcomes."""
     writer = _Writer()
     context = writer.new_id()
     for window in windows(request.context, CONTEXT_LENGTH - 2, CONTEXT_OVERLAP):
@@ -259,7 +232,7 @@ def lay_out_text(tokens: Sequence[int]) -> Layout:
 
 
 def level_features(kind: str, n_outcomes: int) -> NDArray[np.float32]:
-    """Give the level encoding of a decision's outcomes: zeros unless it is ordinal.
+    """Return the level encoding of a decision's outcomes: zeros unless it is ordinal.
 
     Returns
     -------

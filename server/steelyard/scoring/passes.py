@@ -19,6 +19,8 @@ HEAD = WIDTH // N_HEADS
 KINDS = ("single", "binary", "ordinal")
 #: Values of ``marker_index`` that are no token: the vector is given; there is no outcome.
 GIVEN, ABSENT = -1, -2
+#: The channel of a pool that no token adds to.
+NO_POOL = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Past:
     values: tuple[NDArray[np.float32], ...]
 
     def tensors(self) -> Tensors:
-        """Give the graph's inputs."""
+        """Return the graph's inputs."""
         tensors: Tensors = {"past_channels": self.channels}
         for i in range(N_LAYERS):
             tensors[f"past_key_{i}"] = self.keys[i]
@@ -69,20 +71,13 @@ class ReadTokens:
     tensors: Tensors
 
     def part(self, start: int, stop: int) -> ReadTokens:
-        """Give a run of the tokens."""
+        """Return a run of the tokens."""
         tensors = {name: tensor[start:stop] for name, tensor in self.tensors.items()}
         return ReadTokens(self.channels[start:stop], tensors)
 
 
 def tokens_read(rows: Rows, outputs: Tensors) -> ReadTokens:
-    """Give the tokens of a pass, row after row, with what it gave for them.
-
-    Parameters
-    ----------
-    rows : Rows
-    outputs : dict
-        The pass's ``PAST_OUTPUTS``, and possibly others.
-    """
+    """Return the tokens of a pass, row after row, with what it gave for them."""
     return ReadTokens(
         rows.blocks[:, :, 1].reshape(-1),
         {name: outputs[name].reshape(-1, WIDTH) for name in PAST_OUTPUTS},
@@ -109,15 +104,14 @@ class PassDecision:
 
     Parameters
     ----------
-    kind : str
     markers : int32 array of shape (n_outcomes,)
         Flat token index of each marker, or ``GIVEN``.
     vectors : float32 array of shape (n_outcomes, width), optional
         The outcomes' texts alone, of length one; None where similarity is not used.
-    pool : int
-        Which of the pass's pooled contexts it is asked on.
     given : float32 array of shape (n_outcomes, width), optional
         Marker vectors of earlier passes.
+    similarity : float32 array of shape (n_outcomes,), optional
+        Instead of ``vectors``, where it is known before the pass.
     """
 
     kind: str
@@ -125,6 +119,7 @@ class PassDecision:
     vectors: NDArray[np.float32] | None
     pool: int
     given: NDArray[np.float32] | None = None
+    similarity: NDArray[np.float32] | None = None
 
 
 #: A pass that only encodes still has one decision, with one absent outcome.
@@ -139,16 +134,12 @@ def pass_inputs(
     past: Past = NO_PAST,
     pooled_past: NDArray[np.float32] | None = None,
 ) -> Tensors:
-    """Give the graph's inputs for a pass.
+    """Return the graph's inputs for a pass.
 
     Parameters
     ----------
-    rows : Rows
-    decisions : sequence of PassDecision
-        At least one; ``NO_DECISION`` for none.
     pool_channels : sequence of int
         For each pooled context, the channel of its tokens; at least one.
-    past : Past
     pooled_past : float32 array of shape (n_pools, width), optional
         Sums over tokens of earlier passes.
     """
@@ -166,8 +157,19 @@ def pass_inputs(
             vectors[index, :n] = decision.vectors
         if decision.given is not None:
             given[index, :n] = decision.given
+        if decision.similarity is not None:
+            vectors[index, :n, 0] = decision.similarity
     if pooled_past is None:
         pooled_past = np.zeros((len(pool_channels), WIDTH), np.float32)
+    pools = [decision.pool for decision in decisions]
+    if any(decision.similarity is not None for decision in decisions):
+        # A pool that no token adds to, of which a vector's first number is the cosine.
+        pools = [
+            len(pool_channels) if decision.similarity is not None else decision.pool
+            for decision in decisions
+        ]
+        pool_channels = [*pool_channels, NO_POOL]
+        pooled_past = np.concatenate([pooled_past, np.eye(1, WIDTH, dtype=np.float32)])
     return {
         "input_ids": rows.ids,
         "position_ids": rows.positions,
@@ -182,6 +184,6 @@ def pass_inputs(
         "outcome_vectors": vectors,
         "levels": levels,
         "kinds": np.asarray([KINDS.index(d.kind) for d in decisions], np.int32),
-        "context_pool": np.asarray([d.pool for d in decisions], np.int32),
+        "context_pool": np.asarray(pools, np.int32),
         **past.tensors(),
     }

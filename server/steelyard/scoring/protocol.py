@@ -22,8 +22,6 @@ class ScoredDecision:
         Uncalibrated, similarity channel included, in outcome order.
     marker_vectors : float32 array of shape (n_outcomes, width)
         The vectors at the outcomes' marker tokens: features for heads.
-    is_calibrated : bool, default False
-        Whether the logits are log probabilities that are calibrated already, as a head's are.
     """
 
     logits: NDArray[np.float32]
@@ -37,23 +35,7 @@ Place = Literal["triton", "in-process", "none"]
 
 @dataclass(frozen=True, slots=True)
 class EngineStatus:
-    """Where an engine's passes go, and how that went.
-
-    Parameters
-    ----------
-    remote : str or None
-        The remote engine that the settings ask for.
-    place : {"triton", "in-process", "none"}
-        Where a pass would run now; ``none`` where it would be refused.
-    reason : str or None
-        Why passes do not run where the settings ask for; ``None`` when they do.
-    passes : mapping of str to int
-        Passes answered, by place.
-    faults : mapping of str to int
-        Passes that the remote engine failed, by the error's code.
-    n_changes : int
-        How often the place changed.
-    """
+    """Where an engine's passes go, and how that went."""
 
     remote: str | None
     place: Place
@@ -82,13 +64,7 @@ class Scorer(Protocol):
         ...
 
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
-        """Score every decision of every request, in the order given.
-
-        Raises
-        ------
-        steelyard.errors.EngineUnavailableError
-            When the engine cannot answer.
-        """
+        """Score every decision of every request, in the order given."""
         ...
 
     def close(self) -> None:

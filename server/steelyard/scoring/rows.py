@@ -48,7 +48,7 @@ class Tokens:
         return int(self.ids.shape[0])
 
     def part(self, start: int, stop: int) -> Tokens:
-        """Give a run of the tokens."""
+        """Return a run of the tokens."""
         return Tokens(
             self.ids[start:stop],
             self.positions[start:stop],
@@ -68,8 +68,6 @@ class Rows:
     context_keys, keys : int32 arrays of shape (n_rows, n_keys)
         For each row, the flat indices (row * length + column) of the tokens that it attends to,
         rising, then ``NO_KEY``: of contexts, and the others. The numbers of keys differ.
-    starts : tuple of int
-        For each unit, the flat index of its first token.
     """
 
     ids: NDArray[np.int32]
@@ -133,7 +131,7 @@ def _cut(units: Sequence[Tokens], row_length: int, *, is_apart: bool = False) ->
 
 
 def visible_tokens(blocks: NDArray[np.int32], n_rows: int) -> NDArray[np.bool_]:
-    """Tell which tokens any token of a row may see.
+    """Return which tokens any token of a row may see.
 
     Parameters
     ----------
@@ -160,7 +158,7 @@ def visible_tokens(blocks: NDArray[np.int32], n_rows: int) -> NDArray[np.bool_]:
 
 
 def indices_of(visible: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Give where each row is true.
+    """Return where each row is true.
 
     Returns
     -------

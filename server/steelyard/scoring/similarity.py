@@ -30,11 +30,6 @@ PASS_TOKENS = 512
 class OutcomeVectors:
     """A bounded store of unit vectors of outcome texts, least recently used out first.
 
-    Parameters
-    ----------
-    engine : PassEngine
-    max_vectors : int, default ``MAX_VECTORS``
-
     Notes
     -----
     Safe to use from several threads. A text's vector depends on the text alone.
@@ -47,7 +42,7 @@ class OutcomeVectors:
         self._lock = threading.Lock()
 
     def get(self, texts: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], NDArray[np.float32]]:
-        """Give the unit vector of each text, encoding those not yet known.
+        """Return the unit vector of each text, encoding those not yet known.
 
         Parameters
         ----------
@@ -82,7 +77,7 @@ class OutcomeVectors:
         return found
 
     def encode(self, texts: Sequence[tuple[int, ...]]) -> NDArray[np.float32]:
-        """Give the unit vectors of texts without keeping them.
+        """Return the unit vectors of texts without keeping them.
 
         Returns
         -------
@@ -112,18 +107,18 @@ def _key(text: tuple[int, ...]) -> bytes:
 
 
 def tokens_of(layout: Layout, offset: int = 0) -> Tokens:
-    """Give all tokens of a layout, its ids moved by ``offset``."""
+    """Return all tokens of a layout, its ids moved by ``offset``."""
     return Tokens(layout.ids, layout.positions, layout.roles, shift_ids(layout.blocks, offset))
 
 
 def block_bounds(layout: Layout) -> list[tuple[int, int]]:
-    """Give where each block of a layout starts and ends."""
+    """Return where each block of a layout starts and ends."""
     edges = np.flatnonzero(np.diff(layout.blocks[:, 0])) + 1
     return list(zip([0, *edges.tolist()], [*edges.tolist(), len(layout)], strict=True))
 
 
 def windows_of(layout: Layout, offset: int = 0) -> list[Tokens]:
-    """Give the blocks of a layout one by one."""
+    """Return the blocks of a layout one by one."""
     tokens = tokens_of(layout, offset)
     return [tokens.part(start, stop) for start, stop in block_bounds(layout)]
 

@@ -25,15 +25,6 @@ class Tokenizer:
 
     Padding and truncation named in the file are switched off: nothing is cut silently.
 
-    Parameters
-    ----------
-    content : bytes
-        What a ``tokenizer.json`` file holds.
-    name : str
-        Name reported in ``usage.tokenizer``.
-    revision : str
-        Revision reported in ``usage.tokenizer``.
-
     Notes
     -----
     Safe to use from several threads.
@@ -52,7 +43,7 @@ class Tokenizer:
         self._lock = threading.Lock()
 
     def encode(self, text: str) -> tuple[int, ...]:
-        """Give the token ids of a text, without special tokens."""
+        """Return the token ids of a text, without special tokens."""
         if len(text) > _CACHE_CHARACTERS:
             return tuple(self._encode(text))
         with self._lock:
@@ -65,7 +56,7 @@ class Tokenizer:
         return tuple(kept)
 
     def encode_many(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
-        """Give the token ids of several texts, without special tokens."""
+        """Return the token ids of several texts, without special tokens."""
         return [self.encode(text) for text in texts]
 
     def count(self, text: str) -> int:
@@ -92,13 +83,7 @@ _sharing = threading.Lock()
 
 
 def shared_tokenizer(content: bytes, *, name: str, revision: str) -> Tokenizer:
-    """Give the one tokenizer of this content that the process has: models of one base share it.
-
-    Parameters
-    ----------
-    content, name, revision
-        As of ``Tokenizer``.
-    """
+    """Return the one tokenizer of this content that the process has: models of one base share it."""
     key = (hashlib.sha256(content).hexdigest(), name, revision)
     with _sharing:
         found = _shared.get(key)

@@ -5,7 +5,7 @@ which is itself named by the SHA-256 of that manifest. It holds heads for the de
 model was trained on and, where LoRA was trained, its adapter, merged into the base model at load.
 
 Here: checking and loading an artifact, and answering with it. Not here: where artifacts are kept
-(``steelyard.storage.frames.artifacts``), how they are made (``steelyard.training.fine_tune``).
+(``steelyard.storage.artifacts``), how they are made (``steelyard.families.trainer``).
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring.assets import MANIFEST
-from steelyard.scoring.engine_host import EngineHost
+from steelyard.scoring.assets import ENGINES, MANIFEST, earlier_temperatures, read_manifest
 from steelyard.scoring.heads import Head, Heads
 from steelyard.scoring.merging import merged_scorer
+from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
-from steelyard.wire.evaluations import Method
+from steelyard.scoring.reading import FIRST_READING
+from steelyard.scoring.remote.engine_host import EngineHost
+from steelyard.wire.methods import Method
 
 FORMAT: Literal["steelyard-model-1"] = "steelyard-model-1"
 
@@ -35,16 +38,7 @@ _REPAIR = "restore it from a backup, or continue its family to make another"
 
 
 class ArtifactBase(Struct, frozen=True, kw_only=True):
-    """The base model that an artifact was trained on.
-
-    Parameters
-    ----------
-    name : str
-    sha256 : str
-        Names its files; see ``identity_of``.
-    engine : str
-        Engine and precision that the heads learned from.
-    """
+    """The base model that an artifact was trained on."""
 
     name: str
     sha256: str
@@ -52,23 +46,7 @@ class ArtifactBase(Struct, frozen=True, kw_only=True):
 
 
 class ArtifactManifest(Struct, frozen=True, kw_only=True):
-    """What an artifact is made of.
-
-    Parameters
-    ----------
-    format : str
-        ``steelyard-model-1``.
-    base : ArtifactBase
-    method : {"sft", "reward"}
-    has_adapter : bool
-        Whether a LoRA adapter is among the files.
-    parent_sha256 : str or None
-        The artifact that it was trained from.
-    versions : dict of str to str
-        Of the packages that its bytes depend on.
-    files : dict of str to str
-        Path of every other file, with forward slashes, to its SHA-256 in hex.
-    """
+    """What an artifact is made of."""
 
     format: Literal["steelyard-model-1"]
     base: ArtifactBase
@@ -82,21 +60,21 @@ class ArtifactManifest(Struct, frozen=True, kw_only=True):
 class TunedScorer:
     """Answers decisions that it has a head for through the head, any other through a scorer.
 
-    Parameters
-    ----------
-    heads : steelyard.scoring.heads.Heads
-    scorer : Scorer
-        The base model, or the base model with LoRA merged in.
-    owns_scorer : bool, default False
-        Whether ``close`` closes it too; a base model that others share stays open.
-
     Notes
     -----
     A head that needs nothing of the scorer spares its pass. Keeps every promise of a ``Scorer``
     where the scorer below does. Thread-safe.
     """
 
-    def __init__(self, heads: Heads, scorer: Scorer, *, owns_scorer: bool = False) -> None:
+    def __init__(
+        self,
+        heads: Heads,
+        scorer: Scorer,
+        *,
+        owns_scorer: bool = False,
+        temperatures: TemperatureTable | None = None,
+    ) -> None:
+        self._temperatures = temperatures
         self._heads = heads
         self._scorer = scorer
         self._owns_scorer = owns_scorer
@@ -123,41 +101,25 @@ class TunedScorer:
         return self._scorer
 
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
-        """Score every decision of every request, in the order given.
-
-        Returns
-        -------
-        list of list of ScoredDecision
-            A head's are log probabilities, and say that they are calibrated.
-
-        Raises
-        ------
-        steelyard.errors.EngineUnavailableError
-            After ``close``, or when the engine cannot answer.
-        """
+        """Score every decision of every request, in the order given."""
         self._check_open()
         heads = [[self._heads.find(decision) for decision in one.decisions] for one in requests]
         below = self._score_below(requests, heads)
         vectors = self._embed_contexts(requests, heads)
         return [
             [
-                _answer(request.context, decision, head, scored, vectors.get(request.context))
+                self._answer(request.context, decision, head, scored, vectors.get(request.context))
                 for decision, head, scored in zip(request.decisions, found, passed, strict=True)
             ]
             for request, found, passed in zip(requests, heads, below, strict=True)
         ]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Give a unit vector of each text, as the scorer below does.
+        """Return a unit vector of each text, as the scorer below does.
 
         Returns
         -------
         float32 array, shape (n_texts, width)
-
-        Raises
-        ------
-        steelyard.errors.EngineUnavailableError
-            After ``close``, or when the scorer below gives none.
         """
         self._check_open()
         embed = getattr(self._scorer, "embed", None)
@@ -168,7 +130,7 @@ class TunedScorer:
         return cast("NDArray[np.float32]", embed(texts))
 
     def engine_status(self) -> EngineStatus | None:
-        """Tell where passes go; ``None`` where they run in this process and nowhere else."""
+        """Return where passes go; ``None`` where they run in this process and nowhere else."""
         status: Callable[[], EngineStatus | None] | None = getattr(
             self._scorer, "engine_status", None
         )
@@ -216,6 +178,28 @@ class TunedScorer:
         )
         return dict(zip(contexts, self.embed(contexts), strict=True)) if contexts else {}
 
+    def _answer(
+        self,
+        context: str,
+        decision: RenderedDecision,
+        head: Head | None,
+        scored: ScoredDecision | None,
+        vector: NDArray[np.float32] | None,
+    ) -> ScoredDecision:
+        if head is None:
+            assert scored is not None  # noqa: S101  # what has no head was asked below
+            if self._temperatures is None:
+                return scored
+            logs: NDArray[np.floating[Any]] = self._temperatures.log_probabilities(
+                scored.logits, decision.kind
+            )
+        else:
+            embedding = vector if head.needs_embedding else None
+            logs = head.log_probabilities(context, decision, scored, embedding)
+        empty = np.zeros((len(decision.outcomes), 0), np.float32)
+        vectors = empty if scored is None else scored.marker_vectors
+        return ScoredDecision(np.asarray(logs, np.float32), vectors, is_calibrated=True)
+
     def _check_open(self) -> None:
         if not self._is_open:
             raise EngineUnavailableError(
@@ -224,25 +208,13 @@ class TunedScorer:
 
 
 def identity_of(scorer: Scorer) -> str:
-    """Name what a scorer's answers come from, whichever engine runs it.
-
-    Returns
-    -------
-    str
-        SHA-256 in hex: the scorer's own ``sha256`` where it tells one, else of its name.
-    """
+    """Name what a scorer's answers come from, whichever engine runs it."""
     own = getattr(scorer, "sha256", "")
     return own or hashlib.sha256(scorer.name.encode()).hexdigest()
 
 
 def read_artifact(folder: Path) -> ArtifactManifest:
-    """Read an artifact's manifest; the other files are not looked at.
-
-    Raises
-    ------
-    steelyard.errors.EngineUnavailableError
-        When there is none, or it is no manifest of this format.
-    """
+    """Read an artifact's manifest; the other files are not looked at."""
     path = folder / MANIFEST
     try:
         manifest = msgspec.json.decode(path.read_bytes(), type=ArtifactManifest)
@@ -258,19 +230,7 @@ def read_artifact(folder: Path) -> ArtifactManifest:
 
 
 def check_artifact(folder: Path, sha256: str | None = None) -> ArtifactManifest:
-    """Check every file of an artifact against its manifest.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-    sha256 : str, optional
-        What the manifest's SHA-256 must be; not looked at when left out.
-
-    Raises
-    ------
-    steelyard.errors.EngineUnavailableError
-        When the manifest cannot be read or is another, or a file is missing or altered.
-    """
+    """Check every file of an artifact against its manifest."""
     manifest = read_artifact(folder)
     found = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
     if sha256 is not None and found != sha256:
@@ -294,33 +254,15 @@ def load_tuned(
     host: EngineHost | None = None,
     hosted_name: str = "",
 ) -> TunedScorer:
-    """Load a fine-tuned model, every file's SHA-256 checked.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Its artifact.
-    base : Scorer
-        The base model that it was trained on; it is shared, and stays open when the model closes.
-    threads : int, optional
-        Threads of a pass where an adapter is merged in; by default, every core.
-    host : EngineHost, optional
-        Makes its engine where an adapter is merged in; by default it runs in this process.
-    hosted_name : str, optional
-        What the host calls it: the model's identity, ``ft-ftj_…``.
-
-    Raises
-    ------
-    steelyard.errors.EngineUnavailableError
-        When it cannot be loaded. ``details`` has one entry, whose ``reason`` is ``files_missing``,
-        ``files_altered``, ``base_mismatch`` (it was trained on another base model) or
-        ``engine_changed`` (on another engine or precision of it).
-    """
+    """Load a fine-tuned model, every file's SHA-256 checked."""
     manifest = check_artifact(folder)
+    today = base
+    base = as_trained_on(manifest, base)
     check_base(manifest, base)
+    temperatures = None if base is today else _temperatures_then(base)
     heads = _load_heads(folder)
     if not manifest.has_adapter:
-        return TunedScorer(heads, base)
+        return TunedScorer(heads, base, temperatures=temperatures)
     merged = merged_scorer(
         getattr(base, "folder", None),
         folder,
@@ -329,18 +271,28 @@ def load_tuned(
         host=host,
         hosted_name=hosted_name,
         hosted_sha256=hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest(),
+        reading=getattr(base, "reading", None),
     )
-    return TunedScorer(heads, merged, owns_scorer=True)
+    return TunedScorer(heads, merged, owns_scorer=True, temperatures=temperatures)
+
+
+def as_trained_on(manifest: ArtifactManifest, base: Scorer) -> Scorer:
+    """Return a base model with the reading that an artifact was trained with."""
+    for reading in range(FIRST_READING, getattr(base, "reading", FIRST_READING)):
+        earlier = cast("OnnxScorer", base).at_reading(reading)
+        if identity_of(earlier) == manifest.base.sha256:
+            return earlier
+    return base
+
+
+def _temperatures_then(base: Scorer) -> TemperatureTable | None:
+    scorer = cast("OnnxScorer", base)
+    manifest = read_manifest(scorer.folder)
+    return earlier_temperatures(manifest, scorer.reading, ENGINES[scorer.engine])
 
 
 def check_base(manifest: ArtifactManifest, base: Scorer) -> None:
-    """Refuse a base model that an artifact was not trained on.
-
-    Raises
-    ------
-    steelyard.errors.EngineUnavailableError
-        With the reason ``base_mismatch`` or ``engine_changed``; see ``load_tuned``.
-    """
+    """Refuse a base model that an artifact was not trained on."""
     trained = manifest.base
     if trained.sha256 != identity_of(base):
         raise EngineUnavailableError(
@@ -364,23 +316,6 @@ def _load_heads(folder: Path) -> Heads:
     except (OSError, ValueError, KeyError, msgspec.MsgspecError) as error:
         # The hashes are right, so that whoever wrote the files wrote what this cannot read.
         raise _unusable("has heads that this version cannot read", "files_altered") from error
-
-
-def _answer(
-    context: str,
-    decision: RenderedDecision,
-    head: Head | None,
-    scored: ScoredDecision | None,
-    vector: NDArray[np.float32] | None,
-) -> ScoredDecision:
-    if head is None:
-        assert scored is not None  # noqa: S101  # what has no head was asked below
-        return scored
-    embedding = vector if head.needs_embedding else None
-    logs = head.log_probabilities(context, decision, scored, embedding)
-    empty = np.zeros((len(decision.outcomes), 0), np.float32)
-    vectors = empty if scored is None else scored.marker_vectors
-    return ScoredDecision(np.asarray(logs, np.float32), vectors, is_calibrated=True)
 
 
 def _unusable(what: str, reason: str) -> EngineUnavailableError:

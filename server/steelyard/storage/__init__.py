@@ -1,1 +1,11 @@
-"""What outlives a process: the state in a database, and large tables as files."""
+"""The state: small, transactional, in SQLite or PostgreSQL.
+
+Here: the database with its one writer, its tables and migrations, and functions that read and
+write single rows. Not here: the rules of when a row may change (the rooms' services).
+"""
+
+from __future__ import annotations
+
+from steelyard.storage.database import State, open_state
+
+__all__ = ["State", "open_state"]

@@ -22,11 +22,6 @@ class TritonPythonModel:
     def initialize(self, args: dict[str, str]) -> None:
         """Load the graph with its weights.
 
-        Parameters
-        ----------
-        args : dict of str to str
-            As Triton gives them: the model's configuration as JSON, its folder and its version.
-
         Raises
         ------
         Exception
@@ -67,7 +62,7 @@ class TritonPythonModel:
         self._tidy.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
 
     def execute(self, requests: list[Any]) -> list[Any]:
-        """Run each request's pass, and give the outputs that it asks for."""
+        """Run each request's pass, and return the outputs that it asks for."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Any) -> Any:

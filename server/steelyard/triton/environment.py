@@ -47,13 +47,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """An environment that is there and whole.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The virtual environment.
-    """
+    """An environment that is there and whole."""
 
     folder: Path
 
@@ -74,7 +68,7 @@ class Environment:
         return self.packages / "pytriton" / "tritonserver" / "backends"
 
     def variables(self) -> dict[str, str]:
-        """Give the variables under which the server is to be started."""
+        """Return the variables under which the server is to be started."""
         libraries = [self.packages / "nvidia_pytriton.libs", _library_of_python().parent]
         variables = child_environment(
             # The backend's Python is the one first in the path.
@@ -91,7 +85,7 @@ class Environment:
 
 
 def requirements() -> tuple[str, str, str]:
-    """Give what is installed: ONNX Runtime of this process's version, NumPy and the server."""
+    """Return what is installed: ONNX Runtime of this process's version, NumPy and the server."""
     return f"onnxruntime=={version('onnxruntime')}", NUMPY, SERVER
 
 
@@ -103,31 +97,14 @@ def environment_key() -> str:
 
 
 def find_environment(root: Path) -> Environment | None:
-    """Give the environment of this process's versions below a folder; ``None`` before it is built."""
+    """Return this process's environment below a folder; ``None`` before it is built."""
     environment = Environment(root / environment_key())
     is_whole = (environment.folder / _READY).is_file() and environment.server.is_file()
     return environment if is_whole else None
 
 
 def build_environment(root: Path, tell: Tell = lambda _: None) -> Environment:
-    """Build the environment of this process's versions, unless it is there.
-
-    Parameters
-    ----------
-    root : pathlib.Path
-        Environments are kept below it, each named by its versions.
-    tell : callable, optional
-        Called with a line of what is being done.
-
-    Returns
-    -------
-    Environment
-
-    Raises
-    ------
-    steelyard.errors.EngineUnavailableError
-        When this machine or this Python cannot run the server, or a package cannot be installed.
-    """
+    """Build the environment of this process's versions, unless it is there."""
     check_machine()
     root.mkdir(parents=True, exist_ok=True)
     with _alone(root, tell):
@@ -147,13 +124,7 @@ def build_environment(root: Path, tell: Tell = lambda _: None) -> Environment:
 
 
 def check_machine() -> None:
-    """Refuse a machine, or a Python, that the server of the wheel does not run on.
-
-    Raises
-    ------
-    steelyard.errors.EngineUnavailableError
-        Saying what is missing.
-    """
+    """Refuse a machine, or a Python, that the server of the wheel does not run on."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise EngineUnavailableError(
             "Triton's server comes for Linux on x86-64 alone; run it there, and name it with "
@@ -177,7 +148,7 @@ def check_machine() -> None:
 
 
 def is_plain(path: Path) -> bool:
-    """Tell whether a shell takes a path as it is.
+    """Return whether a shell takes a path as it is.
 
     Triton's Python backend has one start each model's process, with paths that it does not quote.
 
@@ -266,7 +237,7 @@ def _run(command: Sequence[str], tell: Tell) -> None:
 
 @contextmanager
 def _alone(root: Path, tell: Tell) -> Iterator[None]:
-    """Let one process build below a folder at a time; the lock ends with the process."""
+    """Hold the lock under which one process at a time builds below a folder."""
     with (root / ".lock").open("wb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

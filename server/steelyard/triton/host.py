@@ -32,7 +32,7 @@ from typing import Self
 import httpx
 
 from steelyard.errors import EngineUnavailableError
-from steelyard.scoring.process_marks import is_left_behind, mark
+from steelyard.scoring.remote.process_marks import is_left_behind, mark
 from steelyard.triton import launch
 from steelyard.triton.environment import Environment
 
@@ -58,22 +58,14 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ServerTls:
-    """Files in PEM with which a server takes gRPC over TLS.
-
-    Parameters
-    ----------
-    certificate, key : pathlib.Path
-        What it shows of itself.
-    clients : pathlib.Path, optional
-        Authorities; whoever shows no certificate of theirs is refused.
-    """
+    """Files in PEM with which a server takes gRPC over TLS."""
 
     certificate: Path
     key: Path
     clients: Path | None = None
 
     def flags(self) -> dict[str, str]:
-        """Give the server's own flags."""
+        """Return the server's own flags."""
         flags = {
             "grpc-use-ssl": "true",
             "grpc-server-cert": str(self.certificate),
@@ -86,29 +78,6 @@ class ServerTls:
 
 class TritonHost:
     """A server process; started by ``start`` or by entering a ``with`` block.
-
-    Parameters
-    ----------
-    repository : pathlib.Path
-        Models to serve; see ``steelyard.triton.repository``.
-    environment : Environment
-        Where the server is; see ``steelyard.triton.environment``.
-    load : sequence of str, optional
-        Models loaded before it is ready; all others are loaded when asked for.
-    host : str, default ``127.0.0.1``
-        Address that it listens on. Triton asks nobody who they are: any other than loopback is for
-        networks where everybody may use it, and load and unload its models.
-    port, http_port, metrics_port : int, default 0
-        Of gRPC, HTTP and the figures; 0 takes a free one.
-    start_s : float
-        Seconds in which it must be ready.
-    stop_s : float
-        Seconds that passes in flight have when it is stopped.
-    on_line : callable, optional
-        Called with each line of its log, on a thread of its own.
-    tls : ServerTls, optional
-        Take gRPC over TLS alone. HTTP, over which models can be loaded too and which has no TLS,
-        and the figures are then on loopback, whatever ``host`` is.
 
     Examples
     --------
@@ -205,11 +174,6 @@ class TritonHost:
         """Start it, and wait until it is ready.
 
         May be called again after it ended: it then has the same ports.
-
-        Raises
-        ------
-        steelyard.errors.EngineUnavailableError
-            When it ended or was not ready in time; nothing is left of it then.
         """
         if self.is_running:
             return
@@ -226,41 +190,23 @@ class TritonHost:
             raise EngineUnavailableError(f"{fault}: {self._said()}")
 
     def is_live(self) -> bool:
-        """Tell whether it answers."""
+        """Return whether it answers."""
         return self._is_healthy("live")
 
     def is_ready(self) -> bool:
-        """Tell whether it answers, and all that it was to load is loaded."""
+        """Return whether it answers, and all that it was to load is loaded."""
         return self._is_healthy("ready")
 
     def load(self, name: str) -> None:
-        """Load a model, or load it again where its files changed.
-
-        Raises
-        ------
-        steelyard.errors.EngineUnavailableError
-            When the server refuses, saying why, or cannot be asked.
-        """
+        """Load a model, or load it again where its files changed."""
         self._control(name, "load")
 
     def unload(self, name: str) -> None:
-        """Unload a model; passes in flight end first.
-
-        Raises
-        ------
-        steelyard.errors.EngineUnavailableError
-            When the server refuses, or cannot be asked.
-        """
+        """Unload a model; passes in flight end first."""
         self._control(name, "unload")
 
     def models(self) -> dict[str, str]:
-        """Give the state of each model of the repository that was ever loaded, by name.
-
-        Raises
-        ------
-        steelyard.errors.EngineUnavailableError
-            When the server cannot be asked.
-        """
+        """Return the state of each model of the repository that was ever loaded, by name."""
         entries = self._post("/v2/repository/index").json()
         return {entry["name"]: entry.get("state", "UNLOADED") for entry in entries}
 
@@ -388,7 +334,7 @@ class TritonHost:
         return True
 
     def _signal(self, number: signal.Signals) -> None:
-        """Tell the server; to kill, its models' processes as well."""
+        """Send the server a signal; to kill, its models' processes as well."""
         process = self._process
         if process is None:
             return
@@ -428,14 +374,14 @@ class TritonHost:
         return response
 
     def _said(self) -> str:
-        """Give what its log says went wrong; its last lines where it says nothing of the kind."""
+        """Return what its log says went wrong; its last lines where it says nothing of the kind."""
         told = [line for line in self._log if line.strip(_FRAME)]
         faults = [line for line in told if _FAULT.match(line) and "Cuda" not in line]
         return " / ".join((faults or told)[-_SHOWN_LINES:]) or "it said nothing"
 
 
 def sweep_shared_memory() -> list[str]:
-    """Remove shared memory of this user's hosts whose process no longer runs; give its names."""
+    """Remove shared memory of this user's hosts whose process no longer runs; return its names."""
     removed = []
     for path in sorted(_SHARED_MEMORY.glob(f"{_PREFIX}*")):
         # What cannot be removed is in nobody's way.
@@ -447,12 +393,12 @@ def sweep_shared_memory() -> list[str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address is reached from this machine alone."""
+    """Return whether an address is reached from this machine alone."""
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 
 def _reached(host: str) -> str:
-    """Give the address at which this machine reaches one that listens there."""
+    """Return the address at which this machine reaches one that listens there."""
     return {"0.0.0.0": _LOOPBACK, "::": "::1"}.get(host, host)  # noqa: S104
 
 
@@ -461,7 +407,7 @@ def _address(host: str, port: int) -> str:
 
 
 def _free_ports(hosts: tuple[str, str, str], wanted: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Give the ports, free ones for those that are 0; refuses one that is taken."""
+    """Return the ports, free ones for those that are 0; refuses one that is taken."""
     held = []
     try:
         for host, port in zip(hosts, wanted, strict=True):

@@ -30,7 +30,7 @@ class Kept(Protocol):
         ...
 
     def is_live(self) -> bool:
-        """Tell whether it answers."""
+        """Return whether it answers."""
         ...
 
     def start(self) -> None:
@@ -50,19 +50,7 @@ def keep_running(
     each_look: Callable[[], None] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Keep a host that was started running until an event is set; it is not stopped then.
-
-    Parameters
-    ----------
-    host : Kept
-    stopping : threading.Event
-    tell : callable
-        Called with a line each time that something changes.
-    each_look : callable, optional
-        Called between two looks.
-    clock : callable, optional
-        Seconds that only go forward.
-    """
+    """Keep a host that was started running until an event is set; it is not stopped then."""
     pause_s, started_at = FIRST_PAUSE_S, clock()
     asked_at = heard_at = started_at
     while not stopping.wait(LOOK_S):

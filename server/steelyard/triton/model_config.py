@@ -30,16 +30,7 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """An input or output of a graph.
-
-    Parameters
-    ----------
-    name : str
-    type : str
-        As ONNX Runtime names it, such as ``tensor(float)``.
-    dims : tuple of int
-        -1 where any size is taken.
-    """
+    """An input or output of a graph."""
 
     name: str
     type: str
@@ -55,21 +46,7 @@ def render_config(
     parameters: Mapping[str, str],
     instances: int = 1,
 ) -> str:
-    """Give the text of a model's configuration.
-
-    Parameters
-    ----------
-    name : str
-        Of the model: its folder's.
-    backend : {"python", "onnxruntime", "tensorrt"}
-        ``python`` runs on the CPU. The others are Triton's ONNX Runtime backend on a GPU, the last
-        with TensorRT inside it, in float32 too.
-    inputs, outputs : sequence of TensorSpec
-        Of the graph.
-    parameters : mapping of str to str
-        Told by the server to who asks for the configuration, and given to the model.
-    instances : int, default 1
-        Passes that run at a time, each with memory of its own.
+    """Return the text of a model's configuration.
 
     Notes
     -----

@@ -11,25 +11,7 @@ from steelyard.errors import EngineUnavailableError
 
 
 def embed_weights(graph: bytes, tensors: Mapping[str, NDArray[np.generic]]) -> bytes:
-    """Put tensors into a graph, and check it.
-
-    Parameters
-    ----------
-    graph : bytes
-        With external initializers, as the base model's files have it.
-    tensors : mapping of str to array
-        A value for each of them.
-
-    Returns
-    -------
-    bytes
-        An ONNX file that ``onnx.checker`` takes.
-
-    Raises
-    ------
-    steelyard.errors.EngineUnavailableError
-        When ``onnx`` is not installed, or a tensor is missing.
-    """
+    """Put tensors into a graph, and check it."""
     try:
         import onnx
         from onnx import TensorProto, numpy_helper

@@ -22,10 +22,10 @@ from steelyard.calibration.temperature import TemperatureTable
 from steelyard.errors import SteelyardError
 from steelyard.scoring.engine import PassEngine
 from steelyard.scoring.onnx import OnnxScorer
-from steelyard.scoring.triton_address import TritonAddress
-from steelyard.scoring.triton_engine import TritonEngine, connect
-from steelyard.scoring.triton_failures import failure_of
-from steelyard.services.decide import DecideService, Prepared
+from steelyard.scoring.remote.triton_address import TritonAddress
+from steelyard.scoring.remote.triton_engine import TritonEngine, connect
+from steelyard.scoring.remote.triton_failures import failure_of
+from steelyard.serving.decide import DecideService, Prepared
 from steelyard.triton.repository import PRECISION, SHA256, VERSION, ModelSource
 
 Verdict = Literal["equal", "different", "failed", "foreign", "unloaded"]
@@ -48,28 +48,7 @@ _WORDS = _TEXT.split()
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was found of one model.
-
-    Parameters
-    ----------
-    model : str
-        Its name on the server.
-    verdict : {"equal", "different", "failed", "foreign", "unloaded"}
-        ``failed`` when it could not be compared, ``foreign`` when it is none that was exported
-        from here, ``unloaded`` when the server has it in its repository alone.
-    precision : str
-        ``float32`` or ``int8``; empty where it is not known.
-    n_decisions : int
-        That were compared.
-    difference : float
-        The largest of a calibrated probability.
-    vector_difference : float
-        The largest of an element of a marker vector, which heads read.
-    here_ms, there_ms : float
-        The median time of a short request, in milliseconds.
-    message : str
-        Why it was not compared.
-    """
+    """What was found of one model."""
 
     model: str
     verdict: Verdict
@@ -83,29 +62,12 @@ class Comparison:
 
 
 def check_server(address: TritonAddress, sources: Mapping[str, ModelSource]) -> list[Comparison]:
-    """Compare every model that a server has loaded.
-
-    Parameters
-    ----------
-    address : TritonAddress
-    sources : mapping of str to ModelSource
-        What each model should be, by name, in the precision that the service would have.
-
-    Returns
-    -------
-    list of Comparison
-        One for each model of its repository, by name.
-
-    Raises
-    ------
-    steelyard.errors.SteelyardError
-        When the server cannot be asked.
-    """
+    """Compare every model that a server has loaded."""
     return list(_comparisons(address, sources))
 
 
 def is_good(comparisons: Sequence[Comparison]) -> bool:
-    """Tell whether at least one model was compared, and each of them is equal."""
+    """Return whether at least one model was compared, and each of them is equal."""
     verdicts = {one.verdict for one in comparisons}
     return "equal" in verdicts and not verdicts & {"different", "failed"}
 
@@ -113,21 +75,7 @@ def is_good(comparisons: Sequence[Comparison]) -> bool:
 def compare_engines(
     source: ModelSource, here: PassEngine, there: PassEngine, *, rounds: int = _ROUNDS
 ) -> Comparison:
-    """Compare two engines of the same weights on the fixed requests.
-
-    Parameters
-    ----------
-    source : ModelSource
-        What the weights are of.
-    here, there : PassEngine
-    rounds : int
-        Times that a short request is timed.
-
-    Raises
-    ------
-    steelyard.errors.SteelyardError
-        When an engine cannot run a pass.
-    """
+    """Compare two engines of the same weights on the fixed requests."""
     ours, theirs = _scorer(source, here), _scorer(source, there)
     decide = DecideService(
         model_name=source.name,
@@ -160,7 +108,7 @@ def compare_engines(
 
 
 def fixed_requests() -> Iterator[list[dict[str, Any]]]:
-    """Give the requests, in lists that are scored together.
+    """Yield the requests, in lists that are scored together.
 
     First short ones alone, of every kind and of few and many outcomes; then some packed into one
     pass; then a context that is read in stages, with decisions that fit a row and one that does
@@ -201,7 +149,7 @@ def _decision(name: str, kind: str, n_outcomes: int, seed: int) -> dict[str, Any
 
 
 def _text(seed: int, n_words: int) -> str:
-    """Give words that are the same in every run and differ between seeds."""
+    """Return words that are the same in every run and differ between seeds."""
     return " ".join(
         _WORDS[(seed * 13 + i * (7 + seed % 4) + i // 11) % len(_WORDS)] for i in range(n_words)
     )
@@ -265,7 +213,7 @@ def _scorer(source: ModelSource, engine: PassEngine) -> OnnxScorer:
 def _answers(
     decide: DecideService, scorer: OnnxScorer, prepared: Sequence[Prepared]
 ) -> Iterator[tuple[list[float], Any]]:
-    """Give the probabilities and the marker vectors of every decision."""
+    """Yield the probabilities and the marker vectors of every decision."""
     scored = scorer.score([one.rendered for one in prepared])
     for one, scores in zip(prepared, scored, strict=True):
         for decision, score in zip(one.request.decisions, scores, strict=True):

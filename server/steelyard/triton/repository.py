@@ -47,19 +47,7 @@ _OLD = ".old"
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """What a Triton model is made from.
-
-    Parameters
-    ----------
-    name : str
-        The Triton model's: that of a base model, or a fine-tune's adapter id.
-    sha256 : str
-        Names the weights: of a base model, ``OnnxScorer.sha256``; of a fine-tune, its artifact.
-    files : BaseFiles
-        The base model, on the engine whose precision the model will have.
-    adapter : pathlib.Path, optional
-        Folder of the LoRA adapter that is merged in.
-    """
+    """What a Triton model is made from."""
 
     name: str
     sha256: str
@@ -67,13 +55,7 @@ class ModelSource:
     adapter: Path | None = None
 
     def weights(self) -> Tensors:
-        """Give the weights as an ``Engine`` takes them.
-
-        Raises
-        ------
-        steelyard.errors.EngineUnavailableError
-            When the adapter cannot be read, or is of another base model.
-        """
+        """Return the weights as an ``Engine`` takes them."""
         if self.adapter is None:
             return self.files.weights
         adapter = read_adapter(self.adapter)
@@ -81,24 +63,14 @@ class ModelSource:
         return merge(self.files.weights, adapter.pairs, self.files.precision)
 
     def engine(self, threads: int = 0) -> Engine:
-        """Make an engine of the weights in this process; raises as ``weights`` does."""
+        """Make an engine of the weights in this process."""
         files = self.files
         return Engine(files.graph, self.weights(), precision=files.precision, threads=threads)
 
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """How models are written.
-
-    Parameters
-    ----------
-    backend : {"python", "onnxruntime", "tensorrt"}
-        The first is a CPU host's; see ``render_config``.
-    threads : int
-        Threads of a pass on the CPU; 0 takes every core.
-    instances : int
-        Passes of a model that run at a time.
-    """
+    """How models are written."""
 
     backend: Backend = "python"
     threads: int = 0
@@ -111,19 +83,7 @@ class ExportOptions:
 
 
 class ExportRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``export.json`` says.
-
-    Parameters
-    ----------
-    source : str
-        SHA-256 of everything that the files are made from.
-    model_sha256 : str
-        As in ``ModelSource``.
-    base, precision, target : str
-        The base model's name, ``float32`` or ``int8``, ``cpu`` or ``gpu``.
-    files : dict of str to str
-        Path of every other file to its SHA-256.
-    """
+    """What ``export.json`` says."""
 
     source: str
     model_sha256: str
@@ -136,22 +96,7 @@ class ExportRecord(msgspec.Struct, frozen=True, kw_only=True):
 def base_source(
     folder: Path | None = None, *, name: str | None = None, engine: str = AUTO
 ) -> ModelSource:
-    """Read a base model, every file's SHA-256 checked.
-
-    Parameters
-    ----------
-    folder : pathlib.Path, optional
-        By default the model shipped in the package.
-    name : str, optional
-        What requests call it; its own name when left out.
-    engine : str, default ``auto``
-        As the setting: it decides the precision.
-
-    Raises
-    ------
-    steelyard.errors.EngineUnavailableError
-        When it cannot be read.
-    """
+    """Read a base model, every file's SHA-256 checked."""
     files = read_base_files(engine, folder)
     return ModelSource(name or files.manifest["name"], files.sha256, files)
 
@@ -159,23 +104,8 @@ def base_source(
 def write_model(folder: Path, source: ModelSource, options: ExportOptions) -> bool:
     """Write a model into a repository unless it is there.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The repository; made where it is missing.
-    source : ModelSource
-    options : ExportOptions
-
-    Returns
-    -------
-    bool
-        Whether it was written.
-
     Raises
     ------
-    steelyard.errors.EngineUnavailableError
-        When it cannot be made: see ``ModelSource.weights``; or ``onnx`` is not installed, which a
-        GPU host's needs, or the engine's precision is not for it.
     OSError
         When it cannot be written.
     """
@@ -195,7 +125,7 @@ def write_model(folder: Path, source: ModelSource, options: ExportOptions) -> bo
 
 
 def is_current(folder: Path, source: ModelSource, options: ExportOptions) -> bool:
-    """Tell whether a repository has a model as it would be written now, every byte of it."""
+    """Return whether a repository has a model as it would be written now, every byte of it."""
     place = folder / source.name
     record = read_record(place)
     return (
@@ -214,7 +144,7 @@ def read_record(model: Path) -> ExportRecord | None:
 
 
 def exported(folder: Path) -> dict[str, ExportRecord]:
-    """Give the models that were exported into a repository, by name."""
+    """Return the models that were exported into a repository, by name."""
     if not folder.is_dir():
         return {}
     found = {
@@ -305,7 +235,7 @@ def _fill(partial: Path, source: ModelSource, options: ExportOptions) -> None:
 
 
 def _specs(graph: bytes, tensors: Tensors) -> tuple[list[TensorSpec], list[TensorSpec]]:
-    """Load a graph, which tests it too, and give its inputs and outputs."""
+    """Load a graph, which tests it too, and return its inputs and outputs."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -13,34 +13,23 @@ from pathlib import Path
 from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
-from steelyard.base_models import HASHING, parse_base_models
 from steelyard.errors import EngineUnavailableError, NotFoundError
-from steelyard.families.line import answering, kept_warm, latest_of
+from steelyard.families.lineage import answering, kept_warm, latest_of
+from steelyard.families.store import StoredLines, all_revisions, load_lines
 from steelyard.scoring.assets import AUTO
+from steelyard.scoring.reading import FIRST_READING, identity_at
 from steelyard.scoring.tuned import read_artifact
+from steelyard.serving.base import HASHING, parse_base_models
 from steelyard.settings import Settings, frames_url_of, home_of, state_url_of
-from steelyard.storage.frames.artifacts import ArtifactStore
-from steelyard.storage.frames.store import open_store
-from steelyard.storage.state import open_state
-from steelyard.storage.state.lines import StoredLines, all_revisions, load_lines
+from steelyard.storage import open_state
+from steelyard.storage.artifacts import ArtifactStore
+from steelyard.storage.frame_store import open_store
 from steelyard.triton.repository import ModelSource, base_source
 
 
 @dataclass(frozen=True, slots=True)
 class TunedModel:
-    """A fine-tuned model in use.
-
-    Parameters
-    ----------
-    adapter : str
-        Its identity, ``ft-ftj_…``.
-    ref : str
-        Its number as callers name it, such as ``router@3``.
-    base : str
-        The base model that it is tuned from.
-    artifact_sha256 : str
-        Names its files.
-    """
+    """A fine-tuned model in use."""
 
     adapter: str
     ref: str
@@ -50,15 +39,7 @@ class TunedModel:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Models that can be exported, and why others cannot.
-
-    Parameters
-    ----------
-    sources : list of ModelSource
-        Base models first.
-    left_out : dict of str to str
-        Name to the reason, in a sentence; where names were asked for, of these alone.
-    """
+    """Models that can be exported, and why others cannot."""
 
     sources: list[ModelSource] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -67,26 +48,7 @@ class Found:
 def find_sources(
     settings: Settings, *, names: Collection[str] = (), engine: str | None = None
 ) -> Found:
-    """Find what a Triton of these settings is to serve.
-
-    Parameters
-    ----------
-    settings : steelyard.settings.Settings
-        Name the base models, and the home and the state in which fine-tunes are.
-    names : collection of str, optional
-        Base models and fine-tunes to find, these by adapter or number; by default all in use.
-    engine : str, optional
-        Instead of the setting's.
-
-    Raises
-    ------
-    steelyard.errors.NotFoundError
-        When a name is none of these.
-    steelyard.errors.EngineUnavailableError
-        When a base model cannot be read.
-    steelyard.errors.StorageUnavailableError
-        When the state cannot be read.
-    """
+    """Find what a Triton of these settings is to serve."""
     found = Found()
     bases = _find_bases(settings, engine or settings.engine, found)
     tuned = tuned_models(settings)
@@ -110,15 +72,10 @@ def find_sources(
 
 
 def tuned_models(settings: Settings) -> list[TunedModel]:
-    """Give the fine-tuned models in use, oldest first.
+    """Return the fine-tuned models in use, oldest first.
 
     These are those that answer or are kept warm, and the newest of every family that is on, which
     it may move to by itself. None where the state was never made.
-
-    Raises
-    ------
-    steelyard.errors.StorageUnavailableError
-        When the state cannot be read.
     """
     url = state_url_of(settings)
     if not _is_there(url):
@@ -132,7 +89,7 @@ def tuned_models(settings: Settings) -> list[TunedModel]:
 
 
 def models_in_use(stored: StoredLines) -> list[TunedModel]:
-    """Give an account's models in use, oldest first; see ``tuned_models``."""
+    """Return an account's models in use, oldest first; see ``tuned_models``."""
     lines = stored.lines
     wanted = answering(lines).keys() | kept_warm(lines).keys()
     for family in lines.families.values():
@@ -151,26 +108,13 @@ def models_in_use(stored: StoredLines) -> list[TunedModel]:
 
 
 def tuned_source(folder: Path, model: TunedModel, base: ModelSource) -> ModelSource | None:
-    """Give what a fine-tune's Triton model is made from; ``None`` for one of heads alone.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Its artifact.
-    model : TunedModel
-    base : ModelSource
-        What its base model's is made from.
-
-    Raises
-    ------
-    steelyard.errors.EngineUnavailableError
-        When it was trained on other weights, or on another engine.
-    """
+    """Return what a fine-tune's Triton model is made from; ``None`` for one of heads alone."""
     manifest = read_artifact(folder)
     if not manifest.has_adapter:
         return None
     trained, files = manifest.base, base.files
-    if trained.sha256 != files.sha256:
+    readings = range(FIRST_READING, files.reading + 1)
+    if trained.sha256 not in [identity_at(files.sha256, reading) for reading in readings]:
         raise EngineUnavailableError(
             f"It was trained on other weights of {trained.name} than those here; fine-tune again."
         )
@@ -230,7 +174,7 @@ def _all_lines(connection: Connection) -> Sequence[StoredLines]:
 
 
 def _is_there(url: str) -> bool:
-    """Tell whether a state was ever made; looking for models makes none."""
+    """Return whether a state was ever made; looking for models makes none."""
     try:
         parsed = make_url(url)
     except ArgumentError:

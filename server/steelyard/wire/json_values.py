@@ -41,22 +41,6 @@ class _RepeatedKeys(dict[str, Any]):
 def decode_json(body: bytes) -> Any:
     """Parse bytes as JSON, before anything is known about what they should hold.
 
-    Parameters
-    ----------
-    body : bytes
-        UTF-8, without a byte-order mark.
-
-    Returns
-    -------
-    object
-        The value. ``check_json`` must look at it before it is used: numbers out of range are
-        infinite in it, and repeated keys are marked.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        When the bytes are not UTF-8 or not JSON, or nest so deep that they are not parsed.
-
     Notes
     -----
     Time is linear in the length of the body, and no nesting can exhaust the stack.
@@ -86,17 +70,7 @@ def decode_json(body: bytes) -> Any:
 
 
 def check_json(value: object, found: Violations, path: Path = BODY) -> None:
-    """Note every part of a value that strict JSON cannot say.
-
-    Parameters
-    ----------
-    value : object
-        From ``decode_json``, or built by a program of dicts, lists, tuples and plain values.
-    found : Violations
-        Takes what is found.
-    path : tuple of str or int
-        Where the value is.
-    """
+    """Note every part of a value that strict JSON cannot say."""
     _Check(found).visit(value, path, 0)
 
 

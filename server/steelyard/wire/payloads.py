@@ -19,27 +19,7 @@ def open_payload(
     shape: type[msgspec.Struct],
     found: Violations,
 ) -> dict[str, Any]:
-    """Give a request's fields, noting what is wrong with the JSON and with its shape.
-
-    Parameters
-    ----------
-    payload : bytes or mapping
-        JSON in UTF-8, or the same thing as plain Python values.
-    shape : type
-        The struct to hold it against.
-    found : Violations
-        Takes what is found.
-
-    Returns
-    -------
-    dict
-        The fields as sent; those that ``found`` touches are not to be used.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        When the body is not JSON, is no object, or holds more values than are looked at.
-    """
+    """Return a request's fields, noting what is wrong with the JSON and with its shape."""
     value: Any = payload
     if isinstance(payload, bytes | bytearray):
         value = decode_json(bytes(payload))
@@ -56,14 +36,8 @@ def open_payload(
     return fields
 
 
-def read_payload(payload: bytes, shape: type[Shape]) -> Shape:
-    """Give a request as its struct, where the struct says all there is to check.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        With one violation per failed field.
-    """
+def read_payload(payload: object, shape: type[Shape]) -> Shape:
+    """Return a request as its struct, where the struct says all there is to check."""
     found = Violations()
     fields = open_payload(payload, shape, found)
     found.raise_if_any()

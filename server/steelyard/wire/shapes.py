@@ -31,20 +31,7 @@ _NOUNS: dict[type[inspect.Type], str] = {
 
 
 def check_shape(value: object, struct: type[msgspec.Struct], found: Violations, path: Path) -> None:
-    """Note everything in a value that a struct's shape does not allow.
-
-    Parameters
-    ----------
-    value : object
-        Plain values, such as ``decode_json`` gives. What is no JSON is ``check_json``'s to refuse.
-    struct : type
-        A msgspec struct that forbids unknown fields. Its class attribute ``refused_fields``, where
-        there is one, maps fields that people send by mistake to why they do not belong.
-    found : Violations
-        Takes what is found.
-    path : tuple of str or int
-        Where the value is.
-    """
+    """Note everything in a value that a struct's shape does not allow."""
     try:
         msgspec.convert(value, struct)
     except (
@@ -98,7 +85,7 @@ def _unwrap(expected: inspect.Type) -> inspect.Type:
 
 
 def _accepts(expected: inspect.Type, value: object) -> bool:
-    """Tell whether a value is of the JSON type expected, its content aside."""
+    """Return whether a value is of the JSON type expected, its content aside."""
     python_types: tuple[type, ...]
     if isinstance(expected, inspect.AnyType):
         return True

@@ -42,7 +42,7 @@ class Violations:
         self._touched: set[Path] = set()
 
     def __bool__(self) -> bool:
-        """Tell whether anything was found."""
+        """Return whether anything was found."""
         return bool(self.listed)
 
     @property
@@ -51,18 +51,7 @@ class Violations:
         return len(self.listed) >= MAX_DETAILS or self._n_bytes >= MAX_DETAILS_BYTES
 
     def add(self, path: Path, predicate: str, type_: str) -> None:
-        """Note a violation; the message is the path in words, then the predicate.
-
-        Parameters
-        ----------
-        path : tuple of str or int
-            From ``"body"`` on.
-        predicate : str
-            What is wrong and what to change, to be read after the name of the place:
-            ``is blank; give it a name.``
-        type_ : str
-            The stable word for it.
-        """
+        """Note a violation; the message is the path in words, then the predicate."""
         if path in self._paths:
             return
         self._paths.add(path)
@@ -80,27 +69,21 @@ class Violations:
         self.listed.append(violation)
 
     def has(self, path: Path) -> bool:
-        """Tell whether something was found at a path itself."""
+        """Return whether something was found at a path itself."""
         return path in self._paths
 
     def touches(self, path: Path) -> bool:
-        """Tell whether something was found at a path or below it."""
+        """Return whether something was found at a path or below it."""
         return path in self._touched
 
     def raise_if_any(self) -> None:
-        """Refuse the request when anything was found.
-
-        Raises
-        ------
-        steelyard.errors.InvalidRequestError
-            With every violation.
-        """
+        """Refuse the request when anything was found."""
         if self.listed:
             raise InvalidRequestError(violations=self.listed, n_unlisted=self.n_unlisted)
 
 
 def label(path: Path) -> str:
-    """Give a path in words.
+    """Return a path in words.
 
     Examples
     --------
@@ -119,7 +102,7 @@ def label(path: Path) -> str:
 
 
 def show(value: object) -> str:
-    """Give a value as short JSON text that is safe to print and to encode.
+    """Return a value as short JSON text that is safe to print and to encode.
 
     Examples
     --------
@@ -140,7 +123,7 @@ def _is_text(value: object) -> bool:
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Tell whether a text has a UTF-16 surrogate, which no UTF-8 can hold."""
+    """Return whether a text has a UTF-16 surrogate, which no UTF-8 can hold."""
     if text.isascii():
         return False
     try:

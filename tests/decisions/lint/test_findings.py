@@ -8,11 +8,11 @@ from typing import Any
 
 from hypothesis import given
 
-from linting import binary, single
 from steelyard.decisions.lint.registry import RULES
-from steelyard.services.lint import lint_dict, lint_request
-from steelyard.wire.lint import SEVERITIES
-from strategies import few, requests
+from steelyard.decisions.lint.service import lint_dict, lint_request
+from steelyard.decisions.lint.wire import SEVERITIES
+from support.linting import binary, single
+from support.strategies import few, requests
 
 ORDER = [rule.name for rule in RULES]
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linting import Case, binary, found_in, ordinal, rules_of, single
 from steelyard.decisions.lint.policies import find_dominated
-from strategies import few
+from support.linting import Case, binary, found_in, ordinal, rules_of, single
+from support.strategies import few
 
 FREE = {"yes": 0, "no": 8}
 MATRIX = {"pay": FREE, "ask": {"yes": 1, "no": 1}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linting import CONTEXT, Case, binary, found_in, ordinal, rules_of, single
+from support.linting import CONTEXT, Case, binary, found_in, ordinal, rules_of, single
 
 LONG_QUOTATION = '"My card was charged twice for order 118, and I want one payment back today."'
 
@@ -25,6 +25,7 @@ FIRES: list[Case] = [
     ("negation", binary("Decide whether the customer does not want a refund.")),
     ("negation", binary("The customer is not angry.")),
     ("negation", single("Which team should not own this?")),
+    ("negation", single("Which feeling is not shown by the customer?")),
     ("negation", ordinal("How soon is an answer not needed?")),
     ("negation", single(question={"task": "Pick a team.", "question": "Who must not own it?"})),
     ("compound_question", binary("Is it urgent? Is it about billing?")),
@@ -148,7 +149,7 @@ def test_every_rule_of_the_theme_has_cases(cases):
 
 
 def test_a_double_negation_is_told_as_one():
-    from steelyard.services.lint import lint_request
+    from steelyard.decisions.lint.service import lint_request
 
     decision = {"id": "d", **binary("Is it not unlikely that she pays?")}
     [warning] = lint_request({"context": CONTEXT, "decisions": [decision]}).warnings

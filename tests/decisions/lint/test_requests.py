@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from linting import CONTEXT, binary, found_in, ordinal, rules_of, single
-from steelyard.services.lint import lint_request
+from steelyard.decisions.lint.service import lint_request
+from support.linting import CONTEXT, binary, found_in, ordinal, rules_of, single
 
 #: Rule, context, and the decisions of the request.
 FIRES = [

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 from panel.viewable import Viewable, Viewer
 
-from steelyard_workbench.problems import problem_of
-from steelyard_workbench.states import failed
+from steelyard_workbench.tasks import Write
 
 
 class Confirmation(Viewer):
-    """A dialog that asks before something is done.
+    """A dialog that asks before something is done; ``act`` returns whether it may close.
 
     Parameters
     ----------
-    title : str
-        The question.
-    *content : Viewable
-        What would happen.
-    action : str
-        Label of the button that does it.
-    act : callable
-        A coroutine function that does it and gives whether the dialog has served; what it raises
-        is shown in the dialog, which stays.
     typed : str
         What a person must type before the button works; nothing when empty.
-    is_harmful : bool, default False
-        Whether what it does cannot be undone.
     """
 
     def __init__(
@@ -42,25 +30,23 @@ class Confirmation(Viewer):
         typed: str = "",
         is_harmful: bool = False,
     ) -> None:
-        super().__init__()
-        self._title = title
         self._act = act
         self._typed = typed
-        self._is_acting = False
         self.entry = pmui.TextInput(
             label=f"Type {typed} to confirm", visible=bool(typed), sizing_mode="stretch_width"
         )
-        self.entry.param.watch(self._fit, "value_input")
         self.button = pmui.Button(
             label=action,
             variant="contained",
             color="danger" if is_harmful else "primary",
             disabled=bool(typed),
         )
-        self.button.on_click(self.confirm)
         self.cancel = pmui.Button(label="Leave it", variant="outlined")
         self.cancel.on_click(lambda _: self.close())
         self.problem = pn.Column(sizing_mode="stretch_width")
+        what = title[0].lower() + title[1:].rstrip("?")
+        self.confirm = Write(self._confirm, f"Not done: {what}.", self.problem)
+        self.button.on_click(self.confirm.on_event)
         self.dialog = pmui.Dialog(
             *content,
             self.entry,
@@ -70,6 +56,7 @@ class Confirmation(Viewer):
             open=True,
             width_option="md",
         )
+        super().__init__()
 
     def __panel__(self) -> Viewable:
         return self.dialog
@@ -78,23 +65,15 @@ class Confirmation(Viewer):
         """Leave everything as it is."""
         self.dialog.open = False
 
-    async def confirm(self, *_: Any) -> None:
-        """Do it, unless it is being done or what must be typed was not."""
-        if self._is_acting or (self._typed and self.entry.value_input != self._typed):
-            return
-        # A second click may have been on its way before the browser heard of the first.
-        self._is_acting = self.button.disabled = True
-        try:
-            has_served = await self._act()
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            self.problem[:] = [failed(problem_of(error, self._title.rstrip("?")))]
-            has_served = False
-        finally:
-            self._is_acting = False
-        self._fit()
-        if has_served:
+    async def _confirm(self) -> None:
+        if not self._is_missing and await self._act():
             self.close()
 
-    def _fit(self, *_: Any) -> None:
-        is_missing = bool(self._typed) and self.entry.value_input != self._typed
-        self.button.disabled = self._is_acting or is_missing
+    @property
+    def _is_missing(self) -> bool:
+        """Whether what must be typed was not."""
+        return bool(self._typed) and self.entry.value_input != self._typed
+
+    @param.depends("entry.value_input", "confirm.is_running", watch=True)
+    def _fit(self) -> None:
+        self.button.disabled = self.confirm.is_running or self._is_missing

@@ -15,14 +15,7 @@ _STYLE = (
 
 
 class CopyText(Viewer):
-    """A text to copy.
-
-    Parameters
-    ----------
-    text : str
-    label : str
-        What it is, as ``curl``.
-    """
+    """A text to copy."""
 
     def __init__(self, text: str, label: str) -> None:
         super().__init__()

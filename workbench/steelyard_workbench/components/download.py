@@ -10,7 +10,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
-from steelyard_workbench.problems import problem_of
+from steelyard_workbench.problems import not_loaded, problem_of
 from steelyard_workbench.states import failed
 
 
@@ -19,12 +19,8 @@ class Download(Viewer):
 
     Parameters
     ----------
-    label : str
-        Of the button, such as ``Download JSON Lines``.
     fetch : callable
-        Gives the file's bytes; blocks, and runs in a thread.
-    filename : callable
-        Gives the file's name, before it is fetched.
+        Returns the file's bytes; blocks, and runs in a thread.
     """
 
     def __init__(self, label: str, fetch: Callable[[], bytes], filename: Callable[[], str]) -> None:
@@ -45,14 +41,14 @@ class Download(Viewer):
         return self._box
 
     async def get(self) -> io.BytesIO | None:
-        """Fetch the file; what goes wrong is shown beside the button, and nothing is given."""
+        """Fetch the file; what goes wrong is shown beside the button, and nothing is returned."""
         self.problem[:] = []
         # What is chosen on the page while the file is fetched is not of this file.
         name = self._filename()
         try:
             data = await asyncio.to_thread(self._fetch)
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            problem = problem_of(error, "The file")
+        except Exception as error:  # noqa: BLE001  every failure is shown
+            problem = problem_of(error, not_loaded("The file"))
             self.button.disabled = problem.is_forbidden
             self.problem[:] = [failed(problem)]
             return None

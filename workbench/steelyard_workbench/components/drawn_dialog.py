@@ -10,17 +10,13 @@ from panel.viewable import Viewable, Viewer
 
 
 class DrawnDialog(Viewer):
-    """A dialog, made anew each time.
+    """A dialog, made again each time.
 
     One that is drawn closed with its page misses that it was opened while the page is still being
     drawn; and what is in it keeps the colours of the theme that was on then.
 
     Parameters
     ----------
-    title : str
-    *content : Viewable
-    draw : callable, optional
-        Gives what comes after that, each time that it is opened.
     width : int, optional
         Pixels of what is in it.
     """

@@ -23,7 +23,7 @@ _LONGEST_WORD = 24
 
 
 def heading(text: str, level: int = 2) -> Viewable:
-    """Give a heading under that of the page; its text is escaped."""
+    """Return a heading under that of the page; its text is escaped."""
     return pmui.Typography(
         escape_markdown(text),
         variant=f"h{level}",
@@ -38,17 +38,7 @@ def table(
     label: str,
     numbers: Sequence[int] = (),
 ) -> Viewable:
-    """Give a table of texts, every one escaped.
-
-    Parameters
-    ----------
-    columns : sequence of str
-    rows : sequence of sequences of str
-    label : str
-        What it holds, for those who do not see it.
-    numbers : sequence of int
-        Places of columns that hold numbers, which are set to the right.
-    """
+    """Return a table of texts, every one escaped."""
     sides = [
         f"{_CELL};text-align:right;font-variant-numeric:tabular-nums" if i in numbers else _CELL
         for i in range(len(columns))
@@ -74,7 +64,7 @@ def table(
 
 
 def facts(values: Mapping[str, str]) -> Viewable:
-    """Give names with their values, every one escaped."""
+    """Return names with their values, every one escaped."""
     rows = "".join(
         f'<tr><th scope="row" style="{_CELL};width:14em">{escape(name)}</th>'
         f'<td style="{_CELL};overflow-wrap:anywhere">{escape(value)}</td></tr>'

@@ -9,7 +9,7 @@ import panel as pn
 from bokeh.models import ColumnDataSource, TapTool, TeeHead, Whisker
 from bokeh.plotting import figure
 
-from steelyard_workbench.later import later, until_drawn
+from steelyard_workbench.scheduling import schedule, until_drawn
 from steelyard_workbench.theme import BLUE, GREY
 
 #: Pixels above and below a figure.
@@ -21,12 +21,8 @@ def plot(title: str, x: str, y: str, *, height: int = 300, **given: Any) -> Any:
 
     Parameters
     ----------
-    title, x, y : str
-        What it shows and what its axes are, with units.
     height : int, default 300
         Pixels.
-    **given
-        Further arguments of ``bokeh.plotting.figure``.
     """
     made = figure(
         title=title,
@@ -56,7 +52,7 @@ def show_late(made: Any) -> pn.Column:
         await until_drawn()
         room[:] = [show(made)]
 
-    later(fill)
+    schedule(fill)
     return room
 
 
@@ -116,13 +112,6 @@ def bars(
     ----------
     names : sequence of str
         No two alike: of others the browser draws nothing.
-    values : sequence of float
-    title, x : str
-    color : str
-    full_names : sequence of str, optional
-        What the pointer on a bar shows, where the name beside it is cut.
-    open_ : callable, optional
-        Called with the place of a bar that was clicked.
     """
     full = list(names if full_names is None else full_names)
     source = ColumnDataSource({"name": list(names), "value": list(values), "full": full})

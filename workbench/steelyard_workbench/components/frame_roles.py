@@ -5,7 +5,7 @@ from __future__ import annotations
 from steelyard_workbench.components.in_frame import WHEN_FRAMED
 from steelyard_workbench.components.unseen import Unseen
 
-# The frame is React's, which leaves alone what it did not set; what it makes anew is named again.
+# The frame is React's, which leaves alone what it did not set; what it makes again is named again.
 _NAME = """
 export function render({ model }) {
   const mark = document.createElement("span");

@@ -1,4 +1,4 @@
-"""A table of any number of rows: one page of it is here, the rest stays with whoever gives pages.
+"""A table of any number of rows: one page of it is here, the rest stays with what fetches pages.
 
 Panel's Tabulator gets nothing but the page that is shown: its own remote paging filters and sorts
 the whole frame again at every turn, and it takes no Polars frames (Panel 1.9). Whatever changes
@@ -20,9 +20,9 @@ import polars as pl
 from panel.viewable import Viewable, Viewer
 
 from steelyard_workbench.components.table_keys import TABLE_CSS, TableKeys, new_mark
-from steelyard_workbench.later import later, until_shown
-from steelyard_workbench.problems import problem_of
-from steelyard_workbench.states import failed
+from steelyard_workbench.problems import not_loaded
+from steelyard_workbench.scheduling import until_shown
+from steelyard_workbench.tasks import Task
 
 _DEFAULT_WIDTH = 140
 #: Column of the frame behind the table that has the ids, as text; it is not shown.
@@ -91,7 +91,7 @@ class FrameTable(Viewer):
     Parameters
     ----------
     fetch : callable
-        Takes a ``PageAsked`` and gives a ``TablePage``; blocks, and runs in a thread.
+        Takes a ``PageAsked`` and returns a ``TablePage``; blocks, and runs in a thread.
     what : str
         What the rows are, as ``The rows``, for messages.
     id_column : str
@@ -117,6 +117,8 @@ class FrameTable(Viewer):
         Ids of the selected rows.
     total : int
         Rows in all, once a page was shown.
+    refresh : Task
+        Shows the page again.
     """
 
     selected = param.Parameter(default=(), doc="Ids of the selected rows, a tuple.")
@@ -136,15 +138,12 @@ class FrameTable(Viewer):
         on_open: Callable[[dict[str, Any]], None] | None = None,
         on_note: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
-        super().__init__()
         self._fetch = fetch
-        self._what = what
         self._id = id_column
         self._titles = dict(titles)
         self._sortable = frozenset(sortable)
         self._page_size = page_size
         self._on_open, self._on_note = on_open, on_note
-        self._asked = 0
         self._is_filling = False
         self._rows = pl.DataFrame()
         #: Rows by the text of their id; of the page before too: what a person saw may be overtaken
@@ -179,12 +178,12 @@ class FrameTable(Viewer):
             id_field=_ID_FIELD,
             sortable=[name for name in self._titles if name in self._sortable],
         )
-        self._table.param.watch(self._on_sort, "sorters")
         self._table.on_click(self._on_click)
         self._pages = pmui.Pagination(count=1, value=0, show_first_button=True, size="small")
-        self._pages.param.watch(self._on_page, "value")
+        super().__init__()
         self._count = pmui.Typography("", variant="body2")
         self._problem = pmui.Column(sizing_mode="stretch_width")
+        self.refresh = Task(self._refresh, not_loaded(what), self._problem)
         self._box = pmui.Column(
             self._problem,
             self._table,
@@ -213,7 +212,7 @@ class FrameTable(Viewer):
 
     @property
     def has_failed(self) -> bool:
-        """Whether the page that was asked for last could not be had."""
+        """Whether the page that was asked for last could not be loaded."""
         return bool(self._problem.objects)
 
     def select(self, ids: Sequence[Any]) -> None:
@@ -236,7 +235,7 @@ class FrameTable(Viewer):
         self._keys.n_focus += 1
 
     def on_key(self, action: str) -> bool:
-        """Go into the rows or turn pages with the keys of rows; give whether there was a use."""
+        """Go into the rows or turn pages with the keys of rows; return whether there was a use."""
         if action in ("next", "previous"):
             self.focus()
         elif action in ("back", "forward"):
@@ -258,28 +257,18 @@ class FrameTable(Viewer):
             self._on_note(row)
 
     async def restart(self) -> None:
-        """Show the first page anew: what the pages are of has changed."""
+        """Show the first page again: what the pages are of has changed."""
         self._chosen = {}
         self.selected = ()
         self._to_first()
         await self.refresh()
 
-    async def refresh(self) -> None:
-        """Show the page anew; an answer that a later question overtook is dropped."""
-        self._asked += 1
-        asked = self._asked
+    async def _refresh(self) -> None:
         wanted = PageAsked(self.page * self._page_size, self._page_size, self._sort())
-        try:
-            page = await asyncio.to_thread(self._fetch, wanted)
-            await until_shown()
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            if asked == self._asked:
-                again = failed(problem_of(error, self._what), lambda _: later(self.refresh))
-                self._problem[:] = [again]
-            return
-        if asked == self._asked:
-            self._problem[:] = []
-            self._fill(page)
+        page = await asyncio.to_thread(self._fetch, wanted)
+        await until_shown()
+        self._problem[:] = []
+        self._fill(page)
 
     def _sort(self) -> tuple[tuple[str, bool], ...]:
         return tuple(
@@ -319,14 +308,16 @@ class FrameTable(Viewer):
         self._pages.value = 0
         self._is_filling = False
 
-    def _on_sort(self, _: Any) -> None:
+    @param.depends("_table.sorters", watch=True)
+    def _on_sort(self) -> None:
         if not self._is_filling:
             self._to_first()
-            later(self.refresh)
+            self.refresh.start()
 
-    def _on_page(self, _: Any) -> None:
+    @param.depends("_pages.value", watch=True)
+    def _on_page(self) -> None:
         if not self._is_filling:
-            later(self.refresh)
+            self.refresh.start()
 
     def _on_click(self, event: Any) -> None:
         """Open a row that was clicked before there were keys, when no page had overtaken another."""

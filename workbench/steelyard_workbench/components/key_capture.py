@@ -73,17 +73,10 @@ export function render({ model }) {
 
 
 class KeyCapture(Unseen):
-    """Tells which keys are pressed: each is a message to ``on_msg``, ``{"key"}``.
-
-    Parameters
-    ----------
-    watched : list of str
-        Keys to tell of; all others are left to the browser.
-    is_ready : bool
-        Whether keys are told of. Panel loses what a key changes on a page that is still being drawn.
-    """
+    """Sends which keys are pressed: each is a message to ``on_msg``, ``{"key"}``."""
 
     watched = param.List(default=[], item_type=str)
+    # Panel loses what a key changes on a page that is still being drawn.
     is_ready = param.Boolean(default=False)
 
     _esm = _LISTEN

@@ -70,23 +70,7 @@ export function render({ model }) {
 
 
 class MarkTable(JSComponent):
-    """A table whose first column has a button in each line.
-
-    Parameters
-    ----------
-    open_ : callable
-        Called with the place of a line whose button was pressed.
-    columns : list of str
-    rows : list of list of str
-        Texts; the first of each names the mark.
-    label : str
-        What it holds, for those who do not see it.
-    numbers : list of int
-        Places of columns that hold numbers, which are set to the right.
-    opens : str
-        What a button does.
-    disabled : bool
-    """
+    """A table whose first column has a button in each line."""
 
     columns = param.List(default=[])
     rows = param.List(default=[])
@@ -120,22 +104,7 @@ def mark_table(
     numbers: Sequence[int] = (),
     opens: str = "Show the rows behind it",
 ) -> MarkTable:
-    """Give the marks of a chart as a table whose lines open the same rows.
-
-    Parameters
-    ----------
-    columns : sequence of str
-    rows : sequence of sequences of str
-        The first text of each names the mark.
-    label : str
-        What it holds, for those who do not see it.
-    open_ : callable
-        Called with the place of a line.
-    numbers : sequence of int
-        Places of columns that hold numbers.
-    opens : str
-        What opening one does.
-    """
+    """Return the marks of a chart as a table whose lines open the same rows."""
     return MarkTable(
         open_,
         columns=list(columns),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 
-from steelyard.wire.evaluations import Change, Measure
+from steelyard.evaluations.wire import Change
+from steelyard.wire.measures import Measure
 
 
 def measure_text(measure: Measure | None, *, places: int = 3) -> str:
-    """Give a measure with its 95 % interval and n; ``—`` where there is none.
+    """Return a measure with its 95 % interval and n; ``—`` where there is none.
 
     Examples
     --------
-    >>> from steelyard.wire.evaluations import Measure
+    >>> from steelyard.wire.measures import Measure
     >>> measure_text(Measure(value=0.5, low=0.4, high=0.6, n=80))
     '0.500 (0.400 to 0.600, n = 80)'
     """
@@ -27,7 +28,7 @@ def measure_text(measure: Measure | None, *, places: int = 3) -> str:
 
 
 def change_text(change: Change | None, *, places: int = 3) -> str:
-    """Give a paired change with its 95 % interval and n; ``—`` where there is none."""
+    """Return a paired change with its 95 % interval and n; ``—`` where there is none."""
     if change is None:
         return "—"
     if change.low is None or change.high is None:
@@ -39,7 +40,7 @@ def change_text(change: Change | None, *, places: int = 3) -> str:
 
 
 def ago(at: float | None, now: float | None = None) -> str:
-    """Give how long ago a time was, in words.
+    """Return how long ago a time was, in words.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ def ago(at: float | None, now: float | None = None) -> str:
 
 
 def ahead(at: float | None, now: float | None = None) -> str:
-    """Give how far off a coming time is, in words.
+    """Return how far off a coming time is, in words.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ _LEFT_OUT = ("autolink", "html_block", "html_inline", "image", "link", "linkify"
 
 
 def leave_out(parser: Any) -> None:
-    """Have a parser show HTML, links and images as they are written."""
+    """Make a parser show HTML, links and images as they are written."""
     parser.disable(_LEFT_OUT)
 
 

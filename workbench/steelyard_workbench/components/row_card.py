@@ -1,7 +1,7 @@
 """A row to decide on, drawn by one small program: a key changes one model, and only what differs.
 
 Buttons and texts of panel-material-ui are a model and a React root each, and a change of an HTML
-pane has Bokeh lay the whole page out anew, its figures too; together they cost more than the tenth
+pane has Bokeh lay the whole page out again, its figures too; together they cost more than the tenth
 of a second that a key may take.
 """
 
@@ -203,19 +203,6 @@ class RowCard(JSComponent):
     """A row, its questions, and what can be done with it.
 
     A press comes as a message to ``on_msg``: ``{"question", "outcome"}`` or ``{"action"}``, by name.
-
-    Parameters
-    ----------
-    head : list of Run
-        Which row it is, and how it stands.
-    context : list of Run
-    images : list of Image
-    said : list of list of Run
-        What others said about the row, a line each.
-    questions : list of Asked
-    actions : list of Choice
-    disabled : bool
-        Whether nothing can be pressed.
     """
 
     head = param.List(default=[])

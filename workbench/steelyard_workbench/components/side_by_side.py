@@ -16,10 +16,6 @@ def side_by_side(first: Any, second: Any, *, least_width: int = LEAST_WIDTH) -> 
 
     Parameters
     ----------
-    first : viewable
-        Takes the room that the second leaves.
-    second : viewable
-        Of a width of its own, or of one that stretches, which then gets half of the room.
     least_width : int
         Pixels of the first below which the second goes under it.
     """

@@ -22,7 +22,7 @@ TABLE_CSS = f"""
 """
 
 # Tabulator has a stop of Tab for each cell, which gives the focus away when cells are not edited,
-# and none for rows and headers. It makes rows anew whenever data come, so they are fitted each time.
+# and none for rows and headers. It makes rows again whenever data come, so they are fitted each time.
 _FIT = """
 export function render({ model }) {
   let view = null;
@@ -140,7 +140,7 @@ export function render({ model }) {
     }
   };
 
-  // A row that is made anew takes the focus with it; whoever goes elsewhere leaves its row behind.
+  // A row that is made again takes the focus with it; whoever goes elsewhere leaves its row behind.
   const onBlur = (event) => {
     const left = event.composedPath()[0];
     if (event.relatedTarget) held = null;
@@ -228,24 +228,10 @@ class TableKeys(Unseen):
         Called with the id of a row that was clicked, or on which Enter was pressed.
     on_note : callable
         Called with the id of a row on which a note is to be written.
-    on_select : callable
-        Called with the ids of the rows shown and of those of them that are selected.
     on_turn : callable
         Called with -1 for the page before and 1 for the next one.
-    mark : str
-        CSS class that the Tabulator has and no other.
-    label : str
-        What the table is called.
-    sortable : list of str
-        Columns whose headers sort.
-    id_field : str
-        Column of the Tabulator that has the ids of its rows, as text.
     current : str
         Id of the row that is marked; none when empty.
-    n_focus : int
-        Counted up for the focus to go into the rows.
-    is_ready : bool
-        Whether it tells of clicks; set by the browser.
     """
 
     mark = param.String(default="")
@@ -283,5 +269,5 @@ class TableKeys(Unseen):
 
 
 def new_mark() -> str:
-    """Give a CSS class that no other table of this process has."""
+    """Return a CSS class that no other table of this process has."""
     return f"keyed-table-{next(_CLASSES)}"

@@ -20,13 +20,7 @@ export function render({ model }) {
 
 
 class Visibility(Unseen):
-    """Tells whether the tab is hidden.
-
-    Parameters
-    ----------
-    is_hidden : bool
-        As the browser says; False until it does.
-    """
+    """Whether the tab is hidden."""
 
     is_hidden = param.Boolean(default=False)
 

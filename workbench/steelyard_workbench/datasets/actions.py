@@ -11,36 +11,22 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.client.answers import DatasetAnswer
+from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.states import failed, refused_button
+from steelyard_workbench.tasks import OneAtATime
 
 
 class DatasetActions(Viewer):
-    """Buttons of a dataset.
-
-    Parameters
-    ----------
-    client : Client
-    dataset : DatasetAnswer
-    on_changed : callable
-        Called once it has another name, or is out of the archive.
-    on_deleted : callable
-        Called once it is gone.
-
-    Attributes
-    ----------
-    asked : Confirmation or None
-        The question that is open.
-    """
+    """Buttons of a dataset."""
 
     def __init__(
         self,
         client: Client,
-        dataset: DatasetAnswer,
+        dataset: Dataset,
         *,
         on_changed: Callable[[], None],
         on_deleted: Callable[[], None],
@@ -53,6 +39,8 @@ class DatasetActions(Viewer):
         self.rename_button.on_click(lambda _: self.ask_name())
         self.delete_button = pmui.Button(label="Delete", variant="outlined", color="danger")
         self.delete_button.on_click(lambda _: self.ask_delete())
+        self.problem = pn.Column(sizing_mode="stretch_width")
+        self.restore = OneAtATime(self._restore, "Not restored:", self.problem)
         self.buttons = [self.rename_button, self.delete_button]
         archive: Viewable
         if dataset.archived_at is None:
@@ -62,11 +50,10 @@ class DatasetActions(Viewer):
             )
         else:
             self.restore_button = pmui.Button(label="Restore", variant="contained")
-            self.restore_button.on_click(self.restore)
+            self.restore_button.on_click(self.restore.on_event)
             self.buttons.append(self.restore_button)
             archive = self.restore_button
         self._dialog = pn.Column()
-        self.problem = pn.Column(sizing_mode="stretch_width")
         self._box = pn.Column(
             pn.FlexBox(self.rename_button, self.delete_button, archive, align_items="center"),
             self.problem,
@@ -120,14 +107,8 @@ class DatasetActions(Viewer):
             )
         )
 
-    async def restore(self, *_: Any) -> None:
-        """Take it out of the archive."""
-        try:
-            done = await self._do(lambda: self._client.datasets.restore(self._dataset.id))
-        except SteelyardError as error:
-            self.problem[:] = [failed(problem_of(error, "The dataset"), self.restore)]
-            return
-        if done:
+    async def _restore(self) -> None:
+        if await self._do(lambda: self._client.datasets.restore(self._dataset.id)):
             self._on_changed()
 
     async def _do(self, work: Callable[[], Any]) -> bool:
@@ -135,7 +116,7 @@ class DatasetActions(Viewer):
         try:
             await asyncio.to_thread(work)
         except SteelyardError as error:
-            problem = problem_of(error, "The change")
+            problem = problem_of(error, "Not changed:")
             if not problem.is_forbidden:
                 raise
             for button in self.buttons:

@@ -24,30 +24,14 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The rows of a difference by their places.
-
-    Parameters
-    ----------
-    removed : list of int
-        Rows of the older version that the newer one has no more.
-    relabelled : mapping
-        Transition to the rows of the newer version that made it.
-    """
+    """The rows of a difference by their places."""
 
     removed: list[int]
     relabelled: Mapping[Transition, list[int]]
 
 
 def fetch_changes(client: Client, dataset_id: str, older: int, newer: int) -> Changes:
-    """Find the rows of a difference; both versions are fetched whole.
-
-    Parameters
-    ----------
-    client : Client
-    dataset_id : str
-    older, newer : int
-        Versions.
-    """
+    """Find the rows of a difference; both versions are fetched whole."""
     before, after = (
         _read(client.datasets.export(dataset_id, version=version)) for version in (older, newer)
     )
@@ -95,7 +79,7 @@ def _read(data: bytes) -> pl.DataFrame:
 
 
 def _expected(frame: pl.DataFrame) -> pl.DataFrame:
-    """Give the outcome that each label expects most; the first on a tie."""
+    """Return the outcome that each label expects most; the first on a tie."""
     return (
         frame.explode("labels")
         .drop_nulls("labels")

@@ -9,7 +9,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.wire.datasets import Partition
+from steelyard.datasets.wire import Partition
 from steelyard_workbench.components.download import Download
 
 _SIDES: dict[str, Partition] = {
@@ -20,14 +20,7 @@ _SIDES: dict[str, Partition] = {
 
 
 class ExportBar(Viewer):
-    """Buttons that download a version.
-
-    Parameters
-    ----------
-    client : Client
-    dataset_id, name : str
-    version : int
-    """
+    """Buttons that download a version."""
 
     def __init__(self, client: Client, dataset_id: str, name: str, version: int) -> None:
         super().__init__()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.client.answers import DatasetAnswer
-from steelyard.wire.datasets import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION
+from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION, Dataset
 from steelyard_workbench.datasets.importing import (
     MOST_CSV_BYTES,
     FileCheck,
@@ -23,9 +24,10 @@ from steelyard_workbench.datasets.importing import (
     problem_text,
 )
 from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.later import later, until_shown
-from steelyard_workbench.problems import problem_of
+from steelyard_workbench.problems import Problem, problem_of
+from steelyard_workbench.scheduling import schedule, until_shown
 from steelyard_workbench.states import ALERT_TEXT, empty, failed, loading, verdict
+from steelyard_workbench.tasks import Scope, Task, Write
 
 _NEW, _NEXT = "A new dataset", "The next version of this one"
 _LABELLED = {"sft": "targets", "reward": "rewards"}
@@ -42,48 +44,35 @@ _ABOUT_CSV = (
 class ImportPanel(Viewer):
     """Takes a file and makes rows of it.
 
-    Parameters
-    ----------
-    client : Client
-    dataset : DatasetAnswer or None
-        The one that rows can be added to.
-    on_done : callable
-        Called with the dataset once the rows are in it.
-    on_failed : callable
-        Called with what to say when they are not, or only some; the panel says it too.
-
     Attributes
     ----------
-    check : FileCheck or None
-        What is in the file, once it was looked at.
+    send : Write
+        Keeps the rows; a refusal is shown: then none were kept, or those that it names.
     """
 
     def __init__(
         self,
         client: Client,
-        dataset: DatasetAnswer | None,
-        on_done: Callable[[DatasetAnswer], None],
-        on_failed: Callable[[str], None],
+        dataset: Dataset | None,
+        on_done: Callable[[Dataset], None],
+        scope: Scope | None = None,
     ) -> None:
-        super().__init__()
         self._client, self._dataset = client, dataset
-        self._on_done, self._on_failed = on_done, on_failed
+        self._on_done = on_done
         self._data = b""
         self._filename = ""
-        self._asked = 0
-        self._is_sending = False
+        self._looking = Task(self._look, on_failure=self._show_no_look, scope=scope)
+        self.send = Write(self._send, on_failure=self._show_failure, scope=scope)
         self.check: FileCheck | None = None
         self.file = pmui.FileInput(
             label="Choose a file", accept=".jsonl,.ndjson,.json,.csv", multiple=False,
             variant="contained",
         )  # fmt: skip
-        # The value comes last of what the browser sends together, and may be the same twice.
-        self.file.param.watch(self._on_file, ["value", "filename"])
         self.kept_as = pmui.RadioBoxGroup(
             label="Keep it as", options=[_NEXT, _NEW] if dataset else [_NEW], value=_NEW,
             inline=True,
         )  # fmt: skip
-        self.kept_as.param.watch(lambda _: self._fit(), "value")
+        super().__init__()
         self.name_field = pmui.TextInput(label="Name of the dataset", max_length=128, width=320)
         self.fraction = pmui.FloatInput(
             label="Share of contexts for evaluation",
@@ -94,7 +83,7 @@ class ImportPanel(Viewer):
             width=260,
         )
         self.button = pmui.Button(label="Import", variant="contained")
-        self.button.on_click(self.send)
+        self.button.on_click(self.send.on_event)
         self._progress = pmui.LinearProgress(
             label="Bytes sent", value=0, variant="determinate", visible=False, width=320
         )
@@ -122,8 +111,7 @@ class ImportPanel(Viewer):
     async def take(self, filename: str, data: bytes) -> None:
         """Look at a file; its problems are shown, or what to keep it as is asked."""
         await until_shown()
-        self._asked += 1
-        asked = self._asked
+        self._looking.drop()
         self._filename, self._data, self.check = filename, data, None
         self._form.visible = False
         self.said[:] = []
@@ -131,38 +119,24 @@ class ImportPanel(Viewer):
             self._take_table()
             return
         self.found[:] = [loading(2, "Looking at the file")]
-        try:
-            check = await asyncio.to_thread(check_file, self._client, data)
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            if asked == self._asked:
-                self.found[:] = [failed(problem_of(error, "A look at the file"), self._again)]
-            return
-        if asked == self._asked:
-            self.check = check
-            self._show_check(check)
+        await self._looking()
 
-    async def send(self, *_: Any) -> None:
-        """Keep the rows, unless that is under way; a refusal is shown: then nothing was kept."""
-        if self._is_sending:
-            return
-        # A second click may have been on its way before the browser heard of the first.
-        self._is_sending = self.button.disabled = True
+    async def _look(self) -> None:
+        self.check = await asyncio.to_thread(check_file, self._client, self._data)
+        self._show_check(self.check)
+
+    def _show_no_look(self, error: Exception) -> None:
+        problem = problem_of(error, "Could not look at the file.")
+        self.found[:] = [failed(problem, self._again)]
+
+    async def _send(self) -> None:
+        self.button.disabled = True
         self.said[:] = []
         self._progress.param.update(value=0, visible=True)
         try:
             made = await asyncio.to_thread(self._keep)
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            problem = problem_of(error, "The import")
-            notes = " ".join(getattr(error, "__notes__", ()))
-            kept = [verdict("unsure", "Some rows are in:", notes)] if notes else []
-            self.said[:] = [failed(problem), *kept]
-            said = f" Some rows are in: {notes}" if notes else ""
-            self._on_failed(f"Not imported: {problem.message}{said}")
-            # Without the permission, trying again would be refused again.
-            self.button.disabled = problem.is_forbidden
-            return
         finally:
-            self._is_sending = self._progress.visible = False
+            self._progress.visible = False
         self.button.disabled = False
         self._form.visible = False
         self.found[:] = []
@@ -170,12 +144,23 @@ class ImportPanel(Viewer):
         self.said[:] = [verdict("good", "Imported:", f"{name}, version {made.version}.")]
         self._on_done(made)
 
+    def _show_failure(self, error: Exception) -> Problem:
+        problem = problem_of(error, "Not imported:")
+        # Without the permission, trying again would be refused again.
+        self.button.disabled = problem.is_forbidden
+        self.said[:] = [failed(problem)]
+        notes = " ".join(getattr(error, "__notes__", ()))
+        if not notes:
+            return problem
+        self.said.append(verdict("unsure", "Some rows are in:", notes))
+        return replace(problem, message=f"{problem.message} Some rows are in: {notes}")
+
     @property
     def is_next_version(self) -> bool:
         """Whether the rows go to the open dataset."""
         return self._dataset is not None and self.kept_as.value == _NEXT
 
-    def _keep(self) -> DatasetAnswer:
+    def _keep(self) -> Dataset:
         fraction = float(self.fraction.value or DEFAULT_FRACTION)
         if self._dataset is None or not self.is_next_version:
             return self._client.datasets.create(
@@ -242,18 +227,21 @@ class ImportPanel(Viewer):
 
     def _open_form(self) -> None:
         self.name_field.value = self.name_field.value_input = name_of(self._filename)[:128]
-        self.button.disabled = self._is_sending
+        self.button.disabled = self.send.is_running
         self._fit()
         self._form.visible = True
 
+    @param.depends("kept_as.value", watch=True)
     def _fit(self) -> None:
         self.name_field.visible = not self.is_next_version
         name = self._dataset.name if self._dataset else ""
         self.button.label = f"Add to {name}" if self.is_next_version else "Import"
 
-    def _on_file(self, *_: Any) -> None:
+    # The value comes last of what the browser sends together, and may be the same twice.
+    @param.depends("file.value", "file.filename", watch=True)
+    def _on_file(self) -> None:
         if self.file.value and self.file.filename:
-            later(self._again)
+            schedule(self._again)
 
     async def _again(self, *_: Any) -> None:
         await self.take(self.file.filename or self._filename, self.file.value or self._data)

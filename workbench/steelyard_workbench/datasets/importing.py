@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steelyard.client import Client
-from steelyard.client.answers import DatasetAnswer
 from steelyard.client.dataset_calls import CSV, add_rows, check_rows
 from steelyard.client.row_sources import pieces_of, shift_lines
+from steelyard.datasets.wire import Dataset
 from steelyard_workbench.escaping import escape_markdown
 
 #: Problems that are listed; the rest is counted.
@@ -22,12 +22,6 @@ class FileCheck:
 
     Parameters
     ----------
-    lines, good : int
-        Rows in all, and those without anything wrong.
-    n_problems : int
-        How many things are wrong.
-    problems : tuple of str
-        The first hundred, each with its line.
     method : {"sft", "reward"} or None
         What its rows are labelled with; ``None`` when none is good.
     """
@@ -45,18 +39,12 @@ class FileCheck:
 
 
 def is_csv(filename: str) -> bool:
-    """Tell by its name whether a file is a table."""
+    """Whether a file is a table, by its name."""
     return filename.lower().endswith(".csv")
 
 
 def check_file(client: Client, data: bytes) -> FileCheck:
     """Look at every row of a file; nothing is stored.
-
-    Parameters
-    ----------
-    client : Client
-    data : bytes
-        JSON Lines of any length.
 
     Raises
     ------
@@ -85,16 +73,11 @@ def check_file(client: Client, data: bytes) -> FileCheck:
     return FileCheck(lines, good, n_problems, tuple(told[:SHOWN_PROBLEMS]), method)
 
 
-def add_table(client: Client, dataset_id: str, data: bytes, fraction: float) -> DatasetAnswer:
+def add_table(client: Client, dataset_id: str, data: bytes, fraction: float) -> Dataset:
     """Add the rows of a table to a dataset: all of them, or none when one has something wrong.
 
     Parameters
     ----------
-    client : Client
-    dataset_id : str
-        Has the decisions that the columns name.
-    data : bytes
-        CSV: a first line of ``context`` and ids of decisions.
     fraction : float
         Share of the new contexts put aside for evaluation, 0.1 to 1.
     """
@@ -103,7 +86,7 @@ def add_table(client: Client, dataset_id: str, data: bytes, fraction: float) -> 
 
 
 def name_of(filename: str) -> str:
-    """Give the name that a dataset of a file would have.
+    """Return the name that a dataset of a file would have.
 
     Examples
     --------
@@ -114,7 +97,7 @@ def name_of(filename: str) -> str:
 
 
 def problem_text(check: FileCheck) -> str:
-    """Give, as Markdown, how much is wrong and what."""
+    """Return, as Markdown, how much is wrong and what."""
     head = (
         f"**{check.n_problems:,} problem{'' if check.n_problems == 1 else 's'} in {check.lines:,} "
         f"line{'' if check.lines == 1 else 's'}. Nothing was stored.** Correct the file and choose "

@@ -12,8 +12,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.client.answers import DatasetAnswer
-from steelyard.wire.datasets import DecisionReadiness, LabelsToCheck
+from steelyard.datasets.wire import Dataset, DecisionReadiness, LabelsToCheck
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import ago
@@ -33,7 +32,7 @@ _WHY_NOT = {
 _MOST_BARS = 20
 
 
-def show_facts(dataset: DatasetAnswer) -> Viewable:
+def show_facts(dataset: Dataset) -> Viewable:
     """Show what is known of a dataset."""
     split = dataset.split
     values = {
@@ -55,7 +54,7 @@ def show_facts(dataset: DatasetAnswer) -> Viewable:
     return facts(values)
 
 
-def show_readiness(dataset: DatasetAnswer) -> Viewable:
+def show_readiness(dataset: Dataset) -> Viewable:
     """Show every decision of the training rows and whether prompt tuning can tune it."""
     if dataset.prompt_tuning is msgspec.UNSET:
         return empty("Rewards are not tuned by prompts; fine-tune on them instead.")
@@ -78,8 +77,6 @@ def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None
 
     Parameters
     ----------
-    facets : mapping
-        As ``client.datasets.facets`` gives them.
     on_outcome : callable
         Called with the decision and the outcome of a bar.
     """
@@ -129,12 +126,12 @@ def show_doubts(found: LabelsToCheck) -> Viewable:
 
 
 def section(title: str, *content: Viewable) -> Viewable:
-    """Give a part of a page under its heading."""
+    """Return a part of a page under its heading."""
     return pn.Column(heading(title), *content, sizing_mode="stretch_width")
 
 
 def when(at: float) -> str:
-    """Give a time in Unix seconds as the local date and minute."""
+    """Return a time in Unix seconds as the local date and minute."""
     return dt.datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
 
 

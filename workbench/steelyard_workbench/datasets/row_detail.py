@@ -9,7 +9,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.client.answers import labels_of
-from steelyard.wire.datasets import Example
+from steelyard.datasets.wire import Example
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.review.questions import as_text, questions_of
@@ -27,8 +27,6 @@ def show_row(index: int, side: str, row: Example) -> Viewable:
     ----------
     index : int
         Its place in the dataset, from 0.
-    side : str
-    row : Example
     """
     labels = labels_of(row)
     word = "target" if isinstance(row.targets, dict) else "reward"
@@ -61,7 +59,7 @@ def show_row(index: int, side: str, row: Example) -> Viewable:
 
 
 def _value(label: dict[str, float], outcome: str) -> str:
-    """Give what a label says of an outcome; a target that is not there is 0."""
+    """Return what a label says of an outcome; a target that is not there is 0."""
     if not label:
         return "no label"
     value = label.get(outcome)

@@ -10,7 +10,7 @@ import polars as pl
 
 from steelyard.client import Client
 from steelyard.client.answers import labels_of
-from steelyard.wire.datasets import MAX_PAGE_ROWS, Example
+from steelyard.datasets.wire import MAX_PAGE_ROWS, Example
 from steelyard_workbench.components.frame_table import PageAsked, TablePage
 from steelyard_workbench.review.questions import as_text, labels_text
 
@@ -47,24 +47,7 @@ def search_page(
     where: Mapping[str, Any] | None = None,
     text: str | None = None,
 ) -> TablePage:
-    """Ask for a page of the rows that a filter holds for.
-
-    Parameters
-    ----------
-    client : Client
-    dataset_id : str
-    asked : PageAsked
-        Sorted by a column of ``SORTABLE``, or as the dataset has them.
-    version : int, optional
-        The newest when left out.
-    where, text
-        As ``client.datasets.search`` takes them.
-
-    Returns
-    -------
-    TablePage
-        With the columns of ``TITLES``, and ``json``, the row as the server gave it.
-    """
+    """Ask for a page of the rows that a filter holds for."""
     order = None
     for column, descending in asked.sort[:1]:
         order = {"by": _ORDERS[column], "descending": descending}
@@ -88,16 +71,12 @@ def search_page(
 def listed_page(
     client: Client, dataset_id: str, asked: PageAsked, *, version: int, indexes: Sequence[int]
 ) -> TablePage:
-    """Ask for a page of rows that are told by their places.
+    """Ask for a page of rows by their places.
 
     Parameters
     ----------
-    client : Client
-    dataset_id : str
     asked : PageAsked
         At most 60 rows; they come in the order of their places, whatever it is sorted by.
-    version : int
-        Whose rows they are.
     indexes : sequence of int
         Places in the dataset, ascending.
     """
@@ -115,7 +94,7 @@ def listed_page(
 
 
 def at_places(indexes: Iterable[int]) -> dict[str, Any]:
-    """Give the filter that holds for rows at some places, runs of them told as one.
+    """Return the filter that holds for rows at some places, runs of them as one.
 
     Examples
     --------
@@ -138,7 +117,7 @@ def read_row(json: str) -> Example:
 
 
 def _held_out(client: Client, dataset_id: str, version: int, indexes: Sequence[int]) -> set[int]:
-    """Tell which rows are on the evaluation side, which a row does not say of itself."""
+    """Return which rows are on the evaluation side, which a row does not say of itself."""
     if not indexes:
         return set()
     where = {

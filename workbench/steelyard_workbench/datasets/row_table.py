@@ -13,7 +13,7 @@ from steelyard_workbench.components.frame_table import FrameTable, PageAsked, Ta
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.datasets.row_detail import show_row
 from steelyard_workbench.datasets.row_pages import SORTABLE, TITLES, WIDTHS, read_row
-from steelyard_workbench.later import later
+from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.states import loading
 
 #: Pixels of what is beside the table.
@@ -26,18 +26,12 @@ class RowTable(Viewer):
     Parameters
     ----------
     fetch : callable
-        Takes a ``PageAsked`` and gives a ``TablePage`` as ``row_pages`` does; blocks.
-    what : str
-        What the rows are, as ``The rows``, for messages.
-    page_size : int, default 25
-    nothing : callable, optional
-        Gives what to show instead of a table without rows.
+        Takes a ``PageAsked`` and returns a ``TablePage`` as ``row_pages`` does; blocks.
     on_opened : callable, optional
         Called with the place in the dataset of the row that is open; ``None`` once none is.
 
     Attributes
     ----------
-    table : FrameTable
     opened : int or None
         Place in the dataset of the row that is open.
     """
@@ -90,7 +84,7 @@ class RowTable(Viewer):
         return list(self._detail)
 
     async def load(self) -> None:
-        """Fetch the first page anew."""
+        """Fetch the first page again."""
         self.close()
         await self.table.restart()
         is_empty = self.table.total == 0 and self.table.rows.height == 0
@@ -102,8 +96,8 @@ class RowTable(Viewer):
             self._box[:] = [wanted]
 
     def reload(self) -> None:
-        """Fetch the first page anew, without waiting for it."""
-        later(self.load)
+        """Fetch the first page again, without waiting for it."""
+        schedule(self.load)
 
     def show(self, record: dict[str, Any]) -> None:
         """Open a row of the page."""
@@ -135,7 +129,7 @@ class RowTable(Viewer):
             self._on_opened(self.opened)
 
     def on_key(self, action: str) -> bool:
-        """Do what a key is for; give whether there was a use for it."""
+        """Do what a key is for; return whether there was a use for it."""
         if action in {"next", "previous"}:
             self.step(1 if action == "next" else -1)
         elif action == "close" and self.opened is not None:

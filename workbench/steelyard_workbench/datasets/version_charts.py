@@ -7,7 +7,7 @@ from typing import Any
 
 from bokeh.models import ColumnDataSource
 
-from steelyard.wire.datasets import DatasetVersion
+from steelyard.datasets.wire import DatasetVersion
 from steelyard_workbench.components import figures
 from steelyard_workbench.datasets.changes import Transition
 from steelyard_workbench.theme import BLUE, ORANGE
@@ -26,8 +26,6 @@ def draw_sides(versions: Sequence[DatasetVersion], open_: Callable[[int], None])
     ----------
     versions : sequence of DatasetVersion
         Newest first.
-    open_ : callable
-        Called with the version that was clicked.
     """
     drawn = versions[:MOST_VERSIONS]
     source = ColumnDataSource(
@@ -67,16 +65,7 @@ def draw_transitions(
     counts: Mapping[Transition, int],
     open_: Callable[[Transition], None],
 ) -> Any:
-    """Draw a matrix of the labels of one decision that changed; a cell opens its rows.
-
-    Parameters
-    ----------
-    decision : str
-    counts : mapping
-        Transition of the decision to its contexts.
-    open_ : callable
-        Called with the transition of the cell that was clicked.
-    """
+    """Draw a matrix of the labels of one decision that changed; a cell opens its rows."""
     found = [one for one in counts if one.decision == decision]
     outcomes = sorted({name for one in found for name in (one.before, one.after)})
     most = max(counts[one] for one in found)
@@ -113,6 +102,6 @@ def draw_transitions(
 
 
 def _shade(share: float) -> str:
-    """Give a colour between a pale and a full sky blue; ``share`` is 0 to 1."""
+    """Return a colour between a pale and a full sky blue; ``share`` is 0 to 1."""
     mixed = (round(pale + (full - pale) * share) for pale, full in zip(_PALE, _FULL, strict=True))
     return "#" + "".join(f"{part:02x}" for part in mixed)

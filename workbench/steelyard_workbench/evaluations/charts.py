@@ -10,21 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from bokeh.models import ColumnDataSource, FixedTicker, LinearAxis, Span
 
-from steelyard.client.evaluation_answers import change_of, measure_of
-from steelyard.wire.evaluations import (
+from steelyard.client.display_evaluations import change_of, measure_of
+from steelyard.evaluations.wire import (
     ComparisonTable,
-    ConfusionMatrix,
     CostCurve,
     CoveragePoint,
     DecisionMeasures,
-    Measure,
     PairedMeasures,
-    ReliabilityRow,
     SliceTable,
 )
+from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard_workbench.components import figures
 from steelyard_workbench.theme import BLUE, GREEN, GREY, ORANGE
 
@@ -44,12 +41,9 @@ TITLES = {
 }
 #: Slices of fewer decisions are drawn in grey: their intervals are as wide as the chart.
 FEW = 30
-#: The most outcomes of a confusion matrix that are drawn.
-MOST_OUTCOMES = 20
 #: The most rows of a forest plot.
 MOST_SLICES = 40
 _LONGEST_NAME = 44
-_FAINTEST, _FULLEST = (0xEA, 0xF3, 0xFB), (0x00, 0x45, 0x6B)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +52,8 @@ class ForestRow:
 
     Parameters
     ----------
-    name : str
-    value : float
     low, high : float or None
         Ends of the 95 % interval.
-    n : int
-        Decisions that it rests on.
     by, of : str
         The property and the value that cut it out; empty for none.
     """
@@ -89,8 +79,6 @@ def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None)
     ----------
     rows : sequence of ReliabilityRow
         Every bin, empty ones included.
-    open_ : callable, optional
-        Called with the place of a bin among ``rows``.
     """
     held = _held(rows)
     source = ColumnDataSource(
@@ -154,7 +142,7 @@ def bin_counts_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) 
 
 
 def bin_name(row: ReliabilityRow) -> str:
-    """Give the name of a bin.
+    """Return the name of a bin.
 
     Examples
     --------
@@ -164,94 +152,10 @@ def bin_name(row: ReliabilityRow) -> str:
     return f"{row.low:.1f} to {row.high:.1f}"
 
 
-def shown_outcomes(matrix: ConfusionMatrix) -> list[int]:
-    """Give the places of the outcomes that are drawn: the most frequent, in their own order."""
-    counts = np.array(matrix.counts).reshape(len(matrix.outcomes), -1)
-    weight = counts.sum(axis=0) + counts.sum(axis=1)
-    most = np.argsort(-weight, kind="stable")[:MOST_OUTCOMES]
-    return sorted(most.tolist())
-
-
-def confusion_chart(
-    decision_id: str,
-    matrix: ConfusionMatrix,
-    open_: Callable[[str, str], None] | None = None,
-) -> Any:
-    """Draw how often each right outcome was answered with each outcome.
-
-    Each cell has its count, and its share of the decisions of its line.
-
-    Parameters
-    ----------
-    decision_id : str
-    matrix : ConfusionMatrix
-    open_ : callable, optional
-        Called with the right outcome and the answered one of a cell.
-    """
-    places = shown_outcomes(matrix)
-    names = [matrix.outcomes[i] for i in places]
-    cells = [
-        (target, top, matrix.counts[i][j], sum(matrix.counts[i]))
-        for i, target in zip(places, names, strict=True)
-        for j, top in zip(places, names, strict=True)
-    ]
-    shares = [count / total if total else 0.0 for _, _, count, total in cells]
-    source = ColumnDataSource(
-        {
-            "target": [target for target, *_ in cells],
-            "top": [top for _, top, *_ in cells],
-            "count": [count for _, _, count, _ in cells],
-            "share": shares,
-            "text": [
-                f"{count:,}\n{share:.0%}" if count else ""
-                for (_, _, count, _), share in zip(cells, shares, strict=True)
-            ],
-            "fill": [_blend(share) for share in shares],
-            "ink": [_ink(share) for share in shares],
-            "edge": [3 if target == top else 0.5 for target, top, *_ in cells],
-        }
-    )
-    made = figures.plot(
-        f"{decision_id}: right outcome (line) against answered outcome (column)",
-        "answered",
-        "right",
-        height=110 + 46 * len(names),
-        x_range=names,
-        y_range=list(reversed(names)),
-    )
-    unchanged = {"nonselection_fill_alpha": 0.55}
-    made.rect(
-        "top", "target", width=1, height=1, source=source, fill_color="fill", line_color=GREY,
-        line_width="edge", **unchanged,
-    )  # fmt: skip
-    made.text(
-        "top", "target", text="text", source=source, text_align="center", text_baseline="middle",
-        text_font_size="12px", text_color="ink", nonselection_text_alpha=1.0,
-    )  # fmt: skip
-    made.xaxis.major_label_orientation = 0.6
-    made.grid.visible = False
-    made.hover.tooltips = [
-        ("right", "@target"), ("answered", "@top"), ("n", "@count{0,0}"),
-        ("share of the line", "@share{0.0%}"),
-    ]  # fmt: skip
-    if open_ is not None:
-        figures.on_tap(made, source, lambda cell: open_(cells[cell][0], cells[cell][1]))
-    return made
-
-
 def coverage_chart(
     points: Sequence[CoveragePoint], *, at: float | None = None, open_: Open | None = None
 ) -> Any:
-    """Draw how much is answered, and how well, by the threshold under which it is abstained.
-
-    Parameters
-    ----------
-    points : sequence of CoveragePoint
-    at : float, optional
-        A threshold to mark.
-    open_ : callable, optional
-        Called with the place of a point.
-    """
+    """Draw how much is answered, and how well, by the threshold under which it is abstained."""
     name = coverage_measure(points)
     told = [(i, _measure(getattr(point, name))) for i, point in enumerate(points)]
     known = [(i, measure) for i, measure in told if measure is not None]
@@ -292,7 +196,7 @@ def coverage_chart(
 
 
 def coverage_measure(points: Sequence[CoveragePoint]) -> str:
-    """Give the name of the measure that says how well what is answered is answered."""
+    """Return the name of the measure that says how well what is answered is answered."""
     return next(
         (
             one
@@ -306,18 +210,7 @@ def coverage_measure(points: Sequence[CoveragePoint]) -> str:
 def cost_chart(
     curve: CostCurve, *, x: str, at: float | None = None, open_: Open | None = None
 ) -> Any:
-    """Draw the mean cost by threshold, with the best one marked.
-
-    Parameters
-    ----------
-    curve : CostCurve
-    x : str
-        What the threshold is.
-    at : float, optional
-        A threshold to mark.
-    open_ : callable, optional
-        Called with the place of a point.
-    """
+    """Draw the mean cost by threshold, with the best one marked."""
     told = [
         (i, _measure(point.cost_in_all) or _measure(point.cost))
         for i, point in enumerate(curve.points)
@@ -377,12 +270,6 @@ def forest_chart(
     ----------
     rows : sequence of ForestRow
         The first is at the top.
-    title, x : str
-        What it shows, and what its axis is.
-    reference : float, optional
-        A value to draw a line at, such as that of all decisions.
-    open_ : callable, optional
-        Called with the place of a row.
     """
     places = list(range(len(rows) - 1, -1, -1))
     measures = [Measure(value=row.value, low=row.low, high=row.high, n=row.n) for row in rows]
@@ -433,15 +320,7 @@ def forest_chart(
 def slice_rows(
     measure: str, tables: Sequence[SliceTable], decisions: Sequence[DecisionMeasures] = ()
 ) -> list[ForestRow]:
-    """Give every slice that has a measure, the worst first by the unlucky end of its interval.
-
-    Parameters
-    ----------
-    measure : str
-    tables : sequence of SliceTable
-    decisions : sequence of DecisionMeasures
-        Which are slices too.
-    """
+    """Return every slice that has a measure, the worst first by the unlucky end of its interval."""
     cut = [("decision", one.decision_id, one.metrics) for one in decisions]
     cut += [(table.by, one.value, one.metrics) for table in tables for one in table.slices]
     rows = []
@@ -455,7 +334,7 @@ def slice_rows(
 
 
 def change_rows(metrics: PairedMeasures, measures: Sequence[str]) -> list[ForestRow]:
-    """Give the changes of some measures as lines of a forest plot."""
+    """Return the changes of some measures as lines of a forest plot."""
     found = [(name, change_of(metrics, name)) for name in measures]
     return [
         ForestRow(TITLES[name], change.change, change.low, change.high, change.n, of=name)
@@ -465,7 +344,7 @@ def change_rows(metrics: PairedMeasures, measures: Sequence[str]) -> list[Forest
 
 
 def sliced_changes(measure: str, tables: Sequence[ComparisonTable]) -> list[ForestRow]:
-    """Give the change of a measure in every slice, the worst first."""
+    """Return the change of a measure in every slice, the worst first."""
     rows = []
     for table in tables:
         for one in table.slices:
@@ -481,7 +360,7 @@ def sliced_changes(measure: str, tables: Sequence[ComparisonTable]) -> list[Fore
 
 
 def _badness(row: ForestRow, measure: str) -> tuple[bool, float, str]:
-    """Give what rows are sorted by: small ones last, then the worst that the interval allows."""
+    """Return what rows are sorted by: small ones last, then the worst that the interval allows."""
     if measure in FALLING:
         worst = -(row.value if row.high is None else row.high)
     else:
@@ -504,7 +383,7 @@ def _measure(held: object) -> Measure | None:
 
 
 def _interval_columns(measures: Sequence[Measure]) -> dict[str, list[Any]]:
-    """Give values, ends of intervals (the value itself where there is none) and numbers."""
+    """Return values, ends of intervals (the value itself where there is none) and numbers."""
     return {
         "value": [one.value for one in measures],
         "low": [one.value if one.low is None else one.low for one in measures],
@@ -519,26 +398,11 @@ def _interval_columns(measures: Sequence[Measure]) -> dict[str, list[Any]]:
 
 
 def _span(ends: Sequence[float], reference: float | None) -> tuple[float, float]:
-    """Give a range that holds every interval and the reference, with some room beside them."""
+    """Return a range that holds every interval and the reference, with some room beside them."""
     held = [*ends, *([] if reference is None else [reference])] or [0.0, 1.0]
     low, high = min(held), max(held)
     room = 0.05 * (high - low) or 0.05
     return low - room, high + room
-
-
-def _blend(share: float) -> str:
-    mixed = (
-        round(a + (b - a) * share) for a, b in zip(_FAINTEST, _FULLEST, strict=True)
-    )  # fmt: skip
-    return "#" + "".join(f"{one:02x}" for one in mixed)
-
-
-def _ink(share: float) -> str:
-    """Give black or white, whichever has the contrast of 4.5 to 1 on a cell of that share."""
-    # Relative luminance as WCAG 2.2 defines it; at 0.179 both have the same contrast.
-    channels = np.array([a + (b - a) * share for a, b in zip(_FAINTEST, _FULLEST, strict=True)])
-    linear = ((channels / 255 + 0.055) / 1.055) ** 2.4
-    return "#ffffff" if float(linear @ np.array([0.2126, 0.7152, 0.0722])) < 0.179 else "#000000"
 
 
 def _cut(name: str) -> str:

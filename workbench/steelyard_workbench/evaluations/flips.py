@@ -13,14 +13,14 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.errors import DatasetDeletedError
-from steelyard.wire.evaluations import EvaluationComparison, FlipKind, FlippedRecord
+from steelyard.evaluations.wire import EvaluationComparison, FlipKind, FlippedRecord
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.evaluations.record_browser import show_text
 from steelyard_workbench.evaluations.records import context_text
-from steelyard_workbench.later import later
 from steelyard_workbench.states import empty
+from steelyard_workbench.tasks import Task
 
 #: What each kind of flip is called, and what it says.
 KINDS: dict[FlipKind, str] = {
@@ -45,15 +45,11 @@ class FlipBrowser(Viewer):
 
     Parameters
     ----------
-    client : steelyard.client.Client
-    comparison : EvaluationComparison
     after : str
         Id of the later evaluation, from whose dataset contexts come.
 
     Attributes
     ----------
-    kind : panel widget
-        Chooses the kind of flip.
     decision : str
         Id of the one decision that is shown; empty for all.
     """
@@ -81,7 +77,8 @@ class FlipBrowser(Viewer):
             options={f"{kind} ({count:,})": kind for kind, count in self.counts.items()},
             value=first,
         )
-        self.kind.param.watch(lambda _: self.start(), "value")
+        self.refresh = Task(self._refresh)
+        pn.bind(self.refresh.on_event, self.kind, watch=True)
         self._said = pn.pane.HTML("", sizing_mode="stretch_width")
         self._notes = pn.Column(sizing_mode="stretch_width")
         self._read = pn.Column(sizing_mode="stretch_width")
@@ -129,17 +126,12 @@ class FlipBrowser(Viewer):
             if one.flip == kind and self.decision in ("", one.decision_id)
         ]
 
-    def start(self) -> None:
-        """Show the first page, without waiting for it."""
-        later(self.refresh)
-
     def choose(self, decision: str) -> None:
         """Show the flips of one decision alone; of every one when empty."""
         self.decision = decision
-        self.start()
+        self.refresh.start()
 
-    async def refresh(self) -> None:
-        """Show the first page of what is chosen."""
+    async def _refresh(self) -> None:
         self._read[:] = []
         self._open_place = None
         self.table.mark(None)
@@ -175,7 +167,7 @@ class FlipBrowser(Viewer):
         return True
 
     def _fetch(self, asked: PageAsked) -> TablePage:
-        """Give a page of flips, with their contexts while the dataset is there."""
+        """Return a page of flips, with their contexts while the dataset is there."""
         places = self._places
         shown = places[asked.offset : asked.offset + asked.limit]
         flips = [self._flips[place] for place in shown]

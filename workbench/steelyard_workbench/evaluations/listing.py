@@ -11,18 +11,21 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.client.evaluation_answers import measure_of
-from steelyard.wire.evaluations import ENDED, Evaluation, Measure
-from steelyard.wire.models import ModelList
+from steelyard.client.display_evaluations import measure_of
+from steelyard.evaluations.wire import ENDED, Evaluation
+from steelyard.families.models_wire import GONE, ModelList
+from steelyard.wire.measures import Measure
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.numbers import ago, measure_text
 from steelyard_workbench.icons import icon
 from steelyard_workbench.loaded import Loaded
-from steelyard_workbench.problems import problem_of
-from steelyard_workbench.states import empty, failed, refused_button, verdict
+from steelyard_workbench.problems import Problem, problem_of
+from steelyard_workbench.states import empty, failed, verdict
+from steelyard_workbench.tasks import Scope, Task, Write
 from steelyard_workbench.theme import Status
 
 #: Evaluations that are listed at first, and how many more at a time.
@@ -40,15 +43,7 @@ _STATUS: dict[str, tuple[Status, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The newest evaluations, what was measured in those that succeeded, and whether there are more.
-
-    Parameters
-    ----------
-    evaluations : list of Evaluation
-    measured : dict of str to tuple
-        By id: the leading measure and the calibration error, where there are such.
-    has_more : bool
-    """
+    """The newest evaluations, what was measured in those that succeeded, and whether there are more."""
 
     evaluations: list[Evaluation]
     measured: dict[str, tuple[Measure | None, Measure | None]]
@@ -65,18 +60,17 @@ class EvaluationList(Viewer):
 
     Parameters
     ----------
-    client : steelyard.client.Client
-    dataset_id : str
     open_ : callable
         Called with the id of the one to open.
-
-    Attributes
-    ----------
-    part : Loaded
-        What fetches them.
     """
 
-    def __init__(self, client: Client, dataset_id: str, open_: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        dataset_id: str,
+        open_: Callable[[str], None],
+        scope: Scope | None = None,
+    ) -> None:
         super().__init__()
         self._client = client
         self._dataset_id = dataset_id
@@ -85,25 +79,25 @@ class EvaluationList(Viewer):
         self._measured: dict[str, tuple[Measure | None, Measure | None]] = {}
         self._lines: dict[str, EvaluationLine] = {}
         self.part: Loaded[Listed] = Loaded("The evaluations", self._fetch, self._show)
+        self.look = Task(self._look, on_failure=self._keep_shown, scope=scope)
 
     def __panel__(self) -> Viewable:
         return self.part.__panel__()
 
-    async def look(self) -> None:
-        """Bring what has not ended up to date; lines that stay are changed where they are."""
+    async def _look(self) -> None:
         held = self.part.data
         if self.part.state != "shown" or held is None or not held.has_unfinished:
             return
-        try:
-            listed = await asyncio.to_thread(self._fetch)
-        except Exception:  # noqa: BLE001  the next look may see it; what is shown stays
-            return
+        listed = await asyncio.to_thread(self._fetch)
         if [one.id for one in listed.evaluations] != [one.id for one in held.evaluations]:
             await self.part.refresh(quietly=True)
             return
         self.part.data = listed
         for one in listed.evaluations:
             self._lines[one.id].update(one, listed.measured.get(one.id))
+
+    def _keep_shown(self, _: Exception) -> None:
+        """Keep what is shown: the next look may see it."""
 
     def _fetch(self) -> Listed:
         found = list(islice(self._client.evaluations.list(self._dataset_id), self._n_wanted + 1))
@@ -139,24 +133,12 @@ class EvaluationList(Viewer):
         await self.part.refresh(quietly=True)
 
 
-#: What an evaluation is told by first.
+#: The measures of which the first that there is stands for an evaluation.
 _LEADING = ("accuracy", "scaled_reward", "expected_reward")
 
 
 class EvaluationLine(Viewer):
-    """One evaluation in the list: model, status, progress, figures, and what may be done.
-
-    Parameters
-    ----------
-    client : steelyard.client.Client
-    evaluation : Evaluation
-    measured : tuple or None
-        The leading measure and the calibration error.
-    open_ : callable
-        Called with its id.
-    refresh : callable
-        Coroutine function that shows the list anew.
-    """
+    """One evaluation in the list: model, status, progress, figures, and what may be done."""
 
     def __init__(
         self,
@@ -181,9 +163,12 @@ class EvaluationLine(Viewer):
         self._text = pn.pane.HTML("", sizing_mode="stretch_width", min_width=240)
         self._cancel = pmui.Button(label="Cancel", variant="outlined", size="small")
         self._retry = pmui.Button(label="Retry", variant="outlined", size="small")
-        self._cancel.on_click(self.cancel)
-        self._retry.on_click(self.retry)
         self._problem = pn.Column(sizing_mode="stretch_width")
+        calls = client.evaluations
+        self.cancel = Write(lambda: self._act(calls.cancel), "Not cancelled:", self._problem)
+        self.retry = Write(lambda: self._act(calls.retry), "Not retried:", self._problem)
+        self._cancel.on_click(self.cancel.on_event)
+        self._retry.on_click(self.retry.on_event)
         self._box = pmui.Paper(
             pn.Row(
                 self._name, self._bar, self._text, self._cancel, self._retry,
@@ -213,54 +198,28 @@ class EvaluationLine(Viewer):
         self._retry.visible = evaluation.status in ("failed", "cancelled")
         self._text.object = _line_html(evaluation, measured)
 
-    async def cancel(self, *_: Any) -> None:
-        """Stop it."""
-        await self._act(self._client.evaluations.cancel, "Stopping it")
-
-    async def retry(self, *_: Any) -> None:
-        """Take it up again."""
-        await self._act(self._client.evaluations.retry, "Another try")
-
-    async def _act(self, act: Callable[[str], Evaluation], doing: str) -> None:
-        try:
-            evaluation = await asyncio.to_thread(act, self.evaluation.id)
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            self._problem[:] = [failed(problem_of(error, doing))]
-            return
+    async def _act(self, act: Callable[[str], Evaluation]) -> None:
+        evaluation = await asyncio.to_thread(act, self.evaluation.id)
         self._problem[:] = []
         self.update(evaluation, None)
         await self._refresh(quietly=True)
 
 
 class StartForm(Viewer):
-    """Choosing models to evaluate.
-
-    Parameters
-    ----------
-    client : steelyard.client.Client
-    dataset_id : str
-    on_start : callable
-        Coroutine function called once some were started or found.
-
-    Attributes
-    ----------
-    part : Loaded
-        What fetches the models.
-    """
+    """Choosing models to evaluate."""
 
     def __init__(self, client: Client, dataset_id: str, on_start: Callable[[], Any]) -> None:
-        super().__init__()
         self._client = client
         self._dataset_id = dataset_id
         self._on_start = on_start
-        self._is_starting = False
         self.models = pmui.CheckBoxGroup(
             label="Models to evaluate", options=[], inline=True, sizing_mode="stretch_width"
         )
         self.button = pmui.Button(label="Evaluate", variant="contained", disabled=True)
-        self.models.param.watch(lambda _: self._fit(), "value")
-        self.button.on_click(self.start)
         self.said = pn.Column(sizing_mode="stretch_width")
+        self.start = Write(self._start, on_failure=self._show_failure)
+        self.button.on_click(self.start.on_event)
+        super().__init__()
         self.part: Loaded[ModelList] = Loaded(
             "The models", client.models.list, self._show, n_lines=1
         )
@@ -268,27 +227,10 @@ class StartForm(Viewer):
     def __panel__(self) -> Viewable:
         return self.part.__panel__()
 
-    async def start(self, *_: Any) -> None:
-        """Ask for the evaluations, unless that is under way."""
-        if self._is_starting:
-            return
-        # A second click may have been on its way before the browser heard of the first.
-        self._is_starting = self.button.disabled = True
-        try:
-            found = await asyncio.to_thread(
-                self._client.evaluations.create, self._dataset_id, list(self.models.value)
-            )
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            problem = problem_of(error, "An evaluation")
-            self.said[:] = [failed(problem)]
-            if problem.is_forbidden:
-                self.models.disabled = True
-                self.said.append(refused_button("Evaluate", [problem.message]))
-                self.button.visible = False
-            return
-        finally:
-            self._is_starting = False
-            self._fit()
+    async def _start(self) -> None:
+        found = await asyncio.to_thread(
+            self._client.evaluations.create, self._dataset_id, list(self.models.value)
+        )
         text = f"{found.queued} started" + (
             f", {found.reused} scored on these rows before." if found.reused else "."
         )
@@ -296,8 +238,16 @@ class StartForm(Viewer):
         self.models.value = []
         await self._on_start()
 
+    def _show_failure(self, error: Exception) -> Problem:
+        problem = problem_of(error, "Not evaluated:")
+        self.said[:] = [failed(problem, refused="Evaluate")]
+        if problem.is_forbidden:
+            self.models.disabled, self.button.visible = True, False
+        return problem
+
+    @param.depends("models.value", "start.is_running", watch=True)
     def _fit(self) -> None:
-        self.button.disabled = self._is_starting or not self.models.value
+        self.button.disabled = self.start.is_running or not self.models.value
 
     def _show(self, models: ModelList) -> Viewable:
         self.models.options = model_names(models)
@@ -311,13 +261,13 @@ class StartForm(Viewer):
 
 
 def model_names(models: ModelList) -> list[str]:
-    """Give the names that may be evaluated: models that are ready, then families and aliases."""
-    names = [model.id for model in models.data if model.status == "ready"]
+    """Return the names that may be evaluated: models that are ready, then families and aliases."""
+    names = [model.id for model in models.data if model.status not in GONE]
     return list(dict.fromkeys([*names, *(model.name for model in models.models)]))
 
 
 def name_of(evaluation: Evaluation) -> str:
-    """Give an evaluation in a few words."""
+    """Return an evaluation in a few words."""
     return (
         f"{evaluation.model_label} on version {evaluation.dataset_version}, "
         f"{ago(evaluation.created_at)}"
@@ -325,14 +275,14 @@ def name_of(evaluation: Evaluation) -> str:
 
 
 def succeeded(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """Give those that have figures."""
+    """Return those that have figures."""
     return [one for one in evaluations if one.status == "succeeded"]
 
 
 def _line_html(
     evaluation: Evaluation, measured: tuple[Measure | None, Measure | None] | None
 ) -> str:
-    """Tell how an evaluation stands: an icon and a word, then figures, progress or what is wrong."""
+    """Return how an evaluation stands: an icon and a word, then figures, progress or what is wrong."""
     status, word = _STATUS[evaluation.status]
     parts = [f'<span style="{_ICON}">{icon(status)}</span><strong>{word}</strong>']
     if evaluation.error is not None:

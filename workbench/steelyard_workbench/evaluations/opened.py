@@ -8,15 +8,13 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.client.evaluation_answers import MEASURES, measure_of
-from steelyard.wire.evaluations import (
-    ConfusionMatrix,
-    Measure,
-    Measures,
-)
+from steelyard.client.display_evaluations import MEASURES, measure_of
+from steelyard.evaluations.wire import ConfusionMatrix, Measures
+from steelyard.wire.measures import Measure
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.download import Download
 from steelyard_workbench.components.facts import heading, table
@@ -25,23 +23,22 @@ from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.evaluations.charts import (
     FALLING,
     FEW,
-    MOST_OUTCOMES,
     MOST_SLICES,
     TITLES,
     bin_counts_chart,
     bin_name,
-    confusion_chart,
     forest_chart,
     reliability_chart,
     slice_rows,
 )
+from steelyard_workbench.evaluations.confusion_chart import MOST_OUTCOMES, confusion_chart
 from steelyard_workbench.evaluations.record_browser import RecordBrowser
 from steelyard_workbench.evaluations.record_filter import RecordFilter
 from steelyard_workbench.evaluations.scored import Scored
 from steelyard_workbench.evaluations.what_if import WhatIf
-from steelyard_workbench.later import later
 from steelyard_workbench.report import records_csv, records_parquet, report_html, report_json
 from steelyard_workbench.states import empty, loading
+from steelyard_workbench.tasks import Scope, Task
 
 #: What is said wherever many slices are shown.
 CHANCE = (
@@ -63,14 +60,6 @@ class OpenedEvaluation(Viewer):
 
     Parameters
     ----------
-    client : steelyard.client.Client
-    scored : Scored
-    section : str
-        What is shown first.
-    chosen : RecordFilter
-        Which rows are shown first.
-    on_section, on_choose : callable
-        Called with what the person went to, so that the address can keep it.
     on_read : callable
         Called with the place in the dataset of the row that is read; ``None`` once none is.
     """
@@ -85,8 +74,8 @@ class OpenedEvaluation(Viewer):
         on_section: Callable[[str], None],
         on_choose: Callable[[RecordFilter], None],
         on_read: Callable[[int | None], None] = lambda _: None,
+        scope: Scope | None = None,
     ) -> None:
-        super().__init__()
         self._client = client
         self._scored = scored
         self._on_section = on_section
@@ -97,7 +86,9 @@ class OpenedEvaluation(Viewer):
             chosen=chosen,
             on_choose=on_choose,
             on_read=on_read,
+            scope=scope,
         )
+        self._switch = Task(self._show_section, scope=scope)
         self._sections = self._known_sections()
         first = section if section in self._sections else next(iter(self._sections))
         self.section = pmui.RadioButtonGroup(
@@ -105,7 +96,7 @@ class OpenedEvaluation(Viewer):
             options={title: name for name, title in self._sections.items()},
             value=first,
         )
-        self.section.param.watch(self._on_switch, "value")
+        super().__init__()
         self.what_if: WhatIf | None = None
         self._decision = ""
         self._slice_measure = ""
@@ -136,17 +127,16 @@ class OpenedEvaluation(Viewer):
             return SECTIONS
         return {name: SECTIONS[name] for name in ("slices", "thresholds")}
 
-    def _on_switch(self, event: Any) -> None:
-        self._on_section(event.new)
-        later(self._switch)
+    @param.depends("section.value", watch=True)
+    def _on_switch(self) -> None:
+        self._on_section(self.section.value)
+        self._switch.start()
 
-    async def _switch(self) -> None:
+    async def _show_section(self) -> None:
         section = self.section.value
         if section == "thresholds":
             self._figure[:] = [loading(6, "Thresholds")]
             shown = await self._thresholds()
-            if self.section.value != section:  # the person has gone on
-                return
         else:
             shown = {
                 "reliability": self._reliability,
@@ -224,7 +214,7 @@ class OpenedEvaluation(Viewer):
             data = show_data(_matrix_table(matrix))
             place[:] = [figures.show(chart), _note(" ".join(notes)), data]
 
-        select.param.watch(lambda event: show(event.new), "value")
+        pn.bind(show, select, watch=True)
         show(chosen)
         return [heading("Confusion"), select, place]
 
@@ -328,12 +318,12 @@ class OpenedEvaluation(Viewer):
                 ),
             ]
 
-        select.param.watch(lambda event: show(event.new), "value")
+        pn.bind(show, select, watch=True)
         show(chosen)
         return [heading("Slices"), select, place]
 
     def _downloads(self) -> Viewable:
-        """Give the buttons that make files; each makes its own when it is pressed."""
+        """Return the buttons that make files; each makes its own when it is pressed."""
         makers: dict[str, tuple[str, Callable[[], bytes]]] = {
             "Report (HTML)": ("report.html", lambda: self._report().encode()),
             "Report (JSON)": ("report.json", lambda: report_json(self._scored)),
@@ -380,7 +370,7 @@ def show_headline(overall: Measures) -> Viewable:
 def slices_text(
     n_slices: int, n_properties: int, n_drawn: int, n_unlisted: int, measure: str
 ) -> str:
-    """Say how many slices there are, and what that means for a single one of them."""
+    """Return in words how many slices there are, and what that means for a single one of them."""
     end = "upper" if measure in FALLING else "lower"
     parts = [
         (

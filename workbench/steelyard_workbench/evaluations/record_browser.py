@@ -12,12 +12,13 @@ from typing import Any, get_args
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 import polars as pl
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.errors import DatasetDeletedError
-from steelyard.wire.evaluations import (
+from steelyard.evaluations.wire import (
     ConfusionMatrix,
     Evaluation,
     EvaluationDetail,
@@ -31,8 +32,8 @@ from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.evaluations.charts import TITLES, bin_name
 from steelyard_workbench.evaluations.record_filter import RecordFilter
 from steelyard_workbench.evaluations.records import context_text, right_outcomes
-from steelyard_workbench.later import later
 from steelyard_workbench.states import empty
+from steelyard_workbench.tasks import Scope, Task
 
 ORDERS: dict[str, RecordOrder] = {
     "The worst first": "loss",
@@ -66,23 +67,8 @@ class RecordBrowser(Viewer):
 
     Parameters
     ----------
-    client : steelyard.client.Client
-    evaluation : Evaluation
-        One that succeeded.
-    detail : EvaluationDetail
-        Of it; says what may be chosen.
-    chosen : RecordFilter
-        What is looked at first.
-    on_choose : callable
-        Called with each new choice, so that the address can keep it.
     on_read : callable
         Called with the place in the dataset of the row that is read; ``None`` once none is.
-
-    Attributes
-    ----------
-    chosen : RecordFilter
-    opened : EvaluationRecord or None
-        The one that is read.
     """
 
     def __init__(
@@ -94,8 +80,8 @@ class RecordBrowser(Viewer):
         chosen: RecordFilter,
         on_choose: Callable[[RecordFilter], None],
         on_read: Callable[[int | None], None] = lambda _: None,
+        scope: Scope | None = None,
     ) -> None:
-        super().__init__()
         self._client = client
         self._evaluation = evaluation
         self._detail = detail
@@ -107,7 +93,10 @@ class RecordBrowser(Viewer):
         self._keeping = threading.Lock()
         self.chosen = chosen
         self.opened: EvaluationRecord | None = None
+        self.refresh = Task(self._refresh, scope=scope)
         self._make_fields()
+        super().__init__()
+        self._fill_fields()
         self._said = pn.pane.HTML("", sizing_mode="stretch_width")
         self._notes = pn.Column(sizing_mode="stretch_width")
         self._read = pn.Column(sizing_mode="stretch_width")
@@ -161,12 +150,7 @@ class RecordBrowser(Viewer):
     def _measure_title(self) -> str:
         return "loss" if self._evaluation.method == "sft" else "scaled reward"
 
-    def start(self) -> None:
-        """Show the first page, without waiting for it."""
-        later(self.refresh)
-
-    async def refresh(self) -> None:
-        """Show the first page of what is chosen."""
+    async def _refresh(self) -> None:
         self._fill_fields()
         self._close()
         await self.table.restart()
@@ -178,16 +162,10 @@ class RecordBrowser(Viewer):
             chosen = dataclasses.replace(chosen, order=self.chosen.order)
         self.chosen = chosen
         self._on_choose(chosen)
-        later(self.refresh)
+        self.refresh.start()
 
     def read(self, place: str) -> None:
-        """Open a decision of the page that is shown, or of one that was shown lately.
-
-        Parameters
-        ----------
-        place : str
-            As the table's column ``place`` has it.
-        """
+        """Open a decision of the page that is shown, or of one that was shown lately."""
         record = self._records.get(place)
         if record is not None:
             self.opened = record
@@ -228,12 +206,6 @@ class RecordBrowser(Viewer):
         self._wrong = pmui.Switch(label="Only wrong answers")
         self._clear = pmui.Button(label="Clear filter", variant="outlined", size="small")
         self._clear.on_click(lambda _: self.choose(RecordFilter()))
-        for field in (
-            self._decision, self._target, self._top, self._bin, self._slice, self._order,
-            self._wrong,
-        ):  # fmt: skip
-            field.param.watch(self._on_field, "value")
-        self._fill_fields()
 
     def _fill_fields(self) -> None:
         """Put what is chosen into the fields, without taking that for a choice of the person."""
@@ -273,7 +245,7 @@ class RecordBrowser(Viewer):
         return {bin_name(row): json.dumps([row.low, row.high]) for row in rows if row.n}
 
     def _outcomes(self, decision_id: str) -> list[str]:
-        """Give the outcomes that a decision, or any of them, may have."""
+        """Return the outcomes that a decision, or any of them, may have."""
         found: dict[str, None] = {}
         for one in self._detail.decisions:
             matrix = one.confusion
@@ -281,7 +253,11 @@ class RecordBrowser(Viewer):
                 found.update(dict.fromkeys(matrix.outcomes))
         return list(found)
 
-    def _on_field(self, _: Any) -> None:
+    @param.depends(
+        "_decision.value", "_target.value", "_top.value", "_bin.value", "_slice.value",
+        "_order.value", "_wrong.value", watch=True,
+    )  # fmt: skip
+    def _on_field(self) -> None:
         if self._is_filling:
             return
         low, high = json.loads(self._bin.value) if self._bin.value else (None, None)
@@ -300,10 +276,10 @@ class RecordBrowser(Viewer):
             order=_order(self._order.value),
         )
         self._on_choose(self.chosen)
-        later(self.refresh)
+        self.refresh.start()
 
     def _fetch(self, asked: PageAsked) -> TablePage:
-        """Give a page; without contexts where the dataset is gone."""
+        """Return a page; without contexts where the dataset is gone."""
         ask = self._client.evaluations.records_page
         filters = self.chosen.asked()
         filters["context"] = True
@@ -319,7 +295,7 @@ class RecordBrowser(Viewer):
         return TablePage(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), page.total)
 
     def _keep(self, records: Sequence[EvaluationRecord]) -> None:
-        """Have records at hand, and let go of those that were had first."""
+        """Keep records, and drop the oldest."""
         new = {_place(one): one for one in records}
         with self._keeping:
             kept = {place: one for place, one in self._records.items() if place not in new}
@@ -383,14 +359,7 @@ def show_record(record: EvaluationRecord) -> Viewable:
 
 
 def show_text(text: str, label: str) -> Viewable:
-    """Show a text as it is, to be scrolled with the keys.
-
-    Parameters
-    ----------
-    text : str
-    label : str
-        What it is, for those who do not see it.
-    """
+    """Show a text as it is, to be scrolled with the keys."""
     return pn.pane.HTML(
         f'<pre tabindex="0" role="region" aria-label="{escape(label)}" style="{_PRE}">'
         f"{escape(text)}</pre>",

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from steelyard.client.evaluation_calls import RecordFilters
-from steelyard.wire.evaluations import RecordOrder
+from steelyard.evaluations.wire import RecordOrder
 
 #: Under which name it is in the address, beside what other pages keep there.
 _KEY = "records"
@@ -22,14 +22,8 @@ class RecordFilter:
     ----------
     decision : str
         Id of the decision; empty for every one. So for the others.
-    wrong : bool
-        Only those answered wrong.
     target, top : str
         The right outcome, and the answered one.
-    p_from, p_to : float or None
-        The top probability is above the one and not above the other.
-    slice_by, slice : str
-        A property and its value.
     order : {"row", "loss", "surest", "least_sure"}
     """
 
@@ -49,7 +43,7 @@ class RecordFilter:
         return self == RecordFilter(order=self.order)
 
     def asked(self) -> RecordFilters:
-        """Give it as the client takes it."""
+        """Return it as the client takes it."""
         return {
             "decision": self.decision or None,
             "wrong": self.wrong,
@@ -63,7 +57,7 @@ class RecordFilter:
         }
 
     def words(self) -> str:
-        """Say it, as after ``decisions:``; empty when it is all.
+        """Return it in words, as after ``decisions:``; empty when it is all.
 
         Examples
         --------
@@ -89,13 +83,7 @@ class RecordFilter:
 
 
 def filter_from(query: str) -> RecordFilter:
-    """Read the filter in an address; what cannot be read is left out.
-
-    Parameters
-    ----------
-    query : str
-        JSON; may be of another page, or anything.
-    """
+    """Read the filter in an address; what cannot be read is left out."""
     try:
         held = msgspec.json.decode(query)[_KEY]
         return msgspec.convert({**held}, RecordFilter)
@@ -104,7 +92,7 @@ def filter_from(query: str) -> RecordFilter:
 
 
 def query_of(chosen: RecordFilter) -> str:
-    """Give a filter for the address; empty for the default."""
+    """Return a filter for the address; empty for the default."""
     default = RecordFilter()
     held: dict[str, Any] = {
         field.name: getattr(chosen, field.name)

@@ -6,11 +6,11 @@ import json
 
 from msgspec import UNSET
 
-from steelyard.wire.evaluations import EvaluationRecord
+from steelyard.evaluations.wire import EvaluationRecord
 
 
 def right_outcomes(record: EvaluationRecord) -> list[str]:
-    """Give the outcomes with the largest target or reward; one with targets."""
+    """Return the outcomes with the largest target or reward; one with targets."""
     if isinstance(record.targets, dict):
         return [max(record.targets, key=record.targets.__getitem__)]
     rewards = record.rewards if isinstance(record.rewards, dict) else {}
@@ -19,7 +19,7 @@ def right_outcomes(record: EvaluationRecord) -> list[str]:
 
 
 def context_text(record: EvaluationRecord) -> str:
-    """Give the context of a record; JSON when it is no text."""
+    """Return the context of a record; JSON when it is no text."""
     if record.context is UNSET:
         return "(not here any more)"
     if isinstance(record.context, str):

@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard.calibration.intervals import wilson_interval
 from steelyard.client import Client
-from steelyard.wire.evaluations import (
+from steelyard.evaluations.wire import (
     ConfusionMatrix,
     CostCurve,
     DecisionMeasures,
     Evaluation,
     EvaluationDetail,
-    Measure,
     PolicyReport,
     YesPoint,
 )
+from steelyard.wire.measures import Measure
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.mark_table import mark_table, show_data
@@ -34,9 +34,8 @@ from steelyard_workbench.evaluations.charts import (
     coverage_measure,
 )
 from steelyard_workbench.evaluations.record_filter import RecordFilter
-from steelyard_workbench.later import later
-from steelyard_workbench.problems import problem_of
-from steelyard_workbench.states import empty, failed, verdict
+from steelyard_workbench.states import empty, verdict
+from steelyard_workbench.tasks import Task
 
 Costs = dict[str, dict[str, float]]
 
@@ -45,18 +44,7 @@ _SHARES = "The 95 % intervals of shares take decisions as independent of each ot
 
 
 class WhatIf(Viewer):
-    """Thresholds and costs of one evaluation, tried without changing anything.
-
-    Parameters
-    ----------
-    client : steelyard.client.Client
-    evaluation : Evaluation
-        One that succeeded.
-    detail : EvaluationDetail
-        Of it.
-    on_choose : callable
-        Called with the decisions behind a mark that was clicked.
-    """
+    """Thresholds and costs of one evaluation, tried without changing anything."""
 
     def __init__(
         self,
@@ -65,12 +53,10 @@ class WhatIf(Viewer):
         detail: EvaluationDetail,
         on_choose: Callable[[RecordFilter], None],
     ) -> None:
-        super().__init__()
         self._client = client
         self._evaluation = evaluation
         self._detail = detail
         self._on_choose = on_choose
-        self._asked = 0
         self._is_filling = False
         names = [one.decision_id for one in detail.decisions]
         self.decision = pmui.Select(label="Decision", options=names, value=names[0], width=220)
@@ -89,12 +75,6 @@ class WhatIf(Viewer):
         self.matrix = pmui.TextAreaInput(
             label="Costs as JSON: action, outcome, cost", rows=6, sizing_mode="stretch_width"
         )
-        self.decision.param.watch(self._on_decision, "value")
-        self.threshold.param.watch(self._on_change, "value_throttled")
-        self.yes_from.param.watch(self._on_yes, "value_throttled")
-        for field in (self.false_yes, self.false_no, self.abstaining, self.matrix):
-            field.param.watch(self._on_change, "value")
-        self.wrong.param.watch(self._on_wrong, "value")
         self._curve: CostCurve | None = None
         self.coverage = pn.Column(sizing_mode="stretch_width")
         self.report = pn.Column(sizing_mode="stretch_width")
@@ -129,42 +109,31 @@ class WhatIf(Viewer):
             *cost_box,
             sizing_mode="stretch_width",
         )
+        super().__init__()
+        self.refresh = Task(self._refresh, "Could not try this what-if.", self.report)
         self._fill_costs()
 
     def __panel__(self) -> Viewable:
         return self._box
 
-    def start(self) -> None:
-        """Show everything, without waiting for it."""
-        later(self.refresh)
-
-    async def refresh(self, *_: Any) -> None:
-        """Try what the fields say."""
-        self._asked += 1
-        asked = self._asked
+    async def _refresh(self) -> None:
         self._show_coverage()
         try:
             costs = self._action_costs() if self._has_targets else None
         except ValueError as error:
             self.costs[:] = [empty(str(error))]
             return
-        try:
-            report = await asyncio.to_thread(
-                self._client.evaluations.try_policy,
-                self._evaluation.id,
-                self.decision.value,
-                action_costs=costs,
-                abstain_below=self.threshold.value,
-            )
-            curve = await asyncio.to_thread(self._fetch_curve, costs) if costs else None
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            if asked == self._asked:
-                self.report[:] = [failed(problem_of(error, "This what-if"), self.refresh)]
-            return
-        if asked == self._asked:
-            self.report[:] = [show_policy(report)]
-            self._curve = curve
-            self._show_costs()
+        report = await asyncio.to_thread(
+            self._client.evaluations.try_policy,
+            self._evaluation.id,
+            self.decision.value,
+            action_costs=costs,
+            abstain_below=self.threshold.value,
+        )
+        curve = await asyncio.to_thread(self._fetch_curve, costs) if costs else None
+        self.report[:] = [show_policy(report)]
+        self._curve = curve
+        self._show_costs()
 
     def _decision(self) -> DecisionMeasures:
         return next(one for one in self._detail.decisions if one.decision_id == self.decision.value)
@@ -177,7 +146,7 @@ class WhatIf(Viewer):
         return matrix.outcomes if isinstance(matrix, ConfusionMatrix) else []
 
     def _action_costs(self) -> Costs:
-        """Give what each action costs under each outcome.
+        """Return what each action costs under each outcome.
 
         Raises
         ------
@@ -248,6 +217,7 @@ class WhatIf(Viewer):
             show_data(data),
         ]
 
+    @param.depends("yes_from.value_throttled", watch=True)
     def _show_costs(self) -> None:
         curve = self._curve
         if curve is None:
@@ -296,7 +266,7 @@ class WhatIf(Viewer):
             self._on_choose(RecordFilter(decision=decision, p_to=at, order="surest"))
 
     def _show_yes(self) -> None:
-        """Say what answering yes from a threshold on does; the curve is here already."""
+        """Show what answering yes from a threshold on does; the curve is here already."""
         curve = self._decision().yes_curve
         if not (self._is_binary() and isinstance(curve, list)) or self._curve is None:
             self.yes[:] = []
@@ -327,20 +297,18 @@ class WhatIf(Viewer):
         is_binary = self._is_binary()
         self._binary_fields.visible, self._matrix_fields.visible = is_binary, not is_binary
 
-    def _on_decision(self, _: Any) -> None:
+    @param.depends("decision.value", "wrong.value", watch=True)
+    def _on_decision(self) -> None:
         self._fill_costs()
-        self.start()
+        self.refresh.start()
 
-    def _on_wrong(self, _: Any) -> None:
-        self._fill_costs()
-        self.start()
-
-    def _on_change(self, _: Any) -> None:
+    @param.depends(
+        "threshold.value_throttled", "false_yes.value", "false_no.value", "abstaining.value",
+        "matrix.value", watch=True,
+    )  # fmt: skip
+    def _on_change(self) -> None:
         if not self._is_filling:
-            self.start()
-
-    def _on_yes(self, _: Any) -> None:
-        self._show_costs()
+            self.refresh.start()
 
 
 def show_policy(report: PolicyReport) -> Viewable:
@@ -364,7 +332,7 @@ def show_policy(report: PolicyReport) -> Viewable:
 
 
 def share_of(count: int, n: int) -> Measure:
-    """Give a share of decisions with Wilson's interval, which takes them as independent.
+    """Return a share of decisions with Wilson's interval, which takes them as independent.
 
     Examples
     --------
@@ -380,7 +348,7 @@ def _measure(held: object) -> Measure | None:
 
 
 def yes_facts(point: YesPoint, cost: Measure | None) -> dict[str, str]:
-    """Give what answering yes from a threshold on does."""
+    """Return what answering yes from a threshold on does."""
     return {
         "Answered yes": f"{point.predicted:,} decisions from {point.threshold:.2f} on",
         "Precision": measure_text(point.precision),

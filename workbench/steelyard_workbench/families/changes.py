@@ -1,4 +1,4 @@
-"""A change of one family: asked about, sent with what the page showed, and told of.
+"""A change of one family: asked about, sent with what the page showed, and its end shown.
 
 Every change is sent with what was shown (``served``, ``latest``, the adapter behind a number), so that
 nothing is done to a family that has become another: it is fetched again then, and what changed is
@@ -10,29 +10,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import panel as pn
 from panel.viewable import Viewable, Viewer
 
-from steelyard.client.family_answers import FamilyAnswer, JobAnswer, ModelVersionAnswer
-from steelyard.errors import KeyScopeError, SteelyardError
-from steelyard.errors.families import (
+from steelyard.errors import (
     FamilyChangedError,
+    KeyScopeError,
     ModelChangedError,
     ModelDeletedError,
     ModelDiscardedError,
     NothingToRollBackError,
     RollbackChangedError,
     ServedChangedError,
+    SteelyardError,
 )
+from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.wire import Family, ModelVersion
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.families.words import differences
+from steelyard_workbench.families.labels import differences
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import failed, verdict
+
+T = TypeVar("T")
 
 #: What a server refuses with when the family is no longer as it was shown.
 CHANGED = (
@@ -52,32 +56,20 @@ class Seen:
 
     Parameters
     ----------
-    family : FamilyAnswer
-    job : JobAnswer or None
-        ``None`` when there is none, or it could not be had.
-    problem : Problem or None
-        Why it could not be had.
+    job : Job or None
+        ``None`` when there is none, or it could not be loaded.
     """
 
-    family: FamilyAnswer
-    job: JobAnswer | None
+    family: Family
+    job: Job | None
     problem: Problem | None = None
 
 
 class FamilyChanges(Viewer):
     """A family that is shown, and how a change of it is made.
 
-    Parameters
-    ----------
-    session : Session
-        ``family`` names it, ``job`` the fine-tune that is looked at.
-
     Attributes
     ----------
-    loaded : Loaded
-        The part that fetches it.
-    dialog : Confirmation or None
-        The question that was asked last.
     forbidden : str
         Why nothing may be changed; empty while nothing says so.
     """
@@ -94,7 +86,7 @@ class FamilyChanges(Viewer):
         self._dialog_place = pn.Column()
 
     @property
-    def family(self) -> FamilyAnswer:
+    def family(self) -> Family:
         """The family as it is shown.
 
         Raises
@@ -137,7 +129,7 @@ class FamilyChanges(Viewer):
     async def _directly(self, doing: str, done: str, call: Callable[[], Any]) -> None:
         try:
             await self._run(done, call)
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+        except Exception as error:  # noqa: BLE001  every failure is shown
             await self._fail(error, doing)
 
     async def _confirmed(self, done: str, call: Callable[[], Any]) -> bool:
@@ -148,8 +140,18 @@ class FamilyChanges(Viewer):
             raise
         return True
 
+    async def _answer(self, doing: str, call: Callable[[], T]) -> T | None:
+        """Return what the server answers; ``None`` once it is shown why it does not."""
+        try:
+            return await asyncio.to_thread(call)
+        except CHANGED as error:
+            await self._tell_change(error)
+        except Exception as error:  # noqa: BLE001  every failure is shown
+            await self._fail(error, doing)
+        return None
+
     async def _tell_change(self, error: SteelyardError) -> None:
-        """Fetch the family anew, and say what became of it since it was shown."""
+        """Fetch the family again, and say what became of it since it was shown."""
         before = self.family
         await self._refresh()
         changed = differences(before, self.family)
@@ -163,12 +165,12 @@ class FamilyChanges(Viewer):
         await self._refresh()
 
     async def _fail(self, error: Exception, doing: str) -> None:
-        problem = problem_of(error, doing)
+        problem = problem_of(error, f"Not done: {doing[0].lower()}{doing[1:]}.")
         if isinstance(error, KeyScopeError):
             await self._forbid(error)
         self._notes[:] = [failed(problem)]
 
 
-def adapter_of(model: ModelVersionAnswer | None) -> str | None:
-    """Give what stands behind a model's number; ``None`` where there is no model."""
+def adapter_of(model: ModelVersion | None) -> str | None:
+    """Return what stands behind a model's number; ``None`` where there is no model."""
     return None if model is None else model.adapter

@@ -11,8 +11,10 @@ import panel_material_ui as pmui
 from msgspec import UNSET, structs
 from panel.viewable import Viewable
 
-from steelyard.client.gate_answers import GATE_COLUMNS, GateAnswer, group_rows, measure_of
-from steelyard.evaluation.gate import (
+from steelyard.client.display_gates import GATE_COLUMNS, group_rows
+from steelyard.evaluations.gate_reasons import measure_of
+from steelyard.evaluations.gate_wire import Gate, GateGroup, GateSlice
+from steelyard.evaluations.measures.gate import (
     BELOW_BASELINE,
     EARLIER_ALLOWANCE,
     EARLIER_WORSE,
@@ -20,7 +22,6 @@ from steelyard.evaluation.gate import (
     NEW_WORSE,
     NO_GAIN,
 )
-from steelyard.wire.gates import GateGroup, GateSlice
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.families.number_line import Line, number_line
@@ -56,24 +57,13 @@ class RowsAsked:
 
 
 def show_gate(
-    gate: GateAnswer,
+    gate: Gate,
     open_rows: Callable[[RowsAsked], None],
     *,
     needed: int = NEEDED,
     place: Viewable | None = None,
 ) -> Viewable:
-    """Show a gate.
-
-    Parameters
-    ----------
-    gate : GateAnswer
-    open_rows : callable
-        Opens the rows behind a mark.
-    needed : int
-        New evaluation decisions that the gate needs.
-    place : Viewable, optional
-        Where those rows are shown, put under the groups.
-    """
+    """Show a gate."""
     # New rows first: they decide whether it joins.
     groups = {name: gate.groups[name] for name in sorted(gate.groups, key="new".__ne__)}
     gate = structs.replace(gate, groups=groups)
@@ -108,7 +98,7 @@ def _list(sentences: list[str]) -> Viewable:
     return pn.pane.HTML(f"<ul>{items}</ul>", sizing_mode="stretch_width")
 
 
-def _lines_of_groups(gate: GateAnswer) -> tuple[list[Line], list[RowsAsked]]:
+def _lines_of_groups(gate: Gate) -> tuple[list[Line], list[RowsAsked]]:
     shown, asked = [], []
     for name, group in gate.groups.items():
         is_worse = not _WORSE.get(name, frozenset()).isdisjoint(gate.reasons)
@@ -126,7 +116,7 @@ def _lines_of_groups(gate: GateAnswer) -> tuple[list[Line], list[RowsAsked]]:
 
 
 def _limit(name: str, group: GateGroup) -> float | None:
-    """Give what the gate allows a group: a margin below no change, or so much of a rise."""
+    """Return what the gate allows a group: a margin below no change, or so much of a rise."""
     sign = 1.0 if is_fall_good(group) else -1.0
     if name == "earlier":
         return sign * EARLIER_ALLOWANCE
@@ -148,7 +138,7 @@ def _draw(
     title: str,
     lines: list[Line],
     asked: list[RowsAsked],
-    gate: GateAnswer,
+    gate: Gate,
     open_rows: Callable[[RowsAsked], None],
 ) -> Viewable:
     measure = measure_of(gate)
@@ -163,7 +153,7 @@ def _draw(
     )
 
 
-def _explain(gate: GateAnswer) -> Viewable:
+def _explain(gate: Gate) -> Viewable:
     said = ["Click a mark to see the rows behind it."]
     new = gate.groups.get("new")
     if new is not None and isinstance(new.margin, float):
@@ -177,8 +167,8 @@ def _explain(gate: GateAnswer) -> Viewable:
     return pmui.Typography(" ".join(said), variant="body2")
 
 
-def _flips(gate: GateAnswer, open_rows: Callable[[RowsAsked], None]) -> list[Viewable]:
-    """Give buttons that open the decisions that were fixed, broken and all of a group."""
+def _flips(gate: Gate, open_rows: Callable[[RowsAsked], None]) -> list[Viewable]:
+    """Return buttons that open the decisions that were fixed, broken and all of a group."""
     rows = []
     for name, group in gate.groups.items():
         words = _GROUPS.get(name, name)
@@ -205,7 +195,7 @@ def _opener(open_rows: Callable[[RowsAsked], None], asked: RowsAsked) -> Callabl
 def _slices(
     title: str,
     slices: list[GateSlice],
-    gate: GateAnswer,
+    gate: Gate,
     open_rows: Callable[[RowsAsked], None],
 ) -> list[Viewable]:
     worst = sorted(slices, key=_badness, reverse=True)[:_SHOWN_SLICES]

@@ -13,14 +13,14 @@ from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.client.family_answers import JobAnswer
 from steelyard.errors import SteelyardError
-from steelyard.wire.evaluations import Evaluation, JobRecord, RecordGroup
+from steelyard.evaluations.wire import Evaluation, JobRecord, RecordGroup
+from steelyard.families.fine_tuning.wire import Job
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.gate_card import RowsAsked
-from steelyard_workbench.later import later
+from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.states import empty
 
 #: The most characters of a context in the table; the row below it has all.
@@ -72,22 +72,14 @@ class HeldOutRows(Viewer):
 
     Parameters
     ----------
-    client : Client
-    job : JobAnswer
-        It has ended.
     against : {"parent", "base"}
         Whose answers its gate compared with.
-    earlier_job : str or None
-        The family's last fine-tune before it that succeeded: its held-out contexts are the earlier
-        ones.
-    asked : RowsAsked
-        Which are wanted at first.
     """
 
     def __init__(
         self,
         client: Client,
-        job: JobAnswer,
+        job: Job,
         against: RecordGroup,
         earlier_job: str | None,
         asked: RowsAsked,
@@ -105,10 +97,9 @@ class HeldOutRows(Viewer):
             "decision": _select("Decision", {_ALL: ""}, asked.decision),
             "right": _select("Right outcome", {_ALL: ""}, asked.outcome),
         }
-        for field in self._filters.values():
-            field.param.watch(self._on_filter, "value")
+        pn.bind(self._on_filter, *self._filters.values(), watch=True)
         self._number = pmui.TextInput(label="Row number", width=130)
-        self._number.param.watch(lambda event: self._on_number(event.new), "value")
+        pn.bind(self._on_number, self._number, watch=True)
         self._table = FrameTable(
             self._page,
             what="The held-out rows",
@@ -134,7 +125,7 @@ class HeldOutRows(Viewer):
         return self._box
 
     def on_key(self, action: str) -> bool:
-        """Go into the rows by keys; give whether there was a use for one."""
+        """Go into the rows by keys; return whether there was a use for one."""
         return self._table.on_key(action)
 
     async def start(self) -> None:
@@ -202,7 +193,7 @@ class HeldOutRows(Viewer):
         return pair_records(before, after, earlier)
 
     def _fetch_contexts(self, names: list[str]) -> None:
-        """Ask for the contexts of a page; where they are not to be had, rows are shown without."""
+        """Ask for the contexts of a page; where they are not available, rows are shown without."""
         wanted = [name for name in names if name not in self._contexts]
         evaluation = self._job.dataset_evaluation
         if not wanted or not isinstance(evaluation, Evaluation):
@@ -216,14 +207,14 @@ class HeldOutRows(Viewer):
                 self._contexts[record.context_sha256] = _text(record.context)  # type: ignore[attr-defined]
 
     def _context_of(self, name: str) -> str:
-        return self._contexts.get(name, "(not to be had)")
+        return self._contexts.get(name, "(not available)")
 
     def _on_number(self, text: str) -> None:
         if text.strip().isdecimal():
             self.show_row(int(text))
 
-    def _on_filter(self, _: Any) -> None:
-        later(self.start)
+    def _on_filter(self, *_: str) -> None:
+        schedule(self.start)
 
     def _after(self) -> None:
         """Offer what the rows have, and say so when the filters leave none."""
@@ -261,8 +252,6 @@ def pair_records(
     ----------
     before, after : list of JobRecord
         In the same order, as a server gives them.
-    earlier : set of str
-        Contexts on which earlier models were judged.
     """
     rows = []
     for number, (old, new) in enumerate(zip(before, after, strict=True)):

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.client.family_answers import FamilyAnswer, ModelVersionAnswer
-from steelyard.errors import KeyScopeError
-from steelyard.errors.families import RollbackChangedError
+from steelyard.errors import KeyScopeError, RollbackChangedError
+from steelyard.families.wire import Family, ModelVersion
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.families.changes import CHANGED, FamilyChanges, adapter_of
 from steelyard_workbench.families.start_form import show_estimate
@@ -18,15 +17,7 @@ from steelyard_workbench.families.start_form import show_estimate
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """What a server says that a rollback would do.
-
-    Parameters
-    ----------
-    discard : tuple of str
-        Numbers of the models that are gone for good then.
-    cancel : tuple of str
-        Ids of the fine-tunes and evaluations that are cancelled.
-    """
+    """What a server says that a rollback would do."""
 
     discard: tuple[str, ...]
     cancel: tuple[str, ...]
@@ -38,13 +29,8 @@ class LineMoves(FamilyChanges):
     async def ask_roll_back(self, to: str) -> None:
         """Ask about going back to an older model, with what the server says it would do."""
         served = adapter_of(self.family.served)
-        try:
-            plan = await asyncio.to_thread(self._plan_rollback, to, served)
-        except CHANGED as error:
-            await self._tell_change(error)
-            return
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            await self._fail(error, f"Going back to {to}")
+        plan = await self._answer(f"Going back to {to}", lambda: self._plan_rollback(to, served))
+        if plan is None:
             return
         discard = list(plan.discard)
         content: list[Viewable] = [
@@ -77,15 +63,11 @@ class LineMoves(FamilyChanges):
     async def ask_continue(self) -> None:
         """Ask about the next fine-tune, with its fee."""
         latest = adapter_of(self.family.latest)
-        try:
-            told = await asyncio.to_thread(
-                self._client.families.estimate_continue, self._name, latest=latest
-            )
-        except CHANGED as error:
-            await self._tell_change(error)
-            return
-        except Exception as error:  # noqa: BLE001
-            await self._fail(error, "The fee")
+        told = await self._answer(
+            "Estimating the fee",
+            lambda: self._client.families.estimate_continue(self._name, latest=latest),
+        )
+        if told is None:
             return
         self._ask(
             Confirmation(
@@ -99,7 +81,7 @@ class LineMoves(FamilyChanges):
             )
         )
 
-    async def ask_delete_model(self, model: ModelVersionAnswer) -> None:
+    async def ask_delete_model(self, model: ModelVersion) -> None:
         """Ask about deleting a model."""
         self._ask(
             Confirmation(
@@ -135,7 +117,7 @@ class LineMoves(FamilyChanges):
         )
 
     def _plan_rollback(self, to: str, served: str | None) -> RollbackPlan:
-        """Have the server say what a rollback would do: it refuses one that names no model."""
+        """Return what a rollback would do: the server refuses one that names no model, and says it."""
         try:
             self._client.families.roll_back(self._name, to, [], served=served)
         except RollbackChangedError as error:
@@ -154,7 +136,7 @@ class LineMoves(FamilyChanges):
         if self._session.family == self._name:
             self._session.job = job.id
 
-    async def _delete(self, family: FamilyAnswer) -> bool:
+    async def _delete(self, family: Family) -> bool:
         try:
             await asyncio.to_thread(
                 self._client.families.delete,

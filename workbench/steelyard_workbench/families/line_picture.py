@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from bokeh.models import ColumnDataSource
 
-from steelyard.client.family_answers import FamilyAnswer
+from steelyard.families.wire import Family
 from steelyard_workbench.components import figures
-from steelyard_workbench.families.words import Choice, choices_of, outcome_of, roles_of
+from steelyard_workbench.families.labels import Choice, choices_of, outcome_of, roles_of
 from steelyard_workbench.theme import BLUE, GREEN, GREY, ORANGE
 
 #: The picture has this many fine-tunes, the newest; the list beside it has all.
@@ -31,16 +31,8 @@ class _Stop:
     parent: str | None
 
 
-def draw_line(family: FamilyAnswer, choose: Callable[[Choice], None]) -> Any:
-    """Draw the line; clicking a place chooses its fine-tune.
-
-    Parameters
-    ----------
-    family : FamilyAnswer
-        With its fine-tunes.
-    choose : callable
-        Called with the fine-tune that was clicked.
-    """
+def draw_line(family: Family, choose: Callable[[Choice], None]) -> Any:
+    """Draw the line; clicking a place chooses its fine-tune."""
     choices = list(reversed(choices_of(family)[:SHOWN]))
     stops = [_Stop(family.origin, _ORIGIN, "square", GREY, _ORIGIN, None)]
     stops += [_stop(family, choice) for choice in choices]
@@ -85,7 +77,7 @@ def draw_line(family: FamilyAnswer, choose: Callable[[Choice], None]) -> Any:
     return made
 
 
-def _stop(family: FamilyAnswer, choice: Choice) -> _Stop:
+def _stop(family: Family, choice: Choice) -> _Stop:
     model = choice.model
     if model is None:
         name = f"version {choice.job.dataset_version}"
@@ -101,7 +93,7 @@ def _stop(family: FamilyAnswer, choice: Choice) -> _Stop:
 
 
 def _arcs(stops: list[_Stop]) -> tuple[list[list[float]], list[list[float]]]:
-    """Give a curve from what each model was trained from to the model."""
+    """Return a curve from what each model was trained from to the model."""
     places = {stop.adapter: place for place, stop in enumerate(stops)}
     across, up = [], []
     turn = np.linspace(0.0, np.pi, 24)

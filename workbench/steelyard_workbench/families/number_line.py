@@ -21,15 +21,8 @@ class Line:
 
     Parameters
     ----------
-    label : str
     change, low, high : float
         After minus before, with its 95 % interval.
-    n : int
-        Decisions that it rests on.
-    limit : float or None
-        What the interval, or the change, must stay on the better side of.
-    is_worse : bool
-        Whether the gate fails because of it.
     """
 
     label: str
@@ -53,15 +46,8 @@ def number_line(
 
     Parameters
     ----------
-    title : str
     lines : sequence of Line
         The first is drawn at the top.
-    measure : str
-        What changed, as ``loss``.
-    fall_is_good : bool
-        Whether the better side is the left one.
-    open_ : callable
-        Called with the place of a line in ``lines``.
     """
     places = [float(len(lines) - i) for i in range(len(lines))]
     side = "left" if fall_is_good else "right"
@@ -117,7 +103,7 @@ def number_line(
 
 
 def _range(lines: Sequence[Line]) -> tuple[float, float]:
-    """Give a range with 0, every interval and every limit in it, and some room beside them."""
+    """Return a range with 0, every interval and every limit in it, and some room beside them."""
     ends = [0.0, *(end for line in lines for end in (line.low, line.high, line.limit or 0.0))]
     room = 0.06 * (max(ends) - min(ends)) or 0.01
     return min(ends) - room, max(ends) + room

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.client.family_answers import (
-    FamilyAnswer,
-    JobAnswer,
-    ModelVersionAnswer,
-    describe_family,
-)
+from steelyard.client.display_families import describe_family
 from steelyard.errors import SteelyardError
-from steelyard.wire.evaluations import Evaluation
-from steelyard.wire.families import DeletedModelVersion
+from steelyard.evaluations.wire import Evaluation
+from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.wire import DeletedModelVersion, Family, ModelVersion
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.families.changes import Seen
 from steelyard_workbench.families.gate_card import RowsAsked, show_gate
 from steelyard_workbench.families.held_out import HeldOutRows
-from steelyard_workbench.families.line_moves import LineMoves
-from steelyard_workbench.families.line_picture import draw_line
-from steelyard_workbench.families.serving import Serving
-from steelyard_workbench.families.words import (
+from steelyard_workbench.families.labels import (
     ACTIVE,
     CANNOT_CONTINUE,
     LINE_COLUMNS,
@@ -47,32 +40,25 @@ from steelyard_workbench.families.words import (
     switch_text,
     warm_text,
 )
-from steelyard_workbench.later import later
-from steelyard_workbench.problems import problem_of
+from steelyard_workbench.families.line_moves import LineMoves
+from steelyard_workbench.families.line_picture import draw_line
+from steelyard_workbench.families.serving import Serving
+from steelyard_workbench.problems import leave_to_banner, not_loaded, problem_of
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, failed, loading, refused_button, verdict
+from steelyard_workbench.tasks import Task, Write
 
 
 class OneFamily(Serving, LineMoves):
-    """A family and what can be done to it.
-
-    Parameters
-    ----------
-    session : Session
-        ``family`` names it, ``job`` the fine-tune that is looked at.
-
-    Attributes
-    ----------
-    rows : HeldOutRows or None
-        The held-out rows that are shown.
-    """
+    """A family and what can be done to it."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.rows: HeldOutRows | None = None
-        self._rows_asked = 0
         self._rows_job = ""
         self._rows_place = pn.Column(sizing_mode="stretch_width")
+        self.show_rows = Task(self._show_rows)
+        self.look = Task(self._look, on_failure=leave_to_banner)
         self._box = pn.Column(
             self._notes,
             self.loaded,
@@ -83,14 +69,10 @@ class OneFamily(Serving, LineMoves):
     def __panel__(self) -> Viewable:
         return self._box
 
-    async def look(self) -> None:
-        """See whether the family changed, and show it anew if so."""
+    async def _look(self) -> None:
         if self.loaded.data is None or self.loaded.state != "shown":
             return
-        try:
-            seen = await asyncio.to_thread(self._fetch)
-        except SteelyardError:  # the connection's banner tells of it
-            return
+        seen = await asyncio.to_thread(self._fetch)
         shown = self.loaded.data
         if not is_same(shown.family, seen.family) or not is_same_job(shown.job, seen.job):
             await self.loaded.refresh(quietly=True)
@@ -100,15 +82,14 @@ class OneFamily(Serving, LineMoves):
         if choice.job.id != self._session.job:
             self._session.job = choice.job.id
             self._drop_rows()
-            later(self._refresh)
+            self.loaded.refresh.start(quietly=True)
 
-    async def show_rows(self, asked: RowsAsked) -> None:
-        """Show the held-out rows behind something on the gate's card."""
+    async def _show_rows(self, asked: RowsAsked) -> None:
         seen = self.loaded.data
         if seen is None or seen.job is None or seen.job.gate is None:
             return
-        self._drop_rows()
-        turn, self._rows_job = self._rows_asked, seen.job.id
+        self._clear_rows()
+        self._rows_job = seen.job.id
         if seen.job.rows_deleted:
             self._rows_place[:] = [empty("Its rows went with its dataset, which was deleted.")]
             return
@@ -117,14 +98,15 @@ class OneFamily(Serving, LineMoves):
         rows = HeldOutRows(self._client, seen.job, seen.job.gate.against, earlier, asked)
         # A table that is filled before the browser has drawn it fails there: it is filled first.
         await rows.start()
-        if turn != self._rows_asked:
-            return
         self.rows = rows
         self._rows_place[:] = [rows]
 
     def _drop_rows(self) -> None:
         """Show no held-out rows, those neither that are still under way."""
-        self._rows_asked += 1
+        self.show_rows.drop()
+        self._clear_rows()
+
+    def _clear_rows(self) -> None:
         self.rows, self._rows_job = None, ""
         self._rows_place[:] = []
 
@@ -137,7 +119,7 @@ class OneFamily(Serving, LineMoves):
         try:
             return Seen(family, self._client.jobs.get(chosen))
         except SteelyardError as error:
-            return Seen(family, None, problem_of(error, "The fine-tune"))
+            return Seen(family, None, problem_of(error, not_loaded("The fine-tune")))
 
     def _show(self, seen: Seen) -> Viewable:
         family = seen.family
@@ -151,7 +133,7 @@ class OneFamily(Serving, LineMoves):
             sizing_mode="stretch_width",
         )
 
-    def _now(self, family: FamilyAnswer) -> list[Viewable]:
+    def _now(self, family: Family) -> list[Viewable]:
         shown: list[Viewable] = [
             verdict(
                 "good" if family.switched_on and family.served else "off",
@@ -174,7 +156,7 @@ class OneFamily(Serving, LineMoves):
             values["Moved by itself"] = f"from {came}, {ago(family.moved.at)}"
         return [*shown, facts(values), self._family_actions(family)]
 
-    def _continue_fact(self, family: FamilyAnswer) -> str:
+    def _continue_fact(self, family: Family) -> str:
         told = continue_of(family)
         said = continue_text(told)
         if told is None:
@@ -191,7 +173,7 @@ class OneFamily(Serving, LineMoves):
             )
         return said
 
-    def _family_actions(self, family: FamilyAnswer) -> Viewable:
+    def _family_actions(self, family: Family) -> Viewable:
         if family.switched_on:
             switch = self._button("Switch off", self.ask_switch_off)
         else:
@@ -216,7 +198,7 @@ class OneFamily(Serving, LineMoves):
         )
         return pmui.FlexBox(switch, warm, go_on, delete, dataset)
 
-    def _line(self, family: FamilyAnswer, seen: Seen) -> list[Viewable]:
+    def _line(self, family: Family, seen: Seen) -> list[Viewable]:
         choices = choices_of(family)
         if not choices:
             return [empty("No fine-tune of it was ever started.")]
@@ -235,12 +217,12 @@ class OneFamily(Serving, LineMoves):
             width=520,
         )
         by_id = {choice.job.id: choice for choice in choices}
-        select.param.watch(lambda event: self.choose(by_id[event.new]), "value")
+        pn.bind(lambda id_: self.choose(by_id[id_]), select, watch=True)
         return [*shown, select]
 
-    def _chosen(self, family: FamilyAnswer, seen: Seen) -> list[Viewable]:
+    def _chosen(self, family: Family, seen: Seen) -> list[Viewable]:
         if seen.problem is not None:
-            return [failed(seen.problem, self.loaded.refresh)]
+            return [failed(seen.problem, self.loaded.refresh.on_event)]
         if seen.job is None:
             return []
         job = seen.job
@@ -248,7 +230,7 @@ class OneFamily(Serving, LineMoves):
         model = choice.model
         title = f"Fine-tune on version {job.dataset_version}" if model is None else model.ref
         shown: list[Viewable] = [heading(title), facts(self._facts(family, job, choice))]
-        if isinstance(model, ModelVersionAnswer) and model.status == "ready":
+        if isinstance(model, ModelVersion) and model.status == "ready":
             shown.append(self._model_actions(family, model))
         shown.append(self._links(job))
         shown.append(heading("Gate"))
@@ -261,14 +243,14 @@ class OneFamily(Serving, LineMoves):
             shown.append(
                 show_gate(
                     job.gate,
-                    lambda asked: later(lambda: self.show_rows(asked)),
+                    self.show_rows.start,
                     place=self._rows_place,
                     **needed,
                 )
             )
         return shown
 
-    def _facts(self, family: FamilyAnswer, job: JobAnswer, choice: Choice) -> dict[str, str]:
+    def _facts(self, family: Family, job: Job, choice: Choice) -> dict[str, str]:
         values = {
             "Fine-tune": f"{job.id}, {outcome_of(choice.job)[1]}, started {ago(job.created_at)}",
             "Dataset version": str(job.dataset_version),
@@ -293,7 +275,7 @@ class OneFamily(Serving, LineMoves):
             values["Held-out decisions"] = f"{held.metrics.n:,}"
         return values
 
-    def _model_actions(self, family: FamilyAnswer, model: ModelVersionAnswer) -> Viewable:
+    def _model_actions(self, family: Family, model: ModelVersion) -> Viewable:
         is_on = model.on_at is not None
         if is_on:
             switch = self._button(
@@ -329,7 +311,7 @@ class OneFamily(Serving, LineMoves):
         )
         return pmui.FlexBox(switch, warm, back, delete)
 
-    def _links(self, job: JobAnswer) -> Viewable:
+    def _links(self, job: Job) -> Viewable:
         follow = pmui.Button(label="Follow its fine-tune", variant="text")
         follow.on_click(lambda _: self._session.open("jobs", job=job.id))
         links = [follow]
@@ -343,13 +325,13 @@ class OneFamily(Serving, LineMoves):
     def _button(
         self,
         label: str,
-        act: Callable[[], Awaitable[None]],
+        act: Callable[[], Coroutine[Any, Any, None]],
         reasons: Sequence[str] = (),
         *,
         is_first: bool = False,
         is_harmful: bool = False,
     ) -> Viewable:
-        """Give a button, or the same disabled with why beside it."""
+        """Return a button, or the same disabled with why beside it."""
         lacking = [*([self.forbidden] if self.forbidden else []), *reasons]
         if lacking:
             return refused_button(label, lacking)
@@ -358,29 +340,25 @@ class OneFamily(Serving, LineMoves):
             variant="contained" if is_first else "outlined",
             color="danger" if is_harmful else "primary",
         )
-
-        async def go(_: Any) -> None:
-            await act()
-
-        button.on_click(go)
+        button.on_click(Write(act).on_event)
         return button
 
 
-def _job_before(family: FamilyAnswer, job_id: str) -> str | None:
-    """Give the last fine-tune before one that was trained to its end."""
+def _job_before(family: Family, job_id: str) -> str | None:
+    """Return the last fine-tune before one that was trained to its end."""
     jobs = [choice.job for choice in choices_of(family)]
     place = next(i for i, job in enumerate(jobs) if job.id == job_id)
     return next((job.id for job in jobs[place + 1 :] if job.status == "succeeded"), None)
 
 
-def _why_not_delete(family: FamilyAnswer) -> list[str]:
+def _why_not_delete(family: Family) -> list[str]:
     reasons = []
     if family.switched_on and family.served is not None:
         reasons.append("it is on: switch it off first")
     own = [
         model.ref
         for model in family.models
-        if isinstance(model, ModelVersionAnswer) and model.on_at is not None
+        if isinstance(model, ModelVersion) and model.on_at is not None
     ]
     if own:
         reasons.append(f"the own switch of {', '.join(own)} is on")
@@ -389,9 +367,7 @@ def _why_not_delete(family: FamilyAnswer) -> list[str]:
     return reasons
 
 
-def _why_not_delete_model(
-    family: FamilyAnswer, model: ModelVersionAnswer, *, is_latest: bool
-) -> list[str]:
+def _why_not_delete_model(family: Family, model: ModelVersion, *, is_latest: bool) -> list[str]:
     if is_latest:
         return ["it is the latest model: roll the family back instead"]
     reasons = []

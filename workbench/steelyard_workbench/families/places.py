@@ -11,22 +11,13 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.errors import SteelyardError
-from steelyard.wire.families import Answering, KeptWarm
+from steelyard.families.wire import Answering, KeptWarm
 from steelyard_workbench.components.numbers import ago
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A model that takes a place.
-
-    Parameters
-    ----------
-    model : str
-        Its number.
-    names : tuple of str
-        What must be switched off to free the place: its number, families, or both.
-    used_at : float or None
-    """
+    """A model that takes a place."""
 
     model: str
     names: tuple[str, ...]
@@ -39,7 +30,7 @@ class Holder:
 
 
 def holders_of(error: SteelyardError) -> list[Holder]:
-    """Give what takes the places, from the details of ``live_limit`` or ``warm_limit``.
+    """Return what takes the places, from the details of ``live_limit`` or ``warm_limit``.
 
     The least recently used comes first.
     """
@@ -59,12 +50,7 @@ def holders_of(error: SteelyardError) -> list[Holder]:
 
 
 class PlaceChoice(Viewer):
-    """Check boxes of what takes the places.
-
-    Parameters
-    ----------
-    holders : sequence of Holder
-    """
+    """Check boxes of what takes the places."""
 
     def __init__(self, holders: Sequence[Holder]) -> None:
         super().__init__()

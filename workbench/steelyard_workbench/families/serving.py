@@ -7,9 +7,8 @@ from typing import Any
 
 import panel_material_ui as pmui
 
-from steelyard.client.family_answers import ModelVersionAnswer
-from steelyard.errors import PriceChangedError, SteelyardError
-from steelyard.errors.families import LiveLimitError, WarmLimitError
+from steelyard.errors import LiveLimitError, PriceChangedError, SteelyardError, WarmLimitError
+from steelyard.families.wire import ModelVersion
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.changes import FamilyChanges, adapter_of
@@ -30,7 +29,7 @@ class Serving(FamilyChanges):
             ),
         )
 
-    async def switch_model(self, model: ModelVersionAnswer, on: bool) -> None:
+    async def switch_model(self, model: ModelVersion, on: bool) -> None:
         """Switch a model's own switch."""
         await self._with_places(
             f"Switch {model.ref} {'on' if on else 'off'}",
@@ -69,7 +68,7 @@ class Serving(FamilyChanges):
             ),
         )
 
-    async def keep_model_warm(self, model: ModelVersionAnswer) -> None:
+    async def keep_model_warm(self, model: ModelVersion) -> None:
         """Keep a model loaded through its own switch; the price is asked about first."""
         await self._keep_warm(
             model.ref,
@@ -78,7 +77,7 @@ class Serving(FamilyChanges):
             ),
         )
 
-    async def stop_warm(self, model: ModelVersionAnswer | None = None) -> None:
+    async def stop_warm(self, model: ModelVersion | None = None) -> None:
         """Stop keeping the family, or a model of it, warm."""
         served = adapter_of(self.family.served)
         name = self._name if model is None else model.ref
@@ -123,7 +122,7 @@ class Serving(FamilyChanges):
         )
 
     async def _keep_warm(self, name: str, call: Callable[[str, list[str]], Any]) -> None:
-        """Keep something warm; with a bound of nothing the server tells what an hour costs."""
+        """Keep something warm; with a bound of nothing the server says what an hour costs."""
         doing, done = f"Keep {name} warm", f"{name} is kept warm."
         try:
             await self._run(done, lambda: call("0", []))

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.client.family_answers import JobAnswer
-from steelyard.wire.datasets import Dataset
-from steelyard.wire.families import MAX_LORA_RANK
-from steelyard.wire.fine_tuning import FineTuneEstimate
+from steelyard.datasets.wire import Dataset
+from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
+from steelyard.families.wire import MAX_LORA_RANK
 from steelyard_workbench.components.facts import facts
-from steelyard_workbench.problems import Problem, problem_of
-from steelyard_workbench.states import failed, loading, refused_button
+from steelyard_workbench.problems import not_loaded
+from steelyard_workbench.states import loading
+from steelyard_workbench.tasks import Scope, Task, Write
 
 _RANKS = {"as the server chooses": 0, **{str(n): n for n in (1, 2, 4, 8, MAX_LORA_RANK)}}
 
@@ -41,29 +41,13 @@ def show_estimate(told: FineTuneEstimate) -> Viewable:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    """A start at the price that was told: with the fields as they were then."""
-
-    fields: dict[str, Any]
-    training: dict[str, Any]
-    told: FineTuneEstimate
-
-
 class StartForm(Viewer):
     """The fields of a new family.
 
     Parameters
     ----------
-    client : Client
-    datasets : list of Dataset
-        Those that it can grow on; at least one.
     chosen : str
         Id of the dataset chosen at first, if it is one of them.
-    started : callable
-        Called with the fine-tune once it is queued.
-    on_failed : callable
-        Called with what to say when it was not, and whether the form says it too.
     """
 
     def __init__(
@@ -71,12 +55,11 @@ class StartForm(Viewer):
         client: Client,
         datasets: list[Dataset],
         chosen: str,
-        started: Callable[[JobAnswer], None],
-        on_failed: Callable[[str, bool], None],
+        started: Callable[[Job], None],
+        scope: Scope | None = None,
     ) -> None:
-        super().__init__()
-        self._client = client
-        self._started, self._on_failed = started, on_failed
+        self._client, self._started = client, started
+        self._scope = scope or Scope()
         self._methods = {one.id: one.method for one in datasets}
         ids = {f"{one.name} ({one.id})": one.id for one in datasets}
         self.dataset = pmui.Select(
@@ -90,13 +73,17 @@ class StartForm(Viewer):
         )
         self.rank = pmui.Select(label="LoRA rank", options=_RANKS, value=0, width=220)
         self.seed = pmui.TextInput(label="Seed (optional)", width=150)
-        for field in (self.dataset, self.family, self.rank, self.seed):
-            field.param.watch(lambda _: self._forget(), "value")
-        self.estimate_button = pmui.Button(label="Show the fee", variant="contained")
-        self.estimate_button.on_click(self.estimate)
-        self._asked = 0
-        self._offer: _Offer | None = None
+        super().__init__()
         self.place = pn.Column(sizing_mode="stretch_width")
+        self.estimate = Task(
+            self._estimate, not_loaded("The fee"), self.place, can_retry=False, refused="Start",
+            scope=scope,
+        )  # fmt: skip
+        self.estimate_button = pmui.Button(label="Show the fee", variant="contained")
+        self.estimate_button.on_click(self.estimate.on_event)
+        #: The start at the price that was shown, with the fields as they were then.
+        self._offer: Write[[], None] | None = None
+        self._offered = Scope()
         self._box = pn.Column(
             pmui.Row(self.dataset, self.family),
             pmui.Row(self.rank, self.seed),
@@ -108,59 +95,48 @@ class StartForm(Viewer):
     def __panel__(self) -> Viewable:
         return self._box
 
-    async def estimate(self, *_: Any) -> None:
-        """Show what it would cost; the start itself is offered then, at that price."""
-        self._forget()
-        asked, fields, training = self._asked, self._fields(), self._training()
+    async def _estimate(self) -> None:
+        self._take_back()
+        fields, training = self._fields(), self._training()
         self.place[:] = [loading(2, "The fee")]
-        try:
-            told = await asyncio.to_thread(
-                self._client.families.estimate, **fields, hyperparameters=training
-            )
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            if asked == self._asked:
-                self._refuse(problem_of(error, "The fee"))
-            return
-        if asked != self._asked:
-            return
-        self._offer = _Offer(fields, training, told)
+        told = await asyncio.to_thread(
+            self._client.families.estimate, **fields, hyperparameters=training
+        )
+        self._offered = Scope(self._scope)
+        place = pn.Column(sizing_mode="stretch_width")
+        self._offer = Write(
+            lambda: self._create(fields, training, told),
+            f"Not started: the family {fields['family']}.",
+            place,
+            refused="Start",
+            scope=self._offered,
+        )
         self.start_button = pmui.Button(
             label=f"Start for {told.price_usd} USD", variant="contained"
         )
         self.start_button.on_click(self.start)
-        self.place[:] = [show_estimate(told), self.start_button]
+        place[:] = [show_estimate(told), self.start_button]
+        self.place[:] = [place]
 
     async def start(self, *_: Any) -> None:
         """Start the family as it was estimated, for no more than that."""
-        if self._offer is None:
-            return
-        asked, offer = self._asked, self._offer
+        if self._offer is not None:
+            await self._offer()
+
+    async def _create(
+        self, fields: dict[str, Any], training: dict[str, Any], told: FineTuneEstimate
+    ) -> None:
         self._offer = None
         self.start_button.disabled = True
-        try:
-            job = await asyncio.to_thread(
-                self._client.families.create,
-                **{**offer.fields, "dataset_version": offer.told.dataset_version},
-                hyperparameters={**offer.training, "seed": offer.told.seed},
-                max_price_usd=offer.told.price_usd,
-            )
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            problem = problem_of(error, "The start")
-            is_shown = asked == self._asked  # else the place is that of other fields
-            self._on_failed(
-                f"Not started: the family {offer.fields['family']}. {problem.message}", is_shown
-            )
-            if is_shown:
-                self._refuse(problem)
-            return
-        self._started(job)
-
-    def _refuse(self, problem: Problem) -> None:
-        shown: list[Viewable] = [failed(problem)]
-        if problem.is_forbidden:
-            shown.append(refused_button("Start", ["the key may only read"]))
-        self._forget()
-        self.place[:] = shown
+        job = await asyncio.to_thread(
+            self._client.families.create,
+            **{**fields, "dataset_version": told.dataset_version},
+            hyperparameters={**training, "seed": told.seed},
+            max_price_usd=told.price_usd,
+        )
+        done = f"Started: the family {job.family}. It is on the Families page."
+        if not self._scope.say_if_ended(done):
+            self._started(job)
 
     def _fields(self) -> dict[str, Any]:
         return {
@@ -177,8 +153,13 @@ class StartForm(Viewer):
             given["seed"] = int(seed) if seed.isdecimal() else seed
         return given
 
+    @param.depends("dataset.value", "family.value", "rank.value", "seed.value", watch=True)
     def _forget(self) -> None:
         """Take an estimate back that is of other fields, one that is still under way too."""
-        self._asked += 1
+        self.estimate.drop()
+        self._take_back()
+
+    def _take_back(self) -> None:
         self._offer = None
+        self._offered.end()
         self.place[:] = []

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from steelyard.evaluation.gate import INCONCLUSIVE, NEEDED, TOO_FEW
-from steelyard.evaluation.gate_slices import LEAST_CONTEXTS
-from steelyard.wire.gates import Gate, GateChange, GateGroup, GateSlice
+from steelyard.evaluations.gate_wire import Gate, GateChange, GateGroup, GateSlice
+from steelyard.evaluations.measures.gate import INCONCLUSIVE, NEEDED, TOO_FEW
+from steelyard.evaluations.measures.gate_slices import LEAST_CONTEXTS
 from steelyard_workbench.theme import Status
 
 #: Reasons that say that nothing is proven, rather than that the model is worse.
@@ -34,14 +34,7 @@ class GateVerdict:
 
 
 def verdict_of(gate: Gate, *, needed: int = NEEDED) -> GateVerdict:
-    """Tell how a gate decided.
-
-    Parameters
-    ----------
-    gate : Gate
-    needed : int
-        New evaluation decisions that the gate needs.
-    """
+    """Return how a gate decided."""
     if gate.passed:
         return GateVerdict("good", "passed")
     if not set(gate.reasons) <= _UNSURE:
@@ -50,7 +43,7 @@ def verdict_of(gate: Gate, *, needed: int = NEEDED) -> GateVerdict:
 
 
 def change_of(group: GateGroup | GateSlice) -> GateChange | None:
-    """Give the change that a gate judged, of the loss or of the scaled reward."""
+    """Return the change that a gate judged, of the loss or of the scaled reward."""
     for change in (group.loss, group.scaled_reward):
         if change is not UNSET:
             return change

@@ -7,13 +7,13 @@ from typing import Any
 
 from bokeh.models import ColumnDataSource
 
-from steelyard.wire.decision_log import DecisionSummary
+from steelyard.decision_log.wire import DecisionSummary
 from steelyard_workbench.components import figures
 from steelyard_workbench.theme import BLUE, ORANGE
 
 
 def unit_of(bucket_s: int) -> str:
-    """Give a stretch of time in words."""
+    """Return a stretch of time in words."""
     for seconds, one, many in ((3600, "hour", "hours"), (60, "minute", "minutes")):
         if bucket_s % seconds == 0:
             n = bucket_s // seconds
@@ -22,14 +22,7 @@ def unit_of(bucket_s: int) -> str:
 
 
 def rate_chart(summary: DecisionSummary, open_: Callable[[int], None] | None = None) -> Any:
-    """Draw decisions a minute over the window, those that abstained on top.
-
-    Parameters
-    ----------
-    summary : DecisionSummary
-    open_ : callable, optional
-        Called with the place of a bucket that was clicked.
-    """
+    """Draw decisions a minute over the window, those that abstained on top."""
     buckets, minutes = summary.buckets, summary.bucket_s / 60
     source = ColumnDataSource(
         {

@@ -14,12 +14,12 @@ import polars as pl
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.wire.decision_log import DecisionLogPage, LoggedDecision, LoggedResult
+from steelyard.decision_log.wire import DecisionLogPage, LoggedDecision, LoggedResult
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
-from steelyard_workbench.later import later
 from steelyard_workbench.live.view import View
-from steelyard_workbench.problems import Problem, problem_of
+from steelyard_workbench.problems import Problem, not_loaded, problem_of
 from steelyard_workbench.states import failed, loading
+from steelyard_workbench.tasks import OneAtATime, Task
 
 _PAGE = 200
 _TITLES = {
@@ -40,20 +40,13 @@ class Feed(Viewer):
 
     Parameters
     ----------
-    client : steelyard.client.Client
     on_open : callable
         Called with the id of an answer that was chosen.
-    on_change : callable
-        Called after a look that found something else than the one before.
-    nothing : callable
-        Gives what to show where there is no row.
 
     Attributes
     ----------
     entries : list of LoggedDecision
         What is shown, newest first.
-    problem : Problem or None
-        Why the last look failed.
     """
 
     def __init__(
@@ -71,10 +64,8 @@ class Feed(Viewer):
         self.view = View()
         self.entries: list[LoggedDecision] = []
         self.problem: Problem | None = None
-        self._held: list[LoggedDecision] | None = None
+        self._held: DecisionLogPage | None = None
         self._cursor: str | None = None
-        self._held_cursor: str | None = None
-        self._asked = 0
         self._is_new = True
         self.opened = ""
         self.table = FrameTable(
@@ -89,9 +80,13 @@ class Feed(Viewer):
         )
         self._state = pn.Column(loading(6, "The decisions"), sizing_mode="stretch_width")
         self.new = pmui.Button(label="", variant="outlined", size="small", visible=False)
-        self.new.on_click(lambda _: later(self.show_held))
+        self.new.on_click(self.show_held)
         self.older = pmui.Button(label="Load older", variant="text", size="small", visible=False)
-        self.older.on_click(lambda _: later(self.load_older))
+        self._looking = Task(self._ask, on_failure=self._show_failure)
+        self.load_older = OneAtATime(
+            self._load_older, not_loaded("Older decisions"), self._state, can_retry=False
+        )
+        self.older.on_click(self.load_older.on_event)
         previous = pmui.Button(label="Newer decision (k)", variant="text", size="small")
         previous.on_click(lambda _: self.step(-1))
         following = pmui.Button(label="Older decision (j)", variant="text", size="small")
@@ -115,6 +110,7 @@ class Feed(Viewer):
 
     async def show(self, view: View) -> None:
         """Show what a view looks at, from the newest on."""
+        self.load_older.drop()
         self.view = view
         self._is_new = True
         self._held = None
@@ -123,28 +119,19 @@ class Feed(Viewer):
         self._shown.visible = False
         await self.look()
 
-    async def look(self) -> None:
+    async def look(self, *_: Any) -> None:
         """See what is new. Where somebody reads or selects, it waits behind a button."""
-        self._asked += 1
-        asked = self._asked
-        try:
-            page = await asyncio.to_thread(self._fetch, self.view, None)
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            if asked == self._asked:
-                self.problem = problem_of(error, "The decisions")
-                self._state[:] = [failed(self.problem, lambda _: later(self.look))]
-            return
-        if asked != self._asked:
+        page = await self._looking()
+        if page is None:
             return
         had_problem, self.problem = self.problem is not None, None
         # A look may overtake the first one at a view: it is the first then.
         if self._is_new:
-            self.entries, self._cursor = page.data, page.next_cursor
-            await self._fill(restart=True)
+            await self._begin_with(page, restart=True)
             return
         if had_problem:
             self._state[:] = []
-        before = self.entries[: len(page.data)] if self._held is None else self._held
+        before = self.entries[: len(page.data)] if self._held is None else self._held.data
         is_same = page.data == before and (page.has_more or len(self.entries) <= len(page.data))
         if is_same and not had_problem:
             return
@@ -152,32 +139,29 @@ class Feed(Viewer):
         if self.table.page or self.table.selected or len(self.entries) > _PAGE:
             self._hold(page)
         else:
-            self.entries, self._cursor = page.data, page.next_cursor
-            await self._fill(restart=False)
+            await self._begin_with(page, restart=False)
 
-    async def show_held(self) -> None:
+    async def _ask(self) -> DecisionLogPage:
+        return await asyncio.to_thread(self._fetch, self.view, None)
+
+    def _show_failure(self, error: Exception) -> None:
+        self.problem = problem_of(error, not_loaded("The decisions"))
+        self._state[:] = [failed(self.problem, self.look)]
+
+    async def show_held(self, *_: Any) -> None:
         """Show what is new."""
         if self._held is not None:
-            self.entries, self._cursor = self._held, self._held_cursor
-            self._held = None
+            held, self._held = self._held, None
             self.new.visible = False
-            await self._fill(restart=True)
+            await self._begin_with(held, restart=True)
 
-    async def load_older(self) -> None:
-        """Fetch the page after what is here."""
-        view, cursor = self.view, self._cursor
-        if cursor is None or self._is_new:
+    async def _load_older(self) -> None:
+        if self._cursor is None or self._is_new:
             return
-        try:
-            page = await asyncio.to_thread(self._fetch, view, cursor)
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            if view is self.view and not self._is_new:
-                self._state[:] = [failed(problem_of(error, "Older decisions"))]
-            return
-        if view is self.view and not self._is_new and cursor == self._cursor:
-            self.entries = [*self.entries, *page.data]
-            self._cursor = page.next_cursor
-            await self._fill(restart=False)
+        page = await asyncio.to_thread(self._fetch, self.view, self._cursor)
+        self.entries = [*self.entries, *page.data]
+        self._cursor = page.next_cursor
+        await self._fill(restart=False)
 
     def step(self, by: int) -> None:
         """Open the answer after the one that is open, or before it."""
@@ -190,10 +174,17 @@ class Feed(Viewer):
     def _hold(self, page: DecisionLogPage) -> None:
         known = {entry.id for entry in self.entries}
         n = sum(entry.id not in known for entry in page.data)
-        self._held, self._held_cursor = page.data, page.next_cursor
+        self._held = page
         more = "" if n < len(page.data) else " or more"
         self.new.label = f"Show {n:,}{more} new" if n else "Show what changed"
         self.new.visible = True
+
+    async def _begin_with(self, page: DecisionLogPage, *, restart: bool) -> None:
+        """Show a page of the newest, and what was loaded after it no more."""
+        if page.next_cursor != self._cursor:
+            self.load_older.drop()
+        self.entries, self._cursor = page.data, page.next_cursor
+        await self._fill(restart=restart)
 
     async def _fill(self, *, restart: bool) -> None:
         self._is_new = False
@@ -234,7 +225,7 @@ def _row(entry: LoggedDecision, only: str) -> dict[str, str]:
 
 
 def decision_text(name: str, result: LoggedResult) -> str:
-    """Give a decision in a few words: its top outcome, the probability, and what was done."""
+    """Return a decision in a few words: its top outcome, the probability, and what was done."""
     text = f"{name}: {result.top} {result.p_top:.2f}"
     if result.abstained:
         return f"{text}, abstained"
@@ -242,7 +233,7 @@ def decision_text(name: str, result: LoggedResult) -> str:
 
 
 def told_text(outcome: str | dict[str, float] | None) -> str:
-    """Give what came true; where it is not certain, the likeliest with its probability."""
+    """Return what came true; where it is not certain, the likeliest with its probability."""
     if outcome is None or isinstance(outcome, str):
         return outcome or ""
     likeliest = max(outcome, key=lambda name: outcome[name])

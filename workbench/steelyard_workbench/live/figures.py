@@ -9,8 +9,8 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.wire.decision_log import DecisionGroup, DecisionSummary
-from steelyard.wire.evaluations import Measure
+from steelyard.decision_log.wire import DecisionGroup, DecisionSummary
+from steelyard.wire.measures import Measure
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.mark_table import mark_table
@@ -34,19 +34,7 @@ _NOT_RANDOM = (
 def show_figures(
     summary: DecisionSummary, view: View, open_: Open, tables: set[str] | None = None
 ) -> Viewable:
-    """Show a summary.
-
-    Parameters
-    ----------
-    summary : DecisionSummary
-    view : View
-        What was asked for.
-    open_ : callable
-        Opens the rows behind a figure, a bar or a point.
-    tables : set of str, optional
-        Labels of the buttons whose tables are open. It is kept, so that figures that are drawn
-        anew have the same tables open.
-    """
+    """Show a summary."""
     tables = set() if tables is None else tables
     return pn.Column(
         heading(f"Figures of the {view.window}"),
@@ -61,12 +49,12 @@ def show_figures(
 
 
 def clock(at: float) -> str:
-    """Give a day and time, in UTC."""
+    """Return a day and time, in UTC."""
     return datetime.fromtimestamp(at, UTC).strftime("%d %b %H:%M:%S")
 
 
 def share_text(measure: Measure | None) -> tuple[str, str]:
-    """Give a share in per cent, and its interval and n."""
+    """Return a share in per cent, and its interval and n."""
     return _measure_text(measure, "{:.1%}", "{:.1%}", "")
 
 
@@ -77,7 +65,7 @@ def _time_text(measure: Measure | None) -> tuple[str, str]:
 def _measure_text(
     measure: Measure | None, value_as: str, bound_as: str, without: str
 ) -> tuple[str, str]:
-    """Give a value, and its interval and n; ``without`` says that there is no interval."""
+    """Return a value, and its interval and n; ``without`` says that there is no interval."""
     if measure is None:
         return "—", "n = 0"
     value = value_as.format(measure.value)
@@ -260,15 +248,14 @@ def _groups(summary: DecisionSummary, open_: Open) -> Viewable:
     options |= {f"{group.decision} by {_name(group)}": group for group in summary.groups}
     choose = pmui.Select(label="Show the decisions of", options=options, value=None, width=380)
 
-    def chosen(event: object) -> None:
-        group = getattr(event, "new", None)
+    def chosen(group: DecisionGroup | None) -> None:
         if group is not None:
             named = f"{group.decision} by {_name(group)}"
             open_(
                 RowFilter(name=named, decision=group.decision, model=group.version or group.model)
             )
 
-    choose.param.watch(chosen, "value")
+    pn.bind(chosen, choose, watch=True)
     return pn.Column(*shown, choose, sizing_mode="stretch_width")
 
 

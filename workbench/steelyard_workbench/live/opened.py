@@ -13,8 +13,8 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.wire.decide import DecisionResult
-from steelyard.wire.decision_log import StoredAnswer
+from steelyard.decision_log.wire import StoredAnswer
+from steelyard.decisions.wire import DecisionResult
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import facts, table
 from steelyard_workbench.components.live_text import LiveText
@@ -22,8 +22,9 @@ from steelyard_workbench.components.numbers import ago, ahead
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.live.feed import told_text
 from steelyard_workbench.loaded import Loaded
-from steelyard_workbench.problems import problem_of
+from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.states import failed
+from steelyard_workbench.tasks import Write
 
 #: Outcomes that are drawn, the likeliest first.
 _MOST_BARS = 12
@@ -36,13 +37,8 @@ class OpenedAnswer(Viewer):
 
     Parameters
     ----------
-    client : steelyard.client.Client
     decision_id : str
         Id of the answer.
-    on_told : callable
-        Called once feedback was recorded.
-    on_close : callable
-        Called when the person closes it.
 
     Attributes
     ----------
@@ -63,9 +59,10 @@ class OpenedAnswer(Viewer):
         self.fields: dict[str, Any] = {}
         self._told: dict[str, str] = {}
         self.send = pmui.Button(label="Tell what came true", variant="contained", size="small")
-        self.send.on_click(self.tell)
         self.said = LiveText()
         self._problem = pn.Column(sizing_mode="stretch_width")
+        self.tell = Write(self._tell, on_failure=self._show_failure)
+        self.send.on_click(self.tell.on_event)
         self.part = Loaded("The decision", lambda: client.stored_decision(decision_id), self._show)
         close = pmui.Button(label="Close", variant="text", size="small")
         close.on_click(lambda _: on_close())
@@ -81,9 +78,8 @@ class OpenedAnswer(Viewer):
     def __panel__(self) -> Viewable:
         return self._box
 
-    async def tell(self, *_: Any) -> None:
-        """Send what was chosen as feedback."""
-        # What was told before, perhaps by the application and anew since, is not told again.
+    async def _tell(self) -> None:
+        # What was told before, perhaps by the application and again since, is not told again.
         chosen = {
             name: field.value
             for name, field in self.fields.items()
@@ -93,19 +89,19 @@ class OpenedAnswer(Viewer):
             self.said.text = "Choose an outcome that is not told yet first."
             return
         self.send.disabled = True
-        try:
-            await asyncio.to_thread(self._client.feedback, self._id, chosen)
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            problem = problem_of(error, "The feedback")
-            self._problem[:] = [failed(problem)]
-            # What is missing a permission does not come by trying again.
-            self.send.disabled = problem.is_forbidden
-            return
+        await asyncio.to_thread(self._client.feedback, self._id, chosen)
         self.send.disabled = False
         self._problem[:] = []
         self.said.text = f"Recorded: {', '.join(f'{k} is {v}' for k, v in chosen.items())}."
         await self.part.refresh(quietly=True)
         self._on_told()
+
+    def _show_failure(self, error: Exception) -> Problem:
+        problem = problem_of(error, "Not recorded:")
+        self._problem[:] = [failed(problem)]
+        # What is missing a permission does not come by trying again.
+        self.send.disabled = problem.is_forbidden
+        return problem
 
     def _show(self, answer: StoredAnswer) -> Viewable:
         context = answer.request.get("context", "")

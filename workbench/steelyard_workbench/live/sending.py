@@ -10,36 +10,23 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.client.answers import DatasetAnswer
-from steelyard.wire.feedback_rows import MAX_NAMED
+from steelyard.datasets.from_feedback_wire import MAX_NAMED
+from steelyard.datasets.wire import Dataset
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.live.view import View
 from steelyard_workbench.loaded import Loaded
-from steelyard_workbench.problems import problem_of
-from steelyard_workbench.states import failed, refused_button
+from steelyard_workbench.tasks import Scope, Write
 
 _MOST_DATASETS = 200
 _NEW = ""
 
 
 class SendForm(Viewer):
-    """Asks where to send decisions, and sends them.
-
-    Parameters
-    ----------
-    client : Client
-    selected : callable
-        Gives the ids of the answers that are selected.
-    view : callable
-        Gives what the page looks at.
-    on_sent : callable
-        Called with the dataset that they are in.
-    on_failed : callable
-        Called with what to say when they were not sent; the form says it too.
-    """
+    """Asks where to send decisions, and sends them."""
 
     def __init__(
         self,
@@ -47,25 +34,26 @@ class SendForm(Viewer):
         *,
         selected: Callable[[], list[str]],
         view: Callable[[], View],
-        on_sent: Callable[[DatasetAnswer], None],
-        on_failed: Callable[[str], None],
+        on_sent: Callable[[Dataset], None],
+        scope: Scope | None = None,
     ) -> None:
-        super().__init__()
         self._client = client
         self._selected, self._view = selected, view
-        self._on_sent, self._on_failed = on_sent, on_failed
-        self._is_sending = False
+        self._on_sent, self._scope = on_sent, scope or Scope()
         self.what = pmui.Typography("", variant="body2")
         self.place = pmui.Select(
             label="Send to", options={"a new dataset": _NEW}, value=_NEW, width=300, size="small"
         )
-        self.place.param.watch(lambda _: self._settle(), "value")
         self.new_name = pmui.TextInput(
             label="Name of the new dataset", value="", width=260, size="small"
         )
         self.send = pmui.Button(label="Send to review", variant="contained", size="small")
-        self.send.on_click(self.do)
         self._problem = pn.Column(sizing_mode="stretch_width")
+        self.do = Write(
+            self._do, "Not sent to review:", self._problem, refused="Send to review", scope=scope
+        )
+        super().__init__()
+        self.send.on_click(self.do.on_event)
         self.part = Loaded("The datasets", self._datasets, self._offer, n_lines=1)
         self._box = pn.Column(
             self.what,
@@ -77,8 +65,8 @@ class SendForm(Viewer):
     def __panel__(self) -> Viewable:
         return self._box
 
-    def describe(self) -> None:
-        """Say which decisions would be sent."""
+    def describe(self, *_: Any) -> None:
+        """Show which decisions would be sent."""
         ids, view = self._selected(), self._view()
         if ids:
             self.what.object = (
@@ -95,28 +83,14 @@ class SendForm(Viewer):
             )
         self._settle()
 
-    async def do(self, *_: Any) -> None:
-        """Send them, unless that is under way."""
-        if self._is_sending:
-            return
-        # A second click may have been on its way before the browser heard of the first.
-        self._is_sending = self.send.disabled = True
-        try:
-            made = await asyncio.to_thread(self._send)
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            problem = problem_of(error, "The dataset")
-            self._on_failed(f"Not sent to review: {problem.message}")
-            self._problem[:] = [failed(problem)]
-            if problem.is_forbidden:
-                self._problem.append(refused_button("Send to review", [problem.message]))
-            return
-        finally:
-            self._is_sending = False
-            self._settle()
+    async def _do(self) -> None:
+        made = await asyncio.to_thread(self._send)
         self._problem[:] = []
-        self._on_sent(made)
+        # What they look at now, perhaps the review of a draft, stays.
+        if not self._scope.say_if_ended(f"Sent to review: {made.name} ({made.id})."):
+            self._on_sent(made)
 
-    def _send(self) -> DatasetAnswer:
+    def _send(self) -> Dataset:
         ids, view = self._selected(), self._view()
         given: dict[str, Any] = {"decisions": [view.decision] if view.decision else None}
         if ids:
@@ -132,20 +106,21 @@ class SendForm(Viewer):
     def _named(self) -> str:
         return f"Live decisions {time.strftime('%Y-%m-%d %H:%M', time.gmtime())}"
 
-    def _datasets(self) -> list[DatasetAnswer]:
+    def _datasets(self) -> list[Dataset]:
         return list(islice(self._client.datasets.iterate(), _MOST_DATASETS))
 
-    def _offer(self, datasets: list[DatasetAnswer]) -> Viewable:
+    def _offer(self, datasets: list[Dataset]) -> Viewable:
         self.place.options = {
             "a new dataset": _NEW,
             **{f"{one.name} ({one.rows:,} rows, {one.id})": one.id for one in datasets},
         }
         return self.place
 
+    @param.depends("place.value", "do.is_running", watch=True)
     def _settle(self) -> None:
         n = len(self._selected())
         self.new_name.visible = self.place.value == _NEW
         self.new_name.placeholder = self._named()
-        self.send.disabled = self._is_sending or n > MAX_NAMED
+        self.send.disabled = self.do.is_running or n > MAX_NAMED
         if n > MAX_NAMED:
             self.what.object = f"{n:,} are selected, and {MAX_NAMED:,} at most are sent at a time."

@@ -58,8 +58,6 @@ class View:
         Seconds up to now.
     model, decision : str
         The one model and the one decision; empty for all.
-    rows : RowFilter
-        Which of the rows the feed shows.
     """
 
     window_s: int = 3600
@@ -78,11 +76,11 @@ class View:
         return _BUCKETS[self.window_s]
 
     def since(self, now: float) -> float:
-        """Give when the window begins: on a bucket's edge, so that its first bar is whole."""
+        """Return when the window begins: on a bucket's edge, so that its first bar is whole."""
         return math.floor((now - self.window_s) / self.bucket_s) * float(self.bucket_s)
 
     def log_query(self, now: float) -> dict[str, str | float | bool | None]:
-        """Give what the log is asked for."""
+        """Return what the log is asked for."""
         rows = self.rows
         return {
             "since": self.since(now) if rows.since is None else rows.since,
@@ -102,14 +100,14 @@ class _InAddress(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def to_text(view: View) -> str:
-    """Give a view as it stands in the address; empty for the one that is there at first."""
+    """Return a view as it stands in the address; empty for the one that is there at first."""
     if view == View():
         return ""
     return msgspec.json.encode({"live": msgspec.to_builtins(view)}).decode()
 
 
 def from_text(text: str, otherwise: View | None = None) -> View:
-    """Give the view of an address; where it holds none, another, or the first one without that."""
+    """Return the view of an address; where it holds none, another, or the first one without that."""
     other = View() if otherwise is None else otherwise
     try:
         view = msgspec.json.decode(text, type=_InAddress).live

@@ -12,16 +12,11 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.client.evaluation_answers import MEASURES, change_of, measure_of
+from steelyard.client.display_evaluations import MEASURES, change_of, measure_of
+from steelyard.datasets.wire import Dataset
 from steelyard.errors import SteelyardError
-from steelyard.wire.datasets import Dataset
-from steelyard.wire.evaluations import (
-    Change,
-    Evaluation,
-    EvaluationComparison,
-    Measure,
-    Measures,
-)
+from steelyard.evaluations.wire import Change, Evaluation, EvaluationComparison, Measures
+from steelyard.wire.measures import Measure
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.mark_table import mark_table, show_data
@@ -61,7 +56,6 @@ class Choice:
 
     Parameters
     ----------
-    datasets : sequence of Dataset
     dataset_id : str
         The chosen one; empty without any.
     evaluations : list of Evaluation
@@ -109,7 +103,7 @@ class ComparePage(Page):
             self.session.param.update(before="", after="")
 
     def build(self) -> list[Viewable]:
-        """Give the choice, and what it shows."""
+        """Return the choice, and what it shows."""
         self._body[:] = self._content()
         return [self._body]
 
@@ -127,7 +121,7 @@ class ComparePage(Page):
         """Show what is chosen now."""
         if self._is_keeping:
             return
-        self.drop_parts()
+        self.begin_visit()
         self._body[:] = self._content()
         for part in list(self.parts):
             part.start()
@@ -148,7 +142,7 @@ class ComparePage(Page):
         return replace(choice, evaluations=succeeded(list(found)))
 
     def _wanted(self) -> tuple[str, str]:
-        """Give the pair of the session; none where another dataset was chosen meanwhile."""
+        """Return the pair of the session; none where another dataset was chosen meanwhile."""
         pair = (self.session.before, self.session.after)
         has_moved = self.session.dataset not in ("", self._shown[0])
         return ("", "") if has_moved and pair == self._shown[1:] else pair
@@ -162,11 +156,10 @@ class ComparePage(Page):
         shown: list[Viewable] = []
         if choice.is_known or not choice.after:
             select = dataset_select(choice.datasets, choice.dataset_id)
-            select.param.watch(
-                lambda event: self.session.param.update(
-                    dataset=event.new, version=0, before="", after=""
-                ),
-                "value",
+            pn.bind(
+                lambda id_: self.session.param.update(dataset=id_, version=0, before="", after=""),
+                select,
+                watch=True,
             )
             shown.append(select)
         if not choice.is_known and not choice.after:
@@ -191,12 +184,12 @@ class ComparePage(Page):
             lambda: self.client.evaluations.compare(before, after),
             lambda found: self._show(found, before, after),
         )
-        self.parts.append(self.comparison)
+        self.part(self.comparison)
         await self.comparison.refresh()
         return pn.Column(*shown, self.comparison, sizing_mode="stretch_width")
 
     def _keep(self, dataset_id: str, before: str, after: str) -> None:
-        """Have the address say which pair is shown."""
+        """Write which pair is shown into the address."""
         self._shown = (dataset_id, before, after)
         self._is_keeping = True
         try:
@@ -216,11 +209,12 @@ class ComparePage(Page):
         for field, name in zip(fields, ("before", "after"), strict=True):
             other = {"before": "after", "after": "before"}[name]
             value = after if name == "before" else before
-            field.param.watch(
-                lambda event, name=name, other=other, value=value: self.session.param.update(
-                    **{name: event.new, other: value}
+            pn.bind(
+                lambda chosen, name=name, other=other, value=value: self.session.param.update(
+                    **{name: chosen, other: value}
                 ),
-                "value",
+                field,
+                watch=True,
             )
         swap = pmui.Button(label="Swap", variant="outlined")
         swap.on_click(lambda _: self.session.param.update(before=after, after=before))
@@ -246,7 +240,7 @@ class ComparePage(Page):
     def _fetch_sides(
         self, found: EvaluationComparison, before: str, after: str
     ) -> tuple[Measures | None, Measures | None]:
-        """Give what was measured on each side alone, where all that it scored is compared."""
+        """Return what was measured on each side alone, where all that it scored is compared."""
 
         def measured(evaluation_id: str, n_left: int) -> Measures | None:
             try:
@@ -360,7 +354,7 @@ class ComparePage(Page):
                 show_data(data),
             ]
 
-        select.param.watch(lambda event: show(event.new), "value")
+        pn.bind(show, select, watch=True)
         show(select.value)
         return [heading("Slices by change"), select, place]
 
@@ -375,16 +369,7 @@ class ComparePage(Page):
 
 
 def side_text(value: float, alone: Measure | None, n: int) -> str:
-    """Give a figure of one side, with its interval where that is of the same decisions.
-
-    Parameters
-    ----------
-    value : float
-        Of the paired decisions.
-    alone : Measure or None
-        Of all that the side scored.
-    n : int
-        Paired decisions that have it.
+    """Return a figure of one side, with its interval where that is of the same decisions.
 
     Examples
     --------
@@ -402,7 +387,7 @@ def _ends(row: ForestRow) -> str:
 
 
 def judged(measure: str, change: Change) -> tuple[Status, str]:
-    """Say whether a change is better, worse, or too unsure to tell, by its interval."""
+    """Return as a status and in words whether a change is better, worse, or too unsure to tell, by its interval."""
     if change.low is None or change.high is None:
         return "unsure", "cannot be told: no interval"
     sign = -1 if measure in FALLING else 1
@@ -417,7 +402,7 @@ def judged(measure: str, change: Change) -> tuple[Status, str]:
 
 
 def show_verdict(found: EvaluationComparison) -> Viewable:
-    """Tell the outcome by the leading measure, and what would settle an inconclusive one."""
+    """Return the outcome by the leading measure, and what would settle an inconclusive one."""
     name = next(
         one
         for one in ("accuracy", "scaled_reward", "expected_reward")
@@ -435,7 +420,7 @@ def show_verdict(found: EvaluationComparison) -> Viewable:
 
 
 def rows_to_settle(change: Change) -> int | None:
-    """Give about how many decisions would make the interval of a change clear 0.
+    """Return about how many decisions would make the interval of a change clear 0.
 
     An interval is as wide as one over the square root of the decisions that it rests on.
 

@@ -11,7 +11,8 @@ import panel_material_ui as pmui
 import polars as pl
 from panel.viewable import Viewable
 
-from steelyard.client.answers import DatasetAnswer
+from steelyard.datasets.wire import Dataset
+from steelyard_workbench import corner
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.datasets.actions import DatasetActions
@@ -29,7 +30,6 @@ from steelyard_workbench.datasets.overview import (
 from steelyard_workbench.datasets.row_pages import search_page
 from steelyard_workbench.datasets.row_table import RowTable
 from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.later import later
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.review.filter_bar import FilterBar
@@ -37,6 +37,7 @@ from steelyard_workbench.review.row_filter import RowFilter, read_query
 from steelyard_workbench.session import Session
 from steelyard_workbench.shared_fetch import SharedFetch
 from steelyard_workbench.states import empty, loading
+from steelyard_workbench.tasks import Scope, Task
 
 #: Datasets that are listed.
 MOST_DATASETS = 1000
@@ -72,6 +73,7 @@ class DatasetsPage(Page):
     slug = "datasets"
     title = "Datasets"
     summary = "Rows to evaluate and fine-tune on, in versions that never change."
+    watched = ("dataset",)
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -81,10 +83,6 @@ class DatasetsPage(Page):
         self.list: FrameTable | None = None
         self.importing: ImportPanel | None = None
         self.actions: DatasetActions | None = None
-        self._all: list[DatasetAnswer] = []
-        #: Which fetch of them is wanted, and which it is that is there.
-        self._wanted = self._held = 0
-        session.param.watch(self._on_dataset, "dataset")
 
     def open(self) -> None:
         """Show the page."""
@@ -92,20 +90,20 @@ class DatasetsPage(Page):
         self.shown = self.session.dataset
         super().open()
         if self.list is not None:
-            later(self.load_list)
+            self.load_list.start()
         if self.rows is not None:
             self.rows.reload()
 
     def reconnect(self) -> None:
-        """See the server again: what failed is fetched anew."""
+        """Catch up once the server answers: what failed is fetched again."""
         super().reconnect()
         if self.list is not None and self.list.has_failed:
-            later(self.load_list)
+            self.load_list.start()
         if self.rows is not None and self.rows.table.has_failed:
             self.rows.reload()
 
     def build(self) -> list[Viewable]:
-        """Give the list, or the parts of the dataset that is chosen."""
+        """Return the list, or the parts of the dataset that is chosen."""
         return self._build_one() if self.session.dataset else self._build_list()
 
     def on_key(self, action: str, number: int) -> bool:
@@ -122,12 +120,13 @@ class DatasetsPage(Page):
 
     def _build_list(self) -> list[Viewable]:
         self._archived = pmui.Switch(label="Archived ones", value=False)
-        self._archived.param.watch(lambda _: later(self.load_list), "value")
+        self.load_list = Task(self._load_list, scope=self.visit)
+        pn.bind(self.load_list.on_event, self._archived, watch=True)
         # Finds one of many by its name.
         self._choose = pmui.Select(
             label="Open a dataset", options={"": ""}, value="", width=320, searchable=True
         )
-        self._choose.param.watch(lambda event: self._choose_dataset(event.new), "value")
+        pn.bind(self._choose_dataset, self._choose, watch=True)
         self.list = FrameTable(
             self._list_page,
             what="The datasets",
@@ -137,8 +136,8 @@ class DatasetsPage(Page):
             sortable=("name", "rows", "training", "evaluation", "version"),
             on_open=lambda row: self._choose_dataset(row["id"]),
         )
-        # One that could not be had is tried again by the table itself.
-        self.list.param.watch(lambda _: self._offer(), "total")
+        # One that could not be loaded is tried again by the table itself.
+        pn.bind(self._offer, self.list.param.total, watch=True)
         # The table comes in once it has rows: one that is built and hidden raises in the browser.
         self._list_state = pn.Column(loading(4, "The datasets"), sizing_mode="stretch_width")
         self.importing = self._import_panel(None)
@@ -148,17 +147,14 @@ class DatasetsPage(Page):
             section("Import a file", self.importing),
         ]
 
-    async def load_list(self) -> None:
-        """Fetch the datasets anew."""
-        table = self.list
-        if table is None:
+    async def _load_list(self) -> None:
+        """Fetch the datasets again."""
+        if self.list is None:
             return
-        self._wanted += 1
-        await table.restart()
-        if table is not self.list:
-            return  # one of them was opened meanwhile
+        self._every = self._fetch_every(is_archived=self._archived.value)
+        await self.list.restart()
         self._offer()
-        if self._all or self.list.has_failed:
+        if self._every.held([]) or self.list.has_failed:
             self._list_state[:] = [self.list]
         elif self._archived.value:
             back = pmui.Button(label="Show the others", variant="outlined")
@@ -167,19 +163,17 @@ class DatasetsPage(Page):
         else:
             self._list_state[:] = [empty(_NOTHING)]
 
-    def _offer(self) -> None:
-        named = {one.id: f"{one.name} ({one.rows:,} rows)" for one in self._all}
+    def _fetch_every(self, *, is_archived: bool) -> SharedFetch[list[Dataset]]:
+        """Return what fetches the datasets once, for every page and order of the list."""
+        every = self.client.datasets.iterate
+        return SharedFetch(lambda: list(islice(every(archived=is_archived), MOST_DATASETS)))
+
+    def _offer(self, *_: Any) -> None:
+        named = {one.id: f"{one.name} ({one.rows:,} rows)" for one in self._every.held([])}
         self._choose.options = {"": "", **{f"{text} {id_}": id_ for id_, text in named.items()}}
 
     def _list_page(self, asked: PageAsked) -> TablePage:
-        wanted = self._wanted
-        found = self._all
-        if self._held != wanted:
-            every = self.client.datasets.iterate(archived=self._archived.value)
-            found = list(islice(every, MOST_DATASETS))
-            if wanted == self._wanted:
-                self._all, self._held = found, wanted
-        frame = pl.DataFrame([_record(one) for one in found], schema=_SCHEMA)
+        frame = pl.DataFrame([_record(one) for one in self._every()], schema=_SCHEMA)
         if asked.sort:
             names, falling = zip(*asked.sort, strict=True)
             frame = frame.sort(names, descending=list(falling), maintain_order=True)
@@ -220,7 +214,7 @@ class DatasetsPage(Page):
     def _doubts(self) -> Any:
         return self.client.datasets.labels_to_check(self.shown)
 
-    def _show_head(self, dataset: DatasetAnswer) -> Viewable:
+    def _show_head(self, dataset: Dataset) -> Viewable:
         versions = pmui.Button(label="Show its versions", variant="contained")
         versions.on_click(lambda _: self.session.open("versions", version=0))
         review = pmui.Button(
@@ -241,7 +235,7 @@ class DatasetsPage(Page):
             sizing_mode="stretch_width",
         )
 
-    def _show_foot(self, dataset: DatasetAnswer) -> Viewable:
+    def _show_foot(self, dataset: Dataset) -> Viewable:
         self.importing = self._import_panel(dataset)
         return pn.Column(
             section("What prompt tuning could tune", show_readiness(dataset)),
@@ -285,44 +279,38 @@ class DatasetsPage(Page):
         if self.bar is not None:
             self.bar.choose(RowFilter(expected=((decision, outcome),)))
 
-    def _import_panel(self, dataset: DatasetAnswer | None) -> ImportPanel:
+    def _import_panel(self, dataset: Dataset | None) -> ImportPanel:
         visit = self.visit
         return ImportPanel(
-            self.client,
-            dataset,
-            lambda made: self._on_imported(made, visit),
-            lambda text: self.tell_failure(text, visit),
+            self.client, dataset, lambda made: self._on_imported(made, visit), scope=visit
         )
 
-    # What was asked for may be done when the person is elsewhere: then it is told and no more.
+    # What was asked for may be done when the person is elsewhere: then it is said in the corner.
 
-    def _on_imported(self, dataset: DatasetAnswer, visit: int) -> None:
-        told = f"{dataset.name}, version {dataset.version}, has {dataset.rows:,} rows."
+    def _on_imported(self, dataset: Dataset, visit: Scope) -> None:
+        done = f"Imported: {dataset.name}, version {dataset.version}, has {dataset.rows:,} rows."
         if self.session.page == self.slug and dataset.id == self.shown:
-            self.tell(f"Imported: {told}")
+            corner.say(done)
             self.open()  # in another visit too: what it shows is older
-        elif visit == self.visit:
-            self.tell(f"Imported: {told}")
+        elif not visit.say_if_ended(f"{done} It is on the Datasets page."):
+            corner.say(done)
             self._choose_dataset(dataset.id)
-        else:
-            self.tell(f"Imported: {told} It is on the Datasets page.")
 
-    def _on_changed(self, visit: int) -> None:
-        if visit == self.visit:
+    def _on_changed(self, visit: Scope) -> None:
+        if not visit.has_ended:
             self.open()
 
-    def _on_deleted(self, name: str, visit: int) -> None:
-        if visit == self.visit:
+    def _on_deleted(self, name: str, visit: Scope) -> None:
+        if not visit.say_if_ended(f"Deleted: the dataset {name}."):
             self.session.param.update(dataset="", version=0, query="")
-        else:
-            self.tell(f"Deleted: the dataset {name}.")
 
-    def _on_dataset(self, event: Any) -> None:
-        if self.session.page == self.slug and event.new != self.shown:
+    def on_session(self, *_: Any) -> None:
+        """Show the dataset that is chosen now."""
+        if self.session.dataset != self.shown:
             self.open()
 
 
-def _record(one: DatasetAnswer) -> dict[str, Any]:
+def _record(one: Dataset) -> dict[str, Any]:
     return {
         "id": one.id,
         "name": one.name,

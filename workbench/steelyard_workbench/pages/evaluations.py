@@ -13,9 +13,9 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.client import Client
+from steelyard.datasets.wire import Dataset
 from steelyard.errors import DatasetDeletedError, NotFoundError, SteelyardError
-from steelyard.wire.datasets import Dataset
-from steelyard.wire.evaluations import ENDED, Evaluation
+from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.evaluations.listing import (
@@ -31,8 +31,10 @@ from steelyard_workbench.evaluations.scored import Scored
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.poller import Poller
+from steelyard_workbench.problems import leave_to_banner
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty
+from steelyard_workbench.tasks import Task
 
 #: Datasets, and evaluations to compare with, that are offered.
 MOST_CHOICES = 200
@@ -64,11 +66,10 @@ class EvaluationsPage(Page):
     def close(self) -> None:
         """Stop looking."""
         super().close()
-        self.list, self.waiting = None, None  # a look that is under way has nothing to show
         self._poller.stop()
 
     def build(self) -> list[Viewable]:
-        """Give the list or the opened evaluation."""
+        """Return the list or the opened evaluation."""
         self._body[:] = self._content()
         return [self._body]
 
@@ -84,13 +85,8 @@ class EvaluationsPage(Page):
         if self.waiting is not None:
             await self._look_at(self.waiting)
 
-    async def _look_at(self, line: EvaluationLine) -> None:
-        try:
-            evaluation = await asyncio.to_thread(self.client.evaluations.get, line.evaluation.id)
-        except SteelyardError:
-            return  # the next look may see it; the frame tells of a lost connection
-        if line is not self.waiting:
-            return
+    async def _look_at_line(self, line: EvaluationLine) -> None:
+        evaluation = await asyncio.to_thread(self.client.evaluations.get, line.evaluation.id)
         line.update(evaluation, None)
         if evaluation.status == "succeeded":
             await self.parts[0].refresh()
@@ -99,7 +95,7 @@ class EvaluationsPage(Page):
         """Show what is chosen now."""
         if self.session.evaluation and all(event.name == "dataset" for event in events):
             return  # an evaluation that is opened names its dataset
-        self.drop_parts()
+        self.begin_visit()
         self.session.selected = []
         self._body[:] = self._content()
         for part in list(self.parts):
@@ -107,18 +103,13 @@ class EvaluationsPage(Page):
 
     def _content(self) -> list[Viewable]:
         self.list, self.form, self.opened, self.waiting = None, None, None, None
+        self._look_at = Task(self._look_at_line, on_failure=leave_to_banner, scope=self.visit)
         if self.session.evaluation:
-            visit = self.visit
-
-            async def show(found: Scored | Evaluation) -> Viewable:
-                # A line of it shows it anew once it was tried again, wherever the person is.
-                return await self._show_opened(found) if visit == self.visit else pn.Column()
-
             back = pmui.Button(label="All evaluations", variant="text")
             back.on_click(lambda _: self.session.param.update(evaluation="", query="", view=""))
             return [
                 back,
-                self.part(Loaded("The evaluation", self._fetch_opened, show)),
+                self.part(Loaded("The evaluation", self._fetch_opened, self._show_opened)),
             ]
         datasets = Loaded("The datasets", self._fetch_datasets, self._show_datasets)
         return [self.part(datasets)]
@@ -134,11 +125,10 @@ class EvaluationsPage(Page):
         known = {one.id: one for one in datasets}
         chosen = self.session.dataset or datasets[0].id
         select = dataset_select(datasets, chosen)
-        select.param.watch(
-            lambda event: self.session.param.update(
-                dataset=event.new, version=0, query="", view=""
-            ),
-            "value",
+        pn.bind(
+            lambda id_: self.session.param.update(dataset=id_, version=0, query="", view=""),
+            select,
+            watch=True,
         )
         if chosen not in known:
             return pn.Column(select, no_dataset(chosen), sizing_mode="stretch_width")
@@ -152,9 +142,11 @@ class EvaluationsPage(Page):
             self.client,
             chosen,
             lambda id_: self.session.param.update(evaluation=id_, query="", view=""),
+            self.visit,
         )
         self.form = StartForm(self.client, chosen, self.list.part.refresh)
-        self.parts += [self.form.part, self.list.part]
+        self.part(self.form.part)
+        self.part(self.list.part)
         await asyncio.gather(self.form.part.refresh(), self.list.part.refresh())
         return pn.Column(
             select,
@@ -188,7 +180,6 @@ class EvaluationsPage(Page):
             )
             return pn.Column(line, empty(text), sizing_mode="stretch_width")
         self.waiting = None
-        visit = self.visit
         self.opened = OpenedEvaluation(
             self.client,
             found,
@@ -196,7 +187,8 @@ class EvaluationsPage(Page):
             chosen=filter_from(self.session.query),
             on_section=lambda name: self.session.param.update(view=name),
             on_choose=self._keep,
-            on_read=lambda row: self._on_read(row, visit),
+            on_read=self._on_read,
+            scope=self.visit,
         )
         of = found.evaluation
         self.session.param.update(dataset=of.dataset_id, version=of.dataset_version, selected=[])
@@ -227,17 +219,15 @@ class EvaluationsPage(Page):
     def _keep(self, chosen: RecordFilter) -> None:
         self.session.query = query_of(chosen)
 
-    def _on_read(self, row: int | None, visit: int) -> None:
-        if visit == self.visit:  # rows that come late are no choice on another page
-            self.session.selected = [] if row is None else [row]
+    def _on_read(self, row: int | None) -> None:
+        self.session.selected = [] if row is None else [row]
 
 
 def offered_datasets(client: Client, chosen: str) -> list[Dataset]:
-    """Give the datasets that are offered: the first ones, and the chosen one if it is there.
+    """Return the datasets that are offered: the first ones, and the chosen one if it is there.
 
     Parameters
     ----------
-    client : steelyard.client.Client
     chosen : str
         Its id; empty for none.
     """
@@ -249,12 +239,12 @@ def offered_datasets(client: Client, chosen: str) -> list[Dataset]:
 
 
 def no_dataset(dataset_id: str) -> Viewable:
-    """Say that the chosen dataset is not there."""
+    """Show that the chosen dataset is not there."""
     return empty(f"There is no dataset “{escape_markdown(dataset_id)}”. Choose another one.")
 
 
 def dataset_select(datasets: Sequence[Dataset], chosen: str) -> Any:
-    """Give the field that chooses a dataset, by name; equal names have their id beside them."""
+    """Return the field that chooses a dataset, by name; equal names have their id beside them."""
     names = [one.name for one in datasets]
     options = {
         one.name if names.count(one.name) == 1 else f"{one.name} ({one.id})": one.id

@@ -8,14 +8,13 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.client.family_answers import FamiliesAnswer, FamilyAnswer, JobAnswer
-from steelyard.wire.datasets import Dataset
+from steelyard.datasets.wire import Dataset
+from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.wire import Family, FamilyList
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.families.one_family import OneFamily
-from steelyard_workbench.families.start_form import StartForm
-from steelyard_workbench.families.words import (
+from steelyard_workbench.families.labels import (
     continue_of,
     continue_text,
     idle_text,
@@ -23,6 +22,8 @@ from steelyard_workbench.families.words import (
     switch_text,
     warm_text,
 )
+from steelyard_workbench.families.one_family import OneFamily
+from steelyard_workbench.families.start_form import StartForm
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.poller import Poller
@@ -61,10 +62,10 @@ class FamiliesPage(Page):
         self._poller.stop()
 
     def build(self) -> list[Viewable]:
-        """Give the list and the form of a new family, or one family."""
+        """Return the list and the form of a new family, or one family."""
         if self.session.family:
             self.one = OneFamily(self.session)
-            self.parts.append(self.one.loaded)
+            self.part(self.one.loaded)
             back = pmui.Button(label="All families", variant="text")
             back.on_click(lambda _: self.session.param.update(family="", job=""))
             return [pmui.Row(back), heading(self.session.family), self.one]
@@ -90,7 +91,7 @@ class FamiliesPage(Page):
         """Show the family that is chosen now, or all."""
         self.open()
 
-    def show_list(self, found: FamiliesAnswer) -> Viewable:
+    def show_list(self, found: FamilyList) -> Viewable:
         """Show the families, those whose name has what the search says."""
         if not found.data:
             return empty(
@@ -110,7 +111,7 @@ class FamiliesPage(Page):
                 said = f"0 of {len(found.data)} families have “{named}” in their name."
                 place[:] = [empty(said, clear)]
 
-        search.param.watch(lambda event: fill(event.new), "value_input")
+        pn.bind(fill, search.param.value_input, watch=True)
         fill("")
         return pn.Column(search, place, sizing_mode="stretch_width")
 
@@ -120,17 +121,12 @@ class FamiliesPage(Page):
             go = pmui.Button(label="Go to Datasets", variant="contained")
             go.on_click(lambda _: self.session.open("datasets"))
             return empty("A family grows on a dataset with training rows, and there is none.", go)
-        visit = self.visit
         self.form = StartForm(
-            self.client,
-            datasets,
-            self.session.dataset,
-            lambda job: self._started(job, visit),
-            lambda text, is_shown: self.tell_failure(text, visit if is_shown else None),
+            self.client, datasets, self.session.dataset, self._open_started, self.visit
         )
         return self.form.__panel__()
 
-    def _card(self, family: FamilyAnswer) -> Viewable:
+    def _card(self, family: Family) -> Viewable:
         name = pmui.Button(label=family.id, variant="outlined")
         name.on_click(lambda _: self.session.param.update(family=family.id, job=""))
         served = "serves no model" if family.served is None else f"serves {family.served.ref}"
@@ -158,10 +154,7 @@ class FamiliesPage(Page):
         found = self.client.datasets.list(limit=_MOST_DATASETS).data
         return [one for one in found if not one.evaluation_only]
 
-    def _started(self, job: JobAnswer, visit: int) -> None:
-        if visit != self.visit:
-            self.tell(f"Started: the family {job.family}. It is on the Families page.")
-            return
+    def _open_started(self, job: Job) -> None:
         self.session.param.update(family=job.family or "", job=job.id)
 
     async def _look(self) -> None:

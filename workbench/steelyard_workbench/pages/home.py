@@ -9,12 +9,10 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.client.answers import DatasetAnswer
-from steelyard.client.family_answers import FamilyAnswer
-from steelyard.wire.evaluations import Evaluation
-from steelyard_workbench.components.facts import heading
-from steelyard_workbench.components.numbers import ago
-from steelyard_workbench.home_needs import (
+from steelyard.datasets.wire import Dataset
+from steelyard.evaluations.wire import Evaluation
+from steelyard.families.wire import Family
+from steelyard_workbench.attention import (
     Need,
     draft_needs,
     evaluation_needs,
@@ -25,6 +23,8 @@ from steelyard_workbench.home_needs import (
     recent_jobs,
     server_needs,
 )
+from steelyard_workbench.components.facts import heading
+from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.session import Session
@@ -32,7 +32,7 @@ from steelyard_workbench.shared_fetch import SharedFetch
 from steelyard_workbench.states import empty, verdict
 
 T = TypeVar("T")
-#: A line that stands close under what it tells of.
+#: A line that stands close under what it is about.
 _CLOSE = {"& p": {"margin": 0}}
 #: Things of each kind that are listed as recent.
 MOST_RECENT = 5
@@ -54,7 +54,7 @@ class HomePage(Page):
         self.summary_box = pn.Column(sizing_mode="stretch_width")
 
     def build(self) -> list[Viewable]:
-        """Give the parts; each loads by itself, and none waits for another."""
+        """Return the parts; each loads by itself, and none waits for another."""
         client = self.client
         datasets = SharedFetch(lambda: client.datasets.list(limit=MOST_RECENT).data)
         families = SharedFetch(lambda: client.families.list().data)
@@ -90,7 +90,7 @@ class HomePage(Page):
     def _needs(
         self, name: str, fetch: Callable[[], T], find: Callable[[T], list[Need]]
     ) -> Viewable:
-        """Add a part that tells what of one kind needs somebody, and nothing where nothing does."""
+        """Add a part that shows what of one kind needs somebody, and nothing where nothing does."""
         self.needs[name] = None
 
         def show(data: T) -> Viewable:
@@ -102,7 +102,7 @@ class HomePage(Page):
         return self.part(Loaded(name, fetch, show, n_lines=1))
 
     def _sum_up(self) -> None:
-        """Say that all is well once every part has said that nothing needs anybody."""
+        """Show that all is well once every part found nothing that needs anybody."""
         told = list(self.needs.values())
         if any(found is None for found in told):
             self.summary_box[:] = []
@@ -119,7 +119,7 @@ class HomePage(Page):
         button.on_click(lambda _: self.session.open(need.page, **need.chosen))
         return pmui.Row(told, button, sizing_mode="stretch_width")
 
-    def _show_datasets(self, datasets: Sequence[DatasetAnswer]) -> Viewable:
+    def _show_datasets(self, datasets: Sequence[Dataset]) -> Viewable:
         if not datasets:
             go = pmui.Button(label="Import a file", variant="contained")
             go.on_click(lambda _: self.session.open("datasets", dataset=""))
@@ -153,7 +153,7 @@ class HomePage(Page):
             ]
         )
 
-    def _show_models(self, families: Sequence[FamilyAnswer]) -> Viewable:
+    def _show_models(self, families: Sequence[Family]) -> Viewable:
         made = [one for one in families if one.latest is not None]
         if not made:
             go = pmui.Button(label="Go to Families", variant="outlined")

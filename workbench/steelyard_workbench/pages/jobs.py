@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from textwrap import shorten
@@ -12,29 +12,28 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
-from bokeh.models import ColumnDataSource
-from panel.viewable import Viewable, Viewer
+from panel.viewable import Viewable
 
-from steelyard.client.family_answers import JobAnswer, job_facts, show_time
 from steelyard.errors import KeyScopeError, SteelyardError
-from steelyard.wire.evaluations import Evaluation
-from steelyard.wire.fine_tuning import JobEvent
-from steelyard_workbench.components import figures
+from steelyard.evaluations.wire import Evaluation
+from steelyard.families.fine_tuning.wire import Job, JobEvent
 from steelyard_workbench.components.confirmation import Confirmation
-from steelyard_workbench.components.facts import facts, heading, table
+from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.families.words import ACTIVE
-from steelyard_workbench.job_progress import Track
-from steelyard_workbench.later import later
+from steelyard_workbench.families.labels import ACTIVE
+from steelyard_workbench.jobs.active_row import ActiveRow
+from steelyard_workbench.jobs.detail import JobDetail
+from steelyard_workbench.jobs.progress import Track
+from steelyard_workbench.jobs.summary import JobSummary, summary_of_evaluation, summary_of_job
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.poller import Poller
-from steelyard_workbench.problems import Problem, problem_of
+from steelyard_workbench.problems import Problem, leave_to_banner, not_loaded, problem_of
+from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, failed, refused_button
-from steelyard_workbench.theme import BLUE
-from steelyard_workbench.work import Work, progress_text, work_of_evaluation, work_of_job
+from steelyard_workbench.tasks import Task
 
 _LOOK_MS = 2000
 #: Looks at what runs between two looks at everything: what began meanwhile is seen then.
@@ -46,146 +45,15 @@ _MOST_DATASETS = 10
 _SHOWN_ENDED = 20
 #: Characters of a reason in the list; the fine-tune's own part has all of it.
 _MOST_REASON = 140
-_SHOWN_EVENTS = 25
 _KINDS = {"fine-tunes and evaluations": "", "fine-tunes": "fine-tune", "evaluations": "evaluation"}
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Everything that was found, newest first, and what could not be had."""
+    """Everything that was found, newest first, and what could not be loaded."""
 
-    work: tuple[Work, ...]
+    work: tuple[JobSummary, ...]
     problems: tuple[Problem, ...] = ()
-
-
-class ActiveRow(Viewer):
-    """A piece of work that waits or runs, with how far it is.
-
-    Parameters
-    ----------
-    work : Work
-    open_, cancel : callable
-        Called with the work when the person opens it or wants it cancelled.
-    forbidden : str
-        Why nothing may be cancelled; empty when it may.
-    """
-
-    def __init__(
-        self,
-        work: Work,
-        open_: Callable[[Work], None],
-        cancel: Callable[[Work], None],
-        forbidden: str = "",
-    ) -> None:
-        super().__init__()
-        self._text = pmui.Typography("", variant="body2")
-        self._bar = pmui.LinearProgress(
-            label=f"Progress of {work.id}", value=0, max=100, sizing_mode="stretch_width"
-        )
-        name = pmui.Button(label=f"{work.kind} of {work.name}", variant="text")
-        name.on_click(lambda _: open_(work))
-        if forbidden:
-            stop: Viewable = refused_button("Cancel…", [forbidden])
-        else:
-            stop = pmui.Button(
-                label="Cancel…", variant="outlined", color="danger",
-                disabled=work.status == "cancelling",
-            )  # fmt: skip
-            stop.on_click(lambda _: cancel(work))
-        self._box = pmui.Paper(
-            pmui.Row(name, stop), self._bar, self._text, sizing_mode="stretch_width", margin=(6, 10)
-        )
-
-    def __panel__(self) -> Viewable:
-        return self._box
-
-    @property
-    def said(self) -> str:
-        """What it says of how far the work is."""
-        return str(self._text.object)
-
-    def update(self, work: Work, track: Track) -> None:
-        """Show how far it is now."""
-        self._text.object = progress_text(work, track)
-        self._bar.value = round(100 * work.step / work.steps) if work.steps else 0
-
-
-class JobDetail(Viewer):
-    """A fine-tune: how far it is, its loss, what happened, and the way to what it made.
-
-    Parameters
-    ----------
-    job : JobAnswer
-    links : list of Viewable
-        Buttons.
-    """
-
-    def __init__(self, job: JobAnswer, links: list[Viewable]) -> None:
-        super().__init__()
-        self._text = pmui.Typography("", variant="body1")
-        self._facts = pn.Column(sizing_mode="stretch_width")
-        self._events = pn.Column(sizing_mode="stretch_width")
-        self._source = ColumnDataSource({"step": [], "loss": []})
-        self._curve = pn.Column(sizing_mode="stretch_width")
-        self._shown: JobAnswer | None = None
-        self._box = pn.Column(
-            heading(f"Fine-tune {job.id}"),
-            self._text,
-            self._facts,
-            pmui.FlexBox(*links),
-            self._curve,
-            heading("What happened", level=3),
-            self._events,
-            sizing_mode="stretch_width",
-        )
-
-    def __panel__(self) -> Viewable:
-        return self._box
-
-    @property
-    def losses(self) -> list[tuple[int, float]]:
-        """Steps and losses that are drawn."""
-        return list(zip(self._source.data["step"], self._source.data["loss"], strict=True))
-
-    def update(self, job: JobAnswer, events: list[JobEvent], track: Track) -> None:
-        """Show how it is now."""
-        work = work_of_job(job)
-        said = progress_text(work, track) if work.is_active else work.ended
-        self._text.object = escape_markdown(said)
-        if job != self._shown:
-            # What it ends with says the reason.
-            told = {name: text for name, text in job_facts(job) if name != "reason"}
-            self._facts[:] = [facts(told)]
-        self._shown = job
-        points = track.losses
-        if isinstance(job.curve, list) and job.curve:
-            points = [(point.step, point.loss) for point in job.curve]
-        if points != self.losses and len(points) > 1:  # one point is no curve
-            self._draw(points)
-        rows = [
-            # A time stays on one line.
-            (
-                str(event.seq),
-                show_time(event.created_at).replace(" ", "\u00a0"),
-                event.type,
-                event.message,
-            )
-            for event in reversed(events[-_SHOWN_EVENTS:])
-        ]
-        self._events[:] = [table(("", "at (UTC)", "what", ""), rows, label="Events, newest first")]
-
-    def _draw(self, points: list[tuple[int, float]]) -> None:
-        self._source.data = {
-            "step": [step for step, _ in points],
-            "loss": [loss for _, loss in points],
-        }
-        if self._curve.objects:
-            return
-        made = figures.plot("Training loss", "step", "loss (nats)", height=260)
-        made.line(x="step", y="loss", source=self._source, color=BLUE, line_width=2)
-        made.scatter(x="step", y="loss", source=self._source, color=BLUE, size=6)
-        made.hover.tooltips = [("step", "@step"), ("loss", "@loss{0.0000}")]
-        self._curve[:] = [figures.show(made)]
 
 
 class JobsPage(Page):
@@ -223,16 +91,23 @@ class JobsPage(Page):
         self._poller.stop()
 
     def build(self) -> list[Viewable]:
-        """Give the list, and the fine-tune that is looked at."""
+        """Return the list, and the fine-tune that is looked at."""
         self._kind = pmui.Select(label="Show", options=_KINDS, value="", width=260)
-        self._kind.param.watch(lambda _: self._refill(), "value")
+        pn.bind(self._refill, self._kind, watch=True)
         self._dialog_place = pn.Column()
         self._detail_place = pn.Column(sizing_mode="stretch_width")
         self._notes = pn.Column(sizing_mode="stretch_width")
         self._place = pn.Column(sizing_mode="stretch_width")
         self.listed = Loaded("The jobs", self._fetch, self._show, n_lines=6)
-        self.chosen: Loaded[tuple[JobAnswer, list[JobEvent]]] = Loaded(
+        self.chosen: Loaded[tuple[Job, list[JobEvent]]] = Loaded(
             "The fine-tune", self._fetch_chosen, self._show_detail
+        )
+        self._look_at_all = Task(self._list_again, on_failure=leave_to_banner, scope=self.visit)
+        self._look_at_active = Task(
+            self._update_active, on_failure=leave_to_banner, scope=self.visit
+        )
+        self._look_at_chosen = Task(
+            self._update_chosen, on_failure=leave_to_banner, scope=self.visit
         )
         shown: list[Viewable] = [
             self._notes,
@@ -242,8 +117,7 @@ class JobsPage(Page):
             self._dialog_place,
         ]
         if self.session.job:
-            self.parts.append(self.chosen)
-            self._detail_place[:] = [self.chosen]
+            self._detail_place[:] = [self.part(self.chosen)]
         return shown
 
     def on_key(self, action: str, number: int) -> bool:
@@ -266,7 +140,7 @@ class JobsPage(Page):
             await self._look_at_active([work for work in shown if work.is_active])
         await self._look_at_chosen()
 
-    async def ask_cancel(self, work: Work) -> None:
+    async def ask_cancel(self, work: JobSummary) -> None:
         """Ask whether something is to be cancelled."""
         lost = (
             "What it trained is lost, its family stays as it is, and its fee is given back."
@@ -283,14 +157,14 @@ class JobsPage(Page):
         self._dialog_place[:] = [self.dialog]
 
     def _fetch(self) -> Listed:
-        work: list[Work] = []
+        work: list[JobSummary] = []
         problems: list[Problem] = []
         try:
-            work += map(work_of_job, islice(self.client.jobs.list(), _MOST_JOBS))
+            work += map(summary_of_job, islice(self.client.jobs.list(), _MOST_JOBS))
         except SteelyardError as error:
             problems.append(_of_a_part(error, "Fine-tunes"))
         try:
-            work += map(work_of_evaluation, self._evaluations())
+            work += map(summary_of_evaluation, self._evaluations())
         except SteelyardError as error:
             problems.append(_of_a_part(error, "Evaluations"))
         return Listed(tuple(sorted(work, key=lambda one: -one.created_at)), tuple(problems))
@@ -305,7 +179,9 @@ class JobsPage(Page):
 
     def _fill(self, listed: Listed) -> None:
         self._track(listed.work)
-        shown: list[Viewable] = [failed(one, self.listed.refresh) for one in listed.problems]
+        shown: list[Viewable] = [
+            failed(one, self.listed.refresh.on_event) for one in listed.problems
+        ]
         kind = self._kind.value
         matching = [work for work in listed.work if kind in ("", work.kind)]
         if not matching:
@@ -344,7 +220,7 @@ class JobsPage(Page):
             start,
         )
 
-    def _ended_row(self, work: Work) -> Viewable:
+    def _ended_row(self, work: JobSummary) -> Viewable:
         name = pmui.Button(
             label=f"{work.kind} of {work.name}", variant="text", size="small", align="center"
         )
@@ -358,7 +234,7 @@ class JobsPage(Page):
         )
         return pmui.Row(name, said, sizing_mode="stretch_width", margin=(0, 6))
 
-    def _track(self, listed: Iterable[Work]) -> None:
+    def _track(self, listed: Iterable[JobSummary]) -> None:
         now = time.monotonic()
         for work in listed:
             if work.is_active:
@@ -370,20 +246,20 @@ class JobsPage(Page):
         self._n_ended += _SHOWN_ENDED
         self._refill()
 
-    def _refill(self) -> None:
+    def _refill(self, *_: Any) -> None:
         if self.listed.data is not None:
             self._fill(self.listed.data)
 
-    def _open(self, work: Work) -> None:
+    def _open(self, work: JobSummary) -> None:
         if work.kind == "evaluation":
             self.session.open("evaluations", evaluation=work.id, dataset=work.dataset_id)
         else:
             self.session.job = work.id
 
-    def _cancel_clicked(self, work: Work) -> None:
-        later(lambda: self.ask_cancel(work))
+    def _cancel_clicked(self, work: JobSummary) -> None:
+        schedule(lambda: self.ask_cancel(work))
 
-    async def _cancel(self, work: Work) -> bool:
+    async def _cancel(self, work: JobSummary) -> bool:
         calls = self.client.jobs if work.kind == "fine-tune" else self.client.evaluations
         try:
             await asyncio.to_thread(calls.cancel, work.id)
@@ -394,42 +270,35 @@ class JobsPage(Page):
         await self.listed.refresh(quietly=True)
         return True
 
-    async def _look_at_all(self) -> None:
-        try:
-            found = await asyncio.to_thread(self._fetch)
-        except SteelyardError:  # the connection's banner tells of it
-            return
-        if not self._is_like(found):
-            self.listed.data = found
+    async def _list_again(self) -> None:
+        found = await asyncio.to_thread(self._fetch)
+        is_like, self.listed.data = self._is_like(found), found
+        if is_like:
+            self._update(found.work)
+        else:
             self._fill(found)
-            return
-        self.listed.data = found
-        self._update(found.work)
 
-    async def _look_at_active(self, active: list[Work]) -> None:
-        try:
-            found = await asyncio.to_thread(self._again, active)
-        except SteelyardError:
-            return
+    async def _update_active(self, active: list[JobSummary]) -> None:
+        found = await asyncio.to_thread(self._again, active)
         if any(not work.is_active for work in found) or len(found) < len(active):
             await self._look_at_all()
             return
         self._update(found)
 
-    def _again(self, active: list[Work]) -> list[Work]:
-        """Ask for what ran anew: fine-tunes in one call, an evaluation each."""
-        found: list[Work] = []
+    def _again(self, active: list[JobSummary]) -> list[JobSummary]:
+        """Ask for what ran again: fine-tunes in one call, an evaluation each."""
+        found: list[JobSummary] = []
         if any(work.kind == "fine-tune" for work in active):
             jobs = self.client.jobs.list(status=sorted(ACTIVE))
-            found += [work_of_job(job) for job in islice(jobs, _MOST_JOBS)]
+            found += [summary_of_job(job) for job in islice(jobs, _MOST_JOBS)]
         found += [
-            work_of_evaluation(self.client.evaluations.get(work.id))
+            summary_of_evaluation(self.client.evaluations.get(work.id))
             for work in active
             if work.kind == "evaluation"
         ]
         return found
 
-    def _update(self, found: Iterable[Work]) -> None:
+    def _update(self, found: Iterable[JobSummary]) -> None:
         """Show how far everything is, in the rows that are there."""
         listed = list(found)
         self._track(listed)
@@ -444,34 +313,30 @@ class JobsPage(Page):
 
     def on_session(self, *_: Any) -> None:
         """Show the fine-tune that is chosen now."""
+        self._look_at_chosen.drop()
         self._detail_place[:] = [self.chosen] if self.session.job else []
         if self.session.job:
             if self.chosen not in self.parts:
-                self.parts.append(self.chosen)
+                self.part(self.chosen)
             self.chosen.start()
 
-    async def _look_at_chosen(self) -> None:
+    async def _update_chosen(self) -> None:
         shown = self.chosen.data
         if not self.session.job or shown is None or shown[0].status not in ACTIVE:
             return
-        try:
-            found = await asyncio.to_thread(self._fetch_chosen)
-        except SteelyardError:
-            return
+        found = await asyncio.to_thread(self._fetch_chosen)
         job, events = found
-        if self.chosen.data is not shown or job.id != self.session.job:
-            return  # another one was chosen meanwhile
         if job.status not in ACTIVE or self._detail is None or job.id != shown[0].id:
             await self.chosen.refresh(quietly=True)
             return
         self.chosen.data = found
         self._detail.update(job, events, self._track_of(job))
 
-    def _fetch_chosen(self) -> tuple[JobAnswer, list[JobEvent]]:
+    def _fetch_chosen(self) -> tuple[Job, list[JobEvent]]:
         job_id = self.session.job
         return self.client.jobs.get(job_id), self.client.jobs.events(job_id).data
 
-    def _show_detail(self, found: tuple[JobAnswer, list[JobEvent]]) -> Viewable:
+    def _show_detail(self, found: tuple[Job, list[JobEvent]]) -> Viewable:
         job, events = found
         links: list[Viewable] = []
         if job.status in ACTIVE:
@@ -479,7 +344,7 @@ class JobsPage(Page):
                 links.append(refused_button("Cancel…", [self.forbidden]))
             else:
                 stop = pmui.Button(label="Cancel…", variant="outlined", color="danger")
-                stop.on_click(lambda _: self._cancel_clicked(work_of_job(job)))
+                stop.on_click(lambda _: self._cancel_clicked(summary_of_job(job)))
                 links.append(stop)
         if job.family is not None and not job.family_deleted:
             label = "Open its gate" if job.gate is not None else "Open its family"
@@ -502,20 +367,20 @@ class JobsPage(Page):
         self._detail.update(job, events, self._track_of(job))
         return self._detail.__panel__()
 
-    def _track_of(self, job: JobAnswer) -> Track:
-        self._track([work_of_job(job)])
+    def _track_of(self, job: Job) -> Track:
+        self._track([summary_of_job(job)])
         return self._tracks.get(job.id, Track())
 
 
 def _outline(listed: Listed) -> tuple[list[tuple[str, str, str]], list[str]]:
-    """Give what decides which rows there are."""
+    """Return what decides which rows there are."""
     rows = [(work.id, work.status, work.ended) for work in listed.work]
     return rows, [problem.code for problem in listed.problems]
 
 
 def _of_a_part(error: SteelyardError, doing: str) -> Problem:
-    """Give what is wrong with a part of the list; a server that is gone fails the whole."""
-    problem = problem_of(error, doing)
+    """Return what is wrong with a part of the list; a server that is gone fails the whole."""
+    problem = problem_of(error, not_loaded(doing))
     if problem.is_lost:
         raise error
     return problem

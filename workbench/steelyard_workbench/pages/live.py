@@ -9,14 +9,13 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.client.answers import DatasetAnswer
-from steelyard.wire.decision_log import DecisionSummary
+from steelyard.datasets.wire import Dataset
+from steelyard.decision_log.wire import DecisionSummary
 from steelyard_workbench.components.copy_text import CopyText
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.components.visibility import Visibility
 from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.later import later
 from steelyard_workbench.live.feed import Feed
 from steelyard_workbench.live.figures import show_figures
 from steelyard_workbench.live.opened import OpenedAnswer
@@ -25,6 +24,7 @@ from steelyard_workbench.live.view import WINDOWS, RowFilter, View, from_text, t
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.poller import Poller
+from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
 from steelyard_workbench.snippets import as_curl
 from steelyard_workbench.states import empty
@@ -40,16 +40,7 @@ _EXAMPLE = {
 
 
 class LivePage(Page):
-    """Look at what is decided.
-
-    Attributes
-    ----------
-    feed : Feed
-    figures : Loaded of DecisionSummary
-    opened : OpenedAnswer or None
-        The answer that is open.
-    sending : SendForm
-    """
+    """Look at what is decided."""
 
     slug = "live"
     title = "Live"
@@ -67,7 +58,7 @@ class LivePage(Page):
         self._tables: set[str] = set()
 
     def build(self) -> list[Viewable]:
-        """Give the choice of what to look at, the figures and the feed."""
+        """Return the choice of what to look at, the figures and the feed."""
         # What another page left there is none of this one's.
         self.view = from_text(self.session.query, self.view)
         self.opened = None
@@ -77,21 +68,19 @@ class LivePage(Page):
         self.model = pmui.Select(label="Model", width=240, size="small")
         self.decision = pmui.Select(label="Decision", width=240, size="small")
         self._offer({self.view.model}, {self.view.decision})
-        for chosen in (self.window, self.model, self.decision):
-            chosen.param.watch(lambda _: self._on_choice(), "value")
+        pn.bind(self._on_choice, self.window, self.model, self.decision, watch=True)
         self.figures = Loaded("The figures", self._fetch, self._show, n_lines=8)
         self.feed = Feed(
             self.client, on_open=self.show, on_change=self._changed, nothing=self._nothing
         )
-        visit = self.visit
         self.sending: SendForm = SendForm(
             self.client,
             selected=lambda: self.feed.selected,
             view=lambda: self.view,
-            on_sent=lambda made: self._on_sent(made, visit),
-            on_failed=lambda text: self.tell_failure(text, visit),
+            on_sent=self._review,
+            scope=self.visit,
         )
-        self.feed.table.param.watch(lambda _: self.sending.describe(), "selected")
+        pn.bind(self.sending.describe, self.feed.table.param.selected, watch=True)
         self._said = pn.Row(sizing_mode="stretch_width")
         self._opened = pn.Column(width=440, visible=False)
         shown = [
@@ -104,7 +93,7 @@ class LivePage(Page):
             self.sending,
             self.visibility,
         ]
-        self.parts.append(self.sending.part)
+        self.part(self.sending.part)
         return shown
 
     def open(self) -> None:
@@ -116,7 +105,7 @@ class LivePage(Page):
         self._write()
         if self.session.decision:
             self.show(self.session.decision)
-        later(lambda: self.feed.show(self.view))
+        schedule(lambda: self.feed.show(self.view))
         self._poller.start()
 
     def close(self) -> None:
@@ -127,9 +116,9 @@ class LivePage(Page):
             self.session.query = ""
 
     def reconnect(self) -> None:
-        """See the server again."""
+        """Look again now that the server answers."""
         super().reconnect()
-        later(self.feed.look)
+        schedule(self.feed.look)
 
     def on_key(self, action: str, number: int) -> bool:
         """Go through the feed by keys."""
@@ -152,13 +141,13 @@ class LivePage(Page):
             return
         await self.feed.look()
         if self.opened is not None or self.feed.selected:
-            return  # somebody reads: figures that are drawn anew would move the page under them
+            return  # somebody reads: figures that are drawn again would move the page under them
         passed = time.monotonic() - self._summed_at
         if passed >= (_SUM_AFTER_S if self._has_changed else _SUM_ANYWAY_S):
             await self.sum_up()
 
     async def sum_up(self) -> None:
-        """Fetch the figures anew; what is shown stays until they are here."""
+        """Fetch the figures again; what is shown stays until they are here."""
         self._summed_at, self._has_changed = time.monotonic(), False
         await self.figures.refresh(quietly=True)
 
@@ -171,7 +160,7 @@ class LivePage(Page):
         )
         self._opened[:] = [self.opened]
         self._opened.visible = True
-        later(self.opened.part.refresh)
+        self.opened.part.start()
 
     def close_answer(self) -> None:
         """Close the answer that is open."""
@@ -193,14 +182,11 @@ class LivePage(Page):
         )
 
     def _told(self) -> None:
-        later(self.feed.look)
-        later(self.sum_up)
+        schedule(self.feed.look)
+        schedule(self.sum_up)
 
-    def _on_sent(self, made: DatasetAnswer, visit: int) -> None:
-        if visit == self.visit:
-            self.session.open("review", dataset=made.id, version=0, draft="")
-        else:  # what they look at now, perhaps the review of a draft, stays
-            self.tell(f"Sent to review: {made.name} ({made.id}).")
+    def _review(self, made: Dataset) -> None:
+        self.session.open("review", dataset=made.id, version=0, draft="")
 
     def _changed(self) -> None:
         self._has_changed = True
@@ -210,9 +196,9 @@ class LivePage(Page):
         self._write()
         self._say()
         self.sending.describe()
-        later(lambda: self.feed.show(view))
+        schedule(lambda: self.feed.show(view))
 
-    def _on_choice(self) -> None:
+    def _on_choice(self, *_: Any) -> None:
         if self._is_offering:
             return
         self._look_at(
@@ -222,11 +208,8 @@ class LivePage(Page):
                 decision=self.decision.value or "",
             )
         )
-        later(self._sum_up_anew)
-
-    async def _sum_up_anew(self) -> None:
         self._summed_at, self._has_changed = time.monotonic(), False
-        await self.figures.refresh()
+        self.figures.start()
 
     def _write(self) -> None:
         self.session.query = to_text(self.view)

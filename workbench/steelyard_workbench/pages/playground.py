@@ -9,21 +9,22 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client.answers import DecideAnswer, LintAnswer
 from steelyard.errors import InvalidRequestError
-from steelyard.wire.models import ModelList
+from steelyard.families.models_wire import GONE, ModelList
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.copy_text import CopyText
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
-from steelyard_workbench.problems import problem_of
-from steelyard_workbench.session import Session
+from steelyard_workbench.problems import not_loaded, problem_of
 from steelyard_workbench.snippets import as_curl, as_json, as_python
 from steelyard_workbench.states import empty, failed, loading, verdict
+from steelyard_workbench.tasks import Task
 from steelyard_workbench.theme import Status
 
 _KINDS = {"one of several": "single", "yes or no": "binary", "levels in order": "ordinal"}
@@ -43,10 +44,6 @@ class DecisionForm(Viewer):
     ----------
     name, kind, question, outcomes : str
         What they hold at first; outcomes are one a line, a description after a colon.
-    on_change : callable
-        Called when one of them changed.
-    on_remove : callable
-        Called with the form when the person removes it.
     """
 
     def __init__(
@@ -59,7 +56,6 @@ class DecisionForm(Viewer):
         on_change: Callable[[], None],
         on_remove: Callable[[DecisionForm], None],
     ) -> None:
-        super().__init__()
         self._id = pmui.TextInput(label="Name", value=name, width=160)
         self._kind = pmui.Select(label="Kind", options=_KINDS, value=kind, width=180)
         self._question = pmui.TextInput(
@@ -73,8 +69,8 @@ class DecisionForm(Viewer):
         )
         remove = pmui.Button(label="Remove", variant="text", color="danger", align="center")
         remove.on_click(lambda _: on_remove(self))
-        for field in (self._id, self._kind, self._question, self._outcomes):
-            field.param.watch(lambda _: on_change(), "value")
+        self._on_change = on_change
+        super().__init__()
         self._box = pmui.Paper(
             pn.FlexBox(self._id, self._kind, remove, align_items="center"),
             self._question,
@@ -86,8 +82,12 @@ class DecisionForm(Viewer):
     def __panel__(self) -> Viewable:
         return self._box
 
+    @param.depends("_id.value", "_kind.value", "_question.value", "_outcomes.value", watch=True)
+    def _changed(self) -> None:
+        self._on_change()
+
     def request(self) -> dict[str, Any]:
-        """Give the decision as it is sent."""
+        """Return the decision as it is sent."""
         sent: dict[str, Any] = {
             "id": self._id.value,
             "kind": self._kind.value,
@@ -114,32 +114,27 @@ class PlaygroundPage(Page):
     title = "Playground"
     summary = "Ask any model that answers here. Nothing is stored."
 
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
-        self._n_asked = self._n_checked = 0
-
     def build(self) -> list[Viewable]:
-        """Give the fields and the place of the answer."""
-        # Answers to the visit before are none of this one's.
-        self._n_asked += 1
-        self._n_checked += 1
+        """Return the fields and the place of the answer."""
         self._model = pmui.Select(label="Model", options=[], width=260)
         self._context = pmui.TextAreaInput(
             label="Context", value=_CONTEXT, rows=6, sizing_mode="stretch_width"
         )
-        self._context.param.watch(lambda _: self._changed(), "value")
+        pn.bind(self._changed, self._context, watch=True)
         self._forms: list[DecisionForm] = []
         self._form_box = pn.Column(sizing_mode="stretch_width")
         self._answer = pn.Column(
             empty("Write a context and decisions, and press **Ask**."), sizing_mode="stretch_width"
         )
         self._warnings = pn.Column(sizing_mode="stretch_width")
+        self.ask = Task(self._send, "No answer:", self._answer, scope=self.visit)
+        self.check = Task(self._lint, on_failure=self._show_no_warnings, scope=self.visit)
         self._code = pn.Column(sizing_mode="stretch_width")
         self._add(*_FIRST)
         add = pmui.Button(label="Add a decision", variant="outlined")
         add.on_click(lambda _: self._add(self._free_name(), "binary", "", ""))
         self._ask = pmui.Button(label="Ask", variant="contained")
-        self._ask.on_click(self.ask)
+        self._ask.on_click(self.ask.on_event)
         models = Loaded("The models", self.client.models.list, self._fill_models, n_lines=1)
         return [
             side_by_side(
@@ -155,7 +150,7 @@ class PlaygroundPage(Page):
         ]
 
     def request(self) -> dict[str, Any]:
-        """Give the request as it is sent."""
+        """Return the request as it is sent."""
         return {
             "context": self._context.value,
             "decisions": [form.request() for form in self._forms],
@@ -163,46 +158,31 @@ class PlaygroundPage(Page):
             "store": False,
         }
 
-    async def ask(self, *_: Any) -> None:
-        """Send the request and show the answer."""
-        self._n_asked += 1
-        asked, request = self._n_asked, self.request()
+    async def _send(self) -> None:
+        request = self.request()
         self._answer[:] = [loading(3, "The answer")]
-        try:
-            answer = await asyncio.to_thread(
-                self.client.decide,
-                request["context"],
-                request["decisions"],
-                model=request.get("model"),
-                store=False,
-            )
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            shown = failed(problem_of(error, "An answer"), self.ask)
-        else:
-            shown = show_answer(answer)
-        if asked == self._n_asked:
-            self._answer[:] = [shown]
+        answer = await asyncio.to_thread(
+            self.client.decide,
+            request["context"],
+            request["decisions"],
+            model=request.get("model"),
+            store=False,
+        )
+        self._answer[:] = [show_answer(answer)]
 
-    async def check(self) -> None:
-        """Say what makes the answers worse, and give the code of the request."""
-        self._n_checked += 1
-        checked, request = self._n_checked, self.request()
+    async def _lint(self) -> None:
+        request = self.request()
         self._code[:] = [self._show_code(request)]
-        try:
-            found = await asyncio.to_thread(
-                self.client.lint, request["context"], request["decisions"]
-            )
-        except InvalidRequestError as error:
-            shown = [failed(problem_of(error, "This request"))]
-        except Exception as error:  # noqa: BLE001
-            shown = [failed(problem_of(error, "Warnings"))]
-        else:
-            shown = show_warnings(found)
-        if checked == self._n_checked:
-            self._warnings[:] = shown
+        found = await asyncio.to_thread(self.client.lint, request["context"], request["decisions"])
+        self._warnings[:] = show_warnings(found)
+
+    def _show_no_warnings(self, error: Exception) -> None:
+        is_invalid = isinstance(error, InvalidRequestError)
+        title = "This request is refused." if is_invalid else not_loaded("Warnings")
+        self._warnings[:] = [failed(problem_of(error, title))]
 
     def _fill_models(self, models: ModelList) -> Viewable:
-        names = [model.id for model in models.data if model.status == "ready"]
+        names = [model.id for model in models.data if model.status not in GONE]
         self._model.options = names
         if self._model.value not in names and names:
             self._model.value = names[0]
@@ -218,7 +198,7 @@ class PlaygroundPage(Page):
         self._changed()
 
     def _free_name(self) -> str:
-        """Give a name that no decision here has."""
+        """Return a name that no decision here has."""
         taken = {form.request()["id"] for form in self._forms}
         names = (f"decision_{n}" for n in count(len(self._forms) + 1))
         return next(name for name in names if name not in taken)
@@ -229,9 +209,9 @@ class PlaygroundPage(Page):
             self._form_box[:] = [*self._forms]
             self._changed()
 
-    def _changed(self) -> None:
+    def _changed(self, *_: Any) -> None:
         if pn.state.curdoc is not None:
-            pn.state.execute(self.check)
+            self.check.start()
 
     def _show_code(self, request: Mapping[str, Any]) -> Viewable:
         url = self.client.url

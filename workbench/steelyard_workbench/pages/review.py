@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.wire.drafts import Draft
+from steelyard.review.wire import Draft
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.review.desk import Desk
@@ -34,12 +33,11 @@ class ReviewPage(Page):
         self._desks: dict[str, Desk] = {}
 
     def build(self) -> list[Viewable]:
-        """Give the draft under review, or the choice of one."""
+        """Return the draft under review, or the choice of one."""
         self.desk = None
         if not self.session.draft:
-            visit = self.visit
-            picker = Picker(self.session, lambda id_: self._on_draft(id_, visit), self._forget)
-            self.parts.append(picker.part)
+            picker = Picker(self.session, self._open_draft, self._forget, self.visit)
+            self.part(picker.part)
             return [picker.__panel__()]
         if self.session.draft in self._desks:
             self.desk = self._desks[self.session.draft]
@@ -50,12 +48,13 @@ class ReviewPage(Page):
 
         def show(found: Draft) -> Viewable:
             back.visible = False
-            # The page may have been opened again before the draft is here.
-            return self._show(found) if draft in self.parts else pn.Column()
+            return self._show(found)
 
         draft_id = self.session.draft
-        draft = Loaded("The draft", lambda: self.client.drafts.get(draft_id), show)
-        return [self.part(draft), back]
+        return [
+            self.part(Loaded("The draft", lambda: self.client.drafts.get(draft_id), show)),
+            back,
+        ]
 
     def close(self) -> None:
         """Leave the page; a draft that is still on its way is not shown."""
@@ -64,7 +63,7 @@ class ReviewPage(Page):
             self.desk.stop()
 
     def reconnect(self) -> None:
-        """See the server again: what waits is sent, what failed is fetched."""
+        """Catch up once the server answers: what waits is sent, what failed is fetched."""
         super().reconnect()
         for desk in self._desks.values():
             desk.reconnect()
@@ -87,11 +86,7 @@ class ReviewPage(Page):
         self.desk.start()
         return self.desk.__panel__()
 
-    def _on_draft(self, draft_id: str, visit: int) -> None:
-        """Open the draft that was chosen, unless it was made once the page had been left."""
-        if visit != self.visit:
-            self.tell("The review has begun. It is among the open drafts of the Review page.")
-            return
+    def _open_draft(self, draft_id: str) -> None:
         self.session.param.update(draft=draft_id, query="")
         self.open()
 

@@ -9,10 +9,10 @@ from itertools import islice
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard.accounts.wire import AccountSummary, ApiKey
 from steelyard.errors import SteelyardError
-from steelyard.wire.account import AccountSummary, ApiKey
-from steelyard.wire.discovery import Discovery
-from steelyard.wire.health import Health
+from steelyard.families.discovery_wire import Discovery
+from steelyard.serving.health_wire import Health
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.escaping import escape_markdown
@@ -32,8 +32,6 @@ class Environment:
 
     Parameters
     ----------
-    health : Health
-    discovery : Discovery
     parts : dict of str to str
         What the server says of its parts; empty where the caller may not know.
     """
@@ -50,7 +48,7 @@ class SettingsPage(Page):
     title = "Settings"
 
     def build(self) -> list[Viewable]:
-        """Give the four parts."""
+        """Return the four parts."""
         shortcuts = pmui.Switch(label="Single letters are shortcuts", value=self.session.shortcuts)
         shortcuts.link(self.session, value="shortcuts")
         return [
@@ -117,7 +115,7 @@ def show_account(account: AccountSummary) -> Viewable:
 
 
 def _limit_text(name: str, value: int) -> str:
-    """Give a limit; of those a minute, 0 stands for none."""
+    """Return a limit; of those a minute, 0 stands for none."""
     return "none" if not value and name.endswith("_per_minute") else f"{value:,}"
 
 

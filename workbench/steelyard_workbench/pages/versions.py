@@ -10,8 +10,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
-from steelyard.client.answers import DatasetAnswer
-from steelyard.wire.datasets import DatasetVersion
+from steelyard.datasets.wire import Dataset, DatasetVersion
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.frame_table import PageAsked, TablePage
@@ -40,12 +39,11 @@ class History:
 
     Parameters
     ----------
-    dataset : DatasetAnswer
     versions : list of DatasetVersion
         Newest first.
     """
 
-    dataset: DatasetAnswer
+    dataset: Dataset
     versions: list[DatasetVersion]
 
 
@@ -75,6 +73,7 @@ class VersionsPage(Page):
     slug = "versions"
     title = "Versions"
     summary = "Every version stays as it is; what differs between two of them is below."
+    watched = ("dataset", "version")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -87,7 +86,6 @@ class VersionsPage(Page):
         self._first = 0
         self._changes: dict[tuple[int, int], Changes] = {}
         self._told = pmui.Typography("", variant="body1")
-        session.param.watch(self._on_choice, ["dataset", "version"])
 
     def open(self) -> None:
         """Show the page."""
@@ -101,7 +99,7 @@ class VersionsPage(Page):
         super().open()
 
     def build(self) -> list[Viewable]:
-        """Give the choice of a dataset, and the parts of the one that is chosen."""
+        """Return the choice of a dataset, and the parts of the one that is chosen."""
         offered = Loaded("The datasets", self._offered, self._show_offered, n_lines=1)
         parts = [self.part(offered)]
         if self.shown[0]:
@@ -123,10 +121,10 @@ class VersionsPage(Page):
 
     # A dataset
 
-    def _offered(self) -> list[DatasetAnswer]:
+    def _offered(self) -> list[Dataset]:
         return list(self.client.datasets.list(limit=_MOST_DATASETS).data)
 
-    def _show_offered(self, datasets: list[DatasetAnswer]) -> Viewable:
+    def _show_offered(self, datasets: list[Dataset]) -> Viewable:
         chosen = self.shown[0]
         if not datasets and not chosen:
             action = pmui.Button(label="Go to Datasets", variant="contained")
@@ -140,8 +138,8 @@ class VersionsPage(Page):
         field = pmui.Select(
             label="Dataset", options={"": "", **options}, value=chosen, width=520, searchable=True
         )
-        field.param.watch(
-            lambda event: self.session.param.update(dataset=event.new or "", version=0), "value"
+        pn.bind(
+            lambda id_: self.session.param.update(dataset=id_ or "", version=0), field, watch=True
         )
         if chosen:
             return field
@@ -161,7 +159,7 @@ class VersionsPage(Page):
         dataset, versions = found.dataset, found.versions
         shown, _ = self._pick(versions)
         newer = pmui.Select(label="Version", options=_names(versions), value=shown, width=300)
-        newer.param.watch(lambda event: self._choose_version(event.new), "value")
+        pn.bind(self._choose_version, newer, watch=True)
         return pn.Column(
             pn.FlexBox(newer, *self._actions(dataset, shown), align_items="center"),
             section(
@@ -172,7 +170,7 @@ class VersionsPage(Page):
             sizing_mode="stretch_width",
         )
 
-    def _actions(self, dataset: DatasetAnswer, version: int) -> list[Viewable]:
+    def _actions(self, dataset: Dataset, version: int) -> list[Viewable]:
         back = pmui.Button(label="All rows of the dataset", variant="text")
         back.on_click(lambda _: self.session.open("datasets"))
         if dataset.archived_at is not None:
@@ -209,7 +207,7 @@ class VersionsPage(Page):
             value=found.older,
             width=300,
         )
-        against.param.watch(lambda event: self._choose_older(event.new), "value")
+        pn.bind(self._choose_older, against, watch=True)
         diff = found.diff
         self._first = diff["first"] or 0
         if not diff["rows"] and not diff.get("removed", 0):
@@ -283,7 +281,7 @@ class VersionsPage(Page):
         return listed_page(self.client, dataset_id, asked, version=version, indexes=indexes)
 
     def _find_changes(self) -> Changes:
-        """Give which rows changed, fetched once."""
+        """Return which rows changed, fetched once."""
         pair = (self.older, self.newer)
         if pair not in self._changes:
             self._changes[pair] = fetch_changes(self.client, self.shown[0], *pair)
@@ -303,7 +301,7 @@ class VersionsPage(Page):
     # What is chosen
 
     def _pick(self, versions: Sequence[DatasetVersion]) -> tuple[int, int]:
-        """Give the version that is shown and the one it is compared with; 0 for none."""
+        """Return the version that is shown and the one it is compared with; 0 for none."""
         numbers = [one.version for one in versions]
         newer = self.shown[1] if self.shown[1] in numbers else max(numbers)
         older = [n for n in numbers if n < newer]
@@ -320,9 +318,9 @@ class VersionsPage(Page):
         if self.difference is not None:
             self.difference.start()
 
-    def _on_choice(self, *_: Any) -> None:
-        chosen = (self.session.dataset, self.session.version)
-        if self.session.page == self.slug and chosen != self.shown:
+    def on_session(self, *_: Any) -> None:
+        """Show the version that is chosen now."""
+        if (self.session.dataset, self.session.version) != self.shown:
             self.open()
 
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.client.dataset_calls import SimilarRowsAnswer
-from steelyard.wire.datasets import Example
-from steelyard.wire.drafts import Draft, DraftRow, History, LogEntry
+from steelyard.datasets.searches import FoundSimilar
+from steelyard.datasets.wire import Example
+from steelyard.review.wire import Draft, DraftRow, History, LogEntry
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.numbers import ago
@@ -37,12 +38,6 @@ class Beside(Viewer):
 
     Parameters
     ----------
-    client : steelyard.client.Client
-    draft : Draft
-    on_filter : callable
-        Called with the filter that a bar stands for.
-    on_row : callable
-        Called with the number of a row to show.
     on_outcomes : callable
         Called with the outcomes of each decision, once they are counted.
     """
@@ -56,7 +51,6 @@ class Beside(Viewer):
         on_row: Callable[[int], None],
         on_outcomes: Callable[[dict[str, list[str]]], None],
     ) -> None:
-        super().__init__()
         self._client, self._draft = client, draft
         self._on_filter, self._on_row, self._on_outcomes = on_filter, on_row, on_outcomes
         self._filter = RowFilter()
@@ -69,7 +63,7 @@ class Beside(Viewer):
             options=[_FACETS, _SIMILAR, _HISTORY], value=_FACETS, size="small",
             label="Beside the rows",
         )  # fmt: skip
-        self._choice.param.watch(lambda _: self._turn(), "value")
+        super().__init__()
         self._place = pn.Column(self._facets, sizing_mode="stretch_width")
         self._box = pn.Column(self._choice, self._place, width=340)
 
@@ -99,7 +93,7 @@ class Beside(Viewer):
         self._facets.start()
 
     def row_changed(self, row: DraftRow | None) -> None:
-        """Take in which row is in focus."""
+        """Note which row is in focus."""
         is_other = (self._row and self._row.row) != (row and row.row)
         self._row = row
         if is_other and self._choice.value == _SIMILAR:
@@ -108,11 +102,12 @@ class Beside(Viewer):
             self._of_row.start()
 
     def edited(self) -> None:
-        """Take in that the log is longer."""
+        """Note that the log is longer."""
         if self._choice.value == _HISTORY:
             self._of_row.start()
             self._of_draft.start()
 
+    @param.depends("_choice.value", watch=True)
     def _turn(self) -> None:
         if self._choice.value == _HISTORY:
             self._place[:] = [
@@ -180,7 +175,7 @@ class Beside(Viewer):
             )
         )
 
-    def _fetch_similar(self) -> SimilarRowsAnswer | None:
+    def _fetch_similar(self) -> FoundSimilar | None:
         if self._row is None:
             return None
         return self._client.datasets.similar(
@@ -190,7 +185,7 @@ class Beside(Viewer):
             limit=N_SIMILAR,
         )
 
-    def _show_similar(self, found: SimilarRowsAnswer | None) -> Viewable:
+    def _show_similar(self, found: FoundSimilar | None) -> Viewable:
         if found is None or not found.data:
             return empty("There is no row to compare, or no other that is like it.")
         shown: list[Viewable] = [
@@ -223,8 +218,8 @@ class Beside(Viewer):
         return self._client.drafts.history(self._draft.id, limit=N_ENTRIES)
 
 
-def agreement(found: SimilarRowsAnswer, row: DraftRow | None) -> list[str]:
-    """Say for each decision what the similar rows are labelled, as ``4 of 5 neighbours say …``."""
+def agreement(found: FoundSimilar, row: DraftRow | None) -> list[str]:
+    """Return in words for each decision what the similar rows are labelled, as ``4 of 5 neighbours say …``."""
     votes: dict[str, Counter[str]] = {}
     for near in found.data:
         for decision, label in _labels(near.row).items():
@@ -253,7 +248,7 @@ def show_history(history: History | None) -> Viewable:
 
 
 def entry_text(entry: LogEntry) -> str:
-    """Give an entry of the log in words."""
+    """Return an entry of the log in words."""
     if entry.action in ("undo", "redo"):
         return f"{entry.action} of entry {entry.target}"
     of = f"row {entry.row}" if entry.row is not None else f"{entry.rows:,} rows"

@@ -8,10 +8,11 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 import polars as pl
 from panel.viewable import Viewable, Viewer
 
-from steelyard.wire.drafts import MAX_EDITS, BulkAction, DraftRow, DraftRowPage
+from steelyard.review.wire import MAX_EDITS, BulkAction, DraftRow, DraftRowPage
 from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.escaping import escape_markdown
@@ -33,14 +34,7 @@ _WIDTHS = {"row": 65, "context": 205, "characters": 95, "labels": 180, "state": 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What rows are to get.
-
-    Parameters
-    ----------
-    action : str
-    decision, outcome : str or None
-        Of ``relabel``.
-    """
+    """What rows are to get."""
 
     action: BulkAction
     decision: str | None = None
@@ -54,7 +48,7 @@ class Change:
         return self.action
 
     def sentence(self, n_rows: int) -> str:
-        """Say what it does to so many rows.
+        """Return in words what it does to so many rows.
 
         Examples
         --------
@@ -76,22 +70,7 @@ class BulkView(Viewer):
     Parameters
     ----------
     fetch : callable
-        Takes an offset, a limit and an order, and gives a page; runs in a thread.
-    on_selected : callable
-        Called with a change and the rows that are to get it.
-    on_matching : callable
-        Called with a change that every row of the queue under the filter is to get, and how many
-        these are.
-    on_open : callable
-        Called with a row that was clicked.
-    on_note : callable
-        Called with the row that a note is to be written on.
-    on_told : callable
-        Called with what is to be read out.
-
-    Attributes
-    ----------
-    table : FrameTable
+        Takes an offset, a limit and an order, and returns a page; runs in a thread.
     """
 
     def __init__(
@@ -104,7 +83,6 @@ class BulkView(Viewer):
         on_note: Callable[[DraftRow], None],
         on_told: Callable[[str], None],
     ) -> None:
-        super().__init__()
         self._fetch_rows = fetch
         self._on_selected, self._on_matching = on_selected, on_matching
         self._on_told = on_told
@@ -126,12 +104,11 @@ class BulkView(Viewer):
         self._change = pmui.Select(
             label="Change", options=list(self._changes), value="accept", width=260, size="small"
         )
-        self._change.param.watch(lambda _: self._name(), "value")
         self._one = pmui.Button(label="", variant="contained", size="small")
         self._one.on_click(lambda _: self.apply())
         self._all = pmui.Button(label="", variant="outlined", size="small")
         self._all.on_click(lambda _: self.apply_to_all())
-        self.table.param.watch(lambda _: self._name(), ["selected", "total"])
+        super().__init__()
         self._confirm = Confirm()
         self._box = pn.Column(
             pn.FlexBox(self._change, self._one, self._all, align_items="center"),
@@ -154,7 +131,7 @@ class BulkView(Viewer):
         return self._confirm
 
     def forbid(self) -> None:
-        """Let nothing be changed."""
+        """Disable every change."""
         self._is_forbidden = True
         self._change.disabled = True
         self._name()
@@ -162,7 +139,7 @@ class BulkView(Viewer):
     def choose(self, number: int) -> bool:
         """Choose the outcome of a number, of the decision that the rows ask first.
 
-        Gives whether there is such an outcome; without one the choice stays.
+        Returns whether there is such an outcome; without one the choice stays.
         """
         outcomes = [change for change in self._changes.values() if change.action == "relabel"]
         decision = self.change.decision or (outcomes[0].decision if outcomes else None)
@@ -226,7 +203,7 @@ class BulkView(Viewer):
         )
 
     def open_cursor(self) -> DraftRow | None:
-        """Give the row that the keys went to."""
+        """Return the row that the keys went to."""
         numbers = self.table.rows["row"].to_list() if self.table.rows.width else []
         return self._seen.get(numbers[self._cursor]) if self._cursor < len(numbers) else None
 
@@ -234,6 +211,7 @@ class BulkView(Viewer):
     def _n_selected(self) -> int:
         return len(self.table.selected)
 
+    @param.depends("_change.value", "table.selected", "table.total", watch=True)
     def _name(self) -> None:
         self._offer()
         self._one.label = f"{self.change.sentence(self._n_selected)} (selected)"
@@ -268,12 +246,11 @@ class Confirm(Viewer):
     """Asks before many rows are changed; above ``MAX_UNTYPED`` their number must be typed."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._n_rows = 0
         self._then: Callable[[], None] | None = None
         self._text = pmui.Typography("", variant="body1")
         self._number = pmui.TextInput(label="Type the number of rows", width=220)
-        self._number.param.watch(lambda _: self._allow(), "value_input")
+        super().__init__()
         self._yes = pmui.Button(label="", variant="contained")
         self._yes.on_click(lambda _: self.confirm())
         no = pmui.Button(label="Cancel", variant="outlined")
@@ -307,7 +284,7 @@ class Confirm(Viewer):
         self._number.value_input = text
 
     def confirm(self) -> bool:
-        """Do it, if it may be done; give whether it was."""
+        """Do it, if it may be done; return whether it was."""
         if self._then is None or not self._may:
             return False
         then = self._then
@@ -325,12 +302,13 @@ class Confirm(Viewer):
         typed = "".join(sign for sign in str(self._number.value_input) if sign not in " ,._'")
         return self._n_rows <= MAX_UNTYPED or typed == str(self._n_rows)
 
+    @param.depends("_number.value_input", watch=True)
     def _allow(self) -> None:
         self._yes.disabled = not self._may
 
 
 def frame_of(rows: Sequence[DraftRow]) -> pl.DataFrame:
-    """Give rows as the table shows them."""
+    """Return rows as the table shows them."""
     contexts = [as_text(row.context) for row in rows]
     return pl.DataFrame(
         {

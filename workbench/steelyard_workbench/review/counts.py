@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steelyard.wire.drafts import Queue, RowNow
+from steelyard.review.wire import Queue, RowNow
 
 #: Queues in the order of their tabs, with their titles.
 TITLES: dict[Queue, str] = {
@@ -32,7 +32,7 @@ _DECIDED = ("accepted", "relabelled", "excluded")
 
 
 def tab_items(counts: Mapping[str, int]) -> list[dict[str, str]]:
-    """Give the tabs; a queue that is not counted has no number."""
+    """Return the tabs; a queue that is not counted has no number."""
     return [
         {"label": f"{title} ({counts[queue]:,})" if queue in counts else title}
         for queue, title in TITLES.items()
@@ -40,7 +40,7 @@ def tab_items(counts: Mapping[str, int]) -> list[dict[str, str]]:
 
 
 def after_edit(counts: Mapping[str, int], before: RowNow, after: RowNow) -> dict[str, int]:
-    """Give the counts as they are once a row stands otherwise, until the server tells them.
+    """Return the counts as they are once a row stands otherwise, until the server sends them.
 
     Those of ``suspect`` and ``mine`` stay: they need more than the row.
     """

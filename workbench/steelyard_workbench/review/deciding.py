@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from steelyard.wire.drafts import DraftRow, RowState
+from steelyard.review.wire import DraftRow, RowState
 from steelyard_workbench.review.bulk_view import Change
 from steelyard_workbench.review.edits import Unsent
 from steelyard_workbench.review.questions import (
@@ -33,20 +33,8 @@ class Deciding:
 
     Parameters
     ----------
-    reader : QueueReader
-        Whose rows are decided on.
-    steps : Steps
-        Which sends what was decided.
     question : callable
-        Gives the decision of the row in focus that keys choose for; ``None`` while there is none.
-    on_next : callable
-        Called to go to the row after.
-    on_decision : callable
-        Called with the place of the decision of the same row that is next.
-    on_again : callable
-        Called to show the row as it is now.
-    on_told : callable
-        Called with what is to be read out.
+        Returns the decision of the row in focus that keys choose for; ``None`` while there is none.
     """
 
     def __init__(
@@ -67,7 +55,7 @@ class Deciding:
         self._is_changed = False
 
     def leave(self) -> None:
-        """Take in that another row is in focus."""
+        """Note that another row is in focus."""
         self._is_changed = False
 
     def choose(self, decision: str, outcome: str) -> None:
@@ -176,7 +164,7 @@ class Deciding:
 
 
 def _edit_of(change: Change, row: DraftRow) -> tuple[dict[str, Any], DraftRow] | None:
-    """Give what a change is for a row, and the row after it; ``None`` if it asks no such decision."""
+    """Return what a change is for a row, and the row after it; ``None`` if it asks no such decision."""
     edit: dict[str, Any] = {"row": row.row, "action": change.action}
     if change.action != "relabel":
         return edit, with_state(row, _STATE_OF[change.action])

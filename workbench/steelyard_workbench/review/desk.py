@@ -9,11 +9,10 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
-from steelyard.wire.drafts import Draft, DraftRow, Queue
+from steelyard.review.wire import Draft, DraftRow, Queue
 from steelyard_workbench.components.live_text import LiveText
 from steelyard_workbench.components.side_by_side import side_by_side
-from steelyard_workbench.later import later
-from steelyard_workbench.problems import problem_of
+from steelyard_workbench.problems import not_loaded, problem_of
 from steelyard_workbench.review.beside import Beside
 from steelyard_workbench.review.bulk_view import BulkView
 from steelyard_workbench.review.deciding import Deciding
@@ -32,34 +31,14 @@ from steelyard_workbench.review.rows_ahead import RowsAhead
 from steelyard_workbench.review.seal_dialog import SealDialog
 from steelyard_workbench.review.steps import Steps
 from steelyard_workbench.review.waiting import Conflict
+from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, failed, loading
+from steelyard_workbench.tasks import Task
 
 
 class Desk(Viewer):
-    """The review of one draft.
-
-    Parameters
-    ----------
-    session : Session
-    draft : Draft
-    on_leave : callable
-        Called when the person wants another draft.
-
-    Attributes
-    ----------
-    steps : Steps
-        What was done, and how it ended.
-    deciding : Deciding
-        What makes steps of decisions.
-    view, bulk : RowView, BulkView
-        The row in focus, and the table of rows.
-    bar : FilterBar
-    beside : Beside
-        The panel beside the rows.
-    notes, seal : NoteDialog, SealDialog
-        The dialogs of a note and of the seal.
-    """
+    """The review of one draft."""
 
     def __init__(self, session: Session, draft: Draft, on_leave: Callable[[], None]) -> None:
         super().__init__()
@@ -87,6 +66,8 @@ class Desk(Viewer):
             on_told=self.tell,
         )
         self._keys = DeskKeys(self)
+        self._filling_table = Task(self._fill_table)
+        self._opening = Task(self._open_number, on_failure=self._show_trouble)
         self._make_views(on_leave)
         if draft.sealed is not None:
             self.steps.forbid(_sealed_text(draft))
@@ -106,7 +87,7 @@ class Desk(Viewer):
             on_note=self.ask_for_note,
             on_told=self.tell,
         )
-        self.bulk.table.param.watch(self._on_selected, "selected")
+        pn.bind(self._on_selected, self.bulk.table.param.selected, watch=True)
         self.beside = Beside(
             client,
             draft,
@@ -182,7 +163,7 @@ class Desk(Viewer):
         self._reader.stop()
 
     def reconnect(self) -> None:
-        """See the server again: send what waits, and fetch what failed."""
+        """Catch up once the server answers: send what waits, and fetch what failed."""
         self.queue.send_again()
         if self._reader.failure is not None:
             self.reload()
@@ -194,14 +175,15 @@ class Desk(Viewer):
         """Fetch the queue from its start."""
         self._reader.restart()
         self.deciding.leave()
+        self._filling_table.drop()
         if self.is_bulk:
-            later(self._fill_table)
+            self._filling_table.start()
         else:
             self._show_in_middle(loading(6, "The rows"))
-            later(self._reader.fill)
+            schedule(self._reader.fill)
 
     def on_key(self, action: str, number: int) -> bool:
-        """Do what a key is for; give whether there was a use for it."""
+        """Do what a key is for; return whether there was a use for it."""
         return self._keys.press(action, number)
 
     # Going about
@@ -231,12 +213,13 @@ class Desk(Viewer):
     def open_row(self, row: DraftRow) -> None:
         """Show a row in focus."""
         if self.is_bulk:
+            self._filling_table.drop()
             self._session.view = ""
             self._head.show_view(is_bulk=False)
         self.rows.show(row)
         self.show_first()
         if not self.rows.is_complete:
-            later(self._reader.fill)
+            schedule(self._reader.fill)
 
     def open_number(self, number: int) -> None:
         """Show a row of any place in the dataset in focus."""
@@ -244,16 +227,14 @@ class Desk(Viewer):
             self.show_first()
             return
 
-        async def fetch() -> None:
-            try:
-                found = await self._reader.fetch_row(number)
-            except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-                self._notices.show_trouble(failed(problem_of(error, f"Row {number}")))
-                return
-            for row in found:
-                self.open_row(row)
+        self._opening.start(number)
 
-        later(fetch)
+    async def _open_number(self, number: int) -> None:
+        for row in await self._reader.fetch_row(number):
+            self.open_row(row)
+
+    def _show_trouble(self, error: Exception) -> None:
+        self._notices.show_trouble(failed(problem_of(error, not_loaded("The row"))))
 
     def step(self, step: int) -> None:
         """Go to the next row or the one before."""
@@ -261,7 +242,7 @@ class Desk(Viewer):
         if self.rows.move(step):
             self._show()
         if self.rows.is_wanting:
-            later(self._reader.fill)
+            schedule(self._reader.fill)
 
     def ask_for_note(self, row: DraftRow | None) -> None:
         """Ask for a note on a row, if there is one and it takes any."""
@@ -269,7 +250,7 @@ class Desk(Viewer):
             self.notes.ask(row)
 
     def _keep_choice(self) -> None:
-        """Have the address say which rows are looked at."""
+        """Write which rows are looked at into the address."""
         self._session.query = write_query(self._reader.filter, self._reader.queue)
 
     # What steps change
@@ -284,21 +265,21 @@ class Desk(Viewer):
         self._show(self.view.active)
 
     def show_table(self, *, is_new: bool) -> bool:
-        """Fetch the table again, if that is shown, or its first page; give whether it is shown."""
+        """Fetch the table again, if that is shown, or its first page; return whether it is shown."""
         if self.is_bulk:
-            later(self.bulk.table.restart if is_new else self.bulk.table.refresh)
+            schedule(self.bulk.table.restart if is_new else self.bulk.table.refresh)
         return self.is_bulk
 
     def sent(self) -> None:
-        """Take in that nothing waits any more."""
+        """Note that nothing waits any more."""
         self.beside.edited()
 
     def waiting(self) -> None:
-        """Take in that what waits has changed."""
+        """Note that what waits has changed."""
         self.seal.fit_waiting()
 
     def forbid(self) -> None:
-        """Let nothing be changed."""
+        """Disable every change."""
         self.view.forbid()
         self.bulk.forbid()
         self._head.forbid()
@@ -311,13 +292,11 @@ class Desk(Viewer):
 
     async def _fill_table(self) -> None:
         """Fill the table, and show it then: Tabulator takes no data while it is being drawn."""
-        asked = self._reader.round
         if self._in_middle is not self.bulk:
             self._show_in_middle(loading(6, "The rows"))
         await self.bulk.table.restart()
-        if asked == self._reader.round and self.is_bulk:
-            self._show_in_middle(self.bulk)
-            await self._reader.count()
+        self._show_in_middle(self.bulk)
+        await self._reader.count()
 
     def _show(self, active: int = 0) -> None:
         row = self.rows.current
@@ -350,8 +329,8 @@ class Desk(Viewer):
     def _act(self, action: str) -> None:
         self.on_key(action, 1)
 
-    def _on_selected(self, event: Any) -> None:
-        self._session.selected = [int(number) for number in event.new]
+    def _on_selected(self, selected: tuple[Any, ...]) -> None:
+        self._session.selected = [int(number) for number in selected]
 
     def _on_reviewer(self, name: str) -> None:
         self._session.reviewer = name

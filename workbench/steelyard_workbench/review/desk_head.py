@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
-from steelyard.wire.drafts import Draft
+from steelyard.review.wire import Draft
 from steelyard_workbench.escaping import escape_markdown
 
 
@@ -18,13 +17,8 @@ class DeskHead(Viewer):
 
     Parameters
     ----------
-    draft : Draft
-    reviewer : str
-        Who reviews, at first.
     on_reviewer : callable
         Called with another name, empty for none.
-    on_turn, on_seal, on_leave : callable
-        Called for the other view, for the seal, and for another draft.
     """
 
     def __init__(
@@ -43,7 +37,7 @@ class DeskHead(Viewer):
         name = pmui.TextInput(
             label="Your name", value=reviewer, max_length=64, width=180, size="small"
         )
-        name.param.watch(self._on_name, "value")
+        pn.bind(self._on_name, name, watch=True)
         self._toggle = pmui.Button(label="", variant="outlined", size="small")
         self._toggle.on_click(lambda _: on_turn())
         self._seal = pmui.Button(label="Seal…", variant="contained", size="small")
@@ -66,11 +60,11 @@ class DeskHead(Viewer):
         self._toggle.label = f"{'Focus' if is_bulk else 'Bulk'} view (b)"
 
     def forbid(self) -> None:
-        """Let nothing be sealed."""
+        """Disable the seal."""
         self._seal.disabled = True
 
-    def _on_name(self, event: Any) -> None:
-        name = (event.new or "").strip()
+    def _on_name(self, entered: str | None) -> None:
+        name = (entered or "").strip()
         if name != self._named:
             self._named = name
             self._on_reviewer(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from steelyard.wire.drafts import BulkAction
+from steelyard.review.wire import BulkAction
 from steelyard_workbench.review.rows_ahead import PAGE_ROWS
 
 if TYPE_CHECKING:
@@ -13,18 +13,13 @@ if TYPE_CHECKING:
 
 
 class DeskKeys:
-    """Does what keys are for.
-
-    Parameters
-    ----------
-    desk : Desk
-    """
+    """Does what keys are for."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
     def press(self, action: str, number: int) -> bool:
-        """Do what a key is for; give whether there was a use for it."""
+        """Do what a key is for; return whether there was a use for it."""
         desk = self._desk
         if action == "close":
             return self._close()

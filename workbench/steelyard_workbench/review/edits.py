@@ -1,4 +1,4 @@
-"""Edits on their way to the server: sent in order, kept while it is away, and told how they ended.
+"""Edits on their way to the server: sent in order, kept while it is away, and and their end reported.
 
 Nothing here draws. Whoever makes an edit has shown it already; this says when it failed.
 """
@@ -16,9 +16,9 @@ import msgspec
 from steelyard.client import Client
 from steelyard.client.failures import UnexpectedAnswerError
 from steelyard.errors import DraftConflictError, SteelyardError
-from steelyard.wire.drafts import DraftConflict, DraftRow, EditReceipt, RowNow
-from steelyard_workbench.later import later
+from steelyard.review.wire import DraftConflict, DraftRow, EditReceipt, RowNow
 from steelyard_workbench.problems import Problem, problem_of
+from steelyard_workbench.tasks import Write
 
 #: What a proxy answers for a server that is away.
 _GATEWAY = (502, 503, 504)
@@ -33,25 +33,6 @@ class Unsent:
     kind : {"edit", "bulk", "undo", "redo"}
     label : str
         What it does, as ``row 12: team is deny``.
-    edits : list of dict
-        Of ``edit``: what each row gets.
-    given : dict
-        Of ``bulk``: its arguments.
-    before : tuple of DraftRow
-        The rows as they were, to bring them back.
-    after : tuple of DraftRow
-        The rows as they are shown meanwhile.
-    of : Unsent or None
-        Of ``undo`` and ``redo``: the step that is undone or redone; the reviewer's last without it.
-    key : str
-        Under it the server does it once, however often it is sent.
-
-    Attributes
-    ----------
-    numbers : tuple of int or None
-        The first and the last entry that it made of the draft's log, once it was sent.
-    is_tried : bool
-        Whether the server may have it: it was sent, with or without an answer.
     """
 
     kind: str
@@ -72,10 +53,10 @@ class Unsent:
 
 
 class Listener(Protocol):
-    """Who is told how edits end."""
+    """What handles how edits end."""
 
     def on_sent(self, entry: Unsent, receipt: EditReceipt) -> None:
-        """Take in what the server changed."""
+        """Note what the server changed."""
 
     def on_refused(self, entry: Unsent, problem: Problem) -> None:
         """Bring back what the server refused."""
@@ -91,36 +72,20 @@ class Listener(Protocol):
 
 
 class EditQueue:
-    """The edits of one draft that are not sent yet.
-
-    Parameters
-    ----------
-    client : steelyard.client.Client
-    draft_id : str
-    listener : Listener
-
-    Attributes
-    ----------
-    reviewer : str or None
-        Who edits.
-    unsent : list of Unsent
-        In order; the first may be on its way.
-    is_lost : bool
-        Whether the server did not answer the first of them, or could not do it for now.
-    """
+    """The edits of one draft that are not sent yet."""
 
     def __init__(self, client: Client, draft_id: str, listener: Listener) -> None:
         self._client = client
         self._draft_id = draft_id
         self._listener = listener
         self._seen: dict[int, int] = {}
-        self._is_sending = False
+        self.send = Write(self._send)
         self.reviewer: str | None = None
         self.unsent: list[Unsent] = []
         self.is_lost = False
 
     def saw(self, rows: Sequence[RowNow]) -> list[RowNow]:
-        """Note which edit of each row the reviewer sees; give the rows of which it was noted.
+        """Note which edit of each row the reviewer sees; return the rows of which it was noted.
 
         Not for rows with an edit on its way, nor for what was overtaken by what is known already.
         """
@@ -140,13 +105,13 @@ class EditQueue:
         self.unsent.append(entry)
         self._listener.on_waiting()
         if not self.is_lost:
-            later(self.send)
+            self.send.start()
 
     def send_again(self) -> None:
         """Try again to send what waits, whether or not the server answered the last time."""
         self.is_lost = False
         if self.unsent:
-            later(self.send)
+            self.send.start()
 
     def take_back(self) -> Unsent | None:
         """Take the last edit back, if the server cannot have it."""
@@ -157,16 +122,9 @@ class EditQueue:
             return entry
         return None
 
-    async def send(self) -> None:
-        """Send what waits, in order, until nothing is left or the server is away."""
-        if self._is_sending:
-            return
-        self._is_sending = True
-        try:
-            while self.unsent and await self._send_first():
-                pass
-        finally:
-            self._is_sending = False
+    async def _send(self) -> None:
+        while self.unsent and await self._send_first():
+            pass
 
     async def _send_first(self) -> bool:
         entry = self.unsent[0]
@@ -184,14 +142,14 @@ class EditQueue:
             if entry.kind == "edit":
                 self._listener.on_conflict(entry, [conflict.now for conflict in found])
             else:
-                self._listener.on_refused(entry, problem_of(error, entry.label))
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
+                self._listener.on_refused(entry, problem_of(error, f"Not done: {entry.label}."))
+        except Exception as error:  # noqa: BLE001  every failure is shown
             if _may_pass(error):
                 self.is_lost = True
                 self._listener.on_waiting()
                 return False
             self._ended(entry)
-            self._listener.on_refused(entry, problem_of(error, entry.label))
+            self._listener.on_refused(entry, problem_of(error, f"Not done: {entry.label}."))
         else:
             self._ended(entry)
             n_entries = len(entry.edits) or 1
@@ -223,7 +181,7 @@ class EditQueue:
 
 
 def _may_pass(error: Exception) -> bool:
-    """Tell whether the same edit may be taken later: nothing is wrong with it."""
+    """Whether the same edit may be accepted later: nothing is wrong with it."""
     if isinstance(error, UnexpectedAnswerError):
         return error.http_status in _GATEWAY
     return isinstance(error, SteelyardError) and error.retryable

@@ -8,6 +8,7 @@ from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard_workbench.review.row_filter import OnFilter, RowFilter
@@ -16,22 +17,9 @@ _ANY = "any"
 
 
 class FilterBar(Viewer):
-    """Fields that choose rows.
-
-    Parameters
-    ----------
-    chosen : RowFilter
-        What they hold at first.
-    on_filter : callable
-        Called with the filter, once the person changed it.
-
-    Attributes
-    ----------
-    chosen : RowFilter
-    """
+    """Fields that choose rows."""
 
     def __init__(self, chosen: RowFilter, on_filter: OnFilter) -> None:
-        super().__init__()
         self.chosen = chosen
         self._on_filter = on_filter
         self._is_filling = False
@@ -47,9 +35,7 @@ class FilterBar(Viewer):
         )
         self._at_least = pmui.TextInput(label="Characters from", width=155, size="small")
         self._at_most = pmui.TextInput(label="Characters up to", width=165, size="small")
-        for field in (self._words, self._side, self._at_least, self._at_most):
-            field.param.watch(self._on_field, "value")
-        self._outcome.param.watch(self._on_outcome, "value")
+        super().__init__()
         self._chips = pn.FlexBox(sizing_mode="stretch_width")
         self._box = pn.Column(
             pn.FlexBox(self._words, self._outcome, self._side, self._at_least, self._at_most),
@@ -104,11 +90,12 @@ class FilterBar(Viewer):
         chips: list[Viewable] = []
         for text, rest in self.chosen.parts:
             chip = pmui.Chip(label=f"{text}  ✕", size="small", margin=4)
-            chip.param.watch(lambda _, rest=rest: self.choose(rest), "clicks")
+            chip.on_click(lambda _, rest=rest: self.choose(rest))
             chips.append(chip)
         self._chips[:] = chips
 
-    def _on_field(self, _: Any) -> None:
+    @param.depends("_words.value", "_side.value", "_at_least.value", "_at_most.value", watch=True)
+    def _on_field(self) -> None:
         if not self._is_filling:
             side = self._side.value
             self.choose(
@@ -121,9 +108,10 @@ class FilterBar(Viewer):
                 )
             )
 
-    def _on_outcome(self, event: Any) -> None:
-        if not self._is_filling and event.new in self._pairs:
-            self.choose(self.chosen.with_expected(*self._pairs[event.new]))
+    @param.depends("_outcome.value", watch=True)
+    def _on_outcome(self) -> None:
+        if not self._is_filling and self._outcome.value in self._pairs:
+            self.choose(self.chosen.with_expected(*self._pairs[self._outcome.value]))
 
 
 def _count(field: Any, before: int | None) -> int | None:

@@ -20,23 +20,11 @@ def show_no_row(
     on_again: Callable[[], None],
     on_clear: Callable[[], None],
 ) -> Viewable:
-    """Say why no row is shown.
-
-    Parameters
-    ----------
-    reader : QueueReader
-        What was read.
-    is_named : bool
-        Whether the person gave a name.
-    on_again : callable
-        Reads the queue from its start.
-    on_clear : callable
-        Clears the filter.
-    """
+    """Show why no row is shown."""
     rows = reader.rows
     if reader.failure is not None:
         return failed(reader.failure, lambda _: on_again())
-    if reader.is_filling or (not rows.is_complete and not rows.rows):
+    if reader.filling.is_running or (not rows.is_complete and not rows.rows):
         return loading(6, "The rows")
     again = pmui.Button(label="Start over", variant="outlined")
     again.on_click(lambda _: on_again())

@@ -8,7 +8,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
-from steelyard.wire.drafts import MAX_NOTE, DraftRow
+from steelyard.review.wire import MAX_NOTE, DraftRow
 from steelyard_workbench.components.drawn_dialog import DrawnDialog
 
 

@@ -42,5 +42,5 @@ class Notices(Viewer):
         self._trouble[:] = list(shown)
 
     def show_forbidden(self, why: str) -> None:
-        """Say why nothing can be changed."""
+        """Show why nothing can be changed."""
         self.show_trouble(verdict("off", "Nothing can be changed.", why))

@@ -6,27 +6,27 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.client.answers import DatasetAnswer
-from steelyard.wire.drafts import Draft
+from steelyard.datasets.wire import Dataset
+from steelyard.review.wire import Draft
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.later import later
 from steelyard_workbench.loaded import Loaded
-from steelyard_workbench.problems import problem_of
+from steelyard_workbench.problems import not_loaded
 from steelyard_workbench.session import Session
-from steelyard_workbench.states import empty, failed, refused_button
+from steelyard_workbench.states import empty
+from steelyard_workbench.tasks import OneAtATime, Scope, Write
 
 #: Datasets that are offered, and drafts that are listed with their counts at a time.
 MOST_DATASETS, MOST_DRAFTS = 500, 20
+_STARTED = "The review has begun. It is among the open drafts of the Review page."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,9 @@ class OpenDrafts:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What can be reviewed.
+    """What can be reviewed."""
 
-    Parameters
-    ----------
-    datasets : list
-        The most recently used first.
-    drafts : OpenDrafts
-        The newest.
-    """
-
-    datasets: list[DatasetAnswer]
+    datasets: list[Dataset]
     drafts: OpenDrafts
 
 
@@ -66,17 +58,10 @@ class Picker(Viewer):
 
     Parameters
     ----------
-    session : Session
-        Has the dataset.
     on_draft : callable
         Called with the id of the draft that is to be reviewed.
     on_deleted : callable
         Called with the id of a draft that was deleted.
-
-    Attributes
-    ----------
-    asked : Confirmation or None
-        The question whether to delete a draft that was asked last.
     """
 
     def __init__(
@@ -84,19 +69,26 @@ class Picker(Viewer):
         session: Session,
         on_draft: Callable[[str], None],
         on_deleted: Callable[[str], None],
+        scope: Scope | None = None,
     ) -> None:
         super().__init__()
         self._session, self._on_draft, self._on_deleted = session, on_draft, on_deleted
         self._client: Client = session.client
+        self._scope = scope or Scope()
         self.asked: Confirmation | None = None
         self._names: dict[str, str] = {}
         self._cursor: str | None = None
-        self._is_starting = False
         self._lines = pn.Column(sizing_mode="stretch_width")
         self._told = pmui.Typography("", variant="body2")
         self._more = pmui.Button(label="Load more", variant="outlined", size="small")
-        self._more.on_click(lambda _: later(self.load_more))
         self._said = pn.Column(sizing_mode="stretch_width")
+        self.load_more = OneAtATime(
+            self._load_more, not_loaded("Older drafts"), self._said, can_retry=False, scope=scope
+        )
+        self._more.on_click(self.load_more.on_event)
+        self.start = Write(
+            self._start, "Not started:", self._said, refused="Start a review", scope=scope
+        )
         self._dialog = pn.Column()
         self.part = Loaded("The drafts", self._fetch, self._show)
         self._box = pn.Column(self.part, self._said, self._dialog, sizing_mode="stretch_width")
@@ -104,35 +96,16 @@ class Picker(Viewer):
     def __panel__(self) -> Viewable:
         return self._box
 
-    async def start(self, *_: Any) -> None:
-        """Begin a review of the chosen dataset's version, unless one is being begun."""
-        if self._is_starting:
-            return
+    async def _start(self) -> None:
         dataset, version = self._session.dataset, self._session.version
-        self._is_starting = True
-        try:
-            draft = await asyncio.to_thread(self._client.drafts.create, dataset, version or None)
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            problem = problem_of(error, "A review")
-            self._said[:] = [failed(problem)]
-            if problem.is_forbidden:
-                self._said.append(refused_button("Start a review", [problem.message]))
-            return
-        finally:
-            self._is_starting = False
-        self._on_draft(draft.id)
+        draft = await asyncio.to_thread(self._client.drafts.create, dataset, version or None)
+        if not self._scope.say_if_ended(_STARTED):
+            self._on_draft(draft.id)
 
-    async def load_more(self) -> None:
-        """List the drafts that are older than those that are listed."""
-        cursor = self._cursor
-        try:
-            found = await asyncio.to_thread(self._fetch_drafts, cursor)
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            self._said[:] = [failed(problem_of(error, "Older drafts"))]
-            return
-        if cursor == self._cursor:  # nothing else was listed meanwhile
-            self._said[:] = []
-            self._list(found)
+    async def _load_more(self) -> None:
+        found = await asyncio.to_thread(self._fetch_drafts, self._cursor)
+        self._said[:] = []
+        self._list(found)
 
     def ask_delete(self, draft: Draft) -> None:
         """Ask whether to delete a draft, and for its name."""
@@ -195,9 +168,9 @@ class Picker(Viewer):
             value=self._session.dataset if known else "",
             width=380,
         )
-        dataset.param.watch(self._on_dataset, "value")
+        pn.bind(self._on_dataset, dataset, watch=True)
         start = pmui.Button(label="Start a review", variant="contained", disabled=not known)
-        start.on_click(lambda _: later(self.start))
+        start.on_click(self.start.on_event)
         said = "" if known else "Choose the dataset to review."
         if known and self._session.version:
             said = f"Of version {self._session.version}."
@@ -208,6 +181,7 @@ class Picker(Viewer):
         if not choices.drafts.drafts:
             parts.append(empty("No review is open. **Start a review** begins one."))
         self._names = {one.id: one.name for one in choices.datasets}
+        self.load_more.drop()
         self._lines[:] = []
         self._list(choices.drafts)
         return pn.Column(*parts, self._lines, self._told, self._more, sizing_mode="stretch_width")
@@ -245,6 +219,6 @@ class Picker(Viewer):
             sizing_mode="stretch_width",
         )
 
-    def _on_dataset(self, event: Any) -> None:
-        self._session.param.update(dataset=event.new or "", version=0)
+    def _on_dataset(self, dataset_id: str | None) -> None:
+        self._session.param.update(dataset=dataset_id or "", version=0)
         self.part.start()

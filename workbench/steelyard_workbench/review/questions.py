@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from steelyard.wire.drafts import DraftRow, RowNow, RowState
+from steelyard.review.wire import DraftRow, RowNow, RowState
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,6 @@ class Question:
 
     Parameters
     ----------
-    id, text : str
     outcomes, descriptions : tuple of str
         Names in order, and what each means; empty where nobody said.
     """
@@ -62,18 +61,18 @@ def _question(decision: Mapping[str, Any]) -> Question:
 
 
 def as_text(value: object) -> str:
-    """Give a text as it is, and any other value as JSON, indented."""
+    """Return a text as it is, and any other value as JSON, indented."""
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def expected_of(row: DraftRow, decision: str) -> str | None:
-    """Give the outcome that a row's label expects most now; ``None`` without a label."""
+    """Return the outcome that a row's label expects most now; ``None`` without a label."""
     label = row.now.labels.get(decision)
     return max(label, key=lambda outcome: label[outcome]) if label else None
 
 
 def labels_text(labels: Mapping[str, Mapping[str, float]]) -> str:
-    """Give labels in one line.
+    """Return labels in one line.
 
     Examples
     --------
@@ -90,7 +89,7 @@ def labels_text(labels: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def relabel_fields(row: DraftRow, question: Question, outcome: str) -> dict[str, Any]:
-    """Give what is sent to make an outcome the expected one.
+    """Return what is sent to make an outcome the expected one.
 
     A row with rewards has one for every outcome: the chosen one takes the highest, and the one that
     had it takes the chosen one's. So no reward is made up.
@@ -106,7 +105,7 @@ def relabel_fields(row: DraftRow, question: Question, outcome: str) -> dict[str,
 
 
 def with_label(row: DraftRow, question: Question, outcome: str) -> DraftRow:
-    """Give a row as it is once an outcome of it was chosen."""
+    """Return a row as it is once an outcome of it was chosen."""
     fields = relabel_fields(row, question, outcome)
     label = fields.get("rewards") or {outcome: 1.0}
     relabelled = list(dict.fromkeys([*row.now.relabelled, question.id]))
@@ -115,15 +114,15 @@ def with_label(row: DraftRow, question: Question, outcome: str) -> DraftRow:
 
 
 def with_state(row: DraftRow, state: RowState) -> DraftRow:
-    """Give a row in another state."""
+    """Return a row in another state."""
     return with_now(row, state=state)
 
 
 def with_now(row: DraftRow, **changed: Any) -> DraftRow:
-    """Give a row that stands otherwise."""
+    """Return a row that stands otherwise."""
     return msgspec.structs.replace(row, now=msgspec.structs.replace(row.now, **changed))
 
 
 def as_told(row: DraftRow, now: RowNow) -> DraftRow:
-    """Give a row as the server tells that it stands."""
+    """Return a row as the server says that it stands."""
     return msgspec.structs.replace(row, now=now)

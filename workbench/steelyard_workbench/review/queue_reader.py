@@ -9,15 +9,16 @@ from typing import Any
 import panel as pn
 
 from steelyard.client import Client
-from steelyard.wire.drafts import Draft, DraftRow, DraftRowPage, Queue, RowNow, Suspects
+from steelyard.review.wire import Draft, DraftRow, DraftRowPage, Queue, RowNow, Suspects
 from steelyard_workbench.poller import Poller
-from steelyard_workbench.problems import Problem, problem_of
+from steelyard_workbench.problems import Problem, not_loaded, problem_of
 from steelyard_workbench.review.row_filter import RowFilter
 from steelyard_workbench.review.rows_ahead import PAGE_ROWS, RowsAhead
+from steelyard_workbench.tasks import OneAtATime, Task
 
 #: Milliseconds between two looks at how far the search for suspect labels is.
 _SUSPECTS_MS = 2000
-#: Seconds after the last edit when the queues are counted anew: counting reads every row's state,
+#: Seconds after the last edit when the queues are counted again: counting reads every row's state,
 #: and the counts that an edit changes are known here already.
 _QUIET_S = 1.0
 
@@ -27,38 +28,9 @@ class QueueReader:
 
     Parameters
     ----------
-    client : steelyard.client.Client
-    draft : Draft
-    queue : str
-        That which is read at first.
-    chosen : RowFilter
-        The rows of it that are read at first.
-    reviewer : callable
-        Gives whose queue ``mine`` is.
     on_seen : callable
-        Called with rows that are to be shown, also from a thread; gives how those stand that are
+        Called with rows that are to be shown, also from a thread; returns how those stand that are
         shown so from now on.
-    on_counts : callable
-        Called with how many rows each queue has.
-    on_rows : callable
-        Called once rows came, or could not be had.
-
-    Attributes
-    ----------
-    queue, filter
-        What is read; after a change of them, ``restart``.
-    rows : RowsAhead
-        The walk over the queue.
-    revision : int
-        The newest of the draft that was seen.
-    round : int
-        How often it was begun anew: an answer of a round before is dropped.
-    suspects : Suspects or None
-        How far the search for suspect labels is, as it was told last.
-    failure : Problem or None
-        Why rows could not be had.
-    is_filling : bool
-        Whether rows are on their way.
     """
 
     def __init__(
@@ -76,20 +48,19 @@ class QueueReader:
         self._client, self._draft_id = client, draft.id
         self._reviewer = reviewer
         self._on_seen, self._on_counts, self._on_rows = on_seen, on_counts, on_rows
-        self._n_sent = 0
         self._poller = Poller(self._look, _SUSPECTS_MS)
         self.queue, self.filter = queue, chosen
         self.rows = RowsAhead(queue)
         self.revision = draft.revision
-        self.round = 0
         self.suspects: Suspects | None = None
         self.failure: Problem | None = None
-        self.is_filling = False
+        self.filling = OneAtATime(self._fill, on_failure=self._show_failure)
+        self.count = Task(self._count, on_failure=self._keep_counts)
+        self.count_in_quiet = Task(self._count_in_quiet)
 
     def restart(self) -> None:
         """Begin at the start of the queue; it is for the caller to fill."""
-        self.round += 1
-        self.is_filling = False
+        self.filling.drop()
         self.failure = None
         self.rows = RowsAhead(self.queue)
 
@@ -99,32 +70,25 @@ class QueueReader:
 
     async def fill(self) -> None:
         """Fetch rows ahead, where too few are."""
-        if self.is_filling or not self.rows.is_wanting:
-            return
-        self.is_filling = True
-        asked, rows = self.round, self.rows
-        try:
-            offset = rows.offset
-            while True:
-                page = await asyncio.to_thread(self._fetch, offset, PAGE_ROWS)
-                if asked != self.round:
-                    return
-                self._take(page)
-                new = rows.take(page)
-                # A row that is here already stays as it is shown, and what was seen of it too.
-                self._on_seen(new)
-                if new or not page.has_more:
-                    break
-                offset += PAGE_ROWS
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            if asked == self.round:
-                self.failure = problem_of(error, "The rows")
-                self._on_rows()
-            return
-        finally:
-            if asked == self.round:
-                self.is_filling = False
-        self.failure = None
+        if self.rows.is_wanting and await self.filling():
+            self.failure = None
+            self._on_rows()
+
+    async def _fill(self) -> bool:
+        rows = self.rows
+        offset = rows.offset
+        while True:
+            page = await asyncio.to_thread(self._fetch, offset, PAGE_ROWS)
+            self._take(page)
+            new = rows.take(page)
+            # A row that is here already stays as it is shown, and what was seen of it too.
+            self._on_seen(new)
+            if new or not page.has_more:
+                return True
+            offset += PAGE_ROWS
+
+    def _show_failure(self, error: Exception) -> None:
+        self.failure = problem_of(error, not_loaded("The rows"))
         self._on_rows()
 
     def fetch_table(self, offset: int, limit: int, order: dict[str, Any] | None) -> DraftRowPage:
@@ -140,7 +104,7 @@ class QueueReader:
         Raises
         ------
         SteelyardError
-            When it cannot be had.
+            When it cannot be loaded.
         """
         where = {"type": "index", "at_least": number, "below": number + 1}
         page = await asyncio.to_thread(
@@ -149,23 +113,16 @@ class QueueReader:
         self._show(page.data)
         return page.data
 
-    async def count(self) -> None:
-        """Count the queues anew."""
-        try:
-            page = await asyncio.to_thread(self._fetch, 0, 1)
-        except Exception as error:  # noqa: BLE001
-            problem_of(error, "The counts")  # those shown stay; the log has what nobody foresaw
-        else:
-            self._take(page)
+    async def _count(self) -> None:
+        self._take(await asyncio.to_thread(self._fetch, 0, 1))
 
-    async def count_in_quiet(self) -> None:
-        """Count the queues anew once nothing more was sent for a while."""
-        self._n_sent += 1
-        sent = self._n_sent
+    def _keep_counts(self, error: Exception) -> None:
+        problem_of(error, not_loaded("The counts"))  # the log has what nobody foresaw
+
+    async def _count_in_quiet(self) -> None:
         if pn.state.curdoc is not None:
             await asyncio.sleep(_QUIET_S)
-        if sent == self._n_sent:
-            await self.count()
+        await self.count()
 
     def _fetch(self, offset: int, limit: int, order: dict[str, Any] | None = None) -> DraftRowPage:
         return self._client.drafts.rows(
@@ -180,7 +137,7 @@ class QueueReader:
         )
 
     def _show(self, found: list[DraftRow]) -> None:
-        """Have rows seen, and those of the walk shown in it as they were seen."""
+        """Mark rows as seen, and show those of the walk as they were seen."""
         for now in self._on_seen(found):
             self.rows.tell(now)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 from panel.viewable import Viewable, Viewer
 
-from steelyard.wire.drafts import Queue, RowNow
-from steelyard_workbench.later import later
+from steelyard.review.wire import Queue, RowNow
 from steelyard_workbench.review.counts import TITLES, after_edit, tab_items
+from steelyard_workbench.tasks import OneAtATime
 
 QUEUES: tuple[Queue, ...] = tuple(TITLES)
 #: Seconds from an edit to the counts that it changes: the row that it shows is drawn before the
@@ -21,27 +21,18 @@ _AFTER_EDIT_S = 0.2
 
 
 class QueueTabs(Viewer):
-    """Chooses the queue.
-
-    Parameters
-    ----------
-    queue : str
-        That which is chosen at first.
-    on_queue : callable
-        Called with the queue that was chosen.
-    """
+    """Chooses the queue."""
 
     def __init__(self, queue: Queue, on_queue: Callable[[Queue], None]) -> None:
-        super().__init__()
         self._on_queue = on_queue
         self._chosen = queue
         self._counts: dict[str, int] = {}
-        self._is_due = False
+        self._showing = OneAtATime(self._show_soon)
         self._tabs = pmui.TabMenu(
             items=tab_items({}), active=QUEUES.index(queue), variant="scrollable",
             sizing_mode="stretch_width",
         )  # fmt: skip
-        self._tabs.param.watch(self._on_tab, "active")
+        super().__init__()
 
     def __panel__(self) -> Viewable:
         return self._tabs
@@ -52,33 +43,32 @@ class QueueTabs(Viewer):
         return list(self._tabs.items)
 
     def choose(self, queue: Queue) -> None:
-        """Mark the queue that is looked at; nobody is told."""
+        """Mark the queue that is looked at; no callback is called."""
         self._chosen = queue
         self._tabs.active = QUEUES.index(queue)
 
     def show(self, counts: Mapping[str, int]) -> None:
-        """Show the counts that the server told."""
+        """Show the counts that the server sent."""
         if counts != self._counts:
             self._counts = dict(counts)
             self._tabs.items = tab_items(self._counts)
 
     def edited(self, before: RowNow, after: RowNow) -> None:
-        """Take in that a row stands otherwise, until the server tells the counts."""
+        """Note that a row stands otherwise, until the server sends the counts."""
         counts = after_edit(self._counts, before, after)
         if counts == self._counts:
             return
         self._counts = counts
-        if not self._is_due:
-            self._is_due = True
-            later(self._show_soon)
+        self._showing.start()
 
     async def _show_soon(self) -> None:
         if pn.state.curdoc is not None:
             await asyncio.sleep(_AFTER_EDIT_S)
-        self._is_due = False
         self._tabs.items = tab_items(self._counts)
 
-    def _on_tab(self, event: Any) -> None:
-        place = event.new[0] if isinstance(event.new, tuple) else event.new
+    @param.depends("_tabs.active", watch=True)
+    def _on_tab(self) -> None:
+        active = self._tabs.active
+        place = active[0] if isinstance(active, tuple) else active
         if place is not None and QUEUES[place] != self._chosen:
             self._on_queue(QUEUES[place])

@@ -16,13 +16,9 @@ class RowFilter:
 
     Parameters
     ----------
-    words : str
-        Words that the context has, in any order.
     expected : tuple of (str, str)
         Decisions and outcomes that the labels of the version expect; of one decision, any of them.
     side : {"", "training", "evaluation"}
-    at_least, at_most : int or None
-        Characters of the context.
 
     Examples
     --------
@@ -80,13 +76,13 @@ class RowFilter:
         return tuple(found)
 
     def with_expected(self, decision: str, outcome: str) -> RowFilter:
-        """Give it with one outcome more."""
+        """Return it with one outcome more."""
         if (decision, outcome) in self.expected:
             return self
         return replace(self, expected=(*self.expected, (decision, outcome)))
 
     def to_json(self) -> dict[str, Any]:
-        """Give it for the address: only what is chosen."""
+        """Return it for the address: only what is chosen."""
         fields = {
             "words": self.words,
             "expected": [list(pair) for pair in self.expected],
@@ -99,11 +95,6 @@ class RowFilter:
 
 def read_query(text: str) -> tuple[RowFilter, str]:
     """Read the filter and the queue of an address; what cannot be read is left out.
-
-    Parameters
-    ----------
-    text : str
-        JSON with the fields of ``RowFilter`` and ``queue``.
 
     Examples
     --------
@@ -136,7 +127,7 @@ def read_query(text: str) -> tuple[RowFilter, str]:
 
 
 def write_query(chosen: RowFilter, queue: str) -> str:
-    """Give the filter and the queue as they stand in the address."""
+    """Return the filter and the queue as they stand in the address."""
     return json.dumps({"queue": queue, **chosen.to_json()}, ensure_ascii=False)
 
 

@@ -10,7 +10,7 @@ import msgspec
 import panel as pn
 from panel.viewable import Viewable, Viewer
 
-from steelyard.wire.drafts import DraftRow
+from steelyard.review.wire import DraftRow
 from steelyard_workbench.components.row_card import Asked, Choice, Image, RowCard, Run
 from steelyard_workbench.keys import key_of, shown_key
 from steelyard_workbench.review.questions import Question, as_text, expected_of, questions_of
@@ -42,8 +42,6 @@ class RowView(Viewer):
     ----------
     on_choose : callable
         Called with a decision and the outcome that was chosen for it.
-    on_action : callable
-        Called with the name of an action of ``keys.py``, such as ``accept``.
 
     Attributes
     ----------
@@ -65,19 +63,13 @@ class RowView(Viewer):
         return self._card
 
     def forbid(self) -> None:
-        """Let nothing be changed."""
+        """Disable every change."""
         self._is_forbidden = True
         if self._row is not None:
             self._card.param.update(**self._buttons(self._row))
 
     def pressed(self, told: Any) -> None:
-        """Do what a button of the card is for.
-
-        Parameters
-        ----------
-        told : dict
-            The card's message; one that names nothing of the row is let go.
-        """
+        """Do what a button of the card is for."""
         # All that a press changes goes to the browser as one message.
         with pn.io.hold():
             if told.get("action") in _ACTIONS:
@@ -102,13 +94,8 @@ class RowView(Viewer):
 
         Parameters
         ----------
-        row : DraftRow
         place : str
             Where it is in the queue, as ``Row 12 of 403``.
-        words : str
-            Words that are marked in its text.
-        active : int, default 0
-            The decision that the keys choose for.
         """
         self.active, self._row = active, row
         self._questions = questions_of(row.decisions)
@@ -169,7 +156,7 @@ class RowView(Viewer):
 
 
 def said_of(row: DraftRow) -> list[list[Run]]:
-    """Give what neighbours and people said about a row, and its metadata, a line each."""
+    """Return what neighbours and people said about a row, and its metadata, a line each."""
     lines: list[list[Run]] = []
     if row.neighbours_label:
         line: list[Run] = [("The nearest rows say ", "")]
@@ -193,7 +180,7 @@ def said_of(row: DraftRow) -> list[list[Run]]:
 
 
 def marked(text: str, words: str = "") -> list[Run]:
-    """Give a text with words marked, whole ones in either case.
+    """Return a text with words marked, whole ones in either case.
 
     Examples
     --------
@@ -210,7 +197,7 @@ def marked(text: str, words: str = "") -> list[Run]:
 
 
 def images_of(row: DraftRow) -> list[Image]:
-    """Give the images of a row."""
+    """Return the images of a row."""
     if row.images is msgspec.UNSET:
         return []
     found = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from steelyard.wire.drafts import DraftRow, DraftRowPage, RowNow
+from steelyard.review.wire import DraftRow, DraftRowPage, RowNow
 from steelyard_workbench.review.questions import as_told
 
 #: Rows of a page, and how many must be ahead of the shown one.
@@ -26,19 +26,6 @@ class RowsAhead:
 
     Rows that were decided on stay in the walk, so that one can go back to them, while the server
     no longer counts them to the queue.
-
-    Parameters
-    ----------
-    queue : str
-
-    Attributes
-    ----------
-    rows : list of DraftRow
-        Those fetched so far, in the queue's order.
-    place : int
-        That of the row which is shown.
-    is_complete : bool
-        Whether there are no more to fetch.
     """
 
     def __init__(self, queue: str) -> None:
@@ -61,7 +48,7 @@ class RowsAhead:
 
     @property
     def place_text(self) -> str:
-        """Say where the shown row is, as ``12 of 403``."""
+        """Return in words where the shown row is, as ``12 of 403``."""
         return f"{self.place + 1:,} of {self.total:,}"
 
     @property
@@ -89,13 +76,13 @@ class RowsAhead:
         return new
 
     def move(self, step: int) -> bool:
-        """Go to the next row or the one before; give whether there was one."""
+        """Go to the next row or the one before; return whether there was one."""
         place = min(max(self.place + step, 0), len(self.rows))
         moved, self.place = place != self.place, place
         return moved
 
     def go_to(self, number: int) -> bool:
-        """Show a row that is here; give whether it is."""
+        """Show a row that is here; return whether it is."""
         for place, row in enumerate(self.rows):
             if row.row == number:
                 self.place = place
@@ -103,7 +90,7 @@ class RowsAhead:
         return False
 
     def get(self, number: int) -> DraftRow | None:
-        """Give a row that is here."""
+        """Return a row that is here."""
         return next((row for row in self.rows if row.row == number), None)
 
     def show(self, row: DraftRow) -> None:
@@ -120,7 +107,7 @@ class RowsAhead:
                 self.rows[place] = row
 
     def tell(self, now: RowNow) -> None:
-        """Take in how a row stands."""
+        """Note how a row stands."""
         row = self.get(now.row)
         if row is not None:
             self.put(as_told(row, now))

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
+import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.wire.drafts import Draft, SealAs
+from steelyard.review.wire import Draft, SealAs
 from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.facts import table
-from steelyard_workbench.later import later
 from steelyard_workbench.loaded import Loaded
-from steelyard_workbench.problems import problem_of
+from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.states import failed, verdict
+from steelyard_workbench.tasks import Write
 
 _VERSION, _DATASET = "The next version of its dataset", "A new dataset"
 _STATES = {
@@ -34,17 +34,7 @@ _UNSETTLED = (
 
 
 class SealDialog(Viewer):
-    """Asks what a draft is to become, and makes it so.
-
-    Parameters
-    ----------
-    client : steelyard.client.Client
-    draft_id : str
-    n_waiting : callable
-        Gives how many edits are no part of the draft yet.
-    on_sealed : callable
-        Called with the sealed draft.
-    """
+    """Asks what a draft is to become, and makes it so."""
 
     def __init__(
         self,
@@ -54,19 +44,19 @@ class SealDialog(Viewer):
         n_waiting: Callable[[], int],
         on_sealed: Callable[[Draft], None],
     ) -> None:
-        super().__init__()
         self._client, self._draft_id = client, draft_id
         self._n_waiting, self._on_sealed = n_waiting, on_sealed
         self._draft = Loaded("The draft", lambda: client.drafts.get(draft_id), self._show)
         self._as = pmui.RadioBoxGroup(
             label="Seal as", options=[_VERSION, _DATASET], value=_VERSION
         )  # fmt: skip
-        self._as.param.watch(lambda _: self._fit(), "value")
         self._name = pmui.TextInput(label="Name of the new dataset", sizing_mode="stretch_width")
         self._name.visible = False
         self._said = pn.Column(sizing_mode="stretch_width")
         self._seal = pmui.Button(label="Seal", variant="contained")
-        self._seal.on_click(lambda _: later(self.seal))
+        self.seal = Write(self._send, on_failure=self._show_failure)
+        self._seal.on_click(self.seal.on_event)
+        super().__init__()
         cancel = pmui.Button(label="Cancel", variant="outlined")
         cancel.on_click(lambda _: self.close())
         self._dialog = DrawnDialog(
@@ -96,7 +86,7 @@ class SealDialog(Viewer):
             self._draft.start()
 
     def fit_waiting(self) -> None:
-        """Take in how many edits are no part of the draft yet: it is sealed with all of them."""
+        """Note how many edits are no part of the draft yet: it is sealed with all of them."""
         if not self.is_open or self._seal.loading:
             return
         n_waiting, was_waiting = self._n_waiting(), self._seal.disabled
@@ -117,30 +107,36 @@ class SealDialog(Viewer):
         self._as.value = _VERSION if sealed_as == "version" else _DATASET
         self._name.param.update(value=name, value_input=name)
 
-    async def seal(self, *_: Any) -> None:
-        """Seal it, or say why that is refused."""
-        as_: SealAs = "version" if self._as.value == _VERSION else "dataset"
-        draft = self._draft.data
-        self._said[:] = []
-        self._seal.param.update(disabled=True, loading=True)
-        try:
-            sealed = await asyncio.to_thread(
-                self._client.drafts.seal,
-                self._draft_id,
-                as_,
-                (str(self._name.value_input or "").strip() or None) if as_ == "dataset" else None,
-                revision=None if draft is None else draft.revision,
-            )
-        except Exception as error:  # noqa: BLE001  whatever it is, the person is told
-            self._said[:] = [failed(problem_of(error, "The seal"))]
-            if as_ == "version":
-                self._said.append(pmui.Typography("A new dataset may do instead.", variant="body2"))
-        else:
-            self.close()
-            self._on_sealed(sealed)
-        finally:
-            self._seal.param.update(disabled=False, loading=False)
+    @property
+    def _sealed_as(self) -> SealAs:
+        return "version" if self._as.value == _VERSION else "dataset"
 
+    async def _send(self) -> None:
+        as_, draft = self._sealed_as, self._draft.data
+        self._said[:] = []
+        sealed = await asyncio.to_thread(
+            self._client.drafts.seal,
+            self._draft_id,
+            as_,
+            (str(self._name.value_input or "").strip() or None) if as_ == "dataset" else None,
+            revision=None if draft is None else draft.revision,
+        )
+        self.close()
+        self._on_sealed(sealed)
+
+    def _show_failure(self, error: Exception) -> Problem:
+        problem = problem_of(error, "Not sealed:")
+        self._said[:] = [failed(problem)]
+        if self._sealed_as == "version":
+            self._said.append(pmui.Typography("A new dataset may do instead.", variant="body2"))
+        return problem
+
+    @param.depends("seal.is_running", watch=True)
+    def _show_running(self) -> None:
+        is_running = self.seal.is_running
+        self._seal.param.update(disabled=is_running, loading=is_running)
+
+    @param.depends("_as.value", watch=True)
     def _fit(self) -> None:
         self._name.visible = self._as.value == _DATASET
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from steelyard.client import Client
-from steelyard.wire.drafts import Draft, DraftRow, EditReceipt, RowNow
-from steelyard_workbench.later import later
+from steelyard.review.wire import Draft, DraftRow, EditReceipt, RowNow
 from steelyard_workbench.problems import Problem
 from steelyard_workbench.review.edits import EditQueue, Unsent
 from steelyard_workbench.review.notices import Notices
@@ -28,19 +27,19 @@ class Shown(Protocol):
         """Show the row in focus, whose decision stays the one that it was."""
 
     def show_table(self, *, is_new: bool) -> bool:
-        """Fetch the table again, if that is shown, or its first page; give whether it is shown."""
+        """Fetch the table again, if that is shown, or its first page; return whether it is shown."""
 
     def reload(self) -> None:
         """Fetch the queue from its start."""
 
     def sent(self) -> None:
-        """Take in that nothing waits any more."""
+        """Note that nothing waits any more."""
 
     def waiting(self) -> None:
-        """Take in that what waits has changed."""
+        """Note that what waits has changed."""
 
     def forbid(self) -> None:
-        """Let nothing be changed."""
+        """Disable every change."""
 
     def tell(self, text: str) -> None:
         """Read a text out."""
@@ -49,21 +48,8 @@ class Shown(Protocol):
 class Steps:
     """What a person did in a draft, and how it ended.
 
-    Parameters
-    ----------
-    client : steelyard.client.Client
-    draft : Draft
-    tabs : QueueTabs
-        Whose counts follow each step.
-    notices : Notices
-    shown : Shown
-
     Attributes
     ----------
-    queue : EditQueue
-        Those on their way.
-    reader : QueueReader
-        Whose rows they change.
     forbidden : str
         Why none is taken; empty while they are.
     """
@@ -98,7 +84,7 @@ class Steps:
         self._shown.forbid()
 
     def forget(self) -> None:
-        """Let nothing be undone: what another name did is not this one's."""
+        """Forget what could be undone: what another name did is not this one's."""
         self._done.clear()
         self._undone.clear()
 
@@ -177,7 +163,7 @@ class Steps:
     # How they end
 
     def on_sent(self, entry: Unsent, receipt: EditReceipt) -> None:
-        """Take in what the server changed."""
+        """Note what the server changed."""
         self.reader.revision = max(self.reader.revision, receipt.revision)
         waiting = set().union(*(one.rows for one in self.queue.unsent))
         for now in receipt.rows:
@@ -192,7 +178,7 @@ class Steps:
             self._shown.show_again()
         if not self.queue.unsent:
             self._shown.sent()
-            later(self.reader.count_in_quiet)
+            self.reader.count_in_quiet.start()
 
     def on_refused(self, entry: Unsent, problem: Problem) -> None:
         """Bring back what the server refused, with the reason; the row in focus stays it."""
@@ -236,7 +222,7 @@ class Steps:
         )
 
     def _forget(self, entry: Unsent) -> None:
-        """Let a step neither be undone nor redone."""
+        """Forget a step, so that it is neither undone nor redone."""
         for stack in (self._done, self._undone):
             if entry in stack:
                 stack.remove(entry)

@@ -8,7 +8,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
-from steelyard.wire.drafts import RowNow
+from steelyard.review.wire import RowNow
 from steelyard_workbench.components.facts import table
 from steelyard_workbench.review.edits import EditQueue, Unsent
 from steelyard_workbench.review.questions import labels_text
@@ -21,21 +21,7 @@ _UNTOLD = 5
 
 
 class Conflict(Viewer):
-    """A row as it is now beside what was sent, to choose from.
-
-    Parameters
-    ----------
-    entry : Unsent
-        What was refused.
-    now : sequence of RowNow
-        The rows that another edited.
-    on_mine, on_theirs : callable
-        Called with this conflict, once one was chosen.
-
-    Attributes
-    ----------
-    entry, now
-    """
+    """A row as it is now beside what was sent, to choose from."""
 
     def __init__(
         self,
@@ -70,13 +56,13 @@ class Conflict(Viewer):
 
 
 def now_text(now: RowNow) -> str:
-    """Say how a row stands and whose edit that is."""
+    """Return in words how a row stands and whose edit that is."""
     text = f"{now.state}, {labels_text(now.labels) or 'no label'}, by {now.reviewer or 'unnamed'}"
     return f"{text}, note: {now.note}" if now.note else text
 
 
 def sent_text(entry: Unsent, row: int) -> str:
-    """Say what an edit would do to a row."""
+    """Return in words what an edit would do to a row."""
     texts = []
     for edit in entry.edits:
         if edit["row"] == row:

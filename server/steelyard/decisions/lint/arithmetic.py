@@ -48,20 +48,9 @@ _COUNTING = tuple(
 
 
 def find_arithmetic(sentence: Sentence, answers: Sequence[str]) -> str | None:
-    """Give the words of a sentence that ask for arithmetic.
+    """Return the words of a sentence that ask for arithmetic.
 
-    Parameters
-    ----------
-    sentence : Sentence
-        One that asks.
-    answers : sequence of str
-        What the outcomes say. ``How many`` counts when these are numbers; between ``a few`` and
-        ``everyone`` it asks for a judgement.
-
-    Returns
-    -------
-    str or None
-        ``None`` where nothing is computed, or where a number is only what somebody says.
+    ``None`` where nothing is computed, or where a number is only what somebody says.
 
     Examples
     --------
@@ -103,7 +92,7 @@ def _counting_at(words: Sequence[str], place: int, answers: Sequence[str]) -> st
 
 
 def are_numbers(answers: Sequence[str]) -> bool:
-    """Tell whether outcomes are counts: one has a digit, or two start with a number's word."""
+    """Return whether outcomes are counts: one has a digit, or two start with a number's word."""
     if any(character.isdigit() for answer in answers for character in answer):
         return True
     firsts = [answer.casefold().split(maxsplit=1)[:1] for answer in answers]
@@ -132,7 +121,7 @@ def _comparison_at(words: Sequence[str], place: int) -> str | None:
 
 
 def _comparator_width(words: Sequence[str], place: int) -> int:
-    """Give how many words from a place on compare: ``more than`` 2, ``before`` 1, others 0."""
+    """Return how many words from a place on compare: ``more than`` 2, ``before`` 1, others 0."""
     word, follows = words[place], words[place + 1 : place + 2]
     if word in _COMPARATIVES:
         return 2 if tuple(follows) == ("than",) else int(word in {"earlier", "later"})
@@ -144,7 +133,7 @@ def _comparator_width(words: Sequence[str], place: int) -> int:
 
 
 def _is_date(words: Sequence[str]) -> bool:
-    """Tell whether words start with a date: 2024-03-01, March 2024, 1 March, the year 2024."""
+    """Return whether words start with a date: 2024-03-01, March 2024, 1 March, the year 2024."""
     kept = [word for word in words if word not in {"the", "of", "year", "("}][:3]
     if not kept:
         return False

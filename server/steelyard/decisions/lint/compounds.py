@@ -23,7 +23,7 @@ _LINKS = frozenset(("also", "then", "therefore", "so", "still", "even", "explici
 
 
 def _forms(stems: str) -> frozenset[str]:
-    """Give the forms that follow an auxiliary or a noun: ask, asks, asking."""
+    """Return the forms that follow an auxiliary or a noun: ask, asks, asking."""
     found = set()
     for stem in stems.split():
         third = f"{stem}es" if stem.endswith(("s", "sh", "ch", "x")) else f"{stem}s"
@@ -89,16 +89,7 @@ _ADJECTIVES = {
 
 
 def find_join(sentence: Sentence, *, is_yes_no: bool, is_ordinal: bool) -> str | None:
-    """Give the words that join two questions in one sentence.
-
-    Parameters
-    ----------
-    sentence : Sentence
-        One that asks.
-    is_yes_no : bool
-        Whether yes and no are the answers. With other outcomes ``or`` lists them.
-    is_ordinal : bool
-        Whether levels are the answers.
+    """Return the words that join two questions in one sentence.
 
     Examples
     --------
@@ -133,7 +124,7 @@ def find_join(sentence: Sentence, *, is_yes_no: bool, is_ordinal: bool) -> str |
 
 
 def _joins_clauses(sentence: Sentence, place: int, right: int, *, is_polar: bool) -> bool:
-    """Tell whether a second question starts behind a conjunction: ``and how``, ``and is it``."""
+    """Return whether a second question starts behind a conjunction: ``and how``, ``and is it``."""
     words = sentence.words
     before, first = words[place - 1], words[right]
     follows = words[right + 1] if right + 1 < len(words) else ""
@@ -150,7 +141,7 @@ def _joins_clauses(sentence: Sentence, place: int, right: int, *, is_polar: bool
 
 
 def _joins_verbs(sentence: Sentence, place: int, right: int) -> bool:
-    """Tell whether a verb with its own object stands on either side of a conjunction."""
+    """Return whether a verb with its own object stands on either side of a conjunction."""
     words = sentence.words
     before = words[place - 1]
     if right < len(words) - 1 and words[right].endswith("ly"):
@@ -187,13 +178,13 @@ def _has_more(words: Sequence[str], place: int) -> bool:
 
 
 def _is_noun(words: Sequence[str], place: int) -> bool:
-    """Tell whether a word that may be a verb stands where a noun does: ``a refund and``."""
+    """Return whether a word that may be a verb stands where a noun does: ``a refund and``."""
     before = words[place - 1] if place > 0 else ""
     return before in DETERMINERS or before in _PREPOSITIONS - {"to"}
 
 
 def _joins_adjectives(words: Sequence[str], place: int, right: int, *, is_ordinal: bool) -> bool:
-    """Tell whether two judgements of different kinds are joined: ``urgent and important``."""
+    """Return whether two judgements of different kinds are joined: ``urgent and important``."""
     start = clause_start(words)
     opener = words[start] if start < len(words) else ""
     if opener not in _BE and not (is_ordinal and opener == "how"):

@@ -86,7 +86,7 @@ _OPPOSITES = ("un", "in", "im", "ir", "il", "non", "dis", "mis", "not", "no", "n
 
 
 def is_way_out(name: str) -> bool:
-    """Tell whether an outcome's name takes the cases that fit no other.
+    """Return whether an outcome's name takes the cases that fit no other.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def is_way_out(name: str) -> bool:
 
 
 def describes_way_out(description: str) -> bool:
-    """Tell whether a description takes the cases that fit no other outcome.
+    """Return whether a description takes the cases that fit no other outcome.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def describes_way_out(description: str) -> bool:
 
 
 def leave_nothing_over(names: Sequence[str]) -> bool:
-    """Tell whether two outcomes complete each other, so that there is no third case.
+    """Return whether two outcomes complete each other, so that there is no third case.
 
     Examples
     --------

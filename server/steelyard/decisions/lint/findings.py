@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from steelyard.decisions.lint.registry import RULES
 from steelyard.decisions.lint.subjects import RequestText, Subject
+from steelyard.decisions.lint.wire import LintWarning
 from steelyard.decisions.validation import ValidRequest
-from steelyard.wire.lint import LintWarning
 
 
 def find_warnings(request: ValidRequest) -> list[LintWarning]:
     """Find what about a request's decisions makes their answers worse.
-
-    Parameters
-    ----------
-    request : ValidRequest
-        Any valid request.
-
-    Returns
-    -------
-    list of LintWarning
-        In the order of the decisions, and for each in the order of ``RULES``; at most one of a rule
-        for a decision. Empty when nothing was found.
 
     Examples
     --------

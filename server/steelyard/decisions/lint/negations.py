@@ -28,7 +28,7 @@ _REASON_STARTS = frozenset(("why",))
 
 
 def find_negations(sentence: Sentence) -> list[str]:
-    """Give the words of a sentence that turn its answer round, as they stand there.
+    """Return the words of a sentence that turn its answer round, as they stand there.
 
     Left out are those in what somebody says or wants (``does she say that it never came``), in a
     condition (``if it is not paid, who ...``), in a question tag, in ``or not``, and after ``why``,
@@ -54,7 +54,7 @@ def find_negations(sentence: Sentence) -> list[str]:
 
 
 def is_double(negations: Sequence[str], sentence: Sentence) -> bool:
-    """Tell whether a sentence negates twice, such as ``not unlikely``."""
+    """Return whether a sentence negates twice, such as ``not unlikely``."""
     n_negations = len(negations) + len(_NEGATIVE_ADJECTIVES.intersection(sentence.words))
     return len(negations) > 0 and n_negations > 1
 
@@ -88,13 +88,13 @@ def _negation_at(sentence: Sentence, place: int) -> str | None:
 
 
 def _is_tag(words: Sequence[str], place: int) -> bool:
-    """Tell whether ``isn't`` and the like stand in a tag at the end: ``..., isn't it?``."""
+    """Return whether ``isn't`` and the like stand in a tag at the end: ``..., isn't it?``."""
     rest = words[place + 1 :]
     return place > 0 and len(rest) <= 2 and PRONOUNS.union(("this", "that")).issuperset(rest[:1])
 
 
 def _condition_end(words: Sequence[str]) -> int:
-    """Give where the clause after ``If it is not paid,`` begins; 0 when there is no such clause."""
+    """Return where the clause after ``If it is not paid,`` begins; 0 when there is no such clause."""
     openers = {"if", "when", "where", "unless", "although", "given", "assuming", "because", "since"}
     if not words or words[0] not in openers or "," not in words:
         return 0

@@ -125,8 +125,8 @@ def overlapping_outcomes(subject: Subject) -> str | None:
     """Find two outcomes nearly equal in name or description, or a name that is part of another.
 
     A case of the one is then a case of the other, and its probability is split between them, so
-    that neither reaches a threshold. Names of which one contains the other pass when both are
-    described; texts that differ in a word such as *not* or *before* pass as opposites.
+    that neither reaches a threshold. Descriptions do not mend a name that is part of another; texts
+    that differ in a word such as *not* or *before* pass as opposites.
     """
     if subject.is_yes_no or subject.scale is not None:
         return None
@@ -137,8 +137,7 @@ def overlapping_outcomes(subject: Subject) -> str | None:
         ):
             return _overlap(subject, first, second, "are nearly the same name")
     for first, second in contained_pairs(names):
-        is_described = subject.descriptions[first] and subject.descriptions[second]
-        if not is_described and subject.names[first] not in subject.ways_out:
+        if subject.names[first] not in subject.ways_out:
             return _overlap(subject, first, second, "overlap: one name is part of the other")
     described = [(place, text) for place, text in enumerate(subject.descriptions) if text]
     contents = [content_words(text) for _, text in described]
@@ -159,7 +158,7 @@ def _overlap(subject: Subject, first: int, second: int, how: str) -> str:
 
 
 def _are_reordered_numbers(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
-    """Tell whether two names have the same words in another order that matters: scores, routes."""
+    """Return whether two names have the same words in another order that matters: scores, routes."""
     has_order = any(word.isdigit() or word in {"to", "from", "over", "than"} for word in first)
     return first != second and has_order
 
@@ -257,7 +256,7 @@ def long_outcome_names(subject: Subject) -> str | None:
 
 
 def _list(names: list[str]) -> str:
-    """Give one or two names, and how many more there are."""
+    """Return one or two names, and how many more there are."""
     if len(names) <= 2:
         return " and ".join(map(show, names))
     return f"{show(names[0])}, {show(names[1])} and {len(names) - 2} more"

@@ -44,17 +44,7 @@ def dominated_action(subject: Subject) -> str | None:
 
 
 def find_dominated(costs: Sequence[Sequence[float]]) -> tuple[int, int] | None:
-    """Give the first row that is never the cheapest, and a row that is at most as dear everywhere.
-
-    Parameters
-    ----------
-    costs : sequence of sequences of float
-        A row per action, a cost per outcome.
-
-    Returns
-    -------
-    tuple of int or None
-        Of two equal rows the later one is never chosen, since the first wins a tie.
+    """Return the first row that is never the cheapest, and one that is never dearer.
 
     Notes
     -----

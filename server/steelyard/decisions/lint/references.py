@@ -90,7 +90,7 @@ def _find_other_question(text: str) -> str | None:
 
 
 def _is_pointed_at(name: str, outcomes: tuple[str, ...], text: str) -> bool:
-    """Tell whether a text makes a decision's id, an ordinary word maybe, the name of a decision."""
+    """Return whether a text makes a decision's id, an ordinary word maybe, the name of a decision."""
     id_ = straighten(name)
     for place in _places(id_, text):
         before = text[max(0, place - _SHOWN_BEFORE) : place]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from steelyard.decisions.lint import outcomes, policies, questions, references, requests, rubrics
 from steelyard.decisions.lint.subjects import Subject
-from steelyard.wire.decide import KINDS, Kind
-from steelyard.wire.lint import Severity
+from steelyard.decisions.lint.wire import Severity
+from steelyard.decisions.wire import KINDS, Kind
 
 #: What looks at one decision and gives a message where it finds something.
 Check = Callable[[Subject], str | None]
@@ -16,20 +16,7 @@ Check = Callable[[Subject], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule.
-
-    Parameters
-    ----------
-    check : callable
-        Looks at one decision. Its docstring says what the rule finds and why that hurts, and its
-        name is the rule's.
-    severity : {"warning", "info"}
-        ``warning`` where answers are likely to be worse, ``info`` where they may be.
-    summary : str
-        What it finds, in one line.
-    kinds : tuple of str
-        The kinds of decisions that it looks at.
-    """
+    """One rule."""
 
     check: Check
     severity: Severity

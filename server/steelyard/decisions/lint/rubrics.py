@@ -59,7 +59,7 @@ def _worded_names(subject: Subject) -> tuple[str, ...]:
 
 
 def _find_disorder(subject: Subject, texts: tuple[str, ...]) -> tuple[int, int] | None:
-    """Give the places of two texts of which the later one ranks lower."""
+    """Return the places of two texts of which the later one ranks lower."""
     read = read_ranks(texts)
     if read is None:
         return None
@@ -118,7 +118,7 @@ def _says_nothing(name: str, line: str) -> bool:
 
 
 def _differ_by_degree(lines: tuple[str, ...]) -> tuple[int, int] | None:
-    """Give two lines that are equal but for words of degree, where half of all lines are such."""
+    """Return two lines that are equal but for words of degree, where half of all lines are such."""
     groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, line in enumerate(lines):
         words = [word for word in read_words(straighten(line[:400])) if word[0].isalnum()]

@@ -27,23 +27,7 @@ _STEP = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Words that order things.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    ranks : dict of str to int
-        From a word or a phrase of up to three words to its place, 0 the lowest.
-    top : int
-        The highest place.
-    rises_with : re.Pattern, optional
-        A question that matches asks for more of it, so that its levels should rise. ``None``:
-        they always should.
-    is_stance : bool
-        Whether three of its words make a set of answers rather than levels (positive, negative,
-        neutral).
-    """
+    """Words that order things."""
 
     name: str
     ranks: dict[str, int]
@@ -150,16 +134,7 @@ _RANGE = re.compile(
 
 
 def rank_in(text: str, scale: Scale, *, is_whole: bool) -> float | None:
-    """Give where a text stands on a scale, ``None`` where it does not start with one of its words.
-
-    Parameters
-    ----------
-    text : str
-        A name, or a line of a rubric.
-    scale : Scale
-        The scale to read it on.
-    is_whole : bool
-        Whether nothing may follow the word that ranks.
+    """Return a text's rank on a scale; ``None`` when it starts with none of its words.
 
     Examples
     --------
@@ -204,12 +179,9 @@ def _phrase_at(words: Sequence[str], place: int, scale: Scale) -> tuple[int, int
 
 
 def read_ranks(texts: Sequence[str]) -> tuple[Scale, list[float | None]] | None:
-    """Give the scale that most of some lines start with, and each line's rank on it.
+    """Return the scale that most of some lines start with, and each line's rank on it.
 
-    Returns
-    -------
-    tuple or None
-        ``None`` when fewer than two lines, or fewer than half, are on one scale.
+    ``None`` when fewer than two lines, or fewer than half, are on one scale.
     """
     best: tuple[Scale, list[float | None]] | None = None
     n_best = 1
@@ -223,7 +195,7 @@ def read_ranks(texts: Sequence[str]) -> tuple[Scale, list[float | None]] | None:
 
 
 def name_scale(names: Sequence[str]) -> str | None:
-    """Say which ordered scale three or more names are, in whatever order they stand.
+    """Return which ordered scale three or more names are, in whatever order they stand.
 
     Examples
     --------
@@ -262,7 +234,7 @@ def _name_numbers(names: Sequence[str], shared: frozenset[str], parts: list[str]
 
 
 def distinct_parts(names: Sequence[str]) -> list[str]:
-    """Give names without the words that all of them share.
+    """Return names without the words that all of them share.
 
     Examples
     --------

@@ -70,20 +70,14 @@ _REPORTING_OR_NOUN = word_set(
     "answer answers claim claims demand demands express fear fears note notes offer offers promise "
     "promises report reports request requests state states worries worry"
 )
+# "Which feeling is", "what she said was": the verb of another clause, so that nothing is reported.
+_AFTER_NOUN = word_set("is are was were does did has isn't aren't wasn't weren't doesn't didn't")
 _AFTER_VERB = DETERMINERS | PRONOUNS | frozenset(("to", "having", "being"))
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence in lower case, quotations replaced by a mark.
-
-    Parameters
-    ----------
-    text : str
-        At most 600 characters of it.
-    words : tuple of str
-        Its words and marks.
-    """
+    """One sentence in lower case, quotations replaced by a mark."""
 
     text: str
     words: tuple[str, ...]
@@ -99,42 +93,30 @@ class Sentence:
         return self.words[0] if self.words else ""
 
     def is_reported(self, place: int) -> bool:
-        """Tell whether the words from a place on are what somebody says, thinks or wants.
+        """Return whether the words from a place on are what somebody says, thinks or wants.
 
         Examples
         --------
         >>> read_sentence("Does she say that it never came?").is_reported(5)
         True
-        >>> read_sentence("Is the request not urgent?").is_reported(3)
+        >>> read_sentence("Which feeling is not shown?").is_reported(3)
         False
         """
         for index in range(1, min(place, len(self.words))):
             word, before = self.words[index], self.words[index - 1]
             if before in DETERMINERS:
                 continue
-            if word in _REPORTING:
+            after = self.words[index + 1 : index + 2]
+            if word in _REPORTING and _AFTER_NOUN.isdisjoint(after):
                 return True
-            if word in _REPORTING_OR_NOUN and _AFTER_VERB.intersection(
-                self.words[index + 1 : index + 2]
-            ):
+            if word in _REPORTING_OR_NOUN and _AFTER_VERB.intersection(after):
                 return True
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionText:
-    """What a question says.
-
-    Parameters
-    ----------
-    raw : str
-        The text as the caller wrote it, cut to what is read.
-    sentences : tuple of Sentence
-        All of it.
-    asked : tuple of Sentence
-        The sentences that ask: those with a question mark, else those that start like a question
-        or a command, else the first.
-    """
+    """What a question says."""
 
     raw: str
     sentences: tuple[Sentence, ...]
@@ -166,13 +148,13 @@ def read_sentences(text: str) -> tuple[Sentence, ...]:
 
 
 def read_sentence(text: str) -> Sentence:
-    """Give a text as one sentence."""
+    """Return a text as one sentence."""
     cut = straighten(text)[:_SENTENCE_CHARACTERS]
     return Sentence(cut, read_words(cut))
 
 
 def texts_in(value: Any) -> list[str]:
-    """Give the texts in a JSON value, keys aside, in order."""
+    """Return the texts in a JSON value, keys aside, in order."""
     if isinstance(value, str):
         return [value]
     items: Sequence[Any] = ()
@@ -184,7 +166,7 @@ def texts_in(value: Any) -> list[str]:
 
 
 def clause_start(words: Sequence[str]) -> int:
-    """Give where the asking clause starts, after a clause such as ``If it is paid,``.
+    """Return where the asking clause starts, after a clause such as ``If it is paid,``.
 
     Examples
     --------
@@ -200,7 +182,7 @@ def clause_start(words: Sequence[str]) -> int:
 
 
 def asks_yes_or_no(words: Sequence[str]) -> bool:
-    """Tell whether a sentence is a yes-or-no question, direct or after *decide whether*."""
+    """Return whether a sentence is a yes-or-no question, direct or after *decide whether*."""
     start = clause_start(words)
     if start < len(words) and words[start] in AUXILIARIES:
         return True

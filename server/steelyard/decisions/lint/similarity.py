@@ -30,7 +30,7 @@ MAX_COMPARED = 2_000
 
 
 def near_pairs(sets: Sequence[frozenset[str]]) -> Iterator[tuple[int, int]]:
-    """Give the pairs of sets that share at least ``NEAR`` of all their words, first index first.
+    """Yield the pairs of sets that share at least ``NEAR`` of all their words, first index first.
 
     Notes
     -----
@@ -56,7 +56,7 @@ def near_pairs(sets: Sequence[frozenset[str]]) -> Iterator[tuple[int, int]]:
 
 
 def is_contrast(first: frozenset[str], second: frozenset[str]) -> bool:
-    """Tell whether the words that only one of two sets has make them opposites, or other numbers.
+    """Return whether the words that only one of two sets has make them opposites, or other numbers.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def is_contrast(first: frozenset[str], second: frozenset[str]) -> bool:
 
 
 def contained_pairs(names: Sequence[tuple[str, ...]]) -> Iterator[tuple[int, int]]:
-    """Give the pairs of names of which one is part of the other, the part first.
+    """Yield the pairs of names of which one is part of the other, the part first.
 
     A part that a word such as *not*, *very* or *without* sets apart is none: ``urgent`` is not part
     of ``not urgent``. Neither is a number.

@@ -27,13 +27,7 @@ DecisionKey = tuple[str, str, tuple[tuple[str, str], ...]]
 
 
 class RequestText:
-    """What the rules ask of a whole request, read once.
-
-    Parameters
-    ----------
-    request : ValidRequest
-        The request.
-    """
+    """What the rules ask of a whole request, read once."""
 
     def __init__(self, request: ValidRequest) -> None:
         self.context = request.context
@@ -90,15 +84,7 @@ class RequestText:
 
 @dataclass(frozen=True)
 class Subject:
-    """One decision of a request.
-
-    Parameters
-    ----------
-    decision : Decision
-        The decision.
-    request : RequestText
-        The request it is part of.
-    """
+    """One decision of a request."""
 
     decision: Decision
     request: RequestText
@@ -143,7 +129,7 @@ class Subject:
 
 
 def decision_key(decision: Decision) -> DecisionKey:
-    """Give what a decision asks, its order of outcomes aside where order does not matter."""
+    """Return what a decision asks, its order of outcomes aside where order does not matter."""
     outcomes = [
         (name, "" if description is None else normalise(render_value(description)))
         for name, description in zip(

@@ -16,7 +16,7 @@ _SPACES = re.compile(r"\s+")
 
 
 def word_set(words: str) -> frozenset[str]:
-    """Give the words of a list that is written as one text."""
+    """Return the words of a list that is written as one text."""
     return frozenset(words.split())
 
 
@@ -30,12 +30,12 @@ _EMPTY_WORDS = _ARTICLES | word_set(
 
 
 def straighten(text: str) -> str:
-    """Give a text in lower case, with straight quotes."""
+    """Return a text in lower case, with straight quotes."""
     return text.translate(_STRAIGHT).casefold()
 
 
 def normalise(text: str) -> str:
-    r"""Give a text without what does not tell it from another: case, spacing, a last full stop.
+    r"""Return a text without what does not tell it from another: case, spacing, a last full stop.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def normalise(text: str) -> str:
 
 
 def read_words(text: str) -> tuple[str, ...]:
-    """Give the words and marks of a text that is straightened, in order.
+    """Return the words and marks of a text that is straightened, in order.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def read_words(text: str) -> tuple[str, ...]:
 
 
 def name_parts(name: str) -> tuple[str, ...]:
-    """Give the words of an outcome's name as they are, without articles.
+    """Return the words of an outcome's name as they are, without articles.
 
     Marks that separate words are no words; others are, so that ``C`` is not ``C++``.
 
@@ -72,7 +72,7 @@ def name_parts(name: str) -> tuple[str, ...]:
 
 
 def name_words(name: str) -> tuple[str, ...]:
-    """Give the words of an outcome's name in the singular, to be compared with others.
+    """Return the words of an outcome's name in the singular, to be compared with others.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def name_words(name: str) -> tuple[str, ...]:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Give the words of a description that carry content, in the singular.
+    """Return the words of a description that carry content, in the singular.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def singular(word: str) -> str:
-    """Give an English plural's singular, roughly; what matters is that both come out alike.
+    """Return an English plural's singular, roughly; what matters is that both come out alike.
 
     Examples
     --------

@@ -1,0 +1,1 @@
+"""Accounts, their keys and limits, and who calls."""

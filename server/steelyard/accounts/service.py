@@ -1,0 +1,386 @@
+"""Accounts and API keys: who calls, what it may, and what an operator does with both.
+
+A key is ``steelyard_sk_`` and 32 random bytes in an URL-safe alphabet. Its first characters are
+kept to find it by, and its SHA-256 to know it by: against 200 random bits that nobody has seen, a
+slow hash made for passwords would protect nothing. Revoking works at once in every process, since
+each call looks the key up.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, get_args
+
+from sqlalchemy import Connection, Row
+
+from steelyard.accounts import store as rows
+from steelyard.accounts.wire import (
+    AccountSummary,
+    AccountUser,
+    ApiKey,
+    ApiKeyPage,
+    WalletBalance,
+)
+from steelyard.billing import ledger
+from steelyard.billing.money import to_usd
+from steelyard.billing.months import utc_month
+from steelyard.billing.store import balances_of, post, spent_by_key
+from steelyard.caller import LOCAL_ACCOUNT, Caller, Scope
+from steelyard.errors import (
+    InvalidApiKeyError,
+    InvalidRequestError,
+    MissingApiKeyError,
+    NotFoundError,
+)
+from steelyard.ids import new_id
+from steelyard.operations.store import OperationRow, insert_operation
+from steelyard.settings import Settings
+from steelyard.storage import State
+from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES, MAX_PLAYGROUND_DECISIONS
+from steelyard.wire.queries import ApiKeysQuery
+
+KEY_START = "steelyard_sk_"
+_SECRET_BYTES = 32
+#: Characters of the secret that are told, to find the key by; over 200 random bits are left.
+_TOLD = 8
+_PREFIX_LENGTH = len(KEY_START) + _TOLD
+#: A key as ``create_key`` makes it; longer headers are not even hashed.
+_KEY_LENGTH = len(KEY_START) + 43
+#: Seconds within which a key's uses count as one for ``last_used_at``.
+_TOUCH_S = 60.0
+#: Held against when no key has the prefix, so that both cases take the same time.
+_NOBODYS_SHA256 = hashlib.sha256(b"").hexdigest()
+_MAX_NAME = 128
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key just made."""
+
+    key: ApiKey
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AccountEntry:
+    """An account as an operator sees it."""
+
+    id: str
+    name: str
+    created_at: float
+    wallet: WalletBalance
+
+
+class AccountService:
+    """Knows callers by their keys, and makes, lists and ends what they need."""
+
+    def __init__(
+        self,
+        state: State,
+        *,
+        accounts_enabled: bool,
+        limits: Mapping[str, int] | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._accounts_enabled = accounts_enabled
+        self._limits = dict(limits or {})
+        self._now = now
+        self._touched: dict[str, float] = {}
+
+    async def authenticate(self, authorization: str | None, address: str) -> Caller:
+        """Return the caller of a request."""
+        if not self._accounts_enabled:
+            return Caller(LOCAL_ACCOUNT, None, "full", address)
+        secret = _bearer(authorization)
+        given = hashlib.sha256(secret.encode("ascii")).hexdigest()
+        prefix = secret[:_PREFIX_LENGTH]
+        row = await self._state.look_up(lambda connection: rows.find_api_key(connection, prefix))
+        known = _NOBODYS_SHA256 if row is None else row.sha256
+        is_known = hmac.compare_digest(given, known)
+        if row is None or not is_known or row.revoked_at is not None:
+            raise _invalid_key()
+        self._touch(row.id, row.last_used_at)
+        return Caller(row.account_id, row.id, row.scope, address)
+
+    async def summary(self, caller: Caller) -> AccountSummary:
+        """Return what the caller's account may use, and its money."""
+
+        def work(connection: Connection) -> AccountSummary:
+            row = rows.find_account(connection, caller.account_id)
+            return AccountSummary(
+                effective_limits=self._limits,
+                user=AccountUser(
+                    id=caller.account_id, name=caller.account_id if row is None else row.name
+                ),
+                accounts_enabled=self._accounts_enabled,
+                wallet=_wallet(connection, caller.account_id),
+            )
+
+        return await self._state.read(work)
+
+    async def keys(self, caller: Caller, query: ApiKeysQuery) -> ApiKeyPage:
+        """Return a page of the account's keys, the newest first."""
+
+        def work(connection: Connection) -> ApiKeyPage:
+            page = rows.page_api_keys(
+                connection,
+                caller.account_id,
+                revoked=query.revoked,
+                limit=query.limit,
+                cursor=query.cursor,
+            )
+            return ApiKeyPage(
+                data=self._shown(connection, page.rows),
+                has_more=page.next_cursor is not None,
+                next_cursor=page.next_cursor,
+            )
+
+        return await self._state.read(work)
+
+    def create_account(self, name: str) -> AccountEntry:
+        """Make an account, blocking."""
+        name = _checked_name(name)
+
+        def work(connection: Connection) -> AccountEntry:
+            if rows.find_account_named(connection, name) is not None:
+                raise InvalidRequestError(f"There is an account named {name!r}; take another name.")
+            account_id, at = new_id("acct"), self._now()
+            rows.insert_account(connection, account_id, name, at)
+            return AccountEntry(account_id, name, at, _wallet(connection, account_id))
+
+        return self._state.write_now(work)
+
+    def list_accounts(self) -> list[AccountEntry]:
+        """Return every account, the oldest first, blocking."""
+
+        def work(connection: Connection) -> list[AccountEntry]:
+            return [
+                AccountEntry(row.id, row.name, row.created_at, _wallet(connection, row.id))
+                for row in rows.all_accounts(connection)
+            ]
+
+        return self._state.read_now(work)
+
+    def add_credit(self, account: str, amount_nano: int) -> AccountEntry:
+        """Add to what an account may spend, blocking."""
+        if amount_nano <= 0:
+            raise InvalidRequestError("The amount is not more than 0; give what is added, in USD.")
+
+        def work(connection: Connection) -> AccountEntry:
+            row = _get_account(connection, account)
+            if -balances_of(connection, row.id)["funding"] + amount_nano > _MAX_FUNDING:
+                raise InvalidRequestError(
+                    "The account would have more credit than can be held; add less."
+                )
+            operation_id, at = new_id("op"), self._now()
+            insert_operation(
+                connection,
+                OperationRow(
+                    id=operation_id,
+                    account_id=row.id,
+                    key_id=None,
+                    route="credit",
+                    idempotency_key=None,
+                    model="",
+                    state="credit",
+                    instance=None,
+                    lease_until=None,
+                    accepted_at=at,
+                    ended_at=at,
+                    reserved_nano=0,
+                    amount_nano=amount_nano,
+                ),
+            )
+            posting = ledger.credit(amount_nano)
+            post(connection, posting, operation_id=operation_id, account_id=row.id, at=at)
+            return AccountEntry(row.id, row.name, row.created_at, _wallet(connection, row.id))
+
+        return self._state.write_now(work)
+
+    def create_key(
+        self,
+        *,
+        account: str = LOCAL_ACCOUNT,
+        name: str = "key",
+        scope: Scope = "full",
+        monthly_cap_nano: int | None = None,
+    ) -> NewKey:
+        """Make an API key, blocking; its secret is given this once."""
+        name = _checked_name(name)
+        if scope not in SCOPES:
+            raise InvalidRequestError(f"There is no scope {scope!r}; give {', '.join(SCOPES)}.")
+        if monthly_cap_nano is not None and scope != "inference":
+            raise InvalidRequestError(
+                f"A key of scope {scope} has no monthly cap; make an inference key, or leave the "
+                "cap out."
+            )
+        if monthly_cap_nano is not None and monthly_cap_nano < 0:
+            raise InvalidRequestError("The monthly cap is negative; give 0 or more.")
+        secret = KEY_START + secrets.token_urlsafe(_SECRET_BYTES)
+
+        def work(connection: Connection) -> ApiKey:
+            values: dict[str, Any] = {
+                "id": new_id("key"),
+                "account_id": _get_account(connection, account).id,
+                "name": name,
+                "prefix": secret[:_PREFIX_LENGTH],
+                "sha256": hashlib.sha256(secret.encode("ascii")).hexdigest(),
+                "scope": scope,
+                "monthly_cap_nano": monthly_cap_nano,
+                "created_at": self._now(),
+            }
+            rows.insert_api_key(connection, **values)
+            return _api_key(SimpleNamespace(last_used_at=None, revoked_at=None, **values), 0)
+
+        return NewKey(self._state.write_now(work), secret)
+
+    def list_keys(self, account: str | None = None) -> list[tuple[str, ApiKey]]:
+        """Return keys with their accounts' names, the newest first, blocking."""
+
+        def work(connection: Connection) -> list[tuple[str, ApiKey]]:
+            only = None if account is None else _get_account(connection, account).id
+            found = [
+                row
+                for row in rows.all_api_keys(connection)
+                if only is None or row.account_id == only
+            ]
+            names = {row.id: row.name for row in rows.all_accounts(connection)}
+            shown = self._shown(connection, found)
+            return [(names[row.account_id], key) for row, key in zip(found, shown, strict=True)]
+
+        return self._state.read_now(work)
+
+    def revoke_key(self, key_id: str) -> ApiKey:
+        """End a key for good, blocking; one that was revoked before stays as it is."""
+
+        def work(connection: Connection) -> ApiKey:
+            row = rows.revoke_api_key(connection, key_id, self._now())
+            if row is None:
+                raise NotFoundError(
+                    f"There is no API key {key_id!r}; steelyard key list shows their ids."
+                )
+            return self._shown(connection, [row])[0]
+
+        return self._state.write_now(work)
+
+    def _shown(self, connection: Connection, found: list[Row[Any]]) -> list[ApiKey]:
+        capped = [row.id for row in found if row.monthly_cap_nano is not None]
+        spent = spent_by_key(connection, capped, utc_month(self._now())) if capped else {}
+        return [_api_key(row, spent.get(row.id, 0)) for row in found]
+
+    def _touch(self, key_id: str, last_used_at: float | None) -> None:
+        """Note a key's use, at most once a minute; nobody waits for it."""
+        at = self._now()
+        last = max(last_used_at or 0.0, self._touched.get(key_id, 0.0))
+        if at - last < _TOUCH_S:
+            return
+        self._touched[key_id] = at
+        touched = self._state.submit(functools.partial(rows.touch_api_key, key_id=key_id, at=at))
+        touched.add_done_callback(_heed_nothing)
+
+
+#: Sums of two such amounts still fit 64 bits.
+_MAX_FUNDING = 2**62
+
+
+def effective_limits(settings: Settings) -> dict[str, int]:
+    """Return the limits that an account's summary reports, by name.
+
+    Examples
+    --------
+    >>> from steelyard.settings import read_settings
+    >>> effective_limits(read_settings(environ={}))["max_decisions"]
+    64
+    """
+    return {
+        "requests_per_minute": settings.requests_per_minute,
+        "tokens_per_minute": settings.tokens_per_minute,
+        "body_bytes": settings.body_bytes,
+        "upload_bytes": settings.upload_bytes,
+        "max_decisions": MAX_DECISIONS,
+        "max_outcomes": MAX_OUTCOMES,
+        "max_playground_decisions": MAX_PLAYGROUND_DECISIONS,
+        "live_limit": settings.live_limit,
+        "warm_limit": settings.warm_models,
+        "fine_tune_queue": settings.fine_tune_queue,
+        "fine_tune_queue_per_account": settings.fine_tune_queue_per_account,
+    }
+
+
+def _bearer(authorization: str | None) -> str:
+    scheme, _, secret = (authorization or "").strip().partition(" ")
+    secret = secret.strip()
+    if scheme.lower() != "bearer" or not secret:
+        raise MissingApiKeyError("The call has no API key; send it as Authorization: Bearer KEY.")
+    is_formed = len(secret) == _KEY_LENGTH and secret.isascii() and secret.startswith(KEY_START)
+    if not is_formed:
+        raise _invalid_key()
+    return secret
+
+
+def _invalid_key() -> InvalidApiKeyError:
+    return InvalidApiKeyError(
+        "The API key is not one of this server, or was revoked; send a valid one."
+    )
+
+
+def _heed_nothing(touched: Future[None]) -> None:
+    """Take the outcome of a write that may fail: the next use of the key tries again."""
+    if not touched.cancelled():
+        touched.exception()
+
+
+def _checked_name(name: str) -> str:
+    name = name.strip()
+    if not name or len(name) > _MAX_NAME or not name.isprintable():
+        raise InvalidRequestError(
+            f"A name has 1 to {_MAX_NAME} printable characters; {name[:_MAX_NAME]!r} has not."
+        )
+    return name
+
+
+def _get_account(connection: Connection, account: str) -> Row[Any]:
+    row = rows.find_account(connection, account) or rows.find_account_named(connection, account)
+    if row is None:
+        raise NotFoundError(
+            f"There is no account {account!r}; steelyard account list shows their ids and names."
+        )
+    return row
+
+
+def _wallet(connection: Connection, account_id: str) -> WalletBalance:
+    books = balances_of(connection, account_id)
+    balance = books["wallet"] + books["held"]
+    return WalletBalance(
+        paid_usd=to_usd(max(balance, 0)),
+        promotional_usd="0",
+        balance_usd=to_usd(balance),
+        available_usd=to_usd(max(books["wallet"], 0)),
+        reserved_usd=to_usd(books["held"]),
+        financial_shortfall_usd=to_usd(max(-balance, 0)),
+    )
+
+
+def _api_key(row: Row[Any] | SimpleNamespace, spent_nano: int) -> ApiKey:
+    cap = row.monthly_cap_nano
+    return ApiKey(
+        id=row.id,
+        name=row.name,
+        prefix=row.prefix,
+        created_at=row.created_at,
+        last_used_at=row.last_used_at,
+        revoked_at=row.revoked_at,
+        scope=row.scope,
+        monthly_cap_usd=None if cap is None else to_usd(cap),
+        month_spent_usd=None if cap is None else to_usd(spent_nano),
+    )

@@ -1,0 +1,93 @@
+"""Rows of accounts and of their API keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, bindparam, insert, select, update
+
+from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.tables import accounts, api_keys
+
+_BY_PREFIX: Select[Any] = select(
+    api_keys.c.id,
+    api_keys.c.account_id,
+    api_keys.c.sha256,
+    api_keys.c.scope,
+    api_keys.c.last_used_at,
+    api_keys.c.revoked_at,
+).where(api_keys.c.prefix == bindparam("wanted"))
+
+
+def insert_account(connection: Connection, account_id: str, name: str, at: float) -> None:
+    """Write a new account."""
+    connection.execute(insert(accounts), {"id": account_id, "name": name, "created_at": at})
+
+
+def find_account(connection: Connection, account_id: str) -> Row[Any] | None:
+    """Return an account by its id."""
+    return connection.execute(select(accounts).where(accounts.c.id == account_id)).first()
+
+
+def find_account_named(connection: Connection, name: str) -> Row[Any] | None:
+    """Return an account by its name."""
+    return connection.execute(select(accounts).where(accounts.c.name == name)).first()
+
+
+def all_accounts(connection: Connection) -> list[Row[Any]]:
+    """Return every account, the oldest first."""
+    query = select(accounts).order_by(accounts.c.created_at, accounts.c.id)
+    return list(connection.execute(query).all())
+
+
+def insert_api_key(connection: Connection, **values: Any) -> None:
+    """Write a new API key; the values are by column of ``tables.api_keys``."""
+    connection.execute(insert(api_keys), values)
+
+
+def find_api_key(connection: Connection, prefix: str) -> Row[Any] | None:
+    """Return what a caller's key is held against, by the part of it that is no secret."""
+    row: Row[Any] | None = connection.execute(_BY_PREFIX, {"wanted": prefix}).first()
+    return row
+
+
+def page_api_keys(
+    connection: Connection,
+    account_id: str,
+    *,
+    revoked: bool | None,
+    limit: int,
+    cursor: str | None,
+) -> RowPage:
+    """Return a page of an account's keys, the newest first."""
+    is_revoked = api_keys.c.revoked_at.is_not(None)
+    where = () if revoked is None else ((is_revoked if revoked else ~is_revoked),)
+    return newest_first(
+        connection,
+        api_keys,
+        owned=api_keys.c.account_id == account_id,
+        where=where,
+        limit=limit,
+        cursor=cursor,
+    )
+
+
+def all_api_keys(connection: Connection) -> list[Row[Any]]:
+    """Return every key of every account, the newest first."""
+    query = select(api_keys).order_by(api_keys.c.created_at.desc(), api_keys.c.id.desc())
+    return list(connection.execute(query).all())
+
+
+def touch_api_key(connection: Connection, key_id: str, at: float) -> None:
+    """Write when a key was used last."""
+    connection.execute(update(api_keys).where(api_keys.c.id == key_id).values(last_used_at=at))
+
+
+def revoke_api_key(connection: Connection, key_id: str, at: float) -> Row[Any] | None:
+    """Revoke a key for good, once, and return it; ``None`` when there is none."""
+    connection.execute(
+        update(api_keys)
+        .where(api_keys.c.id == key_id, api_keys.c.revoked_at.is_(None))
+        .values(revoked_at=at)
+    )
+    return connection.execute(select(api_keys).where(api_keys.c.id == key_id)).first()

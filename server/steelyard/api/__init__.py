@@ -1,1 +1,0 @@
-"""HTTP: the application, its one error handler and its routes. Nothing else knows Sanic."""

@@ -1,1 +1,0 @@
-"""The routes, one module a resource. A handler decodes, calls one service and encodes."""

@@ -1,0 +1,1 @@
+"""Composition: from settings to a running service, and what it says about itself."""

@@ -1,0 +1,116 @@
+"""The application factory: one Sanic application per call, with nothing shared between two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from sanic import Sanic
+from sanic.config import Config
+
+from steelyard.accounts import routes as account
+from steelyard.app import discovery_routes as discovery
+from steelyard.app.services import ApiServices
+from steelyard.datasets import routes as datasets
+from steelyard.datasets import row_routes as dataset_rows
+from steelyard.decision_log import feedback_routes as feedback
+from steelyard.decision_log import routes as decision_log
+from steelyard.decisions.lint import routes as lint
+from steelyard.dialects.openai import routes as decisions
+from steelyard.dialects.systemone import routes as systemone
+from steelyard.evaluations import routes as evaluations
+from steelyard.families import model_routes as models
+from steelyard.families import routes as families
+from steelyard.families.fine_tuning import routes as fine_tuning
+from steelyard.http.cors import answer_preflights
+from steelyard.http.draining import Drain
+from steelyard.http.errors import answer_error
+from steelyard.http.metrics import Metrics
+from steelyard.http.openapi import build_document
+from steelyard.http.pipeline import begin, finish, pipe
+from steelyard.http.routes import llms, metrics, openapi
+from steelyard.http.routing import Route
+from steelyard.http.signals import QuietSignals
+from steelyard.ids import new_id
+from steelyard.review import routes as drafts
+from steelyard.serving import health_routes as health
+from steelyard.serving import playground_routes as playground
+from steelyard.serving import routes as decide
+from steelyard.serving.scorer_metrics import ScorerFigures
+
+#: Every route. None ends with a slash and none redirects.
+ROUTES: tuple[Route, ...] = (
+    *decide.ROUTES,
+    *playground.ROUTES,
+    *lint.ROUTES,
+    *feedback.ROUTES,
+    *systemone.ROUTES,
+    *decisions.ROUTES,
+    *decision_log.ROUTES,
+    *discovery.ROUTES,
+    *models.ROUTES,
+    *datasets.ROUTES,
+    *evaluations.ROUTES,
+    *families.ROUTES,
+    *fine_tuning.ROUTES,
+    *dataset_rows.ROUTES,
+    *drafts.ROUTES,
+    *account.ROUTES,
+    *openapi.ROUTES,
+    *llms.ROUTES,
+    *health.ROUTES,
+    *metrics.ROUTES,
+)
+
+#: Clients keep idle connections for 180 s; the server must not close them first.
+_KEEP_ALIVE_S = 200
+#: Beyond the deadline of an answer and the time of a body, before Sanic ends a request itself.
+_MARGIN_S = 30
+
+
+def create_app(services: ApiServices) -> Sanic[Any, Any]:
+    """Build an application that answers with the services given."""
+    settings = services.settings
+    # Sanic's own environment variables are not read: settings have one source. TOUCHUP rewrites
+    # methods of shared classes and so breaks a second application in the process. What is left of
+    # a body after its refusal is read past up to REQUEST_MAX_SIZE; its own bound is the route's.
+    config = Config(
+        {
+            "ACCESS_LOG": False,
+            "FALLBACK_ERROR_FORMAT": "json",
+            "KEEP_ALIVE_TIMEOUT": _KEEP_ALIVE_S,
+            "MOTD": False,
+            "REQUEST_MAX_SIZE": max(settings.body_bytes, settings.upload_bytes),
+            "REQUEST_TIMEOUT": settings.body_timeout_s,
+            "RESPONSE_TIMEOUT": settings.deadline_s + settings.body_timeout_s + _MARGIN_S,
+            "TOUCHUP": False,
+        },
+        env_prefix=None,
+    )
+    app: Sanic[Any, Any] = Sanic(
+        new_id("steelyard"),
+        config=config,
+        configure_logging=False,
+        signal_router=QuietSignals(),
+        strict_slashes=True,
+    )
+    app.ctx.services = services
+    app.ctx.drain = Drain()
+    app.ctx.metrics = Metrics()
+    app.ctx.metrics.watch(ScorerFigures(services.models, app.ctx.metrics.registry).read)
+    app.ctx.openapi = msgspec.json.encode(build_document(ROUTES))
+    for route in ROUTES:
+        path = route.path.replace("{", "<").replace("}", ":str>")
+        app.add_route(
+            pipe(route), path, methods=route.methods, name=route.name, stream=True, unquote=True
+        )
+    app.exception(Exception)(answer_error)
+    app.register_middleware(begin, "request")
+    app.register_middleware(answer_preflights(ROUTES), "request")
+    app.register_middleware(finish, "response")
+    app.after_server_stop(_forget)
+    return app
+
+
+async def _forget(app: Sanic[Any, Any]) -> None:
+    Sanic.unregister_app(app)

@@ -1,0 +1,271 @@
+"""The composition of a server: settings become rooms, and rooms what the routes call."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from steelyard.accounts.allowance import RequestLimits, TokenAllowance
+from steelyard.accounts.rate_limits import RateWindows
+from steelyard.accounts.service import AccountService, effective_limits
+from steelyard.app.discovery import DiscoveryService, PublishedLimits, full_queues
+from steelyard.app.foundation import (
+    Foundation,
+    lay_foundation,
+    open_datasets,
+    open_tuned,
+    rows_to_tune_on,
+    rules_of_lineages,
+)
+from steelyard.app.services import ApiServices
+from steelyard.datasets.frames.scanning import load_definitions
+from steelyard.datasets.from_feedback import FeedbackRows
+from steelyard.datasets.row_service import DatasetRows
+from steelyard.datasets.service import DatasetService
+from steelyard.decision_log.feedback import FeedbackService
+from steelyard.decision_log.recording import record_answer
+from steelyard.decision_log.service import DecisionLog
+from steelyard.dialects.openai.service import OpenAIDecisionService
+from steelyard.dialects.systemone.service import SystemOneService
+from steelyard.evaluations import store as evaluation_rows
+from steelyard.evaluations.figures import EvaluationFigures
+from steelyard.evaluations.files import sweep_predictions
+from steelyard.evaluations.models import EvaluatedModels
+from steelyard.evaluations.rows import FrozenDataset
+from steelyard.evaluations.service import EvaluationService
+from steelyard.families.calls import TunedCalls
+from steelyard.families.evaluated import EvaluatedFamilies
+from steelyard.families.fees import Tariff
+from steelyard.families.fine_tuning import store as fine_tune_rows
+from steelyard.families.fine_tuning.files import FineTuneFiles
+from steelyard.families.fine_tuning.service import FineTuneJobs
+from steelyard.families.lineage_store import LineKeeper
+from steelyard.families.service import FamilyService
+from steelyard.families.store import dataset_of_family
+from steelyard.families.sweep import Sweeper
+from steelyard.families.ticker import LineClock
+from steelyard.jobs.child import WorkerChild
+from steelyard.operations.service import LEASE_GRACE_S, OperationLog
+from steelyard.review.reviews import Reviews
+from steelyard.review.rows import DraftRows
+from steelyard.review.seal import DraftSeals
+from steelyard.review.service import DraftService
+from steelyard.review.store import erase_logs
+from steelyard.review.suspects import SuspectSearch
+from steelyard.serving.base import ModelLoader, NamedModelLoader
+from steelyard.serving.service import DecisionService
+from steelyard.settings import Settings, home_of, read_settings
+from steelyard.storage.frame_store import FrameStore
+
+
+@contextmanager
+def open_service(
+    settings: Settings | None = None,
+    *,
+    load_model: ModelLoader | None = None,
+    load_further: NamedModelLoader | None = None,
+) -> Iterator[ApiServices]:
+    """Open the state, load every model, and return what an HTTP application answers with."""
+    settings = settings or read_settings()
+    with ExitStack() as closing:
+        on = lay_foundation(settings, load_model, load_further, closing)
+        windows = RateWindows(home_of(settings) / "rates.sqlite" if settings.workers > 1 else None)
+        closing.callback(windows.close)
+        operations = OperationLog(
+            on.state,
+            accounts_enabled=settings.accounts == "on",
+            lease_s=settings.deadline_s + LEASE_GRACE_S,
+        )
+        datasets = open_datasets(on)
+        _open_sweeper(on, operations, datasets)
+        worker = _open_child(on)
+        families = _open_families(on, datasets, worker.wake)
+        allowance = TokenAllowance(windows, settings.tokens_per_minute)
+        decisions = DecisionService(
+            on.models,
+            operations,
+            allowance,
+            deadline_s=settings.deadline_s,
+            stores_by_default=settings.store == "on",
+            record=record_answer,
+            tuned=families.calls,
+        )
+        evaluations = _open_evaluations(on, datasets, families, worker.wake)
+        reviews = _open_reviews(on, datasets)
+        yield ApiServices(
+            settings=settings,
+            state=on.state,
+            models=on.models,
+            accounts=AccountService(
+                on.state,
+                accounts_enabled=settings.accounts == "on",
+                limits=effective_limits(settings),
+            ),
+            allowance=allowance,
+            limits=RequestLimits(
+                windows,
+                per_minute=settings.requests_per_minute,
+                public_per_minute=settings.public_requests_per_minute,
+            ),
+            decisions=decisions,
+            systemone=SystemOneService(decisions, on.models),
+            openai_decisions=OpenAIDecisionService(decisions),
+            decision_log=DecisionLog(on.state, retention_days=settings.retention_days),
+            feedback=FeedbackService(on.writes, retention_days=settings.retention_days),
+            datasets=datasets,
+            dataset_rows=_open_rows(on, datasets),
+            feedback_rows=FeedbackRows(
+                on.state, datasets, on.rows, on.writes, retention_days=settings.retention_days
+            ),
+            drafts=reviews.drafts,
+            draft_rows=reviews.rows,
+            draft_seals=reviews.seals,
+            evaluations=evaluations,
+            evaluation_figures=EvaluationFigures(
+                evaluations, on.frames("evaluations"), datasets=datasets, rows=on.rows
+            ),
+            families=families.families,
+            fine_tunes=families.fine_tunes,
+            discovery=_open_discovery(on, families),
+        )
+
+
+def _open_sweeper(on: Foundation, operations: OperationLog, datasets: DatasetService) -> None:
+    """Remove what is over, and files that no job needs: the worker ends before it would."""
+    predictions = on.frames("evaluations")
+    fine_tunes = FineTuneFiles(
+        on.state, on.artifacts(), on.frames("fine_tunes"), home_of(on.settings) / "fine_tunes"
+    )
+    sweeps: list[Callable[[], object]] = [
+        datasets.sweep,
+        functools.partial(sweep_predictions, on.state, predictions),
+        fine_tunes.sweep,
+    ]
+    retention_days = on.settings.retention_days
+    sweeper = Sweeper(on.state, operations, retention_days=retention_days, further=sweeps)
+    on.closing.callback(sweeper.close)
+
+
+def _open_child(on: Foundation) -> WorkerChild:
+    """Return the process that runs jobs; it starts where the settings leave jobs to this server."""
+    has_jobs = functools.partial(on.state.read_now, _has_jobs)
+    worker = WorkerChild(dataclasses.asdict(on.settings), has_jobs)
+    if on.settings.jobs == "on":
+        worker.start()
+        on.closing.callback(worker.close)
+    return worker
+
+
+def _has_jobs(connection: Connection) -> bool:
+    """Return whether there is an evaluation or a fine-tune that has not ended."""
+    return evaluation_rows.has_unfinished(connection) or fine_tune_rows.has_unfinished(connection)
+
+
+@dataclass(frozen=True, slots=True)
+class _Families:
+    """What answers for families, and for calls to them."""
+
+    keeper: LineKeeper
+    families: FamilyService
+    fine_tunes: FineTuneJobs
+    calls: TunedCalls
+    evaluated: EvaluatedFamilies
+
+
+def _tariff_of(settings: Settings) -> Tariff:
+    return Tariff(token_nano=settings.fine_tune_price, minimum_nano=settings.fine_tune_minimum)
+
+
+def _open_families(on: Foundation, datasets: DatasetService, wake: Callable[[], None]) -> _Families:
+    settings, tuned = on.settings, open_tuned(on)
+    keeper = LineKeeper(on.state, rules_of_lineages(on), engines=tuned, wake=wake)
+    families = FamilyService(
+        on.state,
+        keeper,
+        on.writes,
+        rows_to_tune_on(on),
+        on.models,
+        tariff=_tariff_of(settings),
+        warm_wait_s=settings.warm_wait_s,
+    )
+    datasets.register_reader(families.reader_of)
+    datasets.register_families(dataset_of_family)
+    # Before the engines that it may ask for models.
+    on.closing.callback(LineClock(families.tick).close)
+    calls = TunedCalls(families, tuned, on.bases, warm_wait_s=settings.warm_wait_s)
+    return _Families(
+        keeper,
+        families,
+        FineTuneJobs(on.state, keeper, on.writes, on.frames("fine_tunes")),
+        calls,
+        EvaluatedFamilies(on.models, keeper, tuned, calls=calls),
+    )
+
+
+def _open_evaluations(
+    on: Foundation, datasets: DatasetService, families: _Families, wake: Callable[[], None]
+) -> EvaluationService:
+    evaluations = EvaluationService(
+        on.state,
+        on.writes,
+        datasets,
+        EvaluatedModels(on.models, families.evaluated),
+        count_decisions=functools.partial(_count_decisions, on.rows),
+        max_queue=on.settings.job_queue,
+        max_queue_per_account=on.settings.job_queue_per_account,
+        wake=wake,
+    )
+    datasets.register_reader(evaluations.reader_of)
+    return evaluations
+
+
+def _count_decisions(store: FrameStore, at: FrozenDataset) -> int:
+    return sum(definition.evaluation for definition in load_definitions(store, at.manifest))
+
+
+def _open_rows(on: Foundation, datasets: DatasetService) -> DatasetRows:
+    embedding = on.models.default
+    rows = DatasetRows(datasets, on.rows, embed=embedding.embed, scorer=embedding.evaluation_key)
+    on.closing.callback(rows.close)
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Reviews:
+    """What answers for drafts."""
+
+    drafts: DraftService
+    rows: DraftRows
+    seals: DraftSeals
+
+
+def _open_reviews(on: Foundation, datasets: DatasetService) -> _Reviews:
+    reviews, embedding = Reviews(on.state), on.models.default
+    drafts = DraftService(on.state, datasets, on.rows, on.writes, reviews)
+    datasets.register_reader(drafts.reader_of, erase_logs)
+    suspects = SuspectSearch(on.rows, embed=embedding.embed, scorer=embedding.evaluation_key)
+    on.closing.callback(suspects.close)
+    return _Reviews(
+        drafts,
+        DraftRows(drafts, on.rows, reviews, suspects, on.writes),
+        DraftSeals(drafts, datasets, on.rows, on.writes, reviews, bounds=on.bounds),
+    )
+
+
+def _open_discovery(on: Foundation, families: _Families) -> DiscoveryService:
+    limits = PublishedLimits.of(on.settings)
+    can_train = families.keeper.rules.lacking() is None
+    return DiscoveryService(
+        on.models,
+        limits,
+        tariff=_tariff_of(on.settings),
+        hour_nano=on.settings.keep_warm_price,
+        models=[families.families.models],
+        warnings=[full_queues(limits, families.fine_tunes.waiting)] if can_train else [],
+        training_available=can_train,
+    )

@@ -1,0 +1,89 @@
+"""A loaded model, the queue before it and the service that answers: what ``steelyard.decide`` calls.
+
+Nothing is kept in a database here, and no web framework is loaded; a server is opened by
+``steelyard.app.bootstrap``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from steelyard.scoring.batching import Batcher
+from steelyard.serving.answers import AnswerService
+from steelyard.serving.base import LoadedModel, ModelLoader, load_named_model
+from steelyard.serving.decide import DecideService
+from steelyard.settings import Settings, read_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A model that is loaded and answers."""
+
+    answers: AnswerService
+    model: LoadedModel
+    settings: Settings
+
+    @property
+    def model_name(self) -> str:
+        """Name of the model, as in answers."""
+        return self.model.scorer.name
+
+    @property
+    def engine(self) -> str:
+        """Engine and precision."""
+        return self.model.scorer.engine
+
+
+@contextmanager
+def open_deployment(
+    settings: Settings | None = None, *, load_model: ModelLoader | None = None
+) -> Iterator[Deployment]:
+    """Load a model and give what answers with it; closes both at the end."""
+    deployment, batcher = _build(settings or read_settings(), load_model or load_named_model)
+    try:
+        yield deployment
+    finally:
+        batcher.close()
+        deployment.model.scorer.close()
+
+
+class _Default:
+    """The process's deployment. A forked child makes its own: threads do not survive a fork."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self._lock = threading.Lock()
+        self._deployment: Deployment | None = None
+
+    def get(self) -> Deployment:
+        with self._lock:
+            if self._deployment is None:
+                self._deployment, _ = _build(read_settings(), load_named_model)
+            return self._deployment
+
+
+_default = _Default()
+os.register_at_fork(after_in_child=_default.forget)
+
+
+def default_deployment() -> Deployment:
+    """Return this process's deployment, built from the environment at the first call."""
+    return _default.get()
+
+
+def _build(settings: Settings, load_model: ModelLoader) -> tuple[Deployment, Batcher]:
+    model = load_model(settings.engine, settings.threads or None)
+    batcher = Batcher(model.scorer, max_queue=settings.max_queue)
+    decide = DecideService(
+        model_name=model.scorer.name,
+        temperatures=model.temperatures,
+        tokenizer=model.tokenizer,
+    )
+    answers = AnswerService(decide, batcher, deadline_s=settings.deadline_s)
+    return Deployment(answers, model, settings), batcher

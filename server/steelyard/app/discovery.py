@@ -1,0 +1,158 @@
+"""What this server can do: its models, recipes, bounds and prices, and what is busy now."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from steelyard.billing.money import to_usd
+from steelyard.caller import Caller
+from steelyard.families.base_models import describe_base
+from steelyard.families.discovery_wire import Availability, Discovery, DiscoveryWarning, Pricing
+from steelyard.families.fees import Tariff
+from steelyard.families.fine_tuning.service import Waiting
+from steelyard.families.models_wire import Model
+from steelyard.serving.recipes import recipes
+from steelyard.serving.recipes_wire import RecipeList
+from steelyard.serving.registry import HostedModel, ModelRegistry
+from steelyard.settings import Settings
+from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES, MAX_PLAYGROUND_DECISIONS
+
+#: A model is told to be busy when this share of its queue is taken.
+BUSY_SHARE = 0.5
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedLimits:
+    """Bounds that callers can plan with; what the settings say comes from there."""
+
+    body_bytes: int
+    dataset_bytes: int
+    requests_per_minute: int
+    tokens_per_minute: int
+    live_limit: int
+    warm_limit: int
+    fine_tune_queue: int
+    fine_tune_queue_per_account: int
+    dataset_min_rows: int
+    dataset_rows: int
+    fine_tune_min_rows: int = 20
+    fine_tune_rows: int = 50_000
+    prompt_tuning_min_rows: int = 40
+    prompt_tuning_rows: int = 5_000
+    labeling_rows: int = 10_000
+
+    @classmethod
+    def of(cls, settings: Settings) -> PublishedLimits:
+        """Return the bounds that settings make."""
+        return cls(
+            body_bytes=settings.body_bytes,
+            dataset_bytes=settings.upload_bytes,
+            dataset_min_rows=settings.dataset_min_rows,
+            dataset_rows=settings.dataset_rows,
+            requests_per_minute=settings.requests_per_minute,
+            tokens_per_minute=settings.tokens_per_minute,
+            live_limit=settings.live_limit,
+            warm_limit=settings.warm_models,
+            fine_tune_queue=settings.fine_tune_queue,
+            fine_tune_queue_per_account=settings.fine_tune_queue_per_account,
+        )
+
+    def as_dict(self) -> dict[str, int]:
+        """Return the bounds by name, those of every request included."""
+        own = {name: int(getattr(self, name)) for name in self.__dataclass_fields__}
+        return {
+            **own,
+            "decisions": MAX_DECISIONS,
+            "playground_decisions": MAX_PLAYGROUND_DECISIONS,
+            "outcomes": MAX_OUTCOMES,
+        }
+
+
+#: Returns what a room adds to the models that a caller sees, or to the warnings.
+ModelSource = Callable[[Caller], Awaitable[list[Model]]]
+WarningSource = Callable[[Caller], Awaitable[list[DiscoveryWarning]]]
+
+
+class DiscoveryService:
+    """Reports what this server can do: of the base models itself, else what rooms add."""
+
+    def __init__(
+        self,
+        bases: ModelRegistry,
+        limits: PublishedLimits,
+        *,
+        models: Sequence[ModelSource] = (),
+        warnings: Sequence[WarningSource] = (),
+        training_available: bool,
+        tariff: Tariff | None = None,
+        hour_nano: int = 0,
+    ) -> None:
+        self._bases = bases
+        self._limits = limits
+        self._models = models
+        self._warnings = warnings
+        self._training_available = training_available
+        self._tariff = tariff or Tariff()
+        self._hour_nano = hour_nano
+
+    async def discover(self, caller: Caller) -> Discovery:
+        """Return everything at once, as of now."""
+        hosted = self._bases.hosted
+        warnings = [warning for model in hosted for warning in _warnings(model)]
+        for warn in self._warnings:
+            warnings += await warn(caller)
+        models = [describe_base(model) for model in hosted]
+        for further in self._models:
+            models += await further(caller)
+        return Discovery(
+            models=models,
+            recipes=list(recipes()),
+            training_available=self._training_available,
+            labeling_available=False,
+            prompt_tuning=Availability(available=False),
+            limits=self._limits.as_dict(),
+            pricing=Pricing(
+                input_tokens_per_million_usd={
+                    model.name: to_usd(model.price_nano * _MILLION) for model in hosted
+                },
+                fine_tune_tokens_per_million_usd=to_usd(self._tariff.token_nano * _MILLION),
+                fine_tune_minimum_usd=to_usd(self._tariff.minimum_nano),
+                keep_warm_hour_usd=to_usd(self._hour_nano),
+            ),
+            warnings=warnings,
+        )
+
+    def recipes(self) -> RecipeList:
+        """Return every recipe."""
+        return RecipeList(data=list(recipes()))
+
+
+def full_queues(
+    limits: PublishedLimits, waiting: Callable[[Caller], Awaitable[Waiting]]
+) -> WarningSource:
+    """Return what warns of queues of fine-tunes that are full."""
+
+    async def warn(caller: Caller) -> list[DiscoveryWarning]:
+        counts = await waiting(caller)
+        found: list[DiscoveryWarning] = []
+        if counts.of_account >= limits.fine_tune_queue_per_account:
+            message = f"{counts.of_account} fine-tunes of the account wait, and no more may."
+            found.append(DiscoveryWarning(code="tenant_queue_full", message=message))
+        if counts.total >= limits.fine_tune_queue:
+            message = "The queue of fine-tunes is full; one started now is refused."
+            found.append(DiscoveryWarning(code="queue_full", message=message))
+        return found
+
+    return warn
+
+
+def _warnings(model: HostedModel) -> list[DiscoveryWarning]:
+    if model.hangs or model.failed_recently:
+        message = f"The engine of {model.name} failed recently; a request to it may be refused."
+    elif model.queue.n_waiting >= BUSY_SHARE * model.queue.max_queue:
+        message = f"{model.queue.n_waiting} requests wait for {model.name}; one sent now waits too."
+    else:
+        return []
+    return [DiscoveryWarning(code="engine_busy", message=message, model=model.name)]

@@ -1,0 +1,45 @@
+"""``GET /v1/capabilities`` with its alias ``/v1/onehot``, and ``GET /v1/recipes``."""
+
+from __future__ import annotations
+
+from steelyard.app.discovery import DiscoveryService
+from steelyard.families.discovery_wire import Discovery
+from steelyard.http.routing import Access, Call, Route
+from steelyard.serving.recipes_wire import RecipeList
+
+
+async def get_capabilities(call: Call) -> Discovery:
+    """Return what this server can do; the account's own models are among the models."""
+    return await call.service(DiscoveryService).discover(call.caller)
+
+
+async def get_recipes(call: Call) -> RecipeList:
+    """Return ready-made decisions."""
+    return call.service(DiscoveryService).recipes()
+
+
+ROUTES = (
+    *(
+        Route(
+            method="GET",
+            path=path,
+            use=get_capabilities,
+            summary="Return what this server can do: models, recipes, limits, prices.",
+            access=Access.KEYED,
+            tags=("discovery",),
+            response=Discovery,
+            is_inference=True,
+        )
+        for path in ("/v1/capabilities", "/v1/onehot")
+    ),
+    Route(
+        method="GET",
+        path="/v1/recipes",
+        use=get_recipes,
+        summary="List ready-made decisions for common needs.",
+        access=Access.PUBLIC,
+        tags=("discovery",),
+        response=RecipeList,
+        is_inference=True,
+    ),
+)

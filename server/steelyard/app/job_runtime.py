@@ -1,0 +1,57 @@
+"""The job worker: what jobs need, opened from settings, and the runtime that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from steelyard.app.foundation import (
+    lay_foundation,
+    open_datasets,
+    open_tuned,
+    rows_to_tune_on,
+    rules_of_lineages,
+)
+from steelyard.evaluations.models import EvaluatedModels
+from steelyard.evaluations.run import EvaluationRuns
+from steelyard.families.evaluated import EvaluatedFamilies
+from steelyard.families.fine_tuning.bases import TrainerBases
+from steelyard.families.fine_tuning.held_out import HeldOutEvaluations
+from steelyard.families.fine_tuning.run import FineTuneRuns
+from steelyard.families.lineage_store import LineKeeper
+from steelyard.jobs.runtime import JobRuntime
+from steelyard.serving.base import ModelLoader, NamedModelLoader, parse_base_models
+from steelyard.settings import Settings, home_of, read_settings
+
+
+@contextmanager
+def open_worker(
+    settings: Settings | None = None,
+    *,
+    load_model: ModelLoader | None = None,
+    load_further: NamedModelLoader | None = None,
+) -> Iterator[JobRuntime]:
+    """Open what jobs need, and run them until the end of the block."""
+    settings = settings or read_settings()
+    with ExitStack() as closing:
+        on = lay_foundation(settings, load_model, load_further, closing)
+        state = on.state
+        datasets, predictions = open_datasets(on), on.frames("evaluations")
+        keeper = LineKeeper(state, rules_of_lineages(on))
+        tuned = EvaluatedFamilies(on.models, keeper, open_tuned(on))
+        evaluations = EvaluationRuns(
+            state, predictions, datasets, EvaluatedModels(on.models, tuned)
+        )
+        fine_tunes = FineTuneRuns(
+            state,
+            keeper,
+            rows_to_tune_on(on),
+            datasets,
+            on.artifacts(),
+            on.frames("fine_tunes"),
+            folder=home_of(settings) / "fine_tunes",
+            bases=TrainerBases(on.models, parse_base_models(settings.base_models)),
+            threads=settings.threads,
+            held_out=HeldOutEvaluations(predictions, datasets, on.models),
+        )
+        yield closing.enter_context(JobRuntime(state, [evaluations, fine_tunes]))

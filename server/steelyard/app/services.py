@@ -1,0 +1,70 @@
+"""What the routes need, handed to ``create_app`` by the composition root."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar, get_type_hints
+
+from steelyard.accounts.allowance import RequestLimits, TokenAllowance
+from steelyard.accounts.service import AccountService
+from steelyard.app.discovery import DiscoveryService
+from steelyard.datasets.from_feedback import FeedbackRows
+from steelyard.datasets.row_service import DatasetRows
+from steelyard.datasets.service import DatasetService
+from steelyard.decision_log.feedback import FeedbackService
+from steelyard.decision_log.service import DecisionLog
+from steelyard.dialects.openai.service import OpenAIDecisionService
+from steelyard.dialects.systemone.service import SystemOneService
+from steelyard.evaluations.figures import EvaluationFigures
+from steelyard.evaluations.service import EvaluationService
+from steelyard.families.fine_tuning.service import FineTuneJobs
+from steelyard.families.service import FamilyService
+from steelyard.review.rows import DraftRows
+from steelyard.review.seal import DraftSeals
+from steelyard.review.service import DraftService
+from steelyard.serving.registry import ModelRegistry
+from steelyard.serving.service import DecisionService
+from steelyard.settings import Settings
+from steelyard.storage import State
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiServices:
+    """The services behind the routes."""
+
+    settings: Settings
+    decisions: DecisionService
+    decision_log: DecisionLog
+    feedback: FeedbackService
+    feedback_rows: FeedbackRows
+    models: ModelRegistry
+    discovery: DiscoveryService
+    accounts: AccountService
+    systemone: SystemOneService
+    openai_decisions: OpenAIDecisionService
+    datasets: DatasetService
+    dataset_rows: DatasetRows
+    drafts: DraftService
+    draft_rows: DraftRows
+    draft_seals: DraftSeals
+    evaluations: EvaluationService
+    evaluation_figures: EvaluationFigures
+    families: FamilyService
+    fine_tunes: FineTuneJobs
+    allowance: TokenAllowance
+    limits: RequestLimits
+    state: State
+
+    def get(self, kind: type[T]) -> T:
+        """Return the service of a class."""
+        found: T = getattr(self, _names()[kind])
+        return found
+
+
+@cache
+def _names() -> dict[type, str]:
+    """Return the names of the services by their classes."""
+    return {kind: name for name, kind in get_type_hints(ApiServices).items()}

@@ -1,0 +1,149 @@
+"""Rows of the ledger, and the balances and months kept beside it in the same transaction."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Update, bindparam, case, insert, or_, select, update
+
+from steelyard.billing.ledger import Book, Posting
+from steelyard.billing.tables import balances, key_months, ledger_entries
+from steelyard.storage.tables import api_keys
+
+_INSERT_ENTRIES = insert(ledger_entries)
+_BALANCES = select(balances.c.book, balances.c.amount_nano).where(
+    balances.c.account_id == bindparam("account")
+)
+_ADD_TO_MONTH = (
+    update(key_months)
+    .where(key_months.c.key_id == bindparam("key"), key_months.c.month == bindparam("of"))
+    .values(
+        spent_nano=key_months.c.spent_nano + bindparam("spent"),
+        held_nano=key_months.c.held_nano + bindparam("held"),
+    )
+)
+_SPENDABLE = select(
+    select(balances.c.amount_nano)
+    .where(balances.c.account_id == bindparam("account"), balances.c.book == "wallet")
+    .scalar_subquery()
+    .label("wallet_nano"),
+    select(api_keys.c.monthly_cap_nano)
+    .where(api_keys.c.id == bindparam("key"))
+    .scalar_subquery()
+    .label("cap_nano"),
+    select(key_months.c.spent_nano + key_months.c.held_nano)
+    .where(key_months.c.key_id == bindparam("key"), key_months.c.month == bindparam("of"))
+    .scalar_subquery()
+    .label("used_nano"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Spendable:
+    """What may be spent yet, in nano-USD."""
+
+    wallet_nano: int
+    left_of_cap_nano: int | None
+
+
+def post(
+    connection: Connection,
+    posting: Posting,
+    *,
+    operation_id: str,
+    account_id: str,
+    at: float,
+) -> None:
+    """Write a posting and add it to the balances.
+
+    Raises
+    ------
+    ValueError
+        When it does not sum to zero.
+    """
+    if sum(posting.values()):
+        raise ValueError("A posting's entries sum to zero.")
+    if not posting:
+        return
+    connection.execute(
+        _INSERT_ENTRIES,
+        [
+            {
+                "operation_id": operation_id,
+                "account_id": account_id,
+                "book": book,
+                "amount_nano": amount,
+                "created_at": at,
+            }
+            for book, amount in posting.items()
+        ],
+    )
+    added = {f"to_{book}": amount for book, amount in posting.items()}
+    found = connection.execute(
+        _add_to_balances(tuple(posting)), {"of_account": account_id, **added}
+    )
+    if found.rowcount < len(posting):
+        # The first posting to a book: those that were not there are not changed yet.
+        there = {row.book for row in connection.execute(_BALANCES, {"account": account_id})}
+        connection.execute(
+            insert(balances),
+            [
+                {"account_id": account_id, "book": book, "amount_nano": amount}
+                for book, amount in posting.items()
+                if book not in there
+            ],
+        )
+
+
+def balances_of(connection: Connection, account_id: str) -> dict[str, int]:
+    """Return an account's balances in nano-USD by book; 0 where nothing was posted."""
+    found = {"wallet": 0, "held": 0, "revenue": 0, "funding": 0}
+    for row in connection.execute(_BALANCES, {"account": account_id}):
+        found[row.book] = row.amount_nano
+    return found
+
+
+def spendable(connection: Connection, account_id: str, key_id: str | None, month: str) -> Spendable:
+    """Return what an account, and an API key of it in a UTC month, may spend yet."""
+    # One statement: every paid request asks.
+    row = connection.execute(_SPENDABLE, {"account": account_id, "key": key_id, "of": month}).one()
+    left = None if row.cap_nano is None else row.cap_nano - (row.used_nano or 0)
+    return Spendable(row.wallet_nano or 0, left)
+
+
+def add_to_month(
+    connection: Connection, key_id: str, month: str, *, spent_nano: int = 0, held_nano: int = 0
+) -> None:
+    """Add to what a key spent and holds in a UTC month; either may be negative."""
+    if spent_nano == held_nano == 0:
+        return
+    changes = {"spent": spent_nano, "held": held_nano}
+    found = connection.execute(_ADD_TO_MONTH, {"key": key_id, "of": month, **changes})
+    if found.rowcount == 0:
+        connection.execute(
+            insert(key_months),
+            {"key_id": key_id, "month": month, "spent_nano": spent_nano, "held_nano": held_nano},
+        )
+
+
+def spent_by_key(connection: Connection, key_ids: list[str], month: str) -> dict[str, int]:
+    """Return what keys spent in a UTC month, in nano-USD; a key that spent nothing may be absent."""
+    rows = connection.execute(
+        select(key_months.c.key_id, key_months.c.spent_nano).where(
+            key_months.c.key_id.in_(key_ids), key_months.c.month == month
+        )
+    )
+    return {row.key_id: row.spent_nano for row in rows}
+
+
+@functools.cache
+def _add_to_balances(books: tuple[Book, ...]) -> Update:
+    """Return the statement that adds ``to_BOOK`` to each book of ``of_account``, all at once."""
+    book, amount = balances.c.book, balances.c.amount_nano
+    added = case({name: bindparam(f"to_{name}", type_=amount.type) for name in books}, value=book)
+    return (
+        update(balances)
+        .where(balances.c.account_id == bindparam("of_account"), or_(*(book == b for b in books)))
+        .values(amount_nano=amount + added)
+    )

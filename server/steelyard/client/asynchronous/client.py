@@ -1,0 +1,182 @@
+"""The client itself: its calls, its connections, and what tries again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TypeVar
+
+import httpx
+from tenacity import AsyncRetrying
+
+from steelyard.accounts.wire import ApiKey
+from steelyard.client import family_calls, log_calls, routes
+from steelyard.client.asynchronous.datasets import AsyncDatasets
+from steelyard.client.asynchronous.drafts import AsyncDrafts
+from steelyard.client.asynchronous.evaluations import AsyncEvaluations
+from steelyard.client.asynchronous.families import AsyncFamilies
+from steelyard.client.asynchronous.jobs import AsyncJobs
+from steelyard.client.calls import Call
+from steelyard.client.exchange import Compression, Exchange
+from steelyard.client.methods import async_method as _method
+from steelyard.client.options import ClientOptions
+from steelyard.client.transport import AsyncSleep, http_arguments, receive_async
+
+_Answer = TypeVar("_Answer")
+
+
+class AsyncClient:
+    """A client of a Steelyard server.
+
+    ``steelyard.connect`` makes a ``Client``, which blocks and may be used from several threads;
+    ``steelyard.connect_async`` an ``AsyncClient``, whose calls are awaited on one event loop. Every
+    method raises the class of ``steelyard.errors`` that the server refused with, or, where no server
+    answered, one of ``steelyard.client.failures``.
+
+    Parameters
+    ----------
+    options : ClientOptions
+        Where it calls, with which key, how long and how often.
+    transport : httpx transport, optional
+        Carries the bytes instead of httpx's own.
+    sleep : callable, optional
+        Waits the seconds between attempts.
+    """
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        sleep: AsyncSleep = asyncio.sleep,
+    ) -> None:
+        self._options = options
+        self._compression = Compression(options.gzip_over)
+        self._sleep = sleep
+        self._http = httpx.AsyncClient(transport=transport, **http_arguments(options))
+        self.models = AsyncModels(self)
+        self.account = AsyncAccount(self)
+        self.evaluations = AsyncEvaluations(self)
+        self.datasets = AsyncDatasets(self)
+        self.families = AsyncFamilies(self)
+        self.jobs = AsyncJobs(self)
+        self.drafts = AsyncDrafts(self)
+
+    decide = _method(routes.decide)
+    estimate = _method(routes.estimate)
+    playground = _method(routes.playground)
+    lint = _method(routes.lint)
+    feedback = _method(routes.feedback)
+    decisions = _method(routes.decisions)
+    systemone = _method(routes.systemone)
+    systemone_estimate = _method(routes.systemone_estimate)
+    translate = _method(routes.translate)
+    capabilities = _method(routes.capabilities)
+    recipes = _method(routes.recipes)
+    health = _method(routes.health)
+    ready = _method(routes.ready)
+    decision_log = _method(log_calls.decision_log)
+    decision_summary = _method(log_calls.decision_summary)
+    stored_decision = _method(log_calls.stored_decision)
+
+    @property
+    def url(self) -> str:
+        """The server's address."""
+        return self._options.url
+
+    async def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call, and again as long as a failure may pass and there is time.
+
+        Raises
+        ------
+        steelyard.errors.SteelyardError
+            The last attempt's.
+        """
+        exchange = Exchange(call, self._options, self._compression)
+        attempts = AsyncRetrying(
+            retry=exchange.is_worth_repeating,
+            wait=exchange.wait_s,
+            stop=exchange.is_over,
+            sleep=self._sleep,
+            before_sleep=exchange.tell_wait,
+            reraise=True,
+        )
+        answer: _Answer = await attempts(self._attempt, exchange)
+        return answer
+
+    async def close(self) -> None:
+        """Close the connections; the client cannot be used after it."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(url={self.url!r})"
+
+    async def _attempt(self, exchange: Exchange[_Answer]) -> _Answer:
+        ends_at = exchange.ends_at()
+        try:
+            response = await receive_async(self._http, exchange.request(), ends_at)
+            if exchange.must_send_plain(response):
+                response = await receive_async(self._http, exchange.request(), ends_at)
+        except httpx.RequestError as error:
+            raise exchange.lost(error) from error
+        return exchange.answer(response)
+
+
+class AsyncModels:
+    """The models that a client's account can ask: ``client.models``."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    list = _method(routes.list_models)
+    get = _method(routes.get_model)
+    ready = _method(routes.get_model_ready)
+    switch = _method(family_calls.switch_model)
+    keep_warm = _method(family_calls.keep_model_warm)
+    delete = _method(family_calls.delete_model)
+
+    async def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call through the client."""
+        return await self._client.send(call)
+
+
+class AsyncAccount:
+    """The account of a client's key: ``client.account``."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    get = _method(routes.get_account)
+
+    async def keys(
+        self, *, revoked: bool | None = None, page_size: int = 200
+    ) -> AsyncIterator[ApiKey]:
+        """Iterate over the account's keys, newest first; pages are asked for as they are needed.
+
+        Parameters
+        ----------
+        revoked : bool, optional
+            Only the revoked, or only the others; both when left out.
+        page_size : int, default 200
+            Keys of a page; 1 to 200.
+        """
+        cursor: str | None = None
+        while True:
+            page = await self.send(
+                routes.list_account_keys(revoked=revoked, limit=page_size, cursor=cursor)
+            )
+            for key in page.data:
+                yield key
+            cursor = routes.next_cursor(page)
+            if cursor is None:
+                return
+
+    async def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call through the client."""
+        return await self._client.send(call)

@@ -1,0 +1,181 @@
+"""The client itself: its calls, its connections, and what tries again."""
+
+# Made of asynchronous/client.py by scripts/blocking_client.py: edit that one.
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TypeVar
+
+import httpx
+from tenacity import Retrying
+
+from steelyard.accounts.wire import ApiKey
+from steelyard.client import family_calls, log_calls, routes
+from steelyard.client.blocking.datasets import Datasets
+from steelyard.client.blocking.drafts import Drafts
+from steelyard.client.blocking.evaluations import Evaluations
+from steelyard.client.blocking.families import Families
+from steelyard.client.blocking.jobs import Jobs
+from steelyard.client.calls import Call
+from steelyard.client.exchange import Compression, Exchange
+from steelyard.client.methods import blocking_method as _method
+from steelyard.client.options import ClientOptions
+from steelyard.client.transport import Sleep, http_arguments, receive
+
+_Answer = TypeVar("_Answer")
+
+
+class Client:
+    """A client of a Steelyard server.
+
+    ``steelyard.connect`` makes a ``Client``, which blocks and may be used from several threads;
+    ``steelyard.connect_async`` an ``AsyncClient``, whose calls are awaited on one event loop. Every
+    method raises the class of ``steelyard.errors`` that the server refused with, or, where no server
+    answered, one of ``steelyard.client.failures``.
+
+    Parameters
+    ----------
+    options : ClientOptions
+        Where it calls, with which key, how long and how often.
+    transport : httpx transport, optional
+        Carries the bytes instead of httpx's own.
+    sleep : callable, optional
+        Waits the seconds between attempts.
+    """
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        sleep: Sleep = time.sleep,
+    ) -> None:
+        self._options = options
+        self._compression = Compression(options.gzip_over)
+        self._sleep = sleep
+        self._http = httpx.Client(transport=transport, **http_arguments(options))
+        self.models = Models(self)
+        self.account = Account(self)
+        self.evaluations = Evaluations(self)
+        self.datasets = Datasets(self)
+        self.families = Families(self)
+        self.jobs = Jobs(self)
+        self.drafts = Drafts(self)
+
+    decide = _method(routes.decide)
+    estimate = _method(routes.estimate)
+    playground = _method(routes.playground)
+    lint = _method(routes.lint)
+    feedback = _method(routes.feedback)
+    decisions = _method(routes.decisions)
+    systemone = _method(routes.systemone)
+    systemone_estimate = _method(routes.systemone_estimate)
+    translate = _method(routes.translate)
+    capabilities = _method(routes.capabilities)
+    recipes = _method(routes.recipes)
+    health = _method(routes.health)
+    ready = _method(routes.ready)
+    decision_log = _method(log_calls.decision_log)
+    decision_summary = _method(log_calls.decision_summary)
+    stored_decision = _method(log_calls.stored_decision)
+
+    @property
+    def url(self) -> str:
+        """The server's address."""
+        return self._options.url
+
+    def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call, and again as long as a failure may pass and there is time.
+
+        Raises
+        ------
+        steelyard.errors.SteelyardError
+            The last attempt's.
+        """
+        exchange = Exchange(call, self._options, self._compression)
+        attempts = Retrying(
+            retry=exchange.is_worth_repeating,
+            wait=exchange.wait_s,
+            stop=exchange.is_over,
+            sleep=self._sleep,
+            before_sleep=exchange.tell_wait,
+            reraise=True,
+        )
+        answer: _Answer = attempts(self._attempt, exchange)
+        return answer
+
+    def close(self) -> None:
+        """Close the connections; the client cannot be used after it."""
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(url={self.url!r})"
+
+    def _attempt(self, exchange: Exchange[_Answer]) -> _Answer:
+        ends_at = exchange.ends_at()
+        try:
+            response = receive(self._http, exchange.request(), ends_at)
+            if exchange.must_send_plain(response):
+                response = receive(self._http, exchange.request(), ends_at)
+        except httpx.RequestError as error:
+            raise exchange.lost(error) from error
+        return exchange.answer(response)
+
+
+class Models:
+    """The models that a client's account can ask: ``client.models``."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    list = _method(routes.list_models)
+    get = _method(routes.get_model)
+    ready = _method(routes.get_model_ready)
+    switch = _method(family_calls.switch_model)
+    keep_warm = _method(family_calls.keep_model_warm)
+    delete = _method(family_calls.delete_model)
+
+    def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call through the client."""
+        return self._client.send(call)
+
+
+class Account:
+    """The account of a client's key: ``client.account``."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    get = _method(routes.get_account)
+
+    def keys(self, *, revoked: bool | None = None, page_size: int = 200) -> Iterator[ApiKey]:
+        """Iterate over the account's keys, newest first; pages are asked for as they are needed.
+
+        Parameters
+        ----------
+        revoked : bool, optional
+            Only the revoked, or only the others; both when left out.
+        page_size : int, default 200
+            Keys of a page; 1 to 200.
+        """
+        cursor: str | None = None
+        while True:
+            page = self.send(
+                routes.list_account_keys(revoked=revoked, limit=page_size, cursor=cursor)
+            )
+            yield from page.data
+            cursor = routes.next_cursor(page)
+            if cursor is None:
+                return
+
+    def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call through the client."""
+        return self._client.send(call)

@@ -1,0 +1,334 @@
+"""``client.datasets``: rows from files, lists and frames sent in pieces, and read as frames."""
+
+# Made of asynchronous/datasets.py by scripts/blocking_client.py: edit that one.
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from steelyard.client import dataset_calls as calls
+from steelyard.client.calls import Call
+from steelyard.client.methods import Sender
+from steelyard.client.methods import blocking_method as _method
+from steelyard.client.row_sources import (
+    PIECE_BYTES,
+    FrameColumns,
+    Piece,
+    Progress,
+    Rows,
+    pieces_of,
+    shift_refusal,
+)
+from steelyard.client.walking import DatasetWalk
+from steelyard.datasets.wire import Dataset, DatasetCheck, Partition
+from steelyard.errors import NoNewRowsError, SteelyardError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from steelyard.client.blocking.client import Client
+
+_Answer = TypeVar("_Answer")
+
+
+class RowSender:
+    """Sends rows in as many calls as their size needs.
+
+    Parameters
+    ----------
+    sender : sender of calls
+        Sends one call.
+    piece_bytes : int
+        The most bytes of a call's rows.
+    progress : callable, optional
+        Called with the bytes sent so far.
+    """
+
+    def __init__(
+        self,
+        sender: Sender,
+        *,
+        piece_bytes: int = PIECE_BYTES,
+        progress: Progress | None = None,
+    ) -> None:
+        self._sender = sender
+        self._piece_bytes = piece_bytes
+        self._progress = progress
+        self._n_sent = 0
+
+    def create(
+        self,
+        name: str,
+        parts: Mapping[str, Rows],
+        columns: FrameColumns,
+        evaluation_fraction: float | None,
+    ) -> Dataset:
+        """Make a dataset of the first piece, and add the others to it.
+
+        Raises
+        ------
+        steelyard.errors.SteelyardError
+            What a call was refused with, its lines those of the whole. Once a call has made the
+            dataset, a note of whatever ends the sending names it.
+        """
+
+        def build(made: Dataset | None, data: dict[str, bytes]) -> Call[Dataset]:
+            if made is None:
+                return calls.create_dataset(name, data, evaluation_fraction=evaluation_fraction)
+            return calls.add_rows(made.id, data, evaluation_fraction=evaluation_fraction)
+
+        return self._send_all(build, parts, columns)
+
+    def add(
+        self,
+        dataset_id: str,
+        parts: Mapping[str, Rows],
+        columns: FrameColumns,
+        evaluation_fraction: float | None,
+    ) -> Dataset:
+        """Add rows to a dataset."""
+
+        def build(_: Dataset | None, data: dict[str, bytes]) -> Call[Dataset]:
+            return calls.add_rows(dataset_id, data, evaluation_fraction=evaluation_fraction)
+
+        return self._send_all(build, parts, columns)
+
+    def _send_all(
+        self,
+        build: Callable[[Dataset | None, dict[str, bytes]], Call[Dataset]],
+        parts: Mapping[str, Rows],
+        columns: FrameColumns,
+    ) -> Dataset:
+        made: Dataset | None = None
+        nothing_new: NoNewRowsError | None = None
+        try:
+            for load in self._loads(parts, columns):
+                data = {part: piece.data for part, piece in load.items()}
+                try:
+                    made = self._sender.send(build(made, data))
+                except NoNewRowsError as error:
+                    # The dataset has these already; the other pieces may still have new ones.
+                    nothing_new = error
+                except SteelyardError as error:
+                    shift_refusal(error, {part: piece.start for part, piece in load.items()})
+                    raise
+                self._n_sent += sum(map(len, data.values()))
+                if self._progress is not None:
+                    self._progress(self._n_sent)
+        except BaseException as error:
+            # Also where rows cannot be read, and at Ctrl-C.
+            if made is not None:
+                error.add_note(
+                    f"The dataset {made.id} has the rows sent before: version {made.version}."
+                )
+            raise
+        if made is None:
+            raise nothing_new or ValueError(
+                "There are no rows; give examples, training or evaluation."
+            )
+        return made
+
+    def _loads(
+        self, parts: Mapping[str, Rows], columns: FrameColumns
+    ) -> Iterator[dict[str, Piece]]:
+        """Yield what goes out in each call: a piece, or one of each side where both fit in one."""
+        held: dict[str, Piece] = {}
+        for part, rows in parts.items():
+            for piece in pieces_of(rows, columns, self._piece_bytes):
+                n_bytes = sum(len(one.data) for one in (*held.values(), piece))
+                if held and (part in held or n_bytes > self._piece_bytes):
+                    yield held
+                    held = {}
+                held[part] = piece
+        if held:
+            yield held
+
+
+class Datasets:
+    """The datasets of a client's account: ``client.datasets``."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    from_feedback = _method(calls.from_feedback)
+    list = _method(calls.list_datasets)
+    get = _method(calls.get_dataset)
+    rename = _method(calls.rename_dataset)
+    delete = _method(calls.delete_dataset)
+    restore = _method(calls.restore_dataset)
+    versions = _method(calls.list_versions)
+    labels_to_check = _method(calls.list_labels_to_check)
+    rows = _method(calls.page_rows)
+    download = _method(calls.download_rows)
+    export = _method(calls.export_rows)
+    search = _method(calls.search_rows)
+    similar = _method(calls.similar_rows)
+    facets = _method(calls.facets_of)
+    diff = _method(calls.diff_versions)
+
+    def create(
+        self,
+        name: str,
+        examples: Rows | None = None,
+        *,
+        training: Rows | None = None,
+        evaluation: Rows | None = None,
+        evaluation_fraction: float | None = None,
+        context: str | Sequence[str] = "context",
+        decisions: Sequence[Mapping[str, Any]] | None = None,
+        labels: Mapping[str, str] | Sequence[str] | None = None,
+        targets: str | None = None,
+        rewards: str | None = None,
+        progress: Progress | None = None,
+    ) -> Dataset:
+        """Make a dataset of files, lists of rows, or Polars or pandas frames of any size.
+
+        Parameters
+        ----------
+        name : str
+            Not blank.
+        examples : path, bytes, iterable of mapping, or frame, optional
+            Rows whose sides the server picks. A path and bytes hold JSON Lines.
+        training, evaluation : as examples, optional
+            Rows of one side; instead of ``examples``.
+        evaluation_fraction : float, optional
+            Share of the contexts of ``examples`` put aside: 0.1 to 1; 0.2 when left out.
+        context : str or sequence of str, default "context"
+            Of a frame: the column with the context; several make an object.
+        decisions : sequence of mapping, optional
+            Of a frame: what every row asks; left out, a column ``decisions`` says it row by row.
+        labels : mapping or sequence of str, optional
+            Of a frame: decision id to the column with the right outcome's name; the ids of
+            ``decisions`` when left out. A row does not ask a decision whose cell is null.
+        targets, rewards : str, optional
+            Of a frame: a column with, by decision id, numbers by outcome (mappings, their JSON, or
+            the lists of ``to_polars``); instead of ``labels``.
+        progress : callable, optional
+            Called with the bytes sent so far.
+
+        Returns
+        -------
+        Dataset
+            The dataset. Over 15 MiB rows are sent in pieces, each a version of its own. The first
+            says what a dataset asks: a decision that only a later piece asks is
+            ``task_mismatch``, so put a row that asks it among the first.
+
+        Raises
+        ------
+        steelyard.errors.SteelyardError
+            What the server refused with; ``details`` has the first hundred problems. Where earlier
+            pieces were stored, a note (``__notes__``) names the dataset that has them.
+        ValueError
+            When a frame lacks a column, or there is nothing to send.
+
+        Examples
+        --------
+        >>> client.datasets.create("tickets", "support_triage.jsonl")  # doctest: +SKIP
+        """
+        columns = FrameColumns(
+            context=context, decisions=decisions, labels=labels, targets=targets, rewards=rewards
+        )
+        sender = RowSender(self, progress=progress)
+        parts = _parts(examples, training, evaluation)
+        return sender.create(name, parts, columns, evaluation_fraction)
+
+    def add_rows(
+        self,
+        dataset_id: str,
+        examples: Rows | None = None,
+        *,
+        training: Rows | None = None,
+        evaluation: Rows | None = None,
+        evaluation_fraction: float | None = None,
+        context: str | Sequence[str] = "context",
+        decisions: Sequence[Mapping[str, Any]] | None = None,
+        labels: Mapping[str, str] | Sequence[str] | None = None,
+        targets: str | None = None,
+        rewards: str | None = None,
+        progress: Progress | None = None,
+    ) -> Dataset:
+        """Add rows to a dataset as its next version.
+
+        Parameters
+        ----------
+        dataset_id : str
+            Which dataset.
+        examples, training, evaluation, evaluation_fraction, progress
+            As for ``create``; ``evaluation_fraction`` is of the contexts that are new.
+        context, decisions, labels, targets, rewards
+            As for ``create``.
+        """
+        columns = FrameColumns(
+            context=context, decisions=decisions, labels=labels, targets=targets, rewards=rewards
+        )
+        sender = RowSender(self, progress=progress)
+        parts = _parts(examples, training, evaluation)
+        return sender.add(dataset_id, parts, columns, evaluation_fraction)
+
+    def preview(
+        self,
+        examples: Rows,
+        *,
+        context: str | Sequence[str] = "context",
+        decisions: Sequence[Mapping[str, Any]] | None = None,
+        labels: Mapping[str, str] | Sequence[str] | None = None,
+        targets: str | None = None,
+        rewards: str | None = None,
+    ) -> DatasetCheck:
+        """Return what is wrong with rows, as ``create`` would find it, and store nothing.
+
+        Parameters
+        ----------
+        examples, context, decisions, labels, targets, rewards
+            As for ``create``; the first 15 MiB are looked at.
+        """
+        columns = FrameColumns(
+            context=context, decisions=decisions, labels=labels, targets=targets, rewards=rewards
+        )
+        piece = next(pieces_of(examples, columns))
+        return self.send(calls.check_rows({"examples": piece.data}))
+
+    def iterate(self, *, archived: bool = False, page_size: int = 200) -> Iterator[Dataset]:
+        """Iterate over datasets, most recently used first; pages are asked for as needed.
+
+        Each comes once, also where the loop uses, adds to or makes datasets; what it makes does not
+        come.
+        """
+        walk = DatasetWalk()
+        while not walk.is_over:
+            page = self.send(
+                calls.list_datasets(archived=archived, limit=page_size, cursor=walk.cursor)
+            )
+            yield from walk.take(page)
+
+    def to_polars(
+        self, dataset_id: str, *, partition: Partition = "all", version: int | None = None
+    ) -> pl.DataFrame:
+        """Return every row of a version as a Polars frame.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``index``, ``side``, ``context``, ``decisions`` (JSON), ``targets`` or ``rewards`` (a
+            list of decision, outcome and value), hashes, and what was sent beside.
+        """
+        import polars as pl  # noqa: PLC0415  a client without frames needs none
+
+        data = self.send(calls.export_rows(dataset_id, partition=partition, version=version))
+        return pl.read_parquet(io.BytesIO(data))
+
+    def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call through the client."""
+        return self._client.send(call)
+
+
+def _parts(
+    examples: Rows | None, training: Rows | None, evaluation: Rows | None
+) -> dict[str, Rows]:
+    given = {"examples": examples, "training": training, "evaluation": evaluation}
+    parts = {name: rows for name, rows in given.items() if rows is not None}
+    if "examples" in parts and len(parts) > 1:
+        raise ValueError("Give examples, or training and evaluation, and not both.")
+    return parts

@@ -1,0 +1,87 @@
+"""``client.families``."""
+
+# Made of asynchronous/families.py by scripts/blocking_client.py: edit that one.
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from steelyard.client import family_calls as calls
+from steelyard.client.blocking.looking import look_until
+from steelyard.client.calls import Call
+from steelyard.client.methods import blocking_method as _method
+from steelyard.client.progress import progress_bar
+from steelyard.client.waiting import Looking, ServingWait
+from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.wire import Family
+
+if TYPE_CHECKING:
+    from steelyard.client.blocking.client import Client
+
+_Answer = TypeVar("_Answer")
+
+
+class Families:
+    """Lines of models by name, each grown on one dataset: ``client.families``."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    create = _method(calls.create)
+    estimate = _method(calls.estimate)
+    list = _method(calls.list_families)
+    get = _method(calls.get)
+    switch = _method(calls.switch)
+    keep_warm = _method(calls.keep_warm)
+    roll_back = _method(calls.roll_back)
+    continue_ = _method(calls.continue_)
+    estimate_continue = _method(calls.estimate_continue)
+    delete = _method(calls.delete)
+
+    def wait(
+        self,
+        family: str,
+        model: str | Job,
+        *,
+        timeout_s: float | None = None,
+        poll_s: float = 0.5,
+        progress: bool = True,
+    ) -> Family:
+        """Wait until a family serves a model, and return the family.
+
+        Parameters
+        ----------
+        family : str
+            Its name.
+        model : str or Job
+            A model's number or adapter id, or the fine-tune that made it.
+        timeout_s : float, optional
+            Seconds to wait at most; without end when left out.
+        poll_s : float, default 0.5
+            Seconds between two looks.
+        progress : bool, default True
+            Whether to show a bar, in a notebook or on a terminal.
+
+        Raises
+        ------
+        steelyard.errors.FamilyOffError
+            When the family is off, so that it never moves.
+        steelyard.errors.NotFoundError
+            When the model is none of the family's.
+        steelyard.errors.ModelDeletedError, steelyard.errors.ModelDiscardedError
+            When the model is gone.
+        steelyard.errors.FamilyChangedError
+            When a newer model has joined: a family moves to its latest alone.
+        steelyard.client.NoAnswerInTimeError
+            When it does not serve it in time; it goes on.
+        ValueError
+            When the fine-tune made no model.
+        """
+        with progress_bar(family, is_shown=progress) as show:
+            wait = ServingWait(model, show, timeout_s)
+            looking = Looking(timeout_s, was_answered=not isinstance(model, str))
+            return look_until(lambda: self.get(family), wait.is_over, looking, poll_s)
+
+    def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call through the client."""
+        return self._client.send(call)

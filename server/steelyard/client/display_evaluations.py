@@ -1,0 +1,280 @@
+"""How evaluations show themselves in a notebook and turn into frames.
+
+Polars is loaded only where a frame is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from steelyard.client.answers import RecordList
+from steelyard.client.display import table_html
+from steelyard.evaluations.wire import (
+    Change,
+    Evaluation,
+    EvaluationComparison,
+    EvaluationDetail,
+    EvaluationSubmission,
+    JobRecord,
+    Measures,
+    PairedMeasures,
+)
+from steelyard.wire.measures import Measure
+from steelyard.wire.shown import to_frame, to_html
+
+#: Measures in the order in which they are shown.
+MEASURES = (
+    "accuracy",
+    "loss",
+    "brier",
+    "ece",
+    "expected_reward",
+    "scaled_reward",
+    "picked_best",
+)
+_SHOWN_FLIPS = 20
+_SHOWN_RECORDS = 20
+
+
+@to_html.register
+def _(evaluation: Evaluation) -> str:
+    return _table([evaluation])
+
+
+@to_html.register
+def _(submission: EvaluationSubmission) -> str:
+    return _table(submission.data)
+
+
+@to_html.register
+def _(detail: EvaluationDetail) -> str:
+    shown = [name for name in MEASURES if measure_of(detail.overall, name) is not None]
+    lines = [("all", detail.overall)]
+    lines += [(decision.decision_id, decision.metrics) for decision in detail.decisions]
+    parts = [
+        table_html(
+            "Measures with 95 % intervals",
+            ("decision", "n", *shown),
+            [
+                (
+                    name,
+                    f"{measures.n:,}",
+                    *(show_measure(measure_of(measures, one)) for one in shown),
+                )
+                for name, measures in lines
+            ],
+        )
+    ]
+    if detail.reliability is not msgspec.UNSET:
+        parts.append(
+            table_html(
+                "Reliability: accuracy against promised probability",
+                ("promised", "n", "mean", "accuracy"),
+                [
+                    (
+                        f"{row.low:.1f} to {row.high:.1f}",
+                        f"{row.n:,}",
+                        f"{row.mean_top_probability:.3f}",
+                        show_measure(row.accuracy),
+                    )
+                    for row in detail.reliability
+                    if row.mean_top_probability is not None
+                ],
+                bars=[
+                    row.accuracy.value
+                    for row in detail.reliability
+                    if row.accuracy is not None and row.mean_top_probability is not None
+                ],
+            )
+        )
+    return f"<div>{''.join(parts)}</div>"
+
+
+@to_html.register
+def _(comparison: EvaluationComparison) -> str:
+    flips = comparison.overall.flips
+    parts = [
+        table_html(
+            f"{comparison.overall.n:,} decisions: {flips.fixed:,} fixed, {flips.broken:,} broken, "
+            f"p = {comparison.overall.p_value:.3g}",
+            ("measure", "before", "after", "change"),
+            [
+                (name, f"{change.before:.4f}", f"{change.after:.4f}", show_change(change))
+                for name in MEASURES
+                if (change := change_of(comparison.overall, name)) is not None
+            ],
+        )
+    ]
+    if comparison.flipped:
+        parts.append(
+            table_html(
+                f"Surest of {comparison.flipped_total:,} flips",
+                ("decision", "flip", "right", "before", "after"),
+                [
+                    (
+                        one.decision_id,
+                        one.flip,
+                        ", ".join(one.right),
+                        f"{one.before} ({one.p_before:.2f})",
+                        f"{one.after} ({one.p_after:.2f})",
+                    )
+                    for one in comparison.flipped[:_SHOWN_FLIPS]
+                ],
+            )
+        )
+    return f"<div>{''.join(parts)}</div>"
+
+
+@to_html.register
+def _(records: RecordList) -> str:
+    return table_html(
+        f"{len(records):,} scored decisions",
+        ("decision", "top", "right"),
+        [
+            (record.decision_id, _top(record.probabilities), _top(_labels(record)))
+            for record in records[:_SHOWN_RECORDS]
+        ],
+    )
+
+
+@to_frame.register
+def _(detail: EvaluationDetail) -> Any:
+    """Return every measure as a row: what it is of, its name, value, interval and n."""
+    import polars as pl  # noqa: PLC0415
+
+    rows = [("overall", "all", *row) for row in _measure_rows(detail.overall)]
+    for decision in detail.decisions:
+        rows += [
+            ("decision", decision.decision_id, *row) for row in _measure_rows(decision.metrics)
+        ]
+    for table in detail.slices:
+        for one in table.slices:
+            rows += [(table.by, one.value, *row) for row in _measure_rows(one.metrics)]
+    schema = {
+        "by": pl.String,
+        "of": pl.String,
+        "measure": pl.String,
+        "value": pl.Float64,
+        "low": pl.Float64,
+        "high": pl.Float64,
+        "n": pl.Int64,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+@to_frame.register
+def _(comparison: EvaluationComparison) -> Any:
+    """Return the decisions that flipped, as rows."""
+    import polars as pl  # noqa: PLC0415
+
+    return pl.DataFrame([msgspec.to_builtins(record) for record in comparison.flipped])
+
+
+@to_frame.register
+def _(records: RecordList) -> Any:
+    """Return a row a record; distributions are lists of outcome and value."""
+    import polars as pl  # noqa: PLC0415
+
+    return pl.DataFrame([_record_row(record) for record in records])
+
+
+def _table(evaluations: Sequence[Evaluation]) -> str:
+    return table_html(
+        "Evaluations",
+        ("id", "model", "status", "rows", "metrics"),
+        [
+            (
+                one.id,
+                one.model_label,
+                one.status,
+                f"{one.completed_rows:,} of {one.evaluation_rows:,}",
+                show_metrics(one),
+            )
+            for one in evaluations
+        ],
+    )
+
+
+def show_metrics(evaluation: Evaluation) -> str:
+    """Write the metrics of an evaluation, or why there are none, on one line."""
+    if evaluation.error is not None:
+        return evaluation.error.message
+    if evaluation.metrics is None:
+        return ""
+    held = msgspec.to_builtins(evaluation.metrics)
+    return ", ".join(f"{name} {held[name]:.4g}" for name in MEASURES if name in held)
+
+
+def show_measure(measure: Measure | None) -> str:
+    """Write a measure with its interval.
+
+    Examples
+    --------
+    >>> show_measure(Measure(value=0.9, low=0.85, high=0.93, n=120))
+    '0.9000 [0.8500, 0.9300]'
+    """
+    if measure is None:
+        return "-"
+    if measure.low is None or measure.high is None:
+        return f"{measure.value:.4f}"
+    return f"{measure.value:.4f} [{measure.low:.4f}, {measure.high:.4f}]"
+
+
+def show_change(change: Change) -> str:
+    """Write a change with its interval."""
+    if change.low is None or change.high is None:
+        return f"{change.change:+.4f}"
+    return f"{change.change:+.4f} [{change.low:+.4f}, {change.high:+.4f}]"
+
+
+def measure_of(measures: Measures, name: str) -> Measure | None:
+    """Return a measure by name; ``None`` where it was not measured."""
+    measure = getattr(measures, name)
+    return measure if isinstance(measure, Measure) else None
+
+
+def change_of(measures: PairedMeasures, name: str) -> Change | None:
+    """Return a change by the name of its measure; ``None`` where it was not measured."""
+    change = getattr(measures, name)
+    return change if isinstance(change, Change) else None
+
+
+def _measure_rows(measures: Measures) -> list[tuple[str, float, float | None, float | None, int]]:
+    found = []
+    for name in MEASURES:
+        one = measure_of(measures, name)
+        if one is not None:
+            found.append((name, one.value, one.low, one.high, one.n))
+    return found
+
+
+def _labels(record: JobRecord) -> dict[str, float]:
+    labels = record.targets if isinstance(record.targets, dict) else record.rewards
+    return labels if isinstance(labels, dict) else {}
+
+
+def _top(values: dict[str, float]) -> str:
+    if not values:
+        return ""
+    top = max(values, key=values.__getitem__)
+    return f"{top} ({values[top]:.2f})"
+
+
+def _record_row(record: JobRecord) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "context_sha256": record.context_sha256,
+        "decision_id": record.decision_id,
+        "top": max(record.probabilities, key=record.probabilities.__getitem__),
+        "p_top": max(record.probabilities.values()),
+        "right": max(_labels(record), key=_labels(record).__getitem__),
+        "outcomes": list(record.probabilities),
+        "probabilities": list(record.probabilities.values()),
+        "labels": list(_labels(record).values()),
+    }
+    held = msgspec.to_builtins(record)
+    row.update((name, held[name]) for name in ("row", "context") if name in held)
+    row.update((name, held.get(name)) for name in (*MEASURES[:3], *MEASURES[4:]) if name in held)
+    return row

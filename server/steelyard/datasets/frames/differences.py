@@ -1,0 +1,74 @@
+"""What a version has that an older version of the same dataset has not."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from steelyard.datasets.filters import IndexFilter
+from steelyard.datasets.frames.pages import RowStore
+from steelyard.datasets.frames.scanning import scan
+from steelyard.datasets.searches import Relabelled, VersionDiff
+from steelyard.datasets.versions import Manifest
+from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+
+_KEY = ("context_sha256", "decision")
+
+
+def compare_versions(store: FrameStore, older: Manifest, newer: Manifest) -> VersionDiff:
+    """Return what rows a version adds to an older one and takes away, and what it labels otherwise."""
+    facets = RowStore(store).facets(newer, where=IndexFilter(at_least=older.next_index))
+    frame = scan(store, newer)
+    is_added = pl.col("index") >= older.next_index
+    asked = (
+        frame.filter(is_added)
+        .select(decision=pl.col("asked"))
+        .explode("decision")
+        .group_by("decision")
+        .len()
+        .sort("decision")
+    )
+    before, after = (
+        chosen.select("context_sha256", "labels")
+        .explode("labels")
+        .unnest("labels")
+        .filter("is_top")
+        .select(*_KEY, outcome)
+        .unique()
+        for chosen, outcome in (
+            (scan(store, older), pl.col("outcome").alias("before")),
+            (frame.filter(is_added), pl.col("outcome").alias("after")),
+        )
+    )
+    relabelled = (
+        before.join(after, on=list(_KEY))
+        .filter(pl.col("before") != pl.col("after"))
+        .group_by("decision", "before", "after")
+        .len()
+        .sort("len", "decision", "before", "after", descending=[True, False, False, False])
+    )
+    known = scan(store, older).select("context_sha256")
+    contexts = (
+        frame.filter(is_added)
+        .select("context_sha256")
+        .unique()
+        .join(known, on="context_sha256", how="anti")
+        .select(pl.len())
+    )
+    with told_as_unavailable():
+        asked_rows, moved, added = pl.collect_all([asked, relabelled, contexts])
+    n_kept = newer.rows - facets.rows
+    return VersionDiff(
+        from_=older.version,
+        to=newer.version,
+        rows=facets.rows,
+        removed=older.rows - n_kept,
+        first=older.next_index if facets.rows else None,
+        contexts=int(added.item()),
+        sides=facets.sides,
+        asked=dict(asked_rows.rows()),
+        expected=facets.expected,
+        relabelled=[
+            Relabelled(decision=decision, before=old, after=new, contexts=count)
+            for decision, old, new, count in moved.rows()
+        ],
+    )

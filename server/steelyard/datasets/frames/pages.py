@@ -1,0 +1,225 @@
+"""Pages, downloads and searches over the rows of a version.
+
+A page reads the groups of rows that it touches and no other, so that one far into the dataset costs
+as much as the first.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from steelyard.datasets.filters import Facets, Filter, Sort
+from steelyard.datasets.frames.filtering import filter_expression, sort_expressions
+from steelyard.datasets.frames.rows import SENT_COLUMNS, encode_rows
+from steelyard.datasets.frames.scanning import scan
+from steelyard.datasets.versions import Manifest, Part
+from steelyard.datasets.wire import DEFAULT_PAGE_ROWS, SIDES, Partition
+from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+
+_COLUMNS = ["index", *SENT_COLUMNS]
+#: Footers kept in memory; one is a few kilobytes for each hundred thousand rows.
+_CACHED_FOOTERS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """One row as it is sent back."""
+
+    index: int
+    json: bytes
+
+
+class RowStore:
+    """Reads the rows of versions.
+
+    Notes
+    -----
+    Every method raises ``steelyard.errors.StorageUnavailableError`` when a file cannot be read.
+    Safe to use from several threads.
+    """
+
+    def __init__(self, store: FrameStore) -> None:
+        self._store = store
+        self._footer = lru_cache(_CACHED_FOOTERS)(self._read_footer)
+
+    def page(
+        self,
+        manifest: Manifest,
+        *,
+        partition: Partition = "all",
+        offset: int = 0,
+        limit: int = DEFAULT_PAGE_ROWS,
+    ) -> list[StoredRow]:
+        """Return a page of rows."""
+        if partition == "all" and manifest.places:
+            # Rows were removed, so that a row's place among the others is not its index.
+            return self.rows_at(manifest, self.indexes(manifest)[offset : offset + limit].tolist())
+        if partition == "all":
+            found = [
+                row
+                for part in manifest.parts
+                if part.first < offset + limit and part.last >= offset
+                for row in self._rows_between(manifest, part, offset, offset + limit)
+            ]
+            return sorted(found, key=lambda row: row.index)
+        rows: list[StoredRow] = []
+        for part in manifest.parts_of(partition):
+            if offset >= part.rows:
+                offset -= part.rows
+                continue
+            rows += self._rows_from(manifest, part, offset, limit - len(rows))
+            if len(rows) >= limit:
+                break
+            offset = 0
+        return rows
+
+    def iterate(self, manifest: Manifest, partition: Partition = "all") -> Iterator[StoredRow]:
+        """Return every row, one group in memory at a time."""
+        sides = SIDES if partition == "all" else (partition,)
+        streams = [self._stream(manifest, manifest.parts_of(side)) for side in sides]
+        return heapq.merge(*streams, key=lambda row: row.index)
+
+    def download(self, manifest: Manifest, partition: Partition = "all") -> Iterator[bytes]:
+        """Yield every row as JSON Lines, in pieces of several rows; the same bytes for ever."""
+        piece: list[bytes] = []
+        for row in self.iterate(manifest, partition):
+            piece.append(row.json)
+            if len(piece) == 256:
+                yield b"\n".join((*piece, b""))
+                piece.clear()
+        if piece:
+            yield b"\n".join((*piece, b""))
+
+    def rows_at(self, manifest: Manifest, indexes: Sequence[int]) -> list[StoredRow]:
+        """Return the rows at places in the dataset, in the order asked; unknown places are skipped."""
+        wanted = scan(self._store, manifest).filter(pl.col("index").is_in(list(indexes)))
+        with told_as_unavailable():
+            table = wanted.select(_COLUMNS).collect().to_arrow()
+        by_index = {row.index: row for row in _stored(table, manifest)}
+        return [by_index[index] for index in indexes if index in by_index]
+
+    def find(
+        self,
+        manifest: Manifest,
+        *,
+        where: Filter | None = None,
+        order: Sort | None = None,
+        partition: Partition = "all",
+        offset: int = 0,
+        limit: int = DEFAULT_PAGE_ROWS,
+    ) -> tuple[int, list[StoredRow]]:
+        """Return a page of the rows that a filter holds for."""
+        indexes = self.indexes(manifest, where=where, order=order, partition=partition)
+        page = indexes[offset : offset + limit].tolist()
+        return len(indexes), self.rows_at(manifest, page) if page else []
+
+    def indexes(
+        self,
+        manifest: Manifest,
+        *,
+        where: Filter | None = None,
+        order: Sort | None = None,
+        partition: Partition = "all",
+    ) -> NDArray[np.int64]:
+        """Return the places of the rows that a filter holds for, in an order; as ``find``."""
+        frame = scan(self._store, manifest, partition)
+        if where is not None:
+            frame = frame.filter(filter_expression(where, manifest.method))
+        keys, is_descending = sort_expressions(order or Sort(), manifest.method)
+        sorted_frame = frame.select(
+            "index", *(key.alias(f"key{place}") for place, key in enumerate(keys))
+        ).sort(
+            [f"key{place}" for place in range(len(keys))],
+            descending=is_descending,
+            nulls_last=True,
+        )
+        with told_as_unavailable():
+            indexes: NDArray[np.int64] = sorted_frame.select("index").collect()["index"].to_numpy()
+        return indexes
+
+    def facets(
+        self, manifest: Manifest, *, where: Filter | None = None, partition: Partition = "all"
+    ) -> Facets:
+        """Count how the rows that a filter holds for spread over sides and expected outcomes."""
+        frame = scan(self._store, manifest, partition)
+        if where is not None:
+            frame = frame.filter(filter_expression(where, manifest.method))
+        entries = frame.select("labels").explode("labels").unnest("labels")
+        expecting = entries.filter(pl.col("is_top")).group_by("decision", "outcome").len()
+        with told_as_unavailable():
+            sides, tops = pl.collect_all(
+                [frame.group_by("side").len(), expecting.sort("decision", "outcome")]
+            )
+        counted = dict(sides.rows())
+        expected: dict[str, dict[str, int]] = {}
+        for decision, outcome, count in tops.rows():
+            expected.setdefault(decision, {})[outcome] = count
+        return Facets(
+            rows=sum(counted.values()),
+            sides={side: counted[side] for side in SIDES if side in counted},
+            expected=expected,
+        )
+
+    def _read_footer(self, name: str) -> pq.FileMetaData:
+        with self._store.open(name) as file:
+            return pq.read_metadata(file)
+
+    def _read_groups(self, part: Part, groups: Sequence[int]) -> pa.Table:
+        name = f"{part.sha256}.parquet"
+        with self._store.open(name) as file:
+            parquet = pq.ParquetFile(file, metadata=self._footer(name))
+            return parquet.read_row_groups(list(groups), columns=_COLUMNS, use_threads=False)
+
+    def _rows_from(
+        self, manifest: Manifest, part: Part, offset: int, limit: int
+    ) -> list[StoredRow]:
+        """Return rows of a part by their places in it."""
+        footer = self._footer(f"{part.sha256}.parquet")
+        groups: list[int] = []
+        start = skipped = 0
+        for group in range(footer.num_row_groups):
+            stop = start + footer.row_group(group).num_rows
+            if start < offset + limit and stop > offset:
+                skipped = skipped if groups else offset - start
+                groups.append(group)
+            start = stop
+        table = self._read_groups(part, groups).slice(skipped, limit)
+        return list(_stored(table, manifest))
+
+    def _rows_between(
+        self, manifest: Manifest, part: Part, first: int, stop: int
+    ) -> list[StoredRow]:
+        """Return rows of a part by their places in the dataset."""
+        footer = self._footer(f"{part.sha256}.parquet")
+        groups = []
+        for group in range(footer.num_row_groups):
+            statistics = footer.row_group(group).column(0).statistics
+            if statistics.min < stop and statistics.max >= first:
+                groups.append(group)
+        if not groups:
+            return []
+        table = self._read_groups(part, groups)
+        index = table["index"]
+        inside = pc.and_(pc.greater_equal(index, first), pc.less(index, stop))
+        return list(_stored(table.filter(inside), manifest))
+
+    def _stream(self, manifest: Manifest, parts: Sequence[Part]) -> Iterator[StoredRow]:
+        for part in parts:
+            footer = self._footer(f"{part.sha256}.parquet")
+            for group in range(footer.num_row_groups):
+                yield from _stored(self._read_groups(part, [group]), manifest)
+
+
+def _stored(table: pa.Table, manifest: Manifest) -> Iterator[StoredRow]:
+    indexes = table["index"].to_pylist()
+    return map(StoredRow, indexes, encode_rows(table, manifest.method))

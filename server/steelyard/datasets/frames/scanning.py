@@ -1,0 +1,43 @@
+"""Reading a version as a lazy frame, with predicates and projections pushed down to its files."""
+
+from __future__ import annotations
+
+import io
+
+import msgspec
+import polars as pl
+
+from steelyard.datasets.definitions import Definition
+from steelyard.datasets.frames.rows import STORED_SCHEMA
+from steelyard.datasets.versions import Manifest
+from steelyard.datasets.wire import Partition
+from steelyard.storage.frame_store import FrameStore
+
+
+def scan(store: FrameStore, manifest: Manifest, partition: Partition = "all") -> pl.LazyFrame:
+    """Return the rows of a version, lazily; nothing is read before it is collected."""
+    paths = [store.path_of(f"{part.sha256}.parquet") for part in manifest.parts_of(partition)]
+    if not paths:
+        return pl.DataFrame(pl.from_arrow(STORED_SCHEMA.empty_table())).lazy()
+    if store.is_local:
+        return pl.scan_parquet(paths, glob=False)
+    # Slow to import, and of use in an object store alone.
+    import pyarrow.dataset as pads  # noqa: PLC0415
+
+    dataset = pads.dataset(
+        paths, schema=STORED_SCHEMA, filesystem=store.filesystem, format="parquet"
+    )
+    return pl.scan_pyarrow_dataset(dataset)
+
+
+def load_definitions(store: FrameStore, manifest: Manifest) -> list[Definition]:
+    """Return every wording of the decisions that a version asks, by decision id."""
+    data = store.read(f"{manifest.definitions}.json")
+    return msgspec.json.decode(data, type=list[Definition])
+
+
+def load_retired(store: FrameStore, manifest: Manifest | None) -> pl.DataFrame | None:
+    """Return what is still known of rows that were removed; ``None`` when there are none."""
+    if manifest is None or manifest.retired is None:
+        return None
+    return pl.read_parquet(io.BytesIO(store.read(f"{manifest.retired}.parquet")))

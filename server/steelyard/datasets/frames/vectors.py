@@ -1,0 +1,87 @@
+"""Vectors of the rows' contexts: made once a part, and kept in a file beside it."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from steelyard.datasets.versions import Manifest, Part
+from steelyard.datasets.wire import Partition
+from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+
+_log = logging.getLogger(__name__)
+
+Vectors = NDArray[np.float32]
+#: Gives unit vectors of texts, one row each; equal texts have equal vectors.
+Embed = Callable[[Sequence[str]], Vectors]
+
+#: The most rows of a version that are compared: past it, embedding them takes too long.
+MAX_COMPARED = 200_000
+#: Texts embedded at a time.
+_BATCH = 512
+
+
+def nearest_rows(
+    store: FrameStore,
+    manifest: Manifest,
+    wanted: Vectors,
+    embed: Embed,
+    *,
+    scorer: str,
+    partition: Partition = "all",
+    limit: int,
+    without: int | None = None,
+) -> list[tuple[int, float]]:
+    """Return the rows whose contexts are nearest to a vector, the nearest first.
+
+    Parameters
+    ----------
+    wanted : float32 array, shape (width,)
+        A unit vector.
+    """
+    found: list[tuple[float, int]] = []
+    for part in manifest.parts_of(partition):
+        indexes, vectors = vectors_of(store, part, embed, scorer)
+        likeness = vectors @ wanted
+        nearest = np.argsort(-likeness, kind="stable")[: limit + 1]
+        found += [(float(likeness[place]), int(indexes[place])) for place in nearest]
+    found = [(likeness, index) for likeness, index in found if index != without]
+    found.sort(key=lambda pair: (-pair[0], pair[1]))
+    return [(index, min(max(likeness, -1.0), 1.0)) for likeness, index in found[:limit]]
+
+
+def vectors_of(
+    store: FrameStore, part: Part, embed: Embed, scorer: str
+) -> tuple[NDArray[np.int64], Vectors]:
+    """Return the indexes and context vectors of a part's rows, encoding the missing ones.
+
+    Returns
+    -------
+    indexes : int64 array, shape (n_rows,)
+    vectors : float32 array, shape (n_rows, width)
+    """
+    name = f"{part.sha256}.{scorer}.npy"
+    with store.open(f"{part.sha256}.parquet") as file, told_as_unavailable():
+        frame = pl.read_parquet(file, columns=["index", "context"])
+    indexes = frame["index"].to_numpy()
+    kept = store.find(name)
+    if kept is not None:
+        try:
+            vectors: Vectors = np.load(io.BytesIO(kept), allow_pickle=False)
+        except (EOFError, ValueError) as error:
+            _log.warning("%s is damaged and is made again: %s", name, error)
+        else:
+            return indexes, vectors.astype(np.float32)
+    texts = frame["context"].to_list()
+    vectors = np.concatenate(
+        [embed(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]
+    )
+    file_bytes = io.BytesIO()
+    np.save(file_bytes, vectors.astype(np.float16), allow_pickle=False)
+    store.put_beside(name, file_bytes.getvalue())
+    return indexes, vectors

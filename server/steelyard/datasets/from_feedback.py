@@ -1,0 +1,322 @@
+"""Feedback made rows: what really happened to stored decisions, for the next fine-tune to learn.
+
+A row asks what the stored decision asked, as far as something was observed of it, and its targets
+are what was observed. Its metadata names the stored decision, so that a dataset takes each once.
+Everything else is the rule of datasets (``steelyard.datasets.service``): sides, duplicates, bounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import polars as pl
+from msgspec import Struct
+
+from steelyard.caller import Caller
+from steelyard.datasets.definitions import fingerprints_by_id
+from steelyard.datasets.frames.scanning import load_definitions, load_retired, scan
+from steelyard.datasets.from_feedback_wire import (
+    DatasetFromFeedback,
+    FeedbackRowCounts,
+    RowsFromFeedback,
+)
+from steelyard.datasets.ingesting import MadeRows, read_sent
+from steelyard.datasets.service import DatasetService
+from steelyard.datasets.tasks import fingerprint
+from steelyard.datasets.uploads import Upload
+from steelyard.datasets.versions import Manifest
+from steelyard.datasets.wire import AddRows, CreateDataset, Dataset
+from steelyard.decision_log.store import (
+    ObservedDecision,
+    count_decisions,
+    page_observed,
+)
+from steelyard.decisions.validation import read_request
+from steelyard.errors import (
+    DatasetChangedError,
+    InvalidRequestError,
+    NoNewRowsError,
+    NoRowsError,
+    SupervisionMismatchError,
+)
+from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.storage import State
+from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.wire.limits import MAX_DECISIONS
+from steelyard.wire.payloads import open_payload
+from steelyard.wire.violations import BODY, Violations
+
+#: In a row's metadata: the id of the stored decision that it was made of.
+STORED_ID = "decision_id"
+#: The most values of a row's metadata.
+_MAX_METADATA = 16
+#: Stored decisions read at a time.
+_PAGE = 500
+#: Wordings of decisions whose fingerprints are kept at hand.
+_KEPT_WORDINGS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackFilter:
+    """Which stored decisions."""
+
+    since: float | None = None
+    until: float | None = None
+    model: str | None = None
+    decisions: frozenset[str] | None = None
+    decision_ids: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the dataset has: its wordings, and the stored decisions that are rows of it."""
+
+    wordings: Mapping[str, Collection[bytes]]
+    stored_ids: frozenset[str]
+
+
+class FeedbackRows:
+    """Makes rows of datasets from stored decisions with feedback."""
+
+    def __init__(
+        self,
+        state: State,
+        datasets: DatasetService,
+        store: FrameStore,
+        writes: KeyedWrites,
+        *,
+        retention_days: float,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._datasets = datasets
+        self._store = store
+        self._writes = writes
+        self._retention_s = retention_days * SECONDS_A_DAY
+        self._now = now
+
+    def rows(self, caller: Caller, wanted: FeedbackFilter) -> Iterator[dict[str, Any]]:
+        """Yield stored decisions with feedback as rows, the oldest first; it blocks."""
+        for observed in self._observed(caller, wanted):
+            row = _row_of(observed, wanted, None)
+            if row is not None:
+                yield row
+
+    async def to_dataset(self, write: Write, request: RowsFromFeedback) -> Struct:
+        """Make a dataset of stored decisions with feedback, or add them to one."""
+        await self._writes.replay_known(write)
+        caller = write.caller
+        wanted = FeedbackFilter(
+            since=request.since,
+            until=request.until,
+            model=request.model,
+            decisions=None if request.decisions is None else frozenset(request.decisions),
+            decision_ids=(
+                None if request.decision_ids is None else frozenset(request.decision_ids)
+            ),
+        )
+        manifest = await self._find(caller, request)
+        fields = {} if request.name is None else {"name": request.name}
+        if request.evaluation_fraction is not None:
+            fields["evaluation_fraction"] = f"{request.evaluation_fraction:.6f}"
+        with Upload("jsonl", fields) as upload:
+            counts = await asyncio.to_thread(self._write, upload, caller, wanted, manifest)
+            n_before = 0 if manifest is None else manifest.rows
+
+            def tell(dataset: Dataset) -> DatasetFromFeedback:
+                return _tell(dataset, counts, n_before)
+
+            made = MadeRows(tell, None if manifest is None else manifest.version)
+            if request.dataset_id is None:
+                sent = await asyncio.to_thread(read_sent, upload, CreateDataset)
+                return await self._datasets.create(write, sent, made)
+            sent = await asyncio.to_thread(read_sent, upload, AddRows)
+            return await self._datasets.add_rows(write, request.dataset_id, sent, made)
+
+    async def _find(self, caller: Caller, request: RowsFromFeedback) -> Manifest | None:
+        """Return the version to add to; ``None`` for a new dataset."""
+        if request.dataset_id is None:
+            return None
+        manifest = (await self._datasets.dataset_at(caller, request.dataset_id)).manifest
+        if request.dataset_version not in {None, manifest.version}:
+            raise DatasetChangedError(
+                f"The dataset has version {manifest.version} by now, and the request names "
+                f"{request.dataset_version}; nothing was added."
+            )
+        if manifest.method != "sft":
+            raise SupervisionMismatchError(
+                "The rows of the dataset have rewards, and feedback tells what came true; add it "
+                "to a dataset with targets.",
+                path=(*BODY, "dataset_id"),
+            )
+        return manifest
+
+    def _write(
+        self, upload: Upload, caller: Caller, wanted: FeedbackFilter, manifest: Manifest | None
+    ) -> Counter[str]:
+        """Write the rows to a file of the upload; return how many stored decisions went where."""
+        known = None if manifest is None else self._known(manifest)
+        counts: Counter[str] = Counter()
+        counts["stored"] = self._state.read_now(
+            lambda connection: count_decisions(
+                connection,
+                caller.account_id,
+                since=self._since(wanted),
+                until=wanted.until,
+                model=wanted.model,
+                ids=wanted.decision_ids,
+            )
+        )
+        file = upload.add_file("examples")
+        for observed in self._observed(caller, wanted):
+            counts["observed"] += 1
+            if known is not None and observed.decision.id in known.stored_ids:
+                counts["already_there"] += 1
+                continue
+            row = _row_of(observed, wanted, known)
+            if row is None:
+                counts["other_decisions"] += 1
+                continue
+            file.write(msgspec.json.encode(row) + b"\n")
+            counts["sent"] += 1
+        if not counts["sent"]:
+            said = (
+                f"{counts['stored']} stored decisions were looked at: {counts['observed']} have "
+                f"feedback, {counts['already_there']} of them are rows of the dataset already, and "
+                f"{counts['other_decisions']} are about other decisions."
+            )
+            error = NoRowsError if manifest is None else NoNewRowsError
+            raise error(f"No stored decision makes a row. {said}")
+        return counts
+
+    def _known(self, manifest: Manifest) -> _Known:
+        definitions = load_definitions(self._store, manifest)
+        marked = pl.col("extra").str.contains(f'"{STORED_ID}"', literal=True)
+        with told_as_unavailable():
+            extras = scan(self._store, manifest).filter(marked).select("extra").collect()["extra"]
+        retired = load_retired(self._store, manifest)
+        if retired is not None:
+            # What a review excluded does not come back.
+            extras = pl.concat([extras, retired.filter(marked)["extra"]])
+        metadata = (msgspec.json.decode(text).get("metadata") or {} for text in extras)
+        return _Known(
+            wordings=fingerprints_by_id(definitions),
+            stored_ids=frozenset(str(one[STORED_ID]) for one in metadata if STORED_ID in one),
+        )
+
+    def _since(self, wanted: FeedbackFilter) -> float:
+        return max(wanted.since or 0.0, self._now() - self._retention_s)
+
+    def _observed(self, caller: Caller, wanted: FeedbackFilter) -> Iterator[ObservedDecision]:
+        since = self._since(wanted)
+        last: tuple[float, str] | None = None
+        while True:
+            after = last
+            page = self._state.read_now(
+                lambda connection, after=after: page_observed(  # type: ignore[misc]  # mypy infers no default
+                    connection,
+                    caller.account_id,
+                    since=since,
+                    until=wanted.until,
+                    model=wanted.model,
+                    ids=wanted.decision_ids,
+                    after=after,
+                    limit=_PAGE,
+                )
+            )
+            yield from page
+            if len(page) < _PAGE:
+                return
+            last = (page[-1].decision.created_at, page[-1].decision.id)
+
+
+def _row_of(
+    observed: ObservedDecision, wanted: FeedbackFilter, known: _Known | None
+) -> dict[str, Any] | None:
+    """Return a stored decision as a row; ``None`` when nothing that was observed is wanted."""
+    request = msgspec.json.decode(observed.decision.request)
+    asked = [
+        decision
+        for decision in request["decisions"]
+        if decision["id"] in observed.outcomes
+        and (wanted.decisions is None or decision["id"] in wanted.decisions)
+        and _fits(decision, known)
+    ][:MAX_DECISIONS]
+    if not asked:
+        return None
+    held = observed.decision.metadata
+    notes = {} if held is None else msgspec.json.decode(held)
+    notes.pop(STORED_ID, None)
+    notes = dict(list(notes.items())[: _MAX_METADATA - 1])
+    return {
+        "context": request["context"],
+        "decisions": asked,
+        "targets": {decision["id"]: observed.outcomes[decision["id"]] for decision in asked},
+        "metadata": {**notes, STORED_ID: observed.decision.id},
+    }
+
+
+def _fits(decision: Mapping[str, Any], known: _Known | None) -> bool:
+    """Return whether a dataset can ask a stored decision, and the one it is for asks it already."""
+    found = _fingerprint(msgspec.json.encode(decision))
+    if found is None:
+        return False
+    return known is None or found in known.wordings.get(decision["id"], ())
+
+
+@lru_cache(_KEPT_WORDINGS)
+def _fingerprint(decision: bytes) -> bytes | None:
+    """Return the fingerprint of a decision; ``None`` where a row cannot ask it.
+
+    Other services' forms of a request take what rows do not, such as an outcome ``abstain``.
+    """
+    value = {"context": "", "decisions": [msgspec.json.decode(decision)]}
+    try:
+        return fingerprint(read_request(value).decisions[0])
+    except InvalidRequestError:
+        return None
+
+
+def _tell(dataset: Dataset, counts: Mapping[str, int], n_before: int) -> DatasetFromFeedback:
+    added = dataset.rows - n_before
+    members = {name: getattr(dataset, name) for name in Dataset.__struct_fields__}
+    return DatasetFromFeedback(
+        **members,
+        feedback=FeedbackRowCounts(
+            stored=counts["stored"],
+            added=added,
+            without_feedback=counts["stored"] - counts["observed"],
+            already_there=counts["already_there"],
+            other_decisions=counts["other_decisions"],
+            duplicates=counts["sent"] - added,
+        ),
+    )
+
+
+def read_rows_from_feedback(payload: object) -> RowsFromFeedback:
+    """Read a request for rows of feedback, or refuse it with everything that is wrong in it."""
+    found = Violations()
+    fields = open_payload(payload, RowsFromFeedback, found)
+    name, dataset_id = fields.get("name"), fields.get("dataset_id")
+    if name is None and dataset_id is None:
+        found.add((*BODY, "name"), "is missing; give name, or dataset_id to add to.", "missing")
+    if name is not None and dataset_id is not None:
+        found.add((*BODY, "name"), "is given beside dataset_id; give one of them.", "refused")
+    if isinstance(name, str) and name and not name.strip():
+        found.add((*BODY, "name"), "is blank; name the dataset.", "blank")
+    if fields.get("dataset_version") is not None and dataset_id is None:
+        found.add((*BODY, "dataset_version"), "goes with dataset_id; leave it out.", "refused")
+    since, until = fields.get("since"), fields.get("until")
+    is_told = not (found.touches((*BODY, "since")) or found.touches((*BODY, "until")))
+    if since is not None and until is not None and is_told and until <= since:
+        found.add((*BODY, "until"), "is not after since; give a later time.", "empty_range")
+    found.raise_if_any()
+    return msgspec.convert(fields, RowsFromFeedback)

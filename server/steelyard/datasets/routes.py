@@ -1,0 +1,320 @@
+"""``/v1/datasets``: datasets made, listed, changed and deleted; their rows are beside this."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+from sanic import Request
+
+from steelyard.datasets.bodies import read_change
+from steelyard.datasets.from_feedback import FeedbackRows, read_rows_from_feedback
+from steelyard.datasets.from_feedback_wire import DatasetFromFeedback, RowsFromFeedback
+from steelyard.datasets.ingesting import read_sent
+from steelyard.datasets.queries_wire import AddRowsQuery, CreateQuery, DatasetsQuery
+from steelyard.datasets.service import DatasetService
+from steelyard.datasets.upload_bodies import CSV, FIELD_HEADERS, MULTIPART, NDJSON, receive_upload
+from steelyard.datasets.wire import (
+    MAX_FRACTION,
+    MIN_FRACTION,
+    AddRows,
+    CreateDataset,
+    Dataset,
+    DatasetCheck,
+    DatasetPage,
+    DatasetVersions,
+    DeletedDataset,
+    LabelsToCheck,
+    RenameDataset,
+    RestoreDataset,
+)
+from steelyard.errors import (
+    DatasetArchivedError,
+    DatasetChangedError,
+    DatasetDeletedError,
+    DatasetMismatchError,
+    EvaluationOnlyError,
+    IdempotencyConflictError,
+    IdempotencyResponseExpiredError,
+    InvalidCsvError,
+    InvalidExampleError,
+    NoNewRowsError,
+    NoRowsError,
+    NotFoundError,
+    PriceChangedError,
+    SideConflictError,
+    SteelyardError,
+    StorageAllowanceError,
+    SupervisionMismatchError,
+    TaskMismatchError,
+    TooFewRowsError,
+    TooManyLinesError,
+    TooManyRowsError,
+    VersionInUseError,
+)
+from steelyard.http.bodies import JSON
+from steelyard.http.routing import Access, Call, Form, Handler, Route
+
+TAGS = ("datasets",)
+_CREATE_FIELDS = ("name", "evaluation_fraction", "max_price_usd")
+_ADD_FIELDS = ("evaluation_fraction", "max_price_usd", "family")
+
+
+def _create(*media_types: str) -> Handler:
+    async def create(request: Request, call: Call) -> Struct:
+        with await receive_upload(request, media_types, _CREATE_FIELDS) as upload:
+            sent = await asyncio.to_thread(read_sent, upload, CreateDataset)
+            return await call.service(DatasetService).create(sent.named(call.write), sent)
+
+    return create
+
+
+def _add(*media_types: str) -> Handler:
+    async def add(request: Request, call: Call) -> Struct:
+        dataset_id = call.path["dataset"]
+        with await receive_upload(request, media_types, _ADD_FIELDS) as upload:
+            sent = await asyncio.to_thread(read_sent, upload, AddRows, dataset_id=dataset_id)
+            datasets = call.service(DatasetService)
+            return await datasets.add_rows(sent.named(call.write), dataset_id, sent)
+
+    return add
+
+
+async def post_check(request: Request, call: Call) -> Struct:
+    """Check rows without storing them."""
+    with await receive_upload(request, (JSON, MULTIPART, NDJSON), _ADD_FIELDS) as upload:
+        sent = await asyncio.to_thread(read_sent, upload, AddRows)
+        return await call.service(DatasetService).check(sent)
+
+
+_FRACTION = {"type": "number", "minimum": MIN_FRACTION, "maximum": MAX_FRACTION}
+_ROWS = {"type": "string", "description": "One row a line, as the items of `examples`."}
+_TABLE = {
+    "type": "string",
+    "description": "A first line of `context` and decision ids, then cells that name the right "
+    "outcome; a blank one leaves its decision out.",
+}
+
+
+def _text_schema(name: str) -> dict[str, Any]:
+    """Describe a field of the body that is sent as a text."""
+    return _FRACTION if name == "evaluation_fraction" else {"type": "string"}
+
+
+def _form_of(*names: str) -> Form:
+    """Describe a multipart form: texts by the body's names, and files of rows."""
+    files = dict.fromkeys(("examples", "training", "evaluation"), _ROWS)
+    properties = {**{name: _text_schema(name) for name in names}, **files}
+    return Form(
+        MULTIPART, {"type": "object", "properties": properties, "additionalProperties": False}
+    )
+
+
+def _headers_of(*names: str) -> tuple[dict[str, Any], ...]:
+    """Describe the headers that stand for fields beside a body of rows alone."""
+    return tuple(
+        {
+            "name": header,
+            "in": "header",
+            "description": f"`{field}`, beside rows alone"
+            + ("; percent-encoded." if is_encoded else "."),
+            "schema": _text_schema(field),
+        }
+        for header, (field, is_encoded) in FIELD_HEADERS.items()
+        if field in names
+    )
+
+
+READ_ERRORS: tuple[type[SteelyardError], ...] = (NotFoundError, DatasetDeletedError)
+_KEY_ERRORS = (IdempotencyConflictError, IdempotencyResponseExpiredError)
+_ROWS_ERRORS = (
+    PriceChangedError,
+    StorageAllowanceError,
+    TooManyLinesError,
+    TooManyRowsError,
+    NoRowsError,
+    InvalidExampleError,
+    SupervisionMismatchError,
+    SideConflictError,
+    TooFewRowsError,
+    *_KEY_ERRORS,
+)
+_ADD_ERRORS = (
+    *READ_ERRORS,
+    DatasetArchivedError,
+    DatasetChangedError,
+    NoNewRowsError,
+    TaskMismatchError,
+    EvaluationOnlyError,
+    InvalidCsvError,
+    *_ROWS_ERRORS,
+)
+_VERSION_ERRORS = (*_ADD_ERRORS, DatasetMismatchError)
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/datasets",
+        handler=_create(JSON, MULTIPART, NDJSON),
+        summary="Make a dataset: its rows are checked, hashed and given a side.",
+        access=Access.KEYED,
+        tags=TAGS,
+        request=CreateDataset,
+        forms=(_form_of(*_CREATE_FIELDS), Form(NDJSON, _ROWS)),
+        headers=_headers_of(*_CREATE_FIELDS),
+        query=CreateQuery,
+        response=Dataset,
+        errors=_ROWS_ERRORS,
+        max_body="upload",
+    ),
+    Route(
+        method="GET",
+        path="/v1/datasets",
+        use=lambda call: call.service(DatasetService).page(call.caller, call.query),
+        summary="Page the account's datasets, the most recently used first.",
+        access=Access.KEYED,
+        tags=TAGS,
+        query=DatasetsQuery,
+        response=DatasetPage,
+    ),
+    Route(
+        method="POST",
+        path="/v1/datasets/upload",
+        handler=_create(NDJSON),
+        summary="Make a dataset of a file of JSON Lines, as older clients send it.",
+        access=Access.KEYED,
+        tags=TAGS,
+        forms=(Form(NDJSON, _ROWS),),
+        headers=_headers_of(*_CREATE_FIELDS),
+        query=CreateQuery,
+        response=Dataset,
+        errors=_ROWS_ERRORS,
+        max_body="upload",
+    ),
+    Route(
+        method="POST",
+        path="/v1/datasets/check",
+        handler=post_check,
+        summary="Check rows as making a dataset of them would, and store nothing.",
+        access=Access.KEYED,
+        tags=TAGS,
+        request=AddRows,
+        forms=(_form_of(*_ADD_FIELDS), Form(NDJSON, _ROWS)),
+        headers=_headers_of(*_ADD_FIELDS),
+        query=AddRowsQuery,
+        response=DatasetCheck,
+        max_body="upload",
+    ),
+    Route(
+        method="POST",
+        path="/v1/datasets/from-feedback",
+        use=lambda call: call.service(FeedbackRows).to_dataset(call.write, call.body),
+        summary="Make rows of stored decisions that got feedback: a dataset of them, or a version.",
+        access=Access.KEYED,
+        tags=TAGS,
+        request=RowsFromFeedback,
+        read=read_rows_from_feedback,
+        response=DatasetFromFeedback,
+        errors=_ADD_ERRORS,
+    ),
+    Route(
+        method="GET",
+        path="/v1/datasets/{dataset}",
+        use=lambda call: call.service(DatasetService).get(call.caller, call.path["dataset"]),
+        summary="Return one dataset, and what prompt tuning can tune in it.",
+        access=Access.KEYED,
+        tags=TAGS,
+        response=Dataset,
+        errors=READ_ERRORS,
+    ),
+    Route(
+        method="PATCH",
+        path="/v1/datasets/{dataset}",
+        use=lambda call: call.service(DatasetService).rename(
+            call.write, call.path["dataset"], call.body
+        ),
+        summary="Rename a dataset; nothing else changes.",
+        access=Access.KEYED,
+        tags=TAGS,
+        request=RenameDataset,
+        read=partial(read_change, shape=RenameDataset),
+        response=Dataset,
+        errors=(*READ_ERRORS, *_KEY_ERRORS),
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/datasets/{dataset}",
+        use=lambda call: call.service(DatasetService).delete(call.write, call.path["dataset"]),
+        summary="Delete a dataset with every version and all rows, for good.",
+        access=Access.KEYED,
+        tags=TAGS,
+        response=DeletedDataset,
+        errors=(*READ_ERRORS, VersionInUseError, *_KEY_ERRORS),
+    ),
+    Route(
+        method="POST",
+        path="/v1/datasets/{dataset}/restore",
+        use=lambda call: call.service(DatasetService).restore(call.write, call.path["dataset"]),
+        summary="Take a dataset out of the archive.",
+        access=Access.KEYED,
+        tags=TAGS,
+        request=RestoreDataset,
+        read=partial(read_change, shape=RestoreDataset),
+        may_be_empty=True,
+        response=Dataset,
+        errors=(*READ_ERRORS, PriceChangedError, *_KEY_ERRORS),
+    ),
+    Route(
+        method="POST",
+        path="/v1/datasets/{dataset}/versions",
+        handler=_add(JSON, MULTIPART, NDJSON, CSV),
+        summary="Add rows as the next version; the versions before it stay as they are.",
+        access=Access.KEYED,
+        tags=TAGS,
+        request=AddRows,
+        forms=(_form_of(*_ADD_FIELDS), Form(NDJSON, _ROWS), Form(CSV, _TABLE)),
+        headers=_headers_of(*_ADD_FIELDS),
+        query=AddRowsQuery,
+        response=Dataset,
+        errors=_VERSION_ERRORS,
+        max_body="upload",
+    ),
+    Route(
+        method="GET",
+        path="/v1/datasets/{dataset}/versions",
+        use=lambda call: call.service(DatasetService).versions(call.caller, call.path["dataset"]),
+        summary="List every version, the newest first.",
+        access=Access.KEYED,
+        tags=TAGS,
+        response=DatasetVersions,
+        errors=READ_ERRORS,
+    ),
+    Route(
+        method="POST",
+        path="/v1/datasets/{dataset}/versions/upload",
+        handler=_add(NDJSON, CSV),
+        summary="Add the rows of a file of JSON Lines or CSV, as older clients send it.",
+        access=Access.KEYED,
+        tags=TAGS,
+        forms=(Form(NDJSON, _ROWS), Form(CSV, _TABLE)),
+        headers=_headers_of(*_ADD_FIELDS),
+        query=AddRowsQuery,
+        response=Dataset,
+        errors=_VERSION_ERRORS,
+        max_body="upload",
+    ),
+    Route(
+        method="GET",
+        path="/v1/datasets/{dataset}/labels-to-check",
+        use=lambda call: call.service(DatasetService).labels_to_check(
+            call.caller, call.path["dataset"]
+        ),
+        summary="List the labels that prompt tuning doubted and nobody dismissed.",
+        access=Access.KEYED,
+        tags=TAGS,
+        response=LabelsToCheck,
+        errors=READ_ERRORS,
+    ),
+)

@@ -1,0 +1,264 @@
+"""The rows of datasets, read: pages, downloads, searches, differences, likeness, exports."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from steelyard.caller import Caller
+from steelyard.datasets.canonical import compact_json
+from steelyard.datasets.filters import Facets
+from steelyard.datasets.frames.differences import compare_versions
+from steelyard.datasets.frames.exports import export_parquet
+from steelyard.datasets.frames.pages import RowStore, StoredRow
+from steelyard.datasets.frames.vectors import MAX_COMPARED, Embed, Vectors, nearest_rows
+from steelyard.datasets.queries_wire import DiffQuery, RowsQuery, VersionQuery
+from steelyard.datasets.row_vectors import RowVectors
+from steelyard.datasets.searches import SearchRows, SimilarRows, VersionDiff
+from steelyard.datasets.service import DatasetService
+from steelyard.datasets.version_service import DatasetAt
+from steelyard.datasets.wire import Partition
+from steelyard.errors import (
+    EngineUnavailableError,
+    InvalidRequestError,
+    NotFoundError,
+    StorageUnavailableError,
+    TooManyRowsError,
+    Violation,
+)
+from steelyard.storage.frame_store import FrameStore
+
+#: Bytes of a piece of a download, so that a thread's turn is worth it.
+_PIECE_BYTES = 256 * 1024
+#: Times that vectors are looked for, and made when they are not there.
+_TRIES = 3
+
+
+class _NoVectorsError(Exception):
+    """Rows have no vectors yet."""
+
+
+class DatasetRows:
+    """Reads the rows of datasets."""
+
+    def __init__(
+        self,
+        datasets: DatasetService,
+        store: FrameStore,
+        *,
+        embed: Embed | None = None,
+        scorer: str = "",
+    ) -> None:
+        self._datasets = datasets
+        self._store = store
+        self._rows = RowStore(store)
+        self._embed = embed
+        self._scorer = hashlib.sha256(scorer.encode()).hexdigest()[:16]
+        self._vectors = RowVectors(store, self._scorer)
+
+    async def page(self, caller: Caller, dataset_id: str, query: RowsQuery) -> Struct:
+        """Return a page of rows: a ``RowPage``."""
+        at = await self._at(caller, dataset_id, query.version)
+        rows = await asyncio.to_thread(
+            self._rows.page,
+            at.manifest,
+            partition=query.partition,
+            offset=query.offset,
+            limit=query.limit,
+        )
+        total = at.manifest.rows_of(query.partition)
+        return _Page(
+            data=[Raw(row.json) for row in rows],
+            total=total,
+            offset=query.offset,
+            limit=query.limit,
+            has_more=query.offset + len(rows) < total and bool(rows),
+            version=at.version,
+        )
+
+    async def download(
+        self, caller: Caller, dataset_id: str, partition: Partition, version: int | None
+    ) -> Iterator[bytes]:
+        """Return every row as JSON Lines, in pieces that are read as they are asked for."""
+        at = await self._at(caller, dataset_id, version)
+        return _in_pieces(self._rows.download(at.manifest, partition))
+
+    async def export(
+        self, caller: Caller, dataset_id: str, partition: Partition, version: int | None
+    ) -> Iterator[bytes]:
+        """Return the rows as a Parquet file, in pieces."""
+        at = await self._at(caller, dataset_id, version)
+        return export_parquet(self._store, at.manifest, partition)
+
+    async def search(self, caller: Caller, dataset_id: str, search: SearchRows) -> Struct:
+        """Return a page of the rows that a search finds: ``FoundRows``."""
+        at = await self._at(caller, dataset_id, search.version)
+        total, rows = await asyncio.to_thread(
+            self._rows.find,
+            at.manifest,
+            where=search.filter,
+            order=search.order,
+            partition=search.partition,
+            offset=search.offset,
+            limit=search.limit,
+        )
+        facets: Facets | UnsetType = UNSET
+        if search.facets:
+            facets = await asyncio.to_thread(
+                self._rows.facets, at.manifest, where=search.filter, partition=search.partition
+            )
+        return _Found(
+            data=[Raw(row.json) for row in rows],
+            indexes=[row.index for row in rows],
+            total=total,
+            offset=search.offset,
+            limit=search.limit,
+            has_more=search.offset + len(rows) < total and bool(rows),
+            version=at.version,
+            facets=facets,
+        )
+
+    async def facets(self, caller: Caller, dataset_id: str, query: VersionQuery) -> Facets:
+        """Count how rows spread over sides and expected outcomes."""
+        at = await self._at(caller, dataset_id, query.version)
+        return await asyncio.to_thread(self._rows.facets, at.manifest, partition=query.partition)
+
+    async def diff(self, caller: Caller, dataset_id: str, query: DiffQuery) -> VersionDiff:
+        """Return what a version has that an older one has not."""
+        newer = await self._at(caller, dataset_id, query.to)
+        from_ = max(1, newer.version - 1) if query.from_ is None else query.from_
+        if from_ > newer.version:
+            message = f"from is {from_}, and to is {newer.version}; give the older one as from."
+            raise InvalidRequestError(
+                violations=[Violation(("query", "from"), message, "empty_range")]
+            )
+        older = await self._at(caller, dataset_id, from_)
+        return await asyncio.to_thread(
+            compare_versions, self._store, older.manifest, newer.manifest
+        )
+
+    async def similar(self, caller: Caller, dataset_id: str, asked: SimilarRows) -> Struct:
+        """Return the rows most like one, or like a context: ``FoundSimilar``."""
+        at = await self._at(caller, dataset_id, asked.version)
+        if self._embed is None:
+            raise EngineUnavailableError(
+                "This server's engine gives no vectors of texts, so rows cannot be compared; run "
+                "the shipped model."
+            )
+        n_rows = at.manifest.rows_of(asked.partition)
+        if n_rows > MAX_COMPARED:
+            raise TooManyRowsError(
+                f"{n_rows} rows would be compared, and {MAX_COMPARED} is the most; name a smaller "
+                "partition, or search by words."
+            )
+        wanted = await asyncio.to_thread(self._vector_of, at, asked, self._embed)
+        for _ in range(_TRIES):
+            try:
+                return await asyncio.to_thread(self._similar, at, asked, wanted)
+            except _NoVectorsError:
+                await self._vectors.make(at.manifest.parts_of(asked.partition), self._embed)
+        raise StorageUnavailableError(
+            "Vectors of the rows went as often as they were made; ask again."
+        )
+
+    def close(self) -> None:
+        """End what runs behind requests."""
+        self._vectors.close()
+
+    def _vector_of(self, at: DatasetAt, asked: SimilarRows, embed: Embed) -> Vectors:
+        """Return the vector that rows are to be like."""
+        context: Any = asked.context
+        if asked.row is not None:
+            rows = self._rows.rows_at(at.manifest, [asked.row])
+            if not rows:
+                raise NotFoundError(
+                    f"Version {at.version} of the dataset has no row of index {asked.row}; it has "
+                    f"{at.manifest.rows}."
+                )
+            context = msgspec.json.decode(rows[0].json)["context"]
+        return np.asarray(embed([_text_of(context)])[0], dtype=np.float32)
+
+    def _similar(self, at: DatasetAt, asked: SimilarRows, wanted: Vectors) -> Struct:
+        nearest = nearest_rows(
+            self._store,
+            at.manifest,
+            wanted,
+            _refuse,
+            scorer=self._scorer,
+            partition=asked.partition,
+            limit=asked.limit,
+            without=asked.row,
+        )
+        found = self._rows.rows_at(at.manifest, [index for index, _ in nearest])
+        return _Similar(data=_join(found, nearest), version=at.version)
+
+    async def _at(self, caller: Caller, dataset_id: str, version: int | None) -> DatasetAt:
+        return await self._datasets.dataset_at(caller, dataset_id, version, is_new_work=False)
+
+
+class _Page(Struct, kw_only=True):
+    """A ``RowPage`` whose rows are JSON already."""
+
+    data: list[Raw]
+    total: int
+    offset: int
+    limit: int
+    has_more: bool
+    version: int
+
+
+class _Found(_Page, kw_only=True):
+    """``FoundRows`` whose rows are JSON already."""
+
+    indexes: list[int]
+    facets: Facets | UnsetType
+
+
+class _Likeness(Struct, kw_only=True):
+    index: int
+    similarity: float
+    row: Raw
+
+
+class _Similar(Struct, kw_only=True):
+    """``FoundSimilar`` whose rows are JSON already."""
+
+    data: list[_Likeness]
+    version: int
+
+
+def _join(rows: Sequence[StoredRow], nearest: Sequence[tuple[int, float]]) -> list[_Likeness]:
+    likeness = dict(nearest)
+    return [
+        _Likeness(index=row.index, similarity=likeness[row.index], row=Raw(row.json))
+        for row in rows
+    ]
+
+
+def _refuse(_: Sequence[str]) -> Vectors:
+    """Embed nothing: rows are embedded on a thread that requests do not wait for."""
+    raise _NoVectorsError
+
+
+def _text_of(context: Any) -> str:
+    """Return a context as the column of stored rows has it."""
+    return context if isinstance(context, str) else compact_json(context)
+
+
+def _in_pieces(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    held: list[bytes] = []
+    n_held = 0
+    for chunk in chunks:
+        held.append(chunk)
+        n_held += len(chunk)
+        if n_held >= _PIECE_BYTES:
+            yield b"".join(held)
+            held, n_held = [], 0
+    if held:
+        yield b"".join(held)

@@ -1,0 +1,370 @@
+"""The datasets of an account: made, listed, renamed, restored and deleted, and given to other work.
+
+A version's files are durable before the state names them, and the state forgets them before they
+are removed, so that a dataset that is told of has all of its rows, whenever a process dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+from sqlalchemy import Connection
+
+from steelyard.caller import Caller
+from steelyard.datasets.access import require_dataset, require_version
+from steelyard.datasets.definitions import TuningLimits, tell_readiness
+from steelyard.datasets.frames.pages import RowStore
+from steelyard.datasets.frames.scanning import load_definitions
+from steelyard.datasets.ingesting import (
+    Answer,
+    MadeRows,
+    RowBounds,
+    SentRows,
+    check_rows,
+    write_version,
+)
+from steelyard.datasets.queries_wire import DatasetsQuery
+from steelyard.datasets.store import (
+    DatasetRow,
+    VersionRow,
+    advance_dataset,
+    erase_dataset,
+    insert_dataset,
+    insert_version,
+    live_files,
+    page_datasets,
+    rename_dataset,
+    set_dataset_archived,
+    versions_of,
+)
+from steelyard.datasets.store_owner import sweep_owned
+from steelyard.datasets.version_service import DatasetAt, LabelledRow, read_side
+from steelyard.datasets.versions import Manifest
+from steelyard.datasets.wire import (
+    Dataset,
+    DatasetCheck,
+    DatasetPage,
+    DatasetVersions,
+    DeletedDataset,
+    LabelsToCheck,
+    RenameDataset,
+    Side,
+)
+from steelyard.errors import (
+    DatasetChangedError,
+    DatasetMismatchError,
+    SteelyardError,
+    VersionInUseError,
+)
+from steelyard.ids import new_id
+from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.storage import State
+from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.violations import show
+
+_log = logging.getLogger(__name__)
+
+#: Files that no version needs are left alone for this long, in seconds: a version that has the same
+#: rows may be on its way. No write takes as long.
+ERASE_AFTER_S = 3600.0
+
+#: Says in the deleting transaction what still reads a dataset, as ``an evaluation``; ``None`` when
+#: nothing of its kind does.
+ReaderCheck = Callable[[Connection, str], str | None]
+#: Erases in the deleting transaction what a room above keeps of a dataset's rows.
+Eraser = Callable[[Connection, str], None]
+#: Returns the dataset that a family of an account grows on; ``None`` when there is no such family.
+GrownOn = Callable[[Connection, str, str], str | None]
+
+
+class DatasetService:
+    """The datasets of every account."""
+
+    def __init__(
+        self,
+        state: State,
+        store: FrameStore,
+        writes: KeyedWrites,
+        *,
+        bounds: RowBounds,
+        tuning: TuningLimits | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._store = store
+        self._rows = RowStore(store)
+        self._writes = writes
+        self._bounds = bounds
+        self._tuning = tuning
+        self._now = now
+        self._readers: list[ReaderCheck] = []
+        self._erasers: list[Eraser] = []
+        self._grown_on: GrownOn = _grows_nowhere
+
+    def register_reader(self, check: ReaderCheck, erase: Eraser | None = None) -> None:
+        """Register a check for work that still reads a dataset, and what is erased with it."""
+        self._readers.append(check)
+        if erase is not None:
+            self._erasers.append(erase)
+
+    def register_families(self, grown_on: GrownOn) -> None:
+        """Register who knows the dataset that a family grows on: its rows go to no other."""
+        self._grown_on = grown_on
+
+    async def create(
+        self, write: Write, sent: SentRows, made: MadeRows[Answer] | None = None
+    ) -> Dataset | Answer:
+        """Make a dataset of rows."""
+        await self._writes.replay_known(write)
+        dataset_id = new_id("ds")
+        manifest = await asyncio.to_thread(
+            write_version, self._store, dataset_id, sent, self._bounds
+        )
+        now = self._now()
+        row = DatasetRow(
+            id=dataset_id,
+            account_id=write.caller.account_id,
+            name=sent.request.name or "",
+            version=1,
+            created_at=now,
+            used_at=None,
+            archived_at=None,
+            deleted_at=None,
+            receipt=sent.receipt,
+        )
+
+        def work(connection: Connection) -> Dataset | Answer:
+            insert_dataset(connection, row)
+            insert_version(connection, _version_of(manifest, sent, now))
+            return _answer(connection, row.tell(manifest), made)
+
+        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+
+    async def check(self, sent: SentRows) -> DatasetCheck:
+        """Return what rows would make and what is wrong with them; nothing is stored."""
+        return await asyncio.to_thread(check_rows, sent, self._bounds)
+
+    async def add_rows(
+        self, write: Write, dataset_id: str, sent: SentRows, made: MadeRows[Answer] | None = None
+    ) -> Dataset | Answer:
+        """Add rows to a dataset as its next version."""
+        await self._writes.replay_known(write)
+        caller = write.caller
+
+        def latest(connection: Connection) -> Manifest:
+            row = self._require_growing(connection, caller, dataset_id, sent)
+            if made is not None and made.previous not in {None, row.version}:
+                raise DatasetChangedError(
+                    f"The dataset got version {row.version} while the rows were made; nothing was "
+                    "added. Send the request again."
+                )
+            return require_version(connection, row).manifest
+
+        previous = await self._state.read(latest)
+        manifest = await asyncio.to_thread(
+            write_version, self._store, dataset_id, sent, self._bounds, previous
+        )
+        now = self._now()
+
+        def work(connection: Connection) -> Dataset | Answer:
+            row = self._require_growing(connection, caller, dataset_id, sent)
+            if not advance_dataset(connection, dataset_id, previous=previous.version):
+                raise DatasetChangedError(
+                    f"The dataset got version {row.version} while these rows were read; nothing "
+                    "was added. Send them again."
+                )
+            insert_version(connection, _version_of(manifest, sent, now))
+            return _answer(connection, row.tell(manifest), made)
+
+        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+
+    async def page(self, caller: Caller, query: DatasetsQuery) -> DatasetPage:
+        """Return a page of the account's datasets, most recently used first."""
+        found, next_cursor = await self._state.read(
+            lambda connection: page_datasets(
+                connection,
+                caller.account_id,
+                archived=query.archived,
+                limit=query.limit,
+                cursor=query.cursor,
+            )
+        )
+        return DatasetPage(
+            data=[row.tell(manifest) for row, manifest in found],
+            has_more=next_cursor is not None,
+            next_cursor=next_cursor,
+        )
+
+    async def get(self, caller: Caller, dataset_id: str) -> Dataset:
+        """Return a dataset, with what prompt tuning can tune in it."""
+        row, found = await self._state.read(
+            functools.partial(self._find, account_id=caller.account_id, dataset_id=dataset_id)
+        )
+        manifest = found.manifest
+        told = msgspec.structs.replace(row.tell(manifest), storage_window=None, labels_to_check=0)
+        if manifest.method != "sft":
+            return told
+        definitions = await asyncio.to_thread(load_definitions, self._store, manifest)
+        return msgspec.structs.replace(
+            told, prompt_tuning=tell_readiness(definitions, self._tuning)
+        )
+
+    async def versions(self, caller: Caller, dataset_id: str) -> DatasetVersions:
+        """Return every version, newest first."""
+
+        def work(connection: Connection) -> list[VersionRow]:
+            require_dataset(connection, caller.account_id, dataset_id)
+            return versions_of(connection, dataset_id)
+
+        rows = await self._state.read(work)
+        return DatasetVersions(
+            data=[row.manifest.tell(row.created_at, row.added_via, row.added_from) for row in rows]
+        )
+
+    async def labels_to_check(self, caller: Caller, dataset_id: str) -> LabelsToCheck:
+        """Return the labels that prompt tuning doubted."""
+        await self._state.read(
+            lambda connection: require_dataset(connection, caller.account_id, dataset_id)
+        )
+        return LabelsToCheck(data=[])
+
+    async def rename(self, write: Write, dataset_id: str, request: RenameDataset) -> Dataset:
+        """Rename a dataset."""
+
+        def work(connection: Connection) -> Dataset:
+            require_dataset(connection, write.caller.account_id, dataset_id)
+            rename_dataset(connection, dataset_id, request.name)
+            return self._tell(connection, write.caller, dataset_id)
+
+        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+
+    async def restore(self, write: Write, dataset_id: str) -> Dataset:
+        """Take a dataset out of the archive; unchanged when it is not in there."""
+
+        def work(connection: Connection) -> Dataset:
+            require_dataset(connection, write.caller.account_id, dataset_id)
+            set_dataset_archived(connection, dataset_id, None)
+            return self._tell(connection, write.caller, dataset_id)
+
+        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+
+    async def delete(self, write: Write, dataset_id: str) -> DeletedDataset:
+        """Delete a dataset with all of its rows, for good."""
+
+        def work(connection: Connection) -> DeletedDataset:
+            require_dataset(connection, write.caller.account_id, dataset_id)
+            for check in self._readers:
+                reader = check(connection, dataset_id)
+                if reader is not None:
+                    raise VersionInUseError(
+                        f"The dataset {dataset_id} is read by {reader}; wait for its end or cancel "
+                        "it."
+                    )
+            for erase in self._erasers:
+                erase(connection, dataset_id)
+            erase_dataset(connection, dataset_id, self._now())
+            return DeletedDataset(id=dataset_id)
+
+        deleted = await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+        await asyncio.to_thread(self._sweep_now)
+        return deleted
+
+    async def dataset_at(
+        self,
+        caller: Caller,
+        dataset_id: str,
+        version: int | None = None,
+        *,
+        is_new_work: bool = True,
+    ) -> DatasetAt:
+        """Return a version of a dataset, to be read."""
+        row, found = await self._state.read(
+            functools.partial(
+                self._find,
+                account_id=caller.account_id,
+                dataset_id=dataset_id,
+                version=version,
+                is_new_work=is_new_work,
+            )
+        )
+        return DatasetAt(row.id, row.name, found.manifest)
+
+    def side_rows(self, at: DatasetAt, side: Side, start: int = 0) -> Iterator[LabelledRow]:
+        """Return the rows of a side in the order of the dataset, a group in memory at a time."""
+        return read_side(self._rows, at, side, start)
+
+    def evaluation_rows(self, at: DatasetAt) -> Iterator[LabelledRow]:
+        """Return the evaluation rows in the order of the dataset; as ``side_rows``."""
+        return self.side_rows(at, "evaluation")
+
+    def sweep(self) -> list[str]:
+        """Remove the files that no version needs; it blocks. Give their names."""
+        return sweep_owned(self._state, self._store, live_files, older_than_s=ERASE_AFTER_S)
+
+    def _sweep_now(self) -> None:
+        try:
+            self.sweep()
+        except SteelyardError as error:
+            # The dataset is deleted all the same; the next sweep takes its files.
+            _log.warning("Files of a deleted dataset could not be removed yet: %s", error.message)
+
+    def _require_growing(
+        self, connection: Connection, caller: Caller, dataset_id: str, sent: SentRows
+    ) -> DatasetRow:
+        """Return a dataset that may grow; a family that its rows name must grow on no other."""
+        row = require_dataset(connection, caller.account_id, dataset_id, is_new_work=True)
+        family = sent.request.family
+        grown_on = family and self._grown_on(connection, caller.account_id, family)
+        if grown_on and grown_on != dataset_id:
+            raise DatasetMismatchError(
+                f"The family {show(family)} grows on the dataset {grown_on}; add the rows to that, "
+                "or name no family."
+            )
+        return row
+
+    @staticmethod
+    def _find(
+        connection: Connection,
+        *,
+        account_id: str,
+        dataset_id: str,
+        version: int | None = None,
+        is_new_work: bool = False,
+    ) -> tuple[DatasetRow, VersionRow]:
+        row = require_dataset(connection, account_id, dataset_id, is_new_work=is_new_work)
+        return row, require_version(connection, row, version)
+
+    def _tell(self, connection: Connection, caller: Caller, dataset_id: str) -> Dataset:
+        row, found = self._find(connection, account_id=caller.account_id, dataset_id=dataset_id)
+        return row.tell(found.manifest)
+
+
+def _grows_nowhere(connection: Connection, account_id: str, family: str) -> None:
+    """Return no dataset: this server knows no families."""
+
+
+def _answer(
+    connection: Connection, dataset: Dataset, made: MadeRows[Answer] | None
+) -> Dataset | Answer:
+    if made is None:
+        return dataset
+    if made.also is not None:
+        made.also(connection, dataset)
+    return made.tell(dataset)
+
+
+def _version_of(manifest: Manifest, sent: SentRows, at: float) -> VersionRow:
+    return VersionRow(
+        dataset_id=manifest.dataset_id,
+        version=manifest.version,
+        created_at=at,
+        added_via=sent.added_via,
+        added_from=sent.request.family,
+        manifest=manifest,
+    )

@@ -1,0 +1,70 @@
+"""Whose files a store holds: what no row of a state refers to may be another state's.
+
+A store is chosen by a setting of its own, so a server may be started with a state that is not the
+one whose files are there. Sweeping then would remove all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from steelyard.accounts.store import find_account
+from steelyard.caller import LOCAL_ACCOUNT
+from steelyard.storage import State
+
+_log = logging.getLogger(__name__)
+
+
+class OwnedStore(Protocol):
+    """A store that remembers whose it is; ``FrameStore`` and ``ArtifactStore`` are."""
+
+    def claim(self, owner: str) -> bool:
+        """Take a store that is nobody's; say whether it is the owner's."""
+        ...
+
+    def sweep(self, live: Collection[str], *, older_than_s: float = ...) -> list[str]:
+        """Remove what nobody refers to; return its names."""
+        ...
+
+
+def sweep_owned(
+    state: State,
+    store: OwnedStore,
+    find_live: Callable[[Connection], Collection[str]],
+    *,
+    older_than_s: float | None = None,
+) -> list[str]:
+    """Remove what a state does not refer to, from a store that is its own; it blocks."""
+    if not owns(state, store):
+        return []
+    live = state.read_now(find_live)
+    return (
+        store.sweep(live) if older_than_s is None else store.sweep(live, older_than_s=older_than_s)
+    )
+
+
+def owns(state: State, store: OwnedStore) -> bool:
+    """Return whether a store's files are a state's to remove; it blocks.
+
+    The first state that asks owns the store.
+    """
+    # When it was made tells one state from another, and a copy of it is the same one.
+    account = state.read_now(functools.partial(find_account, account_id=LOCAL_ACCOUNT))
+    if account is None:
+        msg = f"The state has no account {LOCAL_ACCOUNT!r}, which its first migration makes."
+        raise RuntimeError(msg)
+    identity = f"state of {account.created_at!r}"
+    is_ours = store.claim(hashlib.sha256(identity.encode()).hexdigest())
+    if not is_ours:
+        _log.warning(
+            "The files at STEELYARD_FRAMES_URL are another state's, so none of them is removed. Give "
+            "this server a place of its own, or remove the file owner/state there if that state is "
+            "gone."
+        )
+    return is_ours

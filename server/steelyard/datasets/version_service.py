@@ -1,0 +1,94 @@
+"""One version of a dataset and its rows, as work that reads them gets them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from steelyard.datasets.frames.pages import RowStore
+from steelyard.datasets.rows import hash_context
+from steelyard.datasets.versions import Manifest
+from steelyard.datasets.wire import Side, Split
+from steelyard.operations.write import payload_sha256
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetAt:
+    """One version of a dataset, for work that reads it."""
+
+    dataset_id: str
+    name: str
+    manifest: Manifest
+
+    @property
+    def version(self) -> int:
+        """Number of the version, from 1."""
+        return self.manifest.version
+
+    @property
+    def method(self) -> str:
+        """``sft`` (targets) or ``reward``."""
+        return self.manifest.method
+
+    @property
+    def sha256(self) -> str:
+        """Names every row of the version."""
+        return self.manifest.sha256
+
+    @property
+    def evaluation_sha256(self) -> str:
+        """Names the evaluation rows, in order: equal for versions that add training rows alone."""
+        parts = [part.sha256 for part in self.manifest.parts_of("evaluation")]
+        return payload_sha256(parts)
+
+    @property
+    def split(self) -> Split:
+        """Rows and contexts by side."""
+        return self.manifest.split
+
+
+class LabelledRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One row of a version, for work that reads it."""
+
+    index: int
+    context: Any
+    context_sha256: str
+    decisions: list[dict[str, Any]]
+    targets: dict[str, dict[str, float]] | None = None
+    rewards: dict[str, dict[str, float]] | None = None
+    images: list[dict[str, Any]] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+def read_side(rows: RowStore, at: DatasetAt, side: Side, start: int = 0) -> Iterator[LabelledRow]:
+    """Yield the rows of a side in the order of the dataset, from the ``start``-th on."""
+    for row in itertools.islice(rows.iterate(at.manifest, side), start, None):
+        sent = _decode_row(row.json)
+        yield LabelledRow(
+            index=row.index,
+            context=sent.context,
+            context_sha256=hash_context(sent.context, sent.images).hex(),
+            decisions=sent.decisions,
+            targets=sent.targets,
+            rewards=sent.rewards,
+            images=sent.images,
+            metadata=sent.metadata,
+        )
+
+
+class _SentRow(msgspec.Struct):
+    """A stored row; what is kept beside it is passed over."""
+
+    context: Any
+    decisions: list[dict[str, Any]]
+    images: list[dict[str, Any]] | None = None
+    targets: dict[str, dict[str, float]] | None = None
+    rewards: dict[str, dict[str, float]] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+_decode_row = msgspec.json.Decoder(_SentRow).decode

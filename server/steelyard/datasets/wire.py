@@ -1,0 +1,347 @@
+"""Datasets on the wire: rows as callers send them, datasets and versions as the server tells them.
+
+Here: the shapes, from which the OpenAPI document is made. Not here: rules that look at two fields
+at once (``steelyard.datasets.rows``).
+
+An optional field of a request may be left out or be ``null``; both mean the same.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from steelyard.decisions.wire import (
+    MAX_TEMPERATURE,
+    MIN_TEMPERATURE,
+    AbstainInput,
+    ImageInput,
+    Kind,
+    Name,
+)
+from steelyard.wire.limits import MAX_DECISIONS
+from steelyard.wire.methods import Method
+from steelyard.wire.shown import Framed, Shown
+
+#: The two sides of a dataset; a context is on one of them for ever.
+Side = Literal["training", "evaluation"]
+SIDES: tuple[Side, ...] = ("training", "evaluation")
+Partition = Literal["all", "training", "evaluation"]
+AddedVia = Literal["api", "jsonl", "csv", "labeling"]
+InputFormat = Literal["json", "jsonl", "multipart"]
+#: Why prompt tuning cannot tune a decision; the code that a job would be refused with.
+ReadinessReason = Literal[
+    "conflicting_decision",
+    "structured_wording",
+    "too_few_rows",
+    "too_many_rows",
+    "too_few_per_outcome",
+    "unbalanced_split",
+]
+
+#: Bounds of the share of contexts put aside for evaluation, and what it is when left out.
+MIN_FRACTION, MAX_FRACTION, DEFAULT_FRACTION = 0.1, 1.0, 0.2
+#: Bounds of a page of rows, and its length when left out.
+MAX_PAGE_ROWS, DEFAULT_PAGE_ROWS = 500, 100
+MAX_DATASET_NAME = 128
+
+DatasetName = Annotated[str, Meta(min_length=1, max_length=MAX_DATASET_NAME)]
+Fraction = Annotated[float, Meta(ge=MIN_FRACTION, le=MAX_FRACTION)]
+
+
+class RowDecisionInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One question of a row. How to act on its answer may be said, and nothing is learned from it."""
+
+    refused_fields: ClassVar[dict[str, str]] = {
+        "policy": "A policy belongs to a decide request, not to a row of a dataset",
+        "targets": "Targets belong to the row, beside its decisions",
+        "rewards": "Rewards belong to the row, beside its decisions",
+    }
+
+    id: Annotated[Name, Meta(description="Unique in the row; not blank.")]
+    question: Annotated[
+        str | dict[str, Any] | list[Any], Meta(description="Text, or any JSON object or array.")
+    ]
+    kind: Kind | None = None
+    outcomes: Annotated[
+        Any, Meta(description="In the forms that a decide request takes for the kind.")
+    ] = None
+    rubric: Annotated[
+        list[Any] | None, Meta(description="`ordinal` alone: one description per level.")
+    ] = None
+    weights: dict[str, Annotated[float, Meta(gt=0)]] | None = None
+    costs: dict[str, float | dict[str, float]] | None = None
+    abstain: AbstainInput | None = None
+
+
+class RowInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One row: a decide request and what is right about it.
+
+    Exactly one of ``targets`` and ``rewards`` is given. From ``model`` on, fields are kept for the
+    download and otherwise ignored.
+    """
+
+    context: Annotated[
+        str | dict[str, Any] | list[Any],
+        Meta(description="What the decisions are about; may be empty."),
+    ]
+    decisions: Annotated[list[RowDecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)]
+    images: Annotated[list[ImageInput], Meta(min_length=1, max_length=8)] | None = None
+    targets: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="Decision id to the right outcome's name, or to an object from outcome to "
+            "probability; probabilities sum to 1."
+        ),
+    ] = None
+    rewards: Annotated[
+        dict[str, Any] | None,
+        Meta(description="Decision id to an object from every outcome to a finite number."),
+    ] = None
+    model: Name | None = None
+    fallback: Literal["auto", "none"] | None = None
+    temperature: Annotated[float, Meta(ge=MIN_TEMPERATURE, le=MAX_TEMPERATURE)] | None = None
+    independent: bool | None = None
+    store: bool | None = None
+    metadata: (
+        Annotated[
+            dict[
+                Annotated[str, Meta(max_length=64)],
+                Annotated[str, Meta(max_length=512)] | int | float | bool | None,
+            ],
+            Meta(max_length=16),
+        ]
+        | None
+    ) = None
+
+
+class CreateDataset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A new dataset: ``examples``, whose sides the server picks, or the sides by name."""
+
+    name: Annotated[DatasetName, Meta(description="Not blank.")]
+    examples: Annotated[
+        list[RowInput] | None, Meta(description="Rows whose sides are picked; not with a side.")
+    ] = None
+    training: Annotated[list[RowInput] | None, Meta(description="Rows for training.")] = None
+    evaluation: Annotated[list[RowInput] | None, Meta(description="Rows for evaluation.")] = None
+    evaluation_fraction: Annotated[
+        Fraction | None,
+        Meta(description="Share of the contexts of `examples` put aside; 0.2 when left out."),
+    ] = None
+    max_price_usd: Annotated[
+        str | None, Meta(description="Refuse with `price_changed` when a day of storage is dearer.")
+    ] = None
+
+
+class AddRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Rows for the next version of a dataset."""
+
+    refused_fields: ClassVar[dict[str, str]] = {
+        "name": "Adding rows does not rename a dataset; send PATCH for that"
+    }
+
+    examples: list[RowInput] | None = None
+    training: list[RowInput] | None = None
+    evaluation: list[RowInput] | None = None
+    evaluation_fraction: Annotated[
+        Fraction | None,
+        Meta(description="Share of the new contexts of `examples` put aside; 0.2 when left out."),
+    ] = None
+    max_price_usd: str | None = None
+    family: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=64)] | None,
+        Meta(description="The family from whose page the rows come; it grows on this dataset."),
+    ] = None
+
+
+class RenameDataset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A dataset's new name; nothing else changes."""
+
+    name: DatasetName
+
+
+class RestoreDataset(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Take a dataset out of the archive."""
+
+    max_price_usd: str | None = None
+
+
+class DeletedDataset(Struct, frozen=True, kw_only=True):
+    """A dataset that is gone for good."""
+
+    id: str
+    deleted: Literal[True] = True
+
+
+class Split(Struct, frozen=True, kw_only=True):
+    """How many rows and contexts each side has."""
+
+    training: int = 0
+    evaluation: int = 0
+    training_contexts: int = 0
+    evaluation_contexts: int = 0
+
+
+class InputReceipt(Struct, frozen=True, kw_only=True):
+    """What was received: its form, the SHA-256 of its bytes, and how many there were."""
+
+    format: InputFormat
+    sha256: str
+    bytes: int
+
+
+class StorageWindow(Struct, frozen=True, kw_only=True):
+    """The day of storage that is held; times are Unix seconds."""
+
+    started_at: float
+    ends_at: float
+    reserved_usd: str
+
+
+class LabelingLineage(Struct, frozen=True, kw_only=True):
+    """The labeling job that made a dataset, and what it chose."""
+
+    job_id: str
+    source_id: str
+    source_sha256: str
+    source_input_sha256: str
+    spec_sha256: str
+    prompt_version: str
+    teacher_models: list[str]
+    row_indices: list[int]
+    selection_sha256: str
+    target_method: Literal["mean_one_hot_teacher_votes"] = "mean_one_hot_teacher_votes"
+
+
+class DecisionReadiness(Struct, frozen=True, kw_only=True):
+    """Whether prompt tuning can tune a decision of the training rows."""
+
+    decision: Annotated[Any, Meta(description="As the rows word it most often.")]
+    outcomes: Annotated[list[str], Meta(description="Names in order.")]
+    rows: Annotated[int, Meta(description="Training rows that ask it.")]
+    labels: Annotated[
+        dict[str, int], Meta(description="Outcome to the training rows that expect it.")
+    ]
+    reason: Annotated[ReadinessReason | None, Meta(description="Null when it can be tuned.")]
+
+
+class PromptTuningReadiness(Struct, frozen=True, kw_only=True):
+    """What prompt tuning can tune: tunable decisions first, then the most asked."""
+
+    decisions: list[DecisionReadiness]
+    unlisted: Annotated[int, Meta(description="Decisions that did not fit in the list.")]
+
+
+class Dataset(Shown, Struct, frozen=True, kw_only=True):
+    """A dataset; counts and split are those of its latest version."""
+
+    id: str
+    name: str
+    created_at: float
+    sha256: str
+    version: int
+    rows: int
+    contexts: int
+    duplicates_removed: int
+    method: Method
+    evaluation_only: bool
+    evaluation_fraction: float
+    archived_at: float | None
+    used_at: float | None
+    split: Split
+    prompt_tuning: PromptTuningReadiness | UnsetType = UNSET
+    input: InputReceipt | UnsetType = UNSET
+    labeling: LabelingLineage | UnsetType = UNSET
+    storage_window: StorageWindow | UnsetType | None = UNSET
+    labels_to_check: int | UnsetType = UNSET
+
+
+class DatasetCheck(Struct, frozen=True, kw_only=True):
+    """What rows would make, and what is wrong with them; nothing is stored."""
+
+    rows: Annotated[int, Meta(description="Rows without anything wrong.")]
+    lines: Annotated[int, Meta(description="Rows looked at.")]
+    method: Annotated[Method | None, Meta(description="Null when no row was valid.")]
+    problems: Annotated[int, Meta(description="How many problems were found.")]
+    code: Annotated[
+        str | None, Meta(description="What an upload would be refused with; null when nothing.")
+    ]
+    message: str | None
+    details: Annotated[
+        list[dict[str, Any]], Meta(description="The first hundred problems, as in an error.")
+    ]
+
+
+class DatasetPage(Shown, Struct, frozen=True, kw_only=True):
+    """Datasets, most recently used first."""
+
+    data: list[Dataset]
+    has_more: bool
+    next_cursor: str | None
+
+
+class DatasetVersion(Struct, frozen=True, kw_only=True):
+    """A dataset as it stood after one addition; it never changes."""
+
+    version: int
+    created_at: float
+    sha256: str
+    rows: int
+    added: int
+    contexts: int
+    split: Split
+    added_via: AddedVia
+    added_from: str | None
+
+
+class DatasetVersions(Struct, frozen=True, kw_only=True):
+    """Every version, newest first."""
+
+    data: list[DatasetVersion]
+
+
+class Example(Struct, frozen=True, kw_only=True):
+    """A row as it is stored: exactly what training reads, and the fields sent beside it."""
+
+    context: Any
+    decisions: list[Any]
+    images: list[Any] | UnsetType = UNSET
+    targets: dict[str, dict[str, float]] | UnsetType = UNSET
+    rewards: dict[str, dict[str, float]] | UnsetType = UNSET
+    model: str | UnsetType | None = UNSET
+    fallback: str | UnsetType | None = UNSET
+    temperature: float | UnsetType | None = UNSET
+    independent: bool | UnsetType | None = UNSET
+    store: bool | UnsetType | None = UNSET
+    metadata: dict[str, Any] | UnsetType | None = UNSET
+
+
+class RowPage(Framed, Struct, frozen=True, kw_only=True):
+    """A page of rows; ``total`` counts the partition at the version."""
+
+    data: list[Example]
+    total: int
+    offset: int
+    limit: int
+    has_more: bool
+    version: int
+
+
+class LabelToCheck(Struct, frozen=True, kw_only=True):
+    """A label that prompt tuning doubted."""
+
+    row: Annotated[str, Meta(description="`r65` is the row of index 65, from 0.")]
+    line: Annotated[int, Meta(description="Its line in the training download, from 1.")]
+    decision: str
+    reason: str
+    jobs: list[str]
+    flagged_at: float
+    context: Any
+    targets: dict[str, float] | None
+
+
+class LabelsToCheck(Struct, frozen=True, kw_only=True):
+    """Every doubted label that nobody dismissed."""
+
+    data: list[LabelToCheck]

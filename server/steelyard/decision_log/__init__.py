@@ -1,0 +1,1 @@
+"""Stored decisions, the feedback on them, and summaries of their traffic."""

@@ -1,0 +1,111 @@
+"""The feedback use case: what really happened, kept with the decision it is about."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from steelyard.decision_log.feedback_wire import SUM_TOLERANCE, FeedbackRequest, FeedbackResponse
+from steelyard.decision_log.store import find_decision, put_feedback
+from steelyard.errors import NotFoundError
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.wire.violations import BODY, Path, Violations, show
+
+_SECONDS_A_DAY = 86_400.0
+#: Names that a message lists.
+_SHOWN_NAMES = 10
+
+
+class FeedbackService:
+    """Records observed outcomes of stored decisions."""
+
+    def __init__(
+        self,
+        writes: KeyedWrites,
+        *,
+        retention_days: float,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._writes = writes
+        self._retention_s = retention_days * _SECONDS_A_DAY
+        self._now = now
+
+    async def record(self, write: Write, request: FeedbackRequest) -> FeedbackResponse:
+        """Record what happened; a second report on the same decision replaces the first."""
+        now = self._now()
+
+        def work(connection: Connection) -> FeedbackResponse:
+            stored = find_decision(
+                connection,
+                write.caller.account_id,
+                request.decision_id,
+                not_before=now - self._retention_s,
+            )
+            if stored is None:
+                raise NotFoundError(
+                    f"No stored decision has the id {show(request.decision_id)}: it was not "
+                    "stored, its time is over, or it is not this account's."
+                )
+            observed = _observe(request.outcomes, stored.outcome_names)
+            put_feedback(connection, stored.id, observed, recorded_at=now)
+            return FeedbackResponse(decision_id=stored.id, recorded=list(observed))
+
+        return await self._writes.once(write, work)
+
+
+def _observe(
+    outcomes: Mapping[str, str | Mapping[str, float]], names: Mapping[str, Sequence[str]]
+) -> dict[str, str | dict[str, float]]:
+    """Hold a report against what was asked; returns it with probabilities that sum to 1."""
+    found = Violations()
+    observed: dict[str, str | dict[str, float]] = {}
+    for decision_id, outcome in outcomes.items():
+        path = (*BODY, "outcomes", decision_id)
+        if decision_id not in names:
+            found.add(
+                path,
+                f"is about no decision of this answer; it has {_listed(list(names))}.",
+                "unknown_decision",
+            )
+        elif isinstance(outcome, str):
+            _check_name(outcome, names[decision_id], path, found)
+            observed[decision_id] = outcome
+        else:
+            observed[decision_id] = _distribution(outcome, names[decision_id], path, found)
+    found.raise_if_any()
+    return observed
+
+
+def _distribution(
+    outcome: Mapping[str, float], names: Sequence[str], path: Path, found: Violations
+) -> dict[str, float]:
+    for name in outcome:
+        _check_name(name, names, (*path, name), found)
+    total = math.fsum(outcome.values())
+    if abs(total - 1) > SUM_TOLERANCE:
+        found.add(
+            path,
+            f"has probabilities that sum to {total:.6g}; give ones that sum to 1.",
+            "not_a_distribution",
+        )
+        return {}
+    # In the outcomes' order: of equal probabilities the first counts, here as in datasets.
+    return {name: outcome[name] / total for name in names if name in outcome}
+
+
+def _check_name(name: str, names: Sequence[str], path: Path, found: Violations) -> None:
+    if name not in names:
+        found.add(
+            path,
+            f"is {show(name)}, which is no outcome of this decision; it has {_listed(names)}.",
+            "unknown_outcome",
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(show(name) for name in names[:_SHOWN_NAMES])
+    return shown if len(names) <= _SHOWN_NAMES else f"{shown} and {len(names) - _SHOWN_NAMES} more"

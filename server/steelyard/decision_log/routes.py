@@ -1,0 +1,81 @@
+"""``/v1/decisions/log`` and ``/v1/decisions/summary``: what was answered, and what came true."""
+
+from __future__ import annotations
+
+from sanic import Request
+
+from steelyard.decision_log.service import DecisionLog
+from steelyard.decision_log.traffic import share
+from steelyard.decision_log.wire import (
+    DecisionLogPage,
+    DecisionLogQuery,
+    DecisionSummary,
+    DecisionSummaryQuery,
+    ServerErrors,
+    StoredAnswer,
+)
+from steelyard.errors import NotFoundError
+from steelyard.http.access import is_from_this_machine
+from steelyard.http.metrics import Metrics
+from steelyard.http.routing import Access, Call, Route
+
+#: The routes that decide.
+_DECIDING = frozenset({"/v1/decide", "/v1/systemone", "/v1/decisions"})
+
+
+async def get_summary(request: Request, call: Call) -> DecisionSummary:
+    """Return figures of a window."""
+    # Who may read /metrics may know how everybody's requests ended.
+    is_operator = call.caller.is_operator or is_from_this_machine(request)
+    server = _errors(request.app.ctx.metrics) if is_operator else None
+    return await call.service(DecisionLog).summary(call.caller, call.query, server)
+
+
+def _errors(metrics: Metrics) -> ServerErrors:
+    counts = metrics.count_statuses(_DECIDING)
+    n = sum(counts.values())
+    refused = sum(count for status, count in counts.items() if 400 <= status < 500)
+    failed = sum(count for status, count in counts.items() if status >= 500)
+    return ServerErrors(
+        since=metrics.started_at,
+        requests=n,
+        refused=refused,
+        failed=failed,
+        error_rate=share(failed, n),
+    )
+
+
+_TAGS = ("decisions",)
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/decisions/log",
+        use=lambda call: call.service(DecisionLog).page(call.caller, call.query),
+        summary="Page the stored answers, the newest first, with what came true.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        query=DecisionLogQuery,
+        response=DecisionLogPage,
+    ),
+    Route(
+        method="GET",
+        path="/v1/decisions/log/{decision}",
+        use=lambda call: call.service(DecisionLog).get(call.caller, call.path["decision"]),
+        summary="Return a stored answer in full: what was asked, answered and observed.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        response=StoredAnswer,
+        errors=(NotFoundError,),
+    ),
+    Route(
+        method="GET",
+        path="/v1/decisions/summary",
+        handler=get_summary,
+        summary="Sum up the stored answers of a window: rates, accuracy on feedback, latency.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        query=DecisionSummaryQuery,
+        response=DecisionSummary,
+    ),
+)

@@ -1,0 +1,280 @@
+"""The log of stored decisions: pages of them, one in full, and figures of a window of time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from steelyard.caller import Caller
+from steelyard.decision_log.queries import (
+    ShortRow,
+    answers_between,
+    feedback_between,
+    feedback_of_answers,
+    newest_answers,
+)
+from steelyard.decision_log.store import feedback_of, find_decision
+from steelyard.decision_log.traffic import GroupKey, Traffic, is_right
+from steelyard.decision_log.wire import (
+    DEFAULT_WINDOW_S,
+    MAX_BUCKETS,
+    DecisionLogPage,
+    DecisionLogQuery,
+    DecisionSummary,
+    DecisionSummaryQuery,
+    LoggedDecision,
+    LoggedResult,
+    ServerErrors,
+    StoredAnswer,
+)
+from steelyard.decisions.kinds import ABSTAIN
+from steelyard.decisions.wire import DecisionResult, Kind
+from steelyard.errors import InvalidRequestError, NotFoundError, Violation
+from steelyard.jobs.serial_executor import Turns
+from steelyard.operations.idempotency import SECONDS_A_DAY
+from steelyard.storage import State
+from steelyard.wire.violations import show
+
+#: Answers read at a time where a filter looks into them, and the most that one page looks into.
+_AT_A_TIME, _MAX_LOOKED = 500, 20_000
+
+
+class _Told(msgspec.Struct):
+    """What lists and figures need of a result."""
+
+    kind: Kind
+    top: str
+    p_top: float
+    action: str
+
+
+_told = msgspec.json.Decoder(dict[str, _Told])
+
+
+class DecisionLog:
+    """Stored decisions, and figures of them."""
+
+    def __init__(
+        self,
+        state: State,
+        *,
+        retention_days: float,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._retention_s = retention_days * SECONDS_A_DAY
+        self._now = now
+        # A summary looks at every answer of its window: of the threads that read, it is to have one.
+        self._adding_up = Turns()
+
+    async def page(self, caller: Caller, query: DecisionLogQuery) -> DecisionLogPage:
+        """Return a page of stored answers, the newest first.
+
+        A filter that looks into answers reads at most 20,000 of them for a page: a page may then be
+        short, or empty, and still go on.
+        """
+        _check_ranges(query)
+        since = max(query.since or 0.0, self._oldest())
+        return await self._state.read(lambda connection: _page(connection, caller, query, since))
+
+    async def get(self, caller: Caller, decision_id: str) -> StoredAnswer:
+        """Return a stored answer in full."""
+
+        def read(connection: Connection) -> StoredAnswer:
+            stored = find_decision(connection, caller.account_id, decision_id, self._oldest())
+            if stored is None:
+                raise NotFoundError(
+                    f"No stored decision has the id {show(decision_id)}: it was not stored, its "
+                    "time is over, or it is not this account's."
+                )
+            metadata = {} if stored.metadata is None else msgspec.json.decode(stored.metadata)
+            return StoredAnswer(
+                id=stored.id,
+                created_at=stored.created_at,
+                expires_at=stored.created_at + self._retention_s,
+                model=stored.model,
+                version=stored.version,
+                total_ms=stored.total_ms,
+                request=msgspec.json.decode(stored.request),
+                results=msgspec.json.decode(stored.results, type=dict[str, DecisionResult]),
+                metadata=metadata,
+                feedback=feedback_of(connection, stored.id),
+            )
+
+        return await self._state.read(read)
+
+    async def summary(
+        self, caller: Caller, query: DecisionSummaryQuery, server: ServerErrors | None = None
+    ) -> DecisionSummary:
+        """Return figures of the stored answers of a window, one window at a time."""
+        until = self._now() if query.until is None else query.until
+        since = max(until - DEFAULT_WINDOW_S if query.since is None else query.since, 0.0)
+        _check_window(query, since, until)
+        # What is older than the oldest that is kept cannot be there.
+        since = min(max(since, self._oldest()), until)
+        traffic = Traffic(since, until, query.bucket_s)
+        await self._adding_up.take(
+            lambda: self._state.read(
+                lambda connection: _add_up(connection, caller.account_id, query, traffic)
+            )
+        )
+        told = traffic.told()
+        figures = {field.name: getattr(told, field.name) for field in fields(told)}
+        return DecisionSummary(
+            since=since, until=until, bucket_s=query.bucket_s, server=server, **figures
+        )
+
+    def _oldest(self) -> float:
+        return self._now() - self._retention_s
+
+
+def _page(
+    connection: Connection, caller: Caller, query: DecisionLogQuery, since: float
+) -> DecisionLogPage:
+    sought = (query.abstained, query.wrong, query.p_from, query.p_to)
+    # The database itself finds those that have feedback.
+    is_found = query.has_feedback or (query.has_feedback is None and query.decision is None)
+    looks_into = not is_found or any(wanted is not None for wanted in sought)
+    size = _AT_A_TIME if looks_into else query.limit + 1
+    found: list[LoggedDecision] = []
+    after, n_looked = query.cursor, 0
+    while True:
+        rows = newest_answers(
+            connection,
+            caller.account_id,
+            since=since,
+            until=query.until,
+            model=query.model,
+            is_observed=bool(query.has_feedback) or query.wrong is not None,
+            observed_of=query.decision,
+            after=after,
+            limit=size,
+        )
+        observed = feedback_of_answers(connection, [row.id for row in rows])
+        for row in rows:
+            logged = _tell(row, observed.get(row.id, {}))
+            if looks_into and not _is_wanted(logged, query):
+                continue
+            if len(found) == query.limit:
+                return DecisionLogPage(data=found, has_more=True, next_cursor=found[-1].id)
+            found.append(logged)
+        n_looked += len(rows)
+        if len(rows) < size:
+            return DecisionLogPage(data=found, has_more=False, next_cursor=None)
+        after = rows[-1].id
+        if n_looked >= _MAX_LOOKED:
+            return DecisionLogPage(data=found, has_more=True, next_cursor=after)
+
+
+def _tell(row: ShortRow, observed: dict[str, Any]) -> LoggedDecision:
+    return LoggedDecision(
+        id=row.id,
+        created_at=row.created_at,
+        model=row.model,
+        version=row.version,
+        total_ms=row.total_ms,
+        decisions={
+            name: LoggedResult(
+                kind=told.kind,
+                top=told.top,
+                p_top=told.p_top,
+                action=told.action,
+                abstained=_abstained(told),
+                feedback=observed.get(name),
+            )
+            for name, told in _told.decode(row.results).items()
+        },
+    )
+
+
+def _abstained(told: _Told) -> bool:
+    # One dialect of requests allows an outcome of this name; where it is the top, it was chosen.
+    return told.action == ABSTAIN != told.top
+
+
+def _is_wanted(logged: LoggedDecision, query: DecisionLogQuery) -> bool:
+    if query.decision is not None:
+        result = logged.decisions.get(query.decision)
+        return result is not None and _is_result_wanted(result, query)
+    return any(_is_result_wanted(result, query) for result in logged.decisions.values())
+
+
+def _is_result_wanted(result: LoggedResult, query: DecisionLogQuery) -> bool:
+    if query.has_feedback not in {None, result.feedback is not None}:
+        return False
+    if query.abstained not in {None, result.abstained}:
+        return False
+    if query.p_from is not None and result.p_top <= query.p_from:
+        return False
+    if query.p_to is not None and result.p_top > query.p_to:
+        return False
+    if query.wrong is None:
+        return True
+    return result.feedback is not None and query.wrong != is_right(result.top, result.feedback)
+
+
+def _add_up(
+    connection: Connection, account_id: str, query: DecisionSummaryQuery, traffic: Traffic
+) -> None:
+    since, until, model = traffic.since, traffic.until, query.model
+    observed = feedback_between(connection, account_id, since=since, until=until, model=model)
+    answers = answers_between(connection, account_id, since=since, until=until, model=model)
+    groups: dict[tuple[str, str | None, str], int] = {}
+    for id_, at, named, version, total_ms, results in answers:
+        outcomes = observed.get(id_)
+        is_counted = False
+        for name, told in _told.decode(results).items():
+            if query.decision is not None and name != query.decision:
+                continue
+            is_counted = True
+            place = (named, version, name)
+            group = groups.get(place)
+            if group is None:
+                group = groups[place] = traffic.group_of(GroupKey(*place))
+            outcome = None if outcomes is None else outcomes.get(name)
+            traffic.add(
+                group,
+                at,
+                told.p_top,
+                abstained=_abstained(told),
+                is_right=None if outcome is None else is_right(told.top, outcome),
+            )
+        if is_counted:
+            traffic.add_answer(at, total_ms)
+
+
+def _check_ranges(query: DecisionLogQuery) -> None:
+    found = []
+    if query.since is not None and query.until is not None and query.until <= query.since:
+        found.append(_violation("until", "until is not after since; give a later time."))
+    if query.p_from is not None and query.p_to is not None and query.p_to <= query.p_from:
+        found.append(_violation("p_to", "p_to is not above p_from; give a larger one."))
+    if found:
+        raise InvalidRequestError(violations=found)
+
+
+def _check_window(query: DecisionSummaryQuery, since: float, until: float) -> None:
+    if until <= since:
+        name = "since" if query.until is None else "until"
+        raise InvalidRequestError(
+            violations=[_violation(name, "until is not after since; give a later time.")]
+        )
+    n = math.ceil(until / query.bucket_s) - math.floor(since / query.bucket_s)
+    if n > MAX_BUCKETS:
+        message = (
+            f"bucket_s makes {n} buckets of the window, and {MAX_BUCKETS} are allowed; give a "
+            "larger one or a shorter window."
+        )
+        raise InvalidRequestError(
+            violations=[Violation(("query", "bucket_s"), message, "too_many_buckets")]
+        )
+
+
+def _violation(name: str, message: str) -> Violation:
+    return Violation(("query", name), message, "empty_range")

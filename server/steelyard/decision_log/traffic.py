@@ -1,0 +1,226 @@
+"""Figures of live decisions: how many, how often they abstained, how often they were right.
+
+Here: sums over the stored answers of a window, told with their 95 % intervals. Not here: reading
+the answers (``steelyard.decision_log.service``), measures on datasets, which also know the losses
+(``steelyard.evaluations.measures.summary``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.calibration.bins import N_BINS, FloatArray, bin_totals
+from steelyard.calibration.intervals import wilson_interval
+from steelyard.decision_log.wire import DecisionBucket, DecisionGroup
+from steelyard.wire.measures import Measure, ReliabilityRow
+
+#: The most groups that are told; the smaller ones are counted.
+MAX_GROUPS = 100
+_LEVEL = 0.95
+
+IntArray: TypeAlias = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficFigures:
+    """The figures of a window; each is as ``steelyard.decision_log.wire.DecisionSummary`` says."""
+
+    answers: int
+    decisions: int
+    abstain_rate: Measure | None
+    feedback_share: Measure | None
+    accuracy: Measure | None
+    reliability: list[ReliabilityRow]
+    latency_p50_ms: Measure | None
+    latency_p95_ms: Measure | None
+    buckets: list[DecisionBucket]
+    groups: list[DecisionGroup]
+    groups_left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """Which decisions are told together: those of one id by one model."""
+
+    model: str
+    version: str | None
+    decision: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What was added, a decision a place; ``seen`` is 1 with feedback, ``right`` 1 if right."""
+
+    bucket: IntArray
+    group: IntArray
+    p_top: FloatArray
+    abstained: FloatArray
+    seen: FloatArray
+    right: FloatArray
+
+
+class Traffic:
+    """Adds up answers as they are read."""
+
+    def __init__(self, since: float, until: float, bucket_s: int) -> None:
+        self.since, self.until, self.bucket_s = since, until, bucket_s
+        self._answers: list[tuple[float, float]] = []
+        self._decisions: list[tuple[float, int, float, bool, bool, bool]] = []
+        self._groups: dict[GroupKey, int] = {}
+
+    def group_of(self, key: GroupKey) -> int:
+        """Return the number under which decisions are added that are told together."""
+        return self._groups.setdefault(key, len(self._groups))
+
+    def add_answer(self, at: float, total_ms: float | None) -> None:
+        """Count an answer."""
+        self._answers.append((at, math.nan if total_ms is None else total_ms))
+
+    def add(
+        self, group: int, at: float, p_top: float, *, abstained: bool, is_right: bool | None
+    ) -> None:
+        """Count a decision of an answer."""
+        seen = is_right is not None
+        self._decisions.append((at, group, p_top, abstained, seen, bool(is_right)))
+
+    def told(self) -> TrafficFigures:
+        """Return the figures of what was added."""
+        columns = np.array(self._decisions, dtype=np.float64).reshape(-1, 6).T
+        answers = np.array(self._answers, dtype=np.float64).reshape(-1, 2)
+        first = math.floor(self.since / self.bucket_s)
+        n_buckets = max(1, math.ceil(self.until / self.bucket_s) - first)
+
+        def bucket_of(at: FloatArray) -> IntArray:
+            places = np.floor(at / self.bucket_s).astype(np.intp) - first
+            return np.clip(places, 0, n_buckets - 1)
+
+        held = _Columns(bucket_of(columns[0]), columns[1].astype(np.intp), *columns[2:])
+        seen = held.seen > 0
+        return TrafficFigures(
+            answers=len(answers),
+            decisions=len(held.seen),
+            abstain_rate=share(int(held.abstained.sum()), len(held.seen)),
+            feedback_share=share(int(held.seen.sum()), len(held.seen)),
+            accuracy=share(int(held.right.sum()), int(held.seen.sum())),
+            reliability=_reliability(held.p_top[seen], held.right[seen]),
+            latency_p50_ms=quantile(answers[:, 1], 0.5),
+            latency_p95_ms=quantile(answers[:, 1], 0.95),
+            buckets=_buckets(
+                held, bucket_of(answers[:, 0]), first * self.bucket_s, self.bucket_s, n_buckets
+            ),
+            groups=_groups(held, list(self._groups)),
+            groups_left_out=max(0, len(self._groups) - MAX_GROUPS),
+        )
+
+
+def _buckets(
+    held: _Columns, answers: IntArray, first: int, bucket_s: int, n: int
+) -> list[DecisionBucket]:
+    """Return every bucket in order of time, empty ones included."""
+    sums = [np.bincount(held.bucket, of, n) for of in (None, held.abstained, held.seen)]
+    columns = [np.bincount(answers, None, n), *sums]
+    return [
+        DecisionBucket(
+            start=float(first + place * bucket_s),
+            answers=n_answers,
+            decisions=n_decisions,
+            abstained=n_abstained,
+            with_feedback=n_seen,
+        )
+        for place, (n_answers, n_decisions, n_abstained, n_seen) in enumerate(
+            np.stack(columns, axis=1).astype(int).tolist()
+        )
+    ]
+
+
+def _groups(held: _Columns, keys: list[GroupKey]) -> list[DecisionGroup]:
+    """Return the groups with the most decisions, ``MAX_GROUPS`` at most."""
+    weights = (None, held.abstained, held.seen, held.right)
+    columns = [np.bincount(held.group, of, len(keys)) for of in weights]
+    counts = np.stack(columns, axis=1).astype(int).tolist()
+    told = sorted(zip(keys, counts, strict=True), key=lambda item: -item[1][0])
+    return [
+        DecisionGroup(
+            model=key.model,
+            version=key.version,
+            decision=key.decision,
+            decisions=n,
+            abstain_rate=_of(n_abstained, n),
+            feedback_share=_of(n_seen, n),
+            accuracy=share(n_right, n_seen),
+        )
+        for key, (n, n_abstained, n_seen, n_right) in told[:MAX_GROUPS]
+    ]
+
+
+def _reliability(p_top: FloatArray, hits: FloatArray) -> list[ReliabilityRow]:
+    """Return accuracy in ten bins of top probability, empty ones included."""
+    return [
+        ReliabilityRow(
+            low=place / N_BINS,
+            high=(place + 1) / N_BINS,
+            n=int(n),
+            mean_top_probability=float(promised / n) if n else None,
+            accuracy=share(int(right), int(n)),
+        )
+        for place, (n, promised, right) in enumerate(
+            bin_totals(p_top, hits, np.ones(len(hits))).tolist()
+        )
+    ]
+
+
+def is_right(top: str, outcome: str | Mapping[str, Any]) -> bool:
+    """Return whether the top outcome came true."""
+    if isinstance(outcome, str):
+        return outcome == top
+    return max(outcome, key=lambda name: float(outcome[name])) == top
+
+
+def share(n_successes: int, n: int) -> Measure | None:
+    """Return a share with Wilson's 95 % interval; None of nothing.
+
+    Examples
+    --------
+    >>> share(0, 0) is None, share(9, 10).value
+    (True, 0.9)
+    """
+    return _of(n_successes, n) if n else None
+
+
+def quantile(values: FloatArray, q: float) -> Measure | None:
+    """Return a quantile with a 95 % interval that no form of the distribution is assumed for.
+
+    Parameters
+    ----------
+    values : float64 array of shape (n,)
+        Those that are not a number are left out.
+
+    References
+    ----------
+    Conover, "Practical Nonparametric Statistics", 1999, section 3.2.
+    """
+    ordered = np.sort(values[np.isfinite(values)])
+    n = len(ordered)
+    if n == 0:
+        return None
+    reach = NormalDist().inv_cdf(0.5 + _LEVEL / 2) * math.sqrt(n * q * (1 - q))
+    low, high = math.ceil(n * q - reach), math.ceil(n * q + reach)  # ranks from 1
+    has_interval = low >= 1 and high <= n
+    return Measure(
+        value=float(ordered[math.ceil(n * q) - 1]),
+        low=float(ordered[low - 1]) if has_interval else None,
+        high=float(ordered[high - 1]) if has_interval else None,
+        n=n,
+    )
+
+
+def _of(n_successes: int, n: int) -> Measure:
+    interval = wilson_interval(n_successes, n, level=_LEVEL)
+    return Measure(value=n_successes / n, low=interval.low, high=interval.high, n=n)

@@ -1,0 +1,218 @@
+"""The log of stored decisions on the wire: what was answered, what came true, and figures of both.
+
+Here: pages of stored answers, one of them in full, and the summary of a window of time. Not here:
+telling what came true (``steelyard.decision_log.feedback_wire``), figures on datasets
+(``steelyard.evaluations.wire``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from steelyard.decision_log.feedback_wire import ObservedOutcome
+from steelyard.decisions.wire import DecisionResult, Kind
+from steelyard.wire.measures import Measure, ReliabilityRow
+from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+
+#: The most buckets of a summary.
+MAX_BUCKETS = 1440
+#: Seconds of a summary's window when nothing is said.
+DEFAULT_WINDOW_S = 3600.0
+
+#: Unix seconds; the bound is the year 5138.
+Time = Annotated[float, Meta(ge=0, le=1e11)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Text = Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class DecisionLogQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which stored answers, and which page of them.
+
+    ``abstained``, ``wrong``, ``p_from``, ``p_to`` and ``has_feedback`` are about one and the same
+    decision of an answer: the one named by ``decision``, or any.
+    """
+
+    since: Annotated[Time | None, Meta(description="Answered at this time or later.")] = None
+    until: Annotated[Time | None, Meta(description="Answered before this time.")] = None
+    model: Annotated[
+        Text | None, Meta(description="Answered under this name, or by the model of this number.")
+    ] = None
+    decision: Annotated[
+        Text | None, Meta(description="Only answers that have a decision of this id.")
+    ] = None
+    has_feedback: Annotated[
+        bool | None, Meta(description="Only those with, or only those without feedback.")
+    ] = None
+    abstained: Annotated[
+        bool | None, Meta(description="Only those that abstained, or only those that did not.")
+    ] = None
+    wrong: Annotated[
+        bool | None,
+        Meta(
+            description="Of those with feedback, only the ones whose top outcome did not come true; "
+            "with false, only the ones whose did."
+        ),
+    ] = None
+    p_from: Annotated[
+        Share | None, Meta(description="Only those whose top probability is above this.")
+    ] = None
+    p_to: Annotated[
+        Share | None, Meta(description="Only those whose top probability is not above this.")
+    ] = None
+    limit: Annotated[
+        PageSize, Meta(description="The most answers of a page; it may have fewer, and go on.")
+    ] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+
+
+class LoggedResult(Struct, frozen=True, kw_only=True):
+    """One decision of a stored answer."""
+
+    kind: Kind
+    top: str
+    p_top: float
+    action: str
+    abstained: bool
+    feedback: Annotated[
+        ObservedOutcome | None, Meta(description="What came true; null while nobody has told.")
+    ]
+
+
+class LoggedDecision(Struct, frozen=True, kw_only=True):
+    """A stored answer, in short."""
+
+    id: str
+    created_at: float
+    model: str
+    version: Annotated[str | None, Meta(description="Where a family answered, its model that did.")]
+    total_ms: Annotated[
+        float | None, Meta(description="Server time of the answer; null for those of old servers.")
+    ]
+    decisions: Annotated[dict[str, LoggedResult], Meta(description="By decision id.")]
+
+
+class DecisionLogPage(Struct, frozen=True, kw_only=True):
+    """A page of stored answers, newest first. Where filters match little it may be short."""
+
+    data: list[LoggedDecision]
+    has_more: bool
+    next_cursor: str | None
+
+
+class StoredAnswer(Struct, frozen=True, kw_only=True):
+    """A stored answer in full: what was asked, what was answered, what came true."""
+
+    id: str
+    created_at: float
+    expires_at: Annotated[float, Meta(description="When it is removed, and takes no feedback.")]
+    model: str
+    version: str | None
+    total_ms: float | None
+    request: Annotated[
+        dict[str, Any],
+        Meta(
+            description="`context`, `decisions` as a dataset has them, and `temperature` if given."
+        ),
+    ]
+    results: Annotated[dict[str, DecisionResult], Meta(description="By decision id.")]
+    metadata: dict[str, Any]
+    feedback: Annotated[
+        dict[str, ObservedOutcome],
+        Meta(description="By decision id; those nobody told of are left out."),
+    ]
+
+
+class DecisionSummaryQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which stored answers are summed up."""
+
+    since: Annotated[
+        Time | None, Meta(description="Answered at this time or later; an hour before `until`.")
+    ] = None
+    until: Annotated[Time | None, Meta(description="Answered before this time; now.")] = None
+    bucket_s: Annotated[
+        Annotated[int, Meta(ge=1, le=86_400)],
+        Meta(description="Seconds of a bucket; the window has at most 1,440 of them."),
+    ] = 60
+    model: Annotated[
+        Text | None, Meta(description="Answered under this name, or by the model of this number.")
+    ] = None
+    decision: Annotated[Text | None, Meta(description="Only decisions of this id.")] = None
+
+
+class DecisionBucket(Struct, frozen=True, kw_only=True):
+    """The decisions of a stretch of time; the first and the last may reach out of the window."""
+
+    start: Annotated[float, Meta(description="Unix seconds; a whole number of buckets.")]
+    answers: int
+    decisions: int
+    abstained: int
+    with_feedback: int
+
+
+class DecisionGroup(Struct, frozen=True, kw_only=True):
+    """The decisions of one id by one model."""
+
+    model: str
+    version: str | None
+    decision: str
+    decisions: int
+    abstain_rate: Measure
+    feedback_share: Measure
+    accuracy: Annotated[Measure | None, Meta(description="On feedback; null without any.")]
+
+
+class ServerErrors(Struct, frozen=True, kw_only=True):
+    """How requests to decide ended, of every account and whether stored or not, since a start."""
+
+    since: Annotated[float, Meta(description="When the process that answers began to count.")]
+    requests: Annotated[int, Meta(description="Requests to the three routes that decide.")]
+    refused: Annotated[int, Meta(description="Ended with a status of 4xx.")]
+    failed: Annotated[int, Meta(description="Ended with a status of 5xx.")]
+    error_rate: Annotated[Measure | None, Meta(description="Share that failed; null without any.")]
+
+
+class DecisionSummary(Struct, frozen=True, kw_only=True):
+    """Figures of the stored answers of a window of time.
+
+    Shares have Wilson's 95 % intervals, which take decisions as independent of each other.
+    """
+
+    since: float
+    until: float
+    bucket_s: int
+    answers: Annotated[int, Meta(description="Stored answers.")]
+    decisions: Annotated[int, Meta(description="Decisions of them; `n` counts these.")]
+    abstain_rate: Annotated[Measure | None, Meta(description="Null where there is no decision.")]
+    feedback_share: Annotated[Measure | None, Meta(description="Null where there is no decision.")]
+    accuracy: Annotated[
+        Measure | None,
+        Meta(
+            description="Share of the decisions with feedback whose top outcome came true. Feedback "
+            "is no random sample of the traffic."
+        ),
+    ]
+    reliability: Annotated[
+        list[ReliabilityRow], Meta(description="On feedback: accuracy by top probability.")
+    ]
+    latency_p50_ms: Annotated[
+        Measure | None,
+        Meta(
+            description="Median server time; `n` counts answers, and the interval is that of the "
+            "order statistics, null where there are too few."
+        ),
+    ]
+    latency_p95_ms: Measure | None
+    buckets: Annotated[
+        list[DecisionBucket], Meta(description="In order of time, empty ones included.")
+    ]
+    groups: Annotated[
+        list[DecisionGroup], Meta(description="By model and decision, the most decisions first.")
+    ]
+    groups_left_out: Annotated[int, Meta(description="Groups beyond the first 100.")]
+    server: Annotated[
+        ServerErrors | None, Meta(description="Null for callers who may not read `/metrics`.")
+    ]

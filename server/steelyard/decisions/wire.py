@@ -1,0 +1,234 @@
+"""The decide call on the wire: what a caller sends and what it is answered.
+
+Here: the shapes, as msgspec structs that refuse unknown fields, from which the OpenAPI document is
+made. Not here: rules that look at two fields at once (``steelyard.decisions.validation``).
+
+An optional field may be left out or be ``null``; both mean the same.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from steelyard.wire.limits import MAX_DECISIONS
+from steelyard.wire.shown import Shown
+
+Kind = Literal["single", "binary", "ordinal"]
+
+#: Every kind of decision.
+KINDS: tuple[Kind, ...] = ("single", "binary", "ordinal")
+
+#: The most actions of a policy.
+MAX_ACTIONS = 255
+#: Bounds of the caller's temperature.
+MIN_TEMPERATURE, MAX_TEMPERATURE = 0.2, 5.0
+
+Name = Annotated[str, Meta(min_length=1, max_length=128)]
+Probability = Annotated[float, Meta(ge=0, le=1)]
+
+#: Fields of a dataset row that a decide request must not have, and why.
+ROW_FIELDS = {
+    "targets": "Targets belong to the rows of a dataset",
+    "rewards": "Rewards belong to the rows of a dataset",
+}
+
+
+class PolicyInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How to act on a decision: the cheapest action, and when to abstain."""
+
+    action_costs: Annotated[
+        dict[str, dict[str, float]] | None,
+        Meta(description="Action to outcome to cost; every action prices every outcome."),
+    ] = None
+    abstain_below: Annotated[
+        Probability | None,
+        Meta(description="Abstain when the largest probability is lower than this."),
+    ] = None
+
+
+class AbstainInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """When to abstain; either member may trigger."""
+
+    min_probability: Annotated[
+        Probability | None,
+        Meta(description="Abstain when the largest probability is lower than this."),
+    ] = None
+    cost: Annotated[
+        float | None,
+        Meta(description="Abstain when the chosen action's expected cost is higher than this."),
+    ] = None
+
+
+class DecisionInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One question and the outcomes that the caller allows."""
+
+    refused_fields: ClassVar[dict[str, str]] = ROW_FIELDS
+
+    id: Annotated[Name, Meta(description="Unique in the request; not blank.")]
+    question: Annotated[
+        str | dict[str, Any] | list[Any], Meta(description="Text, or any JSON object or array.")
+    ]
+    kind: Kind | None = None
+    outcomes: Annotated[
+        Any,
+        Meta(
+            description="`single`: an array of 2 to 255 outcomes, or an object from name to "
+            "description (null for none). `binary`: left out, or an object with `yes` and `no` "
+            "(either or both), or both names in an array. `ordinal`: an array of levels in "
+            "order, or left out, which names them by position from 0."
+        ),
+    ] = None
+    rubric: Annotated[
+        list[Any] | None, Meta(description="`ordinal` alone: one description per level.")
+    ] = None
+    policy: PolicyInput | None = None
+    weights: Annotated[
+        dict[str, Annotated[float, Meta(gt=0)]] | None,
+        Meta(description="Outcome to importance when choosing; 1 where left out."),
+    ] = None
+    costs: Annotated[
+        dict[str, float | dict[str, float]] | None,
+        Meta(
+            description="Action to outcome to cost; or outcome to the cost of choosing it wrongly."
+        ),
+    ] = None
+    abstain: AbstainInput | None = None
+
+
+class ImageInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One image; the context shows it at ``<image:N>``."""
+
+    id: Annotated[int, Meta(ge=1, le=64)]
+    media_type: Literal["image/jpeg", "image/png", "image/webp"]
+    data: Annotated[
+        str, Meta(min_length=4, max_length=28_000_000, description="Padded standard base64.")
+    ]
+
+
+class DecideRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One context and the decisions asked on it."""
+
+    refused_fields: ClassVar[dict[str, str]] = ROW_FIELDS
+
+    context: Annotated[
+        str | dict[str, Any] | list[Any],
+        Meta(description="What the decisions are about; may be empty."),
+    ]
+    decisions: Annotated[list[DecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)]
+    model: Annotated[
+        Name | None,
+        Meta(
+            description="A base model, a family such as `router` or a number such as `router@3`; "
+            "the default base model when left out."
+        ),
+    ] = None
+    fallback: Annotated[
+        Literal["auto", "none"] | Annotated[list[Name], Meta(min_length=1, max_length=16)] | None,
+        Meta(
+            description="Who answers when the model is unable to at the moment: `auto` (default) a "
+            "base model that is no dearer, `none` nobody, or model names to try in order; a name "
+            "that answers no calls is passed over."
+        ),
+    ] = None
+    temperature: Annotated[
+        Annotated[float, Meta(ge=MIN_TEMPERATURE, le=MAX_TEMPERATURE)] | None,
+        Meta(description="Below 1 sharpens the probabilities, above 1 softens them."),
+    ] = None
+    images: Annotated[list[ImageInput], Meta(min_length=1, max_length=8)] | None = None
+    independent: Annotated[
+        bool | None,
+        Meta(
+            description="Answer each decision as if sent alone. Decisions never affect each other "
+            "here, so both values give the same answer."
+        ),
+    ] = None
+    store: Annotated[
+        bool | None, Meta(description="Whether the decision is stored for feedback.")
+    ] = None
+    metadata: Annotated[
+        Annotated[
+            dict[
+                Annotated[str, Meta(max_length=64)],
+                Annotated[str, Meta(max_length=512)] | int | float | bool | None,
+            ],
+            Meta(max_length=16),
+        ]
+        | None,
+        Meta(description="Kept with a stored decision; the model never reads it."),
+    ] = None
+
+
+class PolicyResult(Struct, frozen=True, kw_only=True):
+    """The action that a decision's policy gives."""
+
+    action: str
+    expected_costs: dict[str, float] | UnsetType = UNSET
+
+
+class DecisionResult(Struct, frozen=True, kw_only=True):
+    """The answer to one decision; probabilities are in outcome order and sum to 1."""
+
+    kind: Kind
+    probabilities: dict[str, float]
+    top: str
+    p_top: float
+    action: str
+    expected_level: float | UnsetType = UNSET
+    policy: PolicyResult | UnsetType = UNSET
+
+
+class TokenizerInfo(Struct, frozen=True, kw_only=True):
+    """The tokenizer that counted the input."""
+
+    name: str
+    revision: str
+    sha256: str
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """What a request used."""
+
+    input_tokens: int
+    tokenizer: TokenizerInfo
+    decisions: int
+    prompt_tokens: int
+
+
+class Charge(Struct, frozen=True, kw_only=True):
+    """What a request cost; amounts are exact decimal strings of dollars."""
+
+    operation_id: str
+    currency: Literal["USD"] = "USD"
+    amount_usd: str = "0"
+    reserved_usd: str = "0"
+
+
+class FallbackReport(Struct, frozen=True, kw_only=True):
+    """Which model answered instead of the one asked for, and why."""
+
+    from_: str = field(name="from")
+    to: str
+    reason: Annotated[
+        str,
+        Meta(
+            description="The code of the error that moved the request on, or "
+            "`recently_unavailable` for a model that was passed over without an attempt."
+        ),
+    ]
+
+
+class DecideResponse(Shown, Struct, frozen=True, kw_only=True):
+    """The answer to a decide request; ``timing_ms`` is in milliseconds by stage."""
+
+    id: str
+    model: str
+    version: str | UnsetType = UNSET
+    decisions: dict[str, DecisionResult]
+    usage: Usage
+    timing_ms: dict[str, float]
+    fallback: FallbackReport | None = None
+    charge: Charge
+    temperature: dict[str, float] | UnsetType = UNSET
+    stored: bool = False

@@ -1,0 +1,1 @@
+"""Other services' shapes of a decision request."""

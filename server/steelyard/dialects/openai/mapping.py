@@ -1,0 +1,329 @@
+"""The dialect of OpenAI's decisions: reading its requests, answering and failing in its words.
+
+A question becomes a decision whose id is its place, ``"0"`` and on, because names are optional here
+and may repeat. It does so without the native reader: this dialect has no policies, so a choice
+may be named ``abstain``.
+
+=========  =======  ========================================================
+type       kind     outcomes
+=========  =======  ========================================================
+predicate  binary   ``yes`` and ``no``
+choice     single   the values; a boolean is read as ``true`` or ``false``
+score      ordinal  the labels, described
+=========  =======  ========================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.decisions.confidence import choice_confidence, score_confidence
+from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
+from steelyard.decisions.rendering import render_value
+from steelyard.decisions.validation import ValidRequest
+from steelyard.decisions.wire import Kind
+from steelyard.dialects.openai.wire import (
+    MAX_QUESTIONS,
+    Answer,
+    ChoiceProbability,
+    DecisionsChoiceAnswer,
+    DecisionsErrorBody,
+    DecisionsErrorInfo,
+    DecisionsRequest,
+    DecisionsScoreAnswer,
+    LevelProbability,
+    PredicateAnswer,
+    QuestionType,
+)
+from steelyard.errors import (
+    MAX_DETAILS,
+    ImagesNotSupportedError,
+    SteelyardError,
+    Violation,
+)
+from steelyard.wire.payloads import open_payload
+from steelyard.wire.violations import BODY, Path, Violations, label, show
+
+KIND_OF_TYPE: dict[QuestionType, Kind] = {
+    "predicate": "binary",
+    "choice": "single",
+    "score": "ordinal",
+}
+#: Between two messages, and between two parts of one.
+_MESSAGE_BREAK, _PART_BREAK = "\n\n", "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One valid question."""
+
+    name: str | None
+    type: QuestionType
+    text: str
+    values: tuple[str | bool, ...]
+    outcomes: Outcomes
+
+    def answer(self, probabilities: Sequence[float]) -> Answer:
+        """Return the answer in this dialect."""
+        if self.type == "predicate":
+            return PredicateAnswer(name=self.name, probability=probabilities[0])
+        pairs = list(zip(self.values, probabilities, strict=True))
+        if self.type == "choice":
+            return DecisionsChoiceAnswer(
+                name=self.name,
+                choice=max(pairs, key=lambda pair: pair[1])[0],
+                probabilities=[
+                    ChoiceProbability(value=value, probability=share) for value, share in pairs
+                ],
+                confidence=choice_confidence(probabilities),
+            )
+        return DecisionsScoreAnswer(
+            name=self.name,
+            score=math.fsum(level * share for level, share in enumerate(probabilities)),
+            probabilities=[
+                LevelProbability(value=level, label=str(value), probability=share)
+                for level, (value, share) in enumerate(pairs)
+            ],
+            confidence=score_confidence(probabilities),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Questionnaire:
+    """A valid request."""
+
+    model: str
+    context: str
+    questions: tuple[Question, ...]
+
+    def decide_request(self) -> ValidRequest:
+        """Return the decide request that asks the same; ids are the questions' places."""
+        return ValidRequest(
+            context=self.context,
+            decisions=tuple(
+                Decision(
+                    str(index),
+                    KIND_OF_TYPE[question.type],
+                    question.text,
+                    question.outcomes,
+                    index=index,
+                )
+                for index, question in enumerate(self.questions)
+            ),
+            model=self.model,
+            fallback="auto",
+            temperature=None,
+            has_images=False,
+            store=None,
+            metadata={},
+            context_path=(*BODY, "input"),
+        )
+
+    def answers(self, probabilities: Mapping[str, Sequence[float]]) -> list[Answer]:
+        """Return every answer in question order, from the probabilities by the question's place."""
+        return [
+            question.answer(probabilities[str(index)])
+            for index, question in enumerate(self.questions)
+        ]
+
+
+def read_decisions(payload: bytes | bytearray | Mapping[str, Any]) -> Questionnaire:
+    """Read a request, or refuse it with everything that is wrong in it.
+
+    Examples
+    --------
+    >>> question = {"type": "predicate", "instructions": "It asks for money back."}
+    >>> body = {"model": "m", "input": "Refund me.", "questions": [question]}
+    >>> read_decisions(body).questions[0].outcomes.names
+    ('yes', 'no')
+    """
+    found = Violations()
+    value = open_payload(payload, DecisionsRequest, found)
+    model = value.get("model")
+    if isinstance(model, str) and model and not model.strip():
+        found.add((*BODY, "model"), "is blank; name a model.", "blank")
+    images: list[Path] = []
+    context = _read_input(value.get("input"), found, images)
+    questions = _read_questions(value.get("questions"), found, images)
+    found.raise_if_any()
+    if images:
+        refusals = [
+            Violation(
+                path,
+                f"{label(path)} is an image, and the models here read text alone; describe it in "
+                "a text part instead.",
+                "refused",
+            )
+            for path in images
+        ]
+        raise ImagesNotSupportedError(
+            refusals[0].message, details=[refusal.body() for refusal in refusals[:MAX_DETAILS]]
+        )
+    return Questionnaire(value["model"], context, tuple(questions))
+
+
+def error_body(error: SteelyardError, request_id: str | None) -> DecisionsErrorBody:
+    """Return the body of a failed call: OpenAI's four fields and those of every other route.
+
+    ``param`` is the first failed field in words, such as ``questions[0].choices``.
+
+    Examples
+    --------
+    >>> from steelyard.errors import RateLimitedError
+    >>> error_body(RateLimitedError("Wait a second."), "req_1").error.type
+    'rate_limit_error'
+    """
+    param = None
+    first = error.details[0].get("path") if error.details else None
+    if isinstance(first, list) and first[:1] == list(BODY) and len(first) > 1:
+        param = label(tuple(first))
+    return DecisionsErrorBody(
+        error=DecisionsErrorInfo(
+            message=error.message,
+            type=_error_type(error),
+            param=param,
+            code=error.code,
+            retryable=error.retryable,
+            request_id=request_id,
+            details=error.details,
+        )
+    )
+
+
+def _error_type(error: SteelyardError) -> str:
+    if error.status >= 500:
+        return "server_error"
+    named = {
+        401: "authentication_error",
+        402: "insufficient_quota",
+        403: "permission_error",
+        429: "rate_limit_error",
+    }
+    return named.get(error.status, "invalid_request_error")
+
+
+def _read_input(value: Any, found: Violations, images: list[Path]) -> str:
+    path = (*BODY, "input")
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list | tuple):
+        return ""
+    messages: list[tuple[str, str]] = []
+    for index, message in enumerate(value):
+        if isinstance(message, dict):
+            content = _read_content(
+                message.get("content"), (*path, index, "content"), found, images
+            )
+            messages.append((str(message.get("role")), content))
+    if all(role == "user" for role, _ in messages):
+        return _MESSAGE_BREAK.join(content for _, content in messages)
+    # Who says what matters once more than one speaks.
+    return _MESSAGE_BREAK.join(f"{role}: {content}" for role, content in messages)
+
+
+def _read_content(value: Any, path: Path, found: Violations, images: list[Path]) -> str:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list | tuple):
+        return ""
+    texts: list[str] = []
+    for index, part in enumerate(value):
+        inner = (*path, index)
+        if not isinstance(part, dict) or found.touches(inner):
+            continue
+        if part["type"] == "input_image":
+            images.append(inner)
+            continue
+        field = "data" if part["type"] == "input_json" else "text"
+        if part.get(field) is None:
+            found.add((*inner, field), f"is missing; a part {part['type']} needs it.", "missing")
+        else:
+            texts.append(render_value(part[field]))
+    return _PART_BREAK.join(texts)
+
+
+def _read_questions(value: Any, found: Violations, images: list[Path]) -> list[Question]:
+    if not isinstance(value, list | tuple):
+        return []
+    questions = []
+    for index, fields in enumerate(value[:MAX_QUESTIONS]):
+        path = (*BODY, "questions", index)
+        if isinstance(fields, dict):
+            question = _read_question(fields, path, found, images)
+            if question is not None:
+                questions.append(question)
+    return questions
+
+
+def _read_question(
+    fields: Mapping[str, Any], path: Path, found: Violations, images: list[Path]
+) -> Question | None:
+    n_images = len(images)
+    text = _read_content(fields.get("instructions"), (*path, "instructions"), found, images)
+    is_blank = not text.strip() and len(images) == n_images
+    # One that is there and wrong has been told so.
+    if is_blank and not found.touches((*path, "instructions")):
+        found.add((*path, "instructions"), "is blank; ask something.", "blank")
+    if found.has((*path, "type")):
+        return None
+    type_: QuestionType = fields["type"]
+    values, outcomes = _read_outcomes(type_, fields, path, found)
+    if found.touches(path):
+        return None
+    return Question(fields.get("name"), type_, text, values, outcomes)
+
+
+_NO_OUTCOMES = Outcomes((), ())
+_LIST_OF_TYPE = {"choice": "choices", "score": "levels"}
+_NAME_OF_LIST = {"choices": "value", "levels": "label"}
+
+
+def _read_outcomes(
+    type_: QuestionType, fields: Mapping[str, Any], path: Path, found: Violations
+) -> tuple[tuple[str | bool, ...], Outcomes]:
+    own = _LIST_OF_TYPE.get(type_)
+    for other in _LIST_OF_TYPE.values():
+        if other != own and fields.get(other) is not None:
+            found.add((*path, other), f"is given for a {type_} question; remove it.", "refused")
+    if own is None:
+        return BINARY_NAMES, Outcomes(BINARY_NAMES, (None, None))
+    entries = fields.get(own)
+    if entries is None:
+        found.add((*path, own), f"is missing; a {type_} question needs them.", "missing")
+    if entries is None or found.touches((*path, own)):
+        return (), _NO_OUTCOMES
+    key = _NAME_OF_LIST[own]
+    values = tuple(entry[key] for entry in entries)
+    _check_values(values, key, (*path, own), found)
+    if found.touches((*path, own)):
+        return (), _NO_OUTCOMES
+    return values, Outcomes(_names(values), tuple(entry.get("description") for entry in entries))
+
+
+def _check_values(values: Sequence[str | bool], key: str, path: Path, found: Violations) -> None:
+    places: dict[tuple[type, str | bool], int] = {}
+    for index, value in enumerate(values):
+        place = places.setdefault((type(value), value), index)
+        if isinstance(value, str) and not value.strip():
+            found.add((*path, index, key), "is blank; give it a text.", "blank")
+        elif place != index:
+            found.add(
+                (*path, index, key),
+                f"repeats {show(value)} of place {place}; give each once.",
+                "duplicate",
+            )
+
+
+def _names(values: Sequence[str | bool]) -> tuple[str, ...]:
+    """Return distinct names: a boolean is named by its JSON text, unless a text says the same."""
+    taken = {value for value in values if isinstance(value, str)}
+    names = []
+    for value in values:
+        name = value if isinstance(value, str) else render_value(value)
+        while isinstance(value, bool) and name in taken:
+            name = f"boolean {name}"
+        names.append(name)
+    return tuple(names)

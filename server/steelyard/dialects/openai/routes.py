@@ -1,0 +1,26 @@
+"""``POST /v1/decisions``: the shape of a decision that OpenAI's client and LiteLLM use."""
+
+from __future__ import annotations
+
+from steelyard.dialects.openai.mapping import error_body, read_decisions
+from steelyard.dialects.openai.service import OpenAIDecisionService
+from steelyard.dialects.openai.wire import DecisionsRequest, DecisionsResponse
+from steelyard.http.routing import Access, Route
+from steelyard.serving.routes import PAID_ERRORS
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/decisions",
+        use=lambda call: call.service(OpenAIDecisionService).answer(call.write, call.body),
+        summary="Answer a request in the shape of OpenAI's decisions, charged like decide.",
+        access=Access.KEYED,
+        tags=("compatibility",),
+        request=DecisionsRequest,
+        read=read_decisions,
+        response=DecisionsResponse,
+        errors=PAID_ERRORS,
+        is_inference=True,
+        error_body=error_body,
+    ),
+)

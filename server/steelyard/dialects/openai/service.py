@@ -1,0 +1,50 @@
+"""The use case of ``POST /v1/decisions``: answer a request in the shape of OpenAI and LiteLLM.
+
+What this dialect says and how it maps to decisions is ``steelyard.dialects.openai.mapping``; scoring,
+charging and replays are those of every decision (``steelyard.serving.service``).
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from steelyard.decisions.wire import DecideResponse
+from steelyard.dialects.openai.mapping import Questionnaire
+from steelyard.dialects.openai.wire import DecisionsResponse, DecisionsUsage
+from steelyard.operations.write import Write
+from steelyard.serving.service import DecisionService
+
+
+class OpenAIDecisionService:
+    """Answers requests in OpenAI's shape."""
+
+    def __init__(self, decisions: DecisionService) -> None:
+        self._decisions = decisions
+
+    async def answer(self, write: Write, read: Questionnaire) -> Struct:
+        """Answer a request, as ``DecisionService.decide`` does."""
+
+        def tell(answer: DecideResponse) -> DecisionsResponse:
+            return _respond(read, answer)
+
+        return await self._decisions.decide(write, read.decide_request(), tell)
+
+
+def _respond(read: Questionnaire, answer: DecideResponse) -> DecisionsResponse:
+    probabilities = {
+        place: list(result.probabilities.values()) for place, result in answer.decisions.items()
+    }
+    input_tokens, output_tokens = answer.usage.input_tokens, len(read.questions)
+    return DecisionsResponse(
+        id=answer.id,
+        model=answer.model,
+        answers=read.answers(probabilities),
+        usage=DecisionsUsage(
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            total_tokens=input_tokens + output_tokens,
+        ),
+        charge=answer.charge,
+        timing_ms=answer.timing_ms,
+        fallback=answer.fallback,
+    )

@@ -1,0 +1,1 @@
+"""The shape of TypeSafe's System One."""

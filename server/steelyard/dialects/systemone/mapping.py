@@ -1,0 +1,359 @@
+"""The SystemOne dialect: reading its requests, asking them as decisions, answering in its words.
+
+Every rule is told at the caller's own path, such as ``body.questions.tone.criteria``. A question
+becomes a decision without the native reader, because this dialect allows a label named ``abstain``
+(it has no policies) and questions with one label or level, which no model needs to answer.
+
+========  ========  =====================================================
+type      kind      outcomes
+========  ========  =====================================================
+noul      binary    ``yes`` and ``no``, described by ``true`` and ``false``
+choice    single    the labels with their descriptions
+score     ordinal   ``"0"`` to ``"n-1"``, described by the criteria
+========  ========  =====================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.decisions.confidence import (
+    choice_confidence,
+    score_confidence,
+    top_probability_at,
+)
+from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
+from steelyard.decisions.validation import ValidRequest, read_request
+from steelyard.decisions.wire import Kind
+from steelyard.dialects.systemone.wire import (
+    Answer,
+    ChoiceAnswer,
+    NoulAnswer,
+    QuestionType,
+    ScoreAnswer,
+    SystemOneRequest,
+    TranslateResponse,
+)
+from steelyard.errors import ImagesNotSupportedError, InvalidRequestError, Violation
+from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES
+from steelyard.wire.names import FOREIGN_PREFIX
+from steelyard.wire.payloads import open_payload
+from steelyard.wire.violations import BODY, Path, Violations, label, show
+
+KIND_OF_TYPE: dict[QuestionType, Kind] = {"noul": "binary", "choice": "single", "score": "ordinal"}
+#: What is asked where a question has no instructions.
+DEFAULT_QUESTIONS: dict[QuestionType, str] = {
+    "noul": "Which answer fits the context?",
+    "choice": "Which option fits best?",
+    "score": "Which level fits best?",
+}
+_CRITERIA_NOUNS: dict[QuestionType, str] = {
+    "noul": 'nothing, or an object with "true" and "false"',
+    "choice": "an object from label to description",
+    "score": "an array of descriptions, one per level from 0",
+}
+_NOUL_CRITERIA = ("true", "false")
+#: The confidence at which translated thresholds are shown in numbers.
+_EXAMPLE_CONFIDENCE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One valid question."""
+
+    name: str
+    type: QuestionType
+    text: Any
+    is_default_text: bool
+    outcomes: Outcomes
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is only one outcome, so that no model is needed."""
+        return len(self.outcomes.names) == 1
+
+    def answer(self, probabilities: Sequence[float]) -> Answer:
+        """Return the answer in this dialect."""
+        if self.type == "noul":
+            return NoulAnswer(noul=probabilities[0])
+        by_name = dict(zip(self.outcomes.names, probabilities, strict=True))
+        if self.type == "choice":
+            return ChoiceAnswer(
+                choice=max(by_name, key=by_name.__getitem__),
+                confidence=choice_confidence(probabilities),
+                probabilities=by_name,
+            )
+        return ScoreAnswer(
+            score=math.fsum(level * share for level, share in enumerate(probabilities)),
+            confidence=score_confidence(probabilities),
+            legend=dict(zip(self.outcomes.names, self.outcomes.descriptions, strict=True)),
+            probabilities=by_name,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Questionnaire:
+    """A valid SystemOne request."""
+
+    model: str
+    state: Any
+    questions: tuple[Question, ...]
+
+    @property
+    def is_foreign_model(self) -> bool:
+        """Whether the model is named as the other service names its own."""
+        return self.model.startswith(FOREIGN_PREFIX)
+
+    def decide_request(self, model: str | None) -> ValidRequest:
+        """Return the decide request that a model must answer: the questions that are not settled."""
+        asked = [question for question in self.questions if not question.is_settled]
+        return ValidRequest(
+            context=self.state,
+            decisions=tuple(
+                Decision(
+                    question.name,
+                    KIND_OF_TYPE[question.type],
+                    question.text,
+                    question.outcomes,
+                    index=index,
+                )
+                for index, question in enumerate(asked)
+            ),
+            model=model,
+            fallback="auto",
+            temperature=None,
+            has_images=False,
+            store=None,
+            metadata={},
+            context_path=(*BODY, "state"),
+        )
+
+    def answers(self, probabilities: Mapping[str, Sequence[float]]) -> dict[str, Answer]:
+        """Return every answer, by question name in the request's order."""
+        return {
+            question.name: question.answer(
+                (1.0,) if question.is_settled else probabilities[question.name]
+            )
+            for question in self.questions
+        }
+
+
+def read_systemone(payload: bytes | bytearray | Mapping[str, Any]) -> Questionnaire:
+    """Read a SystemOne request, or refuse it with everything that is wrong in it.
+
+    Examples
+    --------
+    >>> question = {"type": "score", "criteria": ["can wait", "today", "at once"]}
+    >>> body = {"model": "jev-latest", "state": "Help!", "questions": {"urgency": question}}
+    >>> read_systemone(body).questions[0].outcomes.names
+    ('0', '1', '2')
+    """
+    found = Violations()
+    value = open_payload(payload, SystemOneRequest, found)
+    model = value.get("model")
+    if isinstance(model, str) and model and not model.strip():
+        found.add((*BODY, "model"), "is blank; name a model.", "blank")
+    questions = _read_questions(value.get("questions"), found)
+    found.raise_if_any()
+    if value.get("assets"):
+        refusal = Violation(
+            (*BODY, "assets"),
+            "assets hold images, and the models here read text alone; describe them in state and "
+            "remove assets.",
+            "refused",
+        )
+        raise ImagesNotSupportedError(refusal.message, details=[refusal.body()])
+    return Questionnaire(value["model"], value["state"], tuple(questions))
+
+
+def translate_systemone(payload: bytes | bytearray | Mapping[str, Any]) -> TranslateResponse:
+    """Return the decide request that asks what a SystemOne request asks, with notes."""
+    read = read_systemone(payload)
+    request: dict[str, Any] = {
+        "context": read.state,
+        "decisions": [_native(question) for question in read.questions],
+    }
+    notes = ["state is context, and each question is a decision whose id is the question's name."]
+    if read.is_foreign_model:
+        notes.append(
+            f"The model {show(read.model)} belongs to another service; model is left out, so the "
+            "default base model of this server answers."
+        )
+    else:
+        request["model"] = read.model
+    try:
+        read_request(request)
+    except InvalidRequestError as error:
+        violations = [_restated(violation, read.questions) for violation in error.violations]
+        raise InvalidRequestError(violations=violations) from None
+    for question in read.questions:
+        notes += _notes(question)
+    return TranslateResponse(request=request, notes=notes)
+
+
+def _read_questions(value: Any, found: Violations) -> list[Question]:
+    if not isinstance(value, dict):
+        return []
+    questions: list[Question] = []
+    for name, fields in list(value.items())[:MAX_DECISIONS]:
+        path = (*BODY, "questions", name)
+        # A question whose name is too long was not looked into.
+        if not isinstance(name, str) or found.has(path):
+            continue
+        if not name.strip():
+            found.add(path, "is a blank name; name the question.", "blank")
+        if not isinstance(fields, dict) or found.has((*path, "type")):
+            continue
+        question = _read_question(name, fields, path, found)
+        if question is not None:
+            questions.append(question)
+    return questions
+
+
+def _read_question(
+    name: str, fields: Mapping[str, Any], path: Path, found: Violations
+) -> Question | None:
+    type_: QuestionType = fields["type"]
+    criteria_path = (*path, "criteria")
+    instructions = fields.get("instructions")
+    is_default = instructions is None or (
+        isinstance(instructions, str) and not instructions.strip()
+    )
+    outcomes = None
+    if not found.has(criteria_path):
+        outcomes = _read_criteria(type_, fields.get("criteria"), criteria_path, found)
+    if (
+        type_ == "noul"
+        and is_default
+        and outcomes is not None
+        and all(description is None for description in outcomes.descriptions)
+    ):
+        found.add(
+            (*path, "instructions"),
+            "is missing; ask something, or describe a criterion.",
+            "missing",
+        )
+    if outcomes is None or found.touches(path):
+        return None
+    text = DEFAULT_QUESTIONS[type_] if is_default else instructions
+    return Question(name, type_, text, is_default, outcomes)
+
+
+def _read_criteria(
+    type_: QuestionType, criteria: Any, path: Path, found: Violations
+) -> Outcomes | None:
+    if criteria is None and type_ == "noul":
+        return Outcomes(BINARY_NAMES, (None, None))
+    wanted = _CRITERIA_NOUNS[type_]
+    if criteria is None:
+        found.add(path, f"is missing; give {wanted}.", "missing")
+        return None
+    if isinstance(criteria, dict) is (type_ == "score"):
+        noun = "an object" if isinstance(criteria, dict) else "an array"
+        found.add(path, f"is {noun}; give {wanted}.", "wrong_type")
+        return None
+    if type_ == "noul":
+        return _read_noul(criteria, path, found)
+    if not 1 <= len(criteria) <= MAX_OUTCOMES:
+        noun = "levels" if type_ == "score" else "labels"
+        found.add(
+            path,
+            f"has {len(criteria)} {noun}; give 1 to {MAX_OUTCOMES}.",
+            "too_long" if criteria else "too_short",
+        )
+        return None
+    return _read_levels(criteria) if type_ == "score" else _read_labels(criteria, path, found)
+
+
+def _read_levels(criteria: Sequence[Any]) -> Outcomes:
+    names = tuple(str(level) for level in range(len(criteria)))
+    return Outcomes(names, tuple("" if text is None else text for text in criteria))
+
+
+def _read_labels(criteria: Mapping[Any, Any], path: Path, found: Violations) -> Outcomes:
+    for name in criteria:
+        if isinstance(name, str) and not name.strip():
+            found.add((*path, name), "is a blank label; give it a name.", "blank")
+    return Outcomes(tuple(criteria), tuple(criteria.values()))
+
+
+def _read_noul(criteria: Mapping[str, Any], path: Path, found: Violations) -> Outcomes | None:
+    unknown = [name for name in criteria if name not in _NOUL_CRITERIA and isinstance(name, str)]
+    for name in unknown:
+        found.add(
+            (*path, name),
+            'is no criterion of a noul question; describe "true" and "false" alone.',
+            "not_allowed",
+        )
+    if unknown:
+        return None
+    return Outcomes(BINARY_NAMES, tuple(criteria.get(name) for name in _NOUL_CRITERIA))
+
+
+def _native(question: Question) -> dict[str, Any]:
+    names, descriptions = question.outcomes.names, question.outcomes.descriptions
+    decision: dict[str, Any] = {
+        "id": question.name,
+        "kind": KIND_OF_TYPE[question.type],
+        "question": question.text,
+    }
+    if question.type == "score":
+        return {**decision, "outcomes": list(names), "rubric": list(descriptions)}
+    described = dict(zip(names, descriptions, strict=True))
+    if question.type == "noul":
+        described = {name: text for name, text in described.items() if text is not None}
+        return {**decision, "outcomes": described} if described else decision
+    return {**decision, "outcomes": described}
+
+
+_FIELD_OF: dict[str | int, str] = {
+    "question": "instructions",
+    "outcomes": "criteria",
+    "rubric": "criteria",
+}
+
+
+def _restated(violation: Violation, questions: Sequence[Question]) -> Violation:
+    """Return a violation of the native request at its place in the caller's request."""
+    path: Path = violation.path
+    if path[:2] == (*BODY, "context"):
+        restated: Path = (*BODY, "state", *path[2:])
+    elif path[:2] == (*BODY, "decisions") and len(path) > 2:
+        restated = (*BODY, "questions", questions[int(path[2])].name)
+        if len(path) > 3:
+            field = _FIELD_OF.get(path[3])
+            restated = (*restated, *(() if field is None else (field,)), *path[4:])
+    else:
+        restated = path
+    predicate = violation.message.removeprefix(label(path))
+    return Violation(restated, f"{label(restated)}{predicate}", violation.type)
+
+
+def _notes(question: Question) -> list[str]:
+    name = show(question.name)
+    notes = []
+    if question.is_default_text:
+        notes.append(
+            f"{name}: it has no instructions; the question asked is {show(question.text)}."
+        )
+    if question.type == "noul":
+        notes.append(
+            f'{name}: noul is probabilities["yes"]; a threshold on noul stays the same number, '
+            "compared with it."
+        )
+    elif question.type == "choice":
+        k = len(question.outcomes.names)
+        p_top = top_probability_at(_EXAMPLE_CONFIDENCE, k)
+        notes.append(
+            f"{name}: choice is top; a threshold c on confidence over {k} labels is a threshold "
+            f"(1 + c * {k - 1}) / {k} on p_top: {_EXAMPLE_CONFIDENCE:g} becomes {p_top:.4g}."
+        )
+    else:
+        notes.append(
+            f"{name}: score is expected_level; a threshold on confidence has no exact equivalent, "
+            "so compare p_top, or compute the confidence from probabilities."
+        )
+    return notes

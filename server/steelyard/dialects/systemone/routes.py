@@ -1,0 +1,72 @@
+"""``POST /v1/systemone`` and its estimate and translator: TypeSafe's shape of a decision."""
+
+from __future__ import annotations
+
+from steelyard.decisions.estimate_wire import EstimateResponse
+from steelyard.dialects.systemone.mapping import read_systemone, translate_systemone
+from steelyard.dialects.systemone.service import SystemOneService
+from steelyard.dialects.systemone.wire import SystemOneRequest, SystemOneResponse, TranslateResponse
+from steelyard.errors import (
+    ContextTooLongError,
+    ImagesNotSupportedError,
+    NotFoundError,
+    TooManyTokensError,
+)
+from steelyard.http.routing import Access, Call, Route
+from steelyard.serving.routes import PAID_ERRORS, UNCALLABLE
+
+_TAGS = ("compatibility",)
+
+
+async def post_systemone_translate(call: Call) -> TranslateResponse:
+    """Return the decide request that asks the same: reading it is all there is to do."""
+    translated: TranslateResponse = call.body
+    return translated
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/systemone",
+        use=lambda call: call.service(SystemOneService).answer(call.write, call.body),
+        summary="Answer a request in TypeSafe's SystemOne shape, charged like decide.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        request=SystemOneRequest,
+        read=read_systemone,
+        response=SystemOneResponse,
+        errors=PAID_ERRORS,
+        is_inference=True,
+    ),
+    Route(
+        method="POST",
+        path="/v1/systemone/estimate",
+        use=lambda call: call.service(SystemOneService).estimate(call.caller, call.body),
+        summary="Return what a SystemOne request would cost at most; nothing runs.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        request=SystemOneRequest,
+        read=read_systemone,
+        response=EstimateResponse,
+        errors=(
+            NotFoundError,
+            *UNCALLABLE,
+            TooManyTokensError,
+            ContextTooLongError,
+            ImagesNotSupportedError,
+        ),
+        is_inference=True,
+    ),
+    Route(
+        method="POST",
+        path="/v1/systemone/translate",
+        use=post_systemone_translate,
+        summary="Return the decide request that asks what a SystemOne request asks, with notes.",
+        access=Access.PUBLIC,
+        tags=_TAGS,
+        request=SystemOneRequest,
+        read=translate_systemone,
+        response=TranslateResponse,
+        errors=(ImagesNotSupportedError,),
+    ),
+)

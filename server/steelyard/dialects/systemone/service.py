@@ -1,0 +1,60 @@
+"""The SystemOne use cases: answer, estimate or translate a request in TypeSafe's shape.
+
+What this dialect says and how it maps to decisions is ``steelyard.dialects.systemone.mapping``; scoring,
+charging and replays are those of every decision (``steelyard.serving.service``).
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from steelyard.caller import Caller
+from steelyard.decisions.estimate_wire import EstimateResponse
+from steelyard.decisions.validation import ValidRequest
+from steelyard.decisions.wire import DecideResponse
+from steelyard.dialects.systemone.mapping import Questionnaire
+from steelyard.dialects.systemone.wire import SystemOneResponse, SystemOneUsage
+from steelyard.operations.write import Write
+from steelyard.serving.registry import ModelRegistry
+from steelyard.serving.service import DecisionService
+
+
+class SystemOneService:
+    """Answers requests in TypeSafe's shape."""
+
+    def __init__(self, decisions: DecisionService, models: ModelRegistry) -> None:
+        self._decisions = decisions
+        self._models = models
+
+    async def answer(self, write: Write, read: Questionnaire) -> Struct:
+        """Answer a request, as ``DecisionService.decide`` does."""
+
+        def tell(answer: DecideResponse) -> SystemOneResponse:
+            return _respond(read, answer)
+
+        return await self._decisions.decide(write, self._request(read), tell)
+
+    async def estimate(self, caller: Caller, read: Questionnaire) -> EstimateResponse:
+        """Return what a request would cost at most; nothing runs, and nothing is held."""
+        return await self._decisions.estimate(caller, self._request(read))
+
+    def _request(self, read: Questionnaire) -> ValidRequest:
+        is_ours = read.model in self._models.names
+        return read.decide_request(read.model if is_ours or not read.is_foreign_model else None)
+
+
+def _respond(read: Questionnaire, answer: DecideResponse) -> SystemOneResponse:
+    probabilities = {
+        name: list(result.probabilities.values()) for name, result in answer.decisions.items()
+    }
+    return SystemOneResponse(
+        id=answer.id,
+        model=answer.model,
+        answers=read.answers(probabilities),
+        usage=SystemOneUsage(
+            input_tokens=answer.usage.input_tokens, output_tokens=len(read.questions)
+        ),
+        charge=answer.charge,
+        timing_ms=answer.timing_ms,
+        fallback=answer.fallback,
+    )

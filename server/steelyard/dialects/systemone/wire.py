@@ -1,0 +1,118 @@
+"""The SystemOne calls on the wire: TypeSafe's request and answer, and what translating one gives.
+
+Clients of that service send these shapes unchanged; what a field may hold beyond its type is checked
+by ``steelyard.dialects.systemone.mapping``. An optional field may be left out or be ``null``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from steelyard.decisions.wire import Charge, FallbackReport, Name
+from steelyard.wire.limits import MAX_DECISIONS
+
+#: What may describe or ask: text, or any JSON object or array.
+Content = str | dict[str, Any] | list[Any]
+
+QuestionType = Literal["noul", "choice", "score"]
+
+
+class QuestionInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One question: yes or no (``noul``), one label of several, or a level of a scale."""
+
+    type: QuestionType
+    instructions: Annotated[
+        Content | None,
+        Meta(description="What is asked. `noul` alone needs it, unless a criterion is described."),
+    ] = None
+    criteria: Annotated[
+        dict[str, Content | None] | list[Content | None] | None,
+        Meta(
+            description="`noul`: left out, or an object with `true` and `false` (either or both). "
+            "`choice`: an object from label to description (null for none), 1 to 255 of them. "
+            "`score`: an array of descriptions, one per level from 0, 1 to 255 of them."
+        ),
+    ] = None
+
+
+class SystemOneRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One state and the questions asked on it, in TypeSafe's shape."""
+
+    model: Annotated[
+        Name,
+        Meta(
+            description="A model's name; names that start with `jev` mean the default base model."
+        ),
+    ]
+    state: Annotated[Content, Meta(description="What the questions are about; may be empty.")]
+    questions: Annotated[
+        dict[Name, QuestionInput],
+        Meta(
+            min_length=1,
+            max_length=MAX_DECISIONS,
+            description="Question by name; the name is that of its answer.",
+        ),
+    ]
+    assets: Annotated[
+        dict[str, Any] | None, Meta(description="Refused unless empty: the models read text.")
+    ] = None
+
+
+class NoulAnswer(Struct, frozen=True, kw_only=True, tag_field="type", tag="noul"):
+    """The answer to a yes/no question: the probability of yes."""
+
+    noul: float
+
+
+class ChoiceAnswer(Struct, frozen=True, kw_only=True, tag_field="type", tag="choice"):
+    """The answer to a choice: the likeliest label; probabilities are by label, in order."""
+
+    choice: str
+    confidence: float
+    probabilities: dict[str, float]
+
+
+class ScoreAnswer(Struct, frozen=True, kw_only=True, tag_field="type", tag="score"):
+    """The answer to a score: the expected level; both objects are keyed by level from ``"0"``."""
+
+    score: float
+    confidence: float
+    legend: dict[str, Content]
+    probabilities: dict[str, float]
+
+
+Answer = NoulAnswer | ChoiceAnswer | ScoreAnswer
+
+
+class SystemOneUsage(Struct, frozen=True, kw_only=True):
+    """What a request used; ``output_tokens`` is its number of questions."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+class SystemOneResponse(Struct, frozen=True, kw_only=True):
+    """The answer to a SystemOne request; ``timing_ms`` is in milliseconds by stage."""
+
+    id: str
+    model: str
+    answers: dict[str, Answer]
+    usage: SystemOneUsage
+    charge: Charge
+    timing_ms: dict[str, float]
+    fallback: FallbackReport | None = None
+
+
+class TranslateResponse(Struct, frozen=True, kw_only=True):
+    """The decide request that asks the same, and what changed on the way."""
+
+    request: Annotated[
+        dict[str, Any],
+        Meta(description="A body of `POST /v1/decide`: `context`, `decisions`, perhaps `model`."),
+    ]
+    notes: Annotated[
+        list[str],
+        Meta(description="What changed, such as how a confidence threshold is to be written."),
+    ]

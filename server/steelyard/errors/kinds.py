@@ -1,0 +1,87 @@
+"""The kinds of error: what classes of one HTTP status have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steelyard.errors.base import PathStep, SteelyardError, Violation
+
+
+class UnauthenticatedError(SteelyardError, PermissionError):
+    """A call without a valid API key."""
+
+    status = 401
+
+
+class PaymentRequiredError(SteelyardError, RuntimeError):
+    """A call that nobody has the money for."""
+
+    status = 402
+
+
+class ConflictError(SteelyardError, RuntimeError):
+    """A call that does not go with how things are now."""
+
+    status = 409
+
+
+class GoneError(SteelyardError, LookupError):
+    """A resource that was deleted for good."""
+
+    status = 410
+
+
+class TooLargeError(SteelyardError, ValueError):
+    """More than may be sent or kept."""
+
+    status = 413
+
+
+class UnsupportedError(SteelyardError, ValueError):
+    """A body in a form that the route does not read."""
+
+    status = 415
+
+
+class UnprocessableError(SteelyardError, ValueError):
+    """A request that can be read and is wrong.
+
+    Parameters
+    ----------
+    path : tuple of str or int, optional
+        The one place that is wrong, such as ``("body", "context")``; it makes the ``details``.
+
+    Examples
+    --------
+    >>> UnprocessableError("Shorten it.", path=("body", "context")).details[0]["path"]
+    ['body', 'context']
+    """
+
+    status = 422
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: tuple[PathStep, ...] | None = None,
+        details: Sequence[Mapping[str, Any]] | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        if details is None and path is not None:
+            details = [Violation(path, message, self.code).body()]
+        super().__init__(message, details=details, retry_after_s=retry_after_s)
+
+
+class ThrottledError(SteelyardError, RuntimeError):
+    """More than the caller may ask for now."""
+
+    status = 429
+    retryable = True
+
+
+class UnavailableError(SteelyardError, RuntimeError):
+    """A part of the server that cannot answer at the moment."""
+
+    status = 503
+    retryable = True

@@ -1,0 +1,161 @@
+"""What is refused about any request, and what may become of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steelyard.errors.base import MAX_DETAILS, SteelyardError, Violation
+from steelyard.errors.kinds import (
+    ConflictError,
+    TooLargeError,
+    UnavailableError,
+    UnprocessableError,
+    UnsupportedError,
+)
+
+
+class MalformedRequestError(SteelyardError, ValueError):
+    """Bytes that are no well-formed HTTP request."""
+
+    code = "malformed_request"
+    status = 400
+
+
+class InvalidRequestError(UnprocessableError):
+    """A request with something wrong in it; ``details`` says what, field by field.
+
+    Parameters
+    ----------
+    message : str, optional
+        Left out, it is made of the violations.
+    violations : sequence of Violation
+        Everything found wrong, in the order found.
+    n_unlisted : int
+        How many more were found than ``violations`` holds.
+
+    Examples
+    --------
+    >>> error = InvalidRequestError(violations=[Violation(("body", "a"), "Remove a.", "x")])
+    >>> error.status, error.message, error.details[0]["path"]
+    (422, 'Remove a.', ['body', 'a'])
+    """
+
+    code = "invalid_request"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        violations: Sequence[Violation] = (),
+        n_unlisted: int = 0,
+        details: Sequence[Mapping[str, Any]] | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        listed = tuple(violations[:MAX_DETAILS])
+        n_unlisted += len(violations) - len(listed)
+        if message is None:
+            message = _summary(listed, n_unlisted)
+        if details is None and listed:
+            details = [violation.body() for violation in listed]
+        super().__init__(message, details=details, retry_after_s=retry_after_s)
+        self.violations = listed
+
+
+class NotFoundError(SteelyardError, LookupError):
+    """A resource, model or route that is not there."""
+
+    code = "not_found"
+    status = 404
+
+
+class MethodNotAllowedError(SteelyardError, RuntimeError):
+    """A route asked with a method that it does not have."""
+
+    code = "method_not_allowed"
+    status = 405
+
+
+class RequestTimeoutError(SteelyardError, TimeoutError):
+    """A request that did not arrive in time."""
+
+    code = "request_timeout"
+    status = 408
+    retryable = True
+
+
+class IdempotencyConflictError(ConflictError, ValueError):
+    """An idempotency key that was used with another request."""
+
+    code = "idempotency_conflict"
+
+
+class IdempotencyResponseExpiredError(ConflictError, LookupError):
+    """An idempotency key whose answer is no longer kept; the request is not run again."""
+
+    code = "idempotency_response_expired"
+
+
+class OutcomeUnknownError(ConflictError):
+    """A request without a key whose end the server cannot tell."""
+
+    code = "outcome_unknown"
+
+
+class RequestInProgressError(ConflictError):
+    """An idempotency key whose request has not ended."""
+
+    code = "request_in_progress"
+    retryable = True
+    default_retry_after_s = 2.0
+
+
+class PayloadTooLargeError(TooLargeError):
+    """A body over the bound."""
+
+    code = "payload_too_large"
+
+
+class UnsupportedMediaTypeError(UnsupportedError):
+    """A body of a content type that the route does not read."""
+
+    code = "unsupported_media_type"
+
+
+class UnsupportedEncodingError(UnsupportedError):
+    """A body compressed in a way that the server does not undo."""
+
+    code = "unsupported_encoding"
+
+
+class InternalError(SteelyardError, RuntimeError):
+    """A fault of the server itself."""
+
+    code = "internal_error"
+    status = 500
+
+
+class StorageUnavailableError(UnavailableError):
+    """The state cannot be written at the moment: the disk is full, or the database is away."""
+
+    code = "storage_unavailable"
+    default_retry_after_s = 5.0
+
+
+class DeadlineExceededError(SteelyardError, TimeoutError):
+    """No answer by the deadline, and nothing was charged."""
+
+    code = "deadline_exceeded"
+    status = 504
+    retryable = True
+
+
+def _summary(violations: Sequence[Violation], n_unlisted: int) -> str:
+    if not violations:
+        return "The request is invalid; correct it and send it again."
+    n_more = len(violations) - 1 + n_unlisted
+    if n_more == 0:
+        return violations[0].message
+    are = "one more problem was found" if n_more == 1 else f"{n_more} more problems were found"
+    all_listed = "" if n_unlisted == 0 else f" (the first {len(violations)} are listed)"
+    return f"{violations[0].message} In all, {are}{all_listed}; see details."

@@ -1,0 +1,1 @@
+"""Evaluations: their runs, records and measures."""

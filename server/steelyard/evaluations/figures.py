@@ -1,0 +1,356 @@
+"""What an evaluation measured, and what follows from it: detail, records, comparisons, what-ifs.
+
+Everything here rests on the stored predictions of evaluations that succeeded. Those read last are
+kept in memory, since a reader asks several things of the same evaluation. Predictions tell of rows:
+they go with the dataset, and its evaluations keep their metrics alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, Raw
+from numpy.typing import NDArray
+from sqlalchemy import Row
+
+from steelyard.caller import Caller
+from steelyard.datasets.service import DatasetService
+from steelyard.errors import (
+    EvaluationNotReadyError,
+    InvalidRequestError,
+    NotMeasurableError,
+    SupervisionMismatchError,
+    Violation,
+)
+from steelyard.evaluations.contexts import EvaluatedContexts
+from steelyard.evaluations.rows import slices_of
+from steelyard.evaluations.service import EvaluationService
+from steelyard.evaluations.wire import (
+    MAX_RECORD_CONTEXTS,
+    ComparisonQuery,
+    CostCurve,
+    CostTrial,
+    EvaluationComparison,
+    EvaluationRecord,
+    EvaluationRecordPage,
+    PolicyReport,
+    PolicyTrial,
+    RecordOrder,
+    RecordsQuery,
+)
+from steelyard.jobs.serial_executor import Turns
+from steelyard.wire.violations import BODY, Violations, show
+
+if TYPE_CHECKING:
+    from steelyard.evaluations.measures.records import (
+        BoolArray,
+        IndexArray,
+        RecordMeasures,
+        Records,
+    )
+    from steelyard.storage.frame_store import FrameStore
+
+T = TypeVar("T")
+
+#: Evaluations kept in memory: 10,000 records take about 5 MB.
+_KEPT = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scored:
+    """The records of an evaluation, what each measures, what they can be cut by, and their rows."""
+
+    records: Records
+    measures: RecordMeasures
+    slices: dict[str, list[str | None]]
+    rows: NDArray[np.int64]
+
+
+class EvaluationFigures:
+    """Figures of evaluations that succeeded."""
+
+    def __init__(
+        self,
+        evaluations: EvaluationService,
+        store: FrameStore,
+        *,
+        datasets: DatasetService,
+        rows: FrameStore,
+    ) -> None:
+        self._evaluations = evaluations
+        self._store = store
+        self._contexts = EvaluatedContexts(datasets, rows)
+        self._kept: OrderedDict[str, _Scored] = OrderedDict()
+        self._lock = threading.Lock()
+        # Resampling many rows takes some kilobytes of each: hundreds of megabytes at the most rows.
+        self._resampling = Turns()
+
+    async def detail(self, caller: Caller, evaluation_id: str) -> Raw:
+        """Return everything measured, an ``EvaluationDetail`` as it was stored."""
+        row = await self._succeeded(caller, evaluation_id)
+        return Raw(await asyncio.to_thread(self._store.read, f"{row.detail_sha256}.json"))
+
+    async def records(
+        self, caller: Caller, evaluation_id: str, query: RecordsQuery
+    ) -> EvaluationRecordPage:
+        """Return a page of scored decisions."""
+        _check_query(query)
+        row = await self._succeeded(caller, evaluation_id)
+        page = await asyncio.to_thread(self._page, row, query)
+        if not query.context:
+            return page
+        places = {record.row for record in page.data}
+        contexts = await self._contexts.at(caller, row.dataset_id, row.dataset_version, places)
+        data = [
+            msgspec.structs.replace(record, context=contexts.get(record.row, UNSET))
+            for record in page.data
+        ]
+        return msgspec.structs.replace(page, data=data)
+
+    async def compare(self, caller: Caller, query: ComparisonQuery) -> EvaluationComparison:
+        """Compare two evaluations on the decisions that both scored."""
+        first = await self._succeeded(caller, query.before)
+        second = await self._succeeded(caller, query.after)
+        if first.method != second.method:
+            raise SupervisionMismatchError(
+                "One evaluation has targets and the other rewards; compare evaluations of one "
+                "dataset.",
+                path=("query", "after"),
+            )
+        return await self._resampling.take(lambda: asyncio.to_thread(self._compare, first, second))
+
+    async def try_policy(
+        self, caller: Caller, evaluation_id: str, trial: PolicyTrial
+    ) -> PolicyReport:
+        """Return what a policy would have done on the scored decisions."""
+        row = await self._succeeded(caller, evaluation_id)
+        return await self._resampling.take(lambda: asyncio.to_thread(self._try_policy, row, trial))
+
+    async def cost_curve(self, caller: Caller, evaluation_id: str, trial: CostTrial) -> CostCurve:
+        """Return the mean cost of acting by threshold."""
+        _check_costs(trial)
+        row = await self._succeeded(caller, evaluation_id)
+        return await self._resampling.take(lambda: asyncio.to_thread(self._cost_curve, row, trial))
+
+    async def _succeeded(self, caller: Caller, evaluation_id: str) -> Row[Any]:
+        row = await self._evaluations.find(caller, evaluation_id, with_dataset=True)
+        if row.status != "succeeded":
+            raise EvaluationNotReadyError(
+                f"The evaluation is {row.status}; its figures are there once it has succeeded."
+            )
+        return row
+
+    def _page(self, row: Row[Any], query: RecordsQuery) -> EvaluationRecordPage:
+        from steelyard.evaluations.measures.records import job_records  # noqa: PLC0415
+
+        scored = self._load(row)
+        indexes = _ordered(scored, np.flatnonzero(_chosen(scored, query)), query.order)
+        shown = indexes[query.offset : query.offset + query.limit].tolist()
+        data = [
+            EvaluationRecord(row=int(scored.rows[index]), **msgspec.structs.asdict(record))
+            for index in shown
+            for record in job_records(scored.records, scored.measures, start=index, stop=index + 1)
+        ]
+        return EvaluationRecordPage(
+            data=data,
+            total=len(indexes),
+            offset=query.offset,
+            limit=query.limit,
+            has_more=query.offset + len(data) < len(indexes),
+        )
+
+    def _compare(self, before: Row[Any], after: Row[Any]) -> EvaluationComparison:
+        from steelyard.evaluations.measures.comparison import compare_evaluations  # noqa: PLC0415
+
+        old, new = self._load(before), self._load(after)
+        return _measured(lambda: compare_evaluations(old.records, new.records, groups=new.slices))
+
+    def _try_policy(self, row: Row[Any], trial: PolicyTrial) -> PolicyReport:
+        from steelyard.evaluations.measures.policies import policy_report  # noqa: PLC0415
+
+        scored = self._load(row)
+        return _measured(
+            lambda: policy_report(
+                scored.records,
+                trial.decision_id,
+                action_costs=trial.action_costs,
+                abstain_below=trial.abstain_below,
+                measures=scored.measures,
+            )
+        )
+
+    def _cost_curve(self, row: Row[Any], trial: CostTrial) -> CostCurve:
+        from steelyard.evaluations.measures.curves import binary_cost_curve  # noqa: PLC0415
+        from steelyard.evaluations.measures.outcomes import outcome_table  # noqa: PLC0415
+        from steelyard.evaluations.measures.policies import (  # noqa: PLC0415
+            policy_cost_curve,
+            rows_of_decision,
+        )
+
+        scored = self._load(row)
+        if row.method != "sft":
+            raise SupervisionMismatchError(
+                "Costs need targets, and this evaluation has rewards; its detail tells what each "
+                "outcome earned.",
+                path=("path", "evaluation"),
+            )
+        if trial.action_costs is not None:
+            costs = trial.action_costs
+            return _measured(
+                lambda: policy_cost_curve(
+                    scored.records,
+                    trial.decision_id,
+                    action_costs=costs,
+                    abstain_cost=trial.abstain_cost or 0.0,
+                )
+            )
+        false_positive, false_negative = trial.false_positive or 0.0, trial.false_negative or 0.0
+
+        def work() -> CostCurve:
+            rows = rows_of_decision(scored.records, trial.decision_id)
+            return binary_cost_curve(
+                outcome_table(scored.records, scored.measures, rows),
+                false_positive=false_positive,
+                false_negative=false_negative,
+            )
+
+        return _measured(work)
+
+    def _load(self, row: Row[Any]) -> _Scored:
+        from steelyard.evaluations import predictions  # noqa: PLC0415
+        from steelyard.evaluations.measures.records import measure_records  # noqa: PLC0415
+        from steelyard.evaluations.prediction_columns import records_of  # noqa: PLC0415
+
+        sha256: str = row.predictions_sha256
+        with self._lock:
+            kept = self._kept.get(sha256)
+            if kept is not None:
+                self._kept.move_to_end(sha256)
+                return kept
+        table = predictions.read_table(self._store, [sha256])
+        supervision = "targets" if row.method == "sft" else "rewards"
+        records = _measured(lambda: records_of(table, supervision))  # type: ignore[arg-type]
+        slices = {"kind": records.kinds.tolist(), **slices_of(table)}
+        rows = table["row"].to_numpy()
+        scored = _Scored(records, measure_records(records), slices, rows)
+        with self._lock:
+            self._kept[sha256] = scored
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return scored
+
+
+def _check_query(query: RecordsQuery) -> None:
+    """Hold the fields of a query against each other."""
+    found = Violations()
+    if query.slice is None and query.slice_by is not None:
+        found.add(("query", "slice"), "is missing; give the slice's value.", "missing")
+    if query.slice_by is None and query.slice is not None:
+        found.add(("query", "slice_by"), "is missing; name the slice's property.", "missing")
+    if len(query.context_sha256) > MAX_RECORD_CONTEXTS:
+        found.add(
+            ("query", "context_sha256"),
+            f"is given {len(query.context_sha256)} times; give at most {MAX_RECORD_CONTEXTS}.",
+            "too_many",
+        )
+    found.raise_if_any()
+
+
+def _chosen(scored: _Scored, query: RecordsQuery) -> BoolArray:
+    """Return for each record whether a query asks for it."""
+    records, measures = scored.records, scored.measures
+    chosen = np.ones(len(records), dtype=bool)
+    if query.decision is not None:
+        chosen &= np.asarray(records.decision_ids == query.decision, dtype=bool)
+    if query.wrong:
+        is_right = measures.values[measures.right] > 0
+        chosen &= ~is_right & measures.counted[measures.right]
+    if query.target is not None:
+        chosen &= _names_outcome(records, measures.truth, query.target)
+    if query.top is not None:
+        chosen &= _names_outcome(records, measures.top, query.top)
+    if query.p_from is not None:
+        chosen &= measures.p_top > query.p_from
+    if query.p_to is not None:
+        chosen &= measures.p_top <= query.p_to
+    if query.slice_by is not None:
+        values = scored.slices.get(query.slice_by)
+        if values is None:
+            known = ", ".join(sorted(scored.slices))
+            message = f"slice_by is {show(query.slice_by)}; the properties here are {known}."
+            raise InvalidRequestError(
+                violations=[Violation(("query", "slice_by"), message, "not_allowed")]
+            )
+        chosen &= np.array([value == query.slice for value in values], dtype=bool)
+    if query.context_sha256:
+        chosen &= np.isin(records.contexts.astype(np.str_), query.context_sha256)
+    return chosen
+
+
+def _names_outcome(records: Records, indexes: IndexArray, name: str) -> BoolArray:
+    """Return for each record whether its outcome of an index has a name."""
+    places = np.array(
+        [names.index(name) if name in names else -1 for names in records.outcome_lists]
+    )
+    return np.asarray(indexes == places[records.outcome_codes], dtype=bool)
+
+
+def _ordered(scored: _Scored, indexes: IndexArray, order: RecordOrder) -> IndexArray:
+    """Put records into an order; those that are equal in it stay as the dataset has them."""
+    measures = scored.measures
+    if order == "row":
+        return indexes
+    if order == "loss" and "loss" in measures.values:
+        key = -measures.values["loss"]
+    elif order == "loss":
+        # Where all outcomes earn the same, nothing is lost.
+        key = np.where(measures.counted["scaled_reward"], measures.values["scaled_reward"], 2.0)
+    else:
+        key = measures.p_top if order == "least_sure" else -measures.p_top
+    return indexes[np.argsort(key[indexes], kind="stable")]
+
+
+def _measured(work: Callable[[], T]) -> T:
+    """Do a measurement; what it cannot measure is a refusal, and not a fault of the server."""
+    from steelyard.evaluations.measures.records import UnmeasurableError  # noqa: PLC0415
+
+    try:
+        return work()
+    except InvalidRequestError:
+        raise
+    except UnmeasurableError as error:
+        raise NotMeasurableError(str(error)) from error
+    except LookupError as error:
+        raise _refusal("decision_id", str(error.args[0]), "unknown_decision") from error
+    except ValueError as error:
+        # Costs of a decision without "yes", or of one with rewards.
+        raise SupervisionMismatchError(str(error), path=(*BODY, "decision_id")) from error
+
+
+def _refusal(field: str, message: str, type_: str) -> InvalidRequestError:
+    return InvalidRequestError(violations=[Violation((*BODY, field), message, type_)])
+
+
+def _check_costs(trial: CostTrial) -> None:
+    """Hold the fields of costs against each other: two for a binary decision, or a matrix."""
+    found = Violations()
+    pair = {"false_positive": trial.false_positive, "false_negative": trial.false_negative}
+    given = [name for name, cost in pair.items() if cost is not None]
+    if trial.action_costs is None:
+        for name in sorted(pair.keys() - set(given)):
+            found.add((*BODY, name), "is missing; give both costs, or action_costs.", "missing")
+        if given and len(given) == len(pair) and not any(pair.values()):
+            found.add((*BODY, "false_positive"), "and false_negative are both 0.", "all_zero")
+        if trial.abstain_cost is not None:
+            found.add((*BODY, "abstain_cost"), "goes with action_costs; leave it out.", "refused")
+    else:
+        for name in given:
+            found.add((*BODY, name), "is given beside action_costs; give one.", "refused")
+    found.raise_if_any()

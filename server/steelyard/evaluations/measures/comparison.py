@@ -1,0 +1,451 @@
+"""Two models on the same decisions, paired one by one.
+
+Here: pairing records, what changed and how surely, which decisions flipped. Not here: whether that
+is good enough to replace a model (``steelyard.evaluations.measures.gate``).
+
+A change's interval is the percentile bootstrap over contexts of the paired differences: what the two
+models have in common, hard contexts above all, cancels out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steelyard.calibration.bins import N_BINS, FloatArray, bin_columns, ece_from_totals
+from steelyard.calibration.intervals import percentile_interval
+from steelyard.evaluations.measures.records import (
+    BoolArray,
+    IndexArray,
+    RecordMeasures,
+    Records,
+    UnmeasurableError,
+    measure_records,
+)
+from steelyard.evaluations.measures.sampling import LEVEL, Bootstrap, sum_by_context
+from steelyard.evaluations.measures.summary import MAX_SLICES, group_rows
+from steelyard.evaluations.wire import (
+    Change,
+    ComparisonSlice,
+    ComparisonTable,
+    EvaluationComparison,
+    FlippedRecord,
+    Flips,
+    PairedMeasures,
+    Unpaired,
+)
+
+#: Under so many decisions a calibration error says nothing: it is null.
+LEAST_FOR_ECE = 50
+
+#: The most flipped decisions that a comparison lists.
+MAX_FLIPPED = 500
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairing:
+    """Records of two models on the same decisions.
+
+    Parameters
+    ----------
+    before_rows, after_rows : intp arrays of shape (n_pairs,)
+        Row i of one and row i of the other are the same decision on the same context.
+    context_codes : intp array of shape (n_pairs,)
+        Equal where contexts are, in the order of their names.
+    before, after : RecordMeasures
+        Of the paired records, in that order.
+    n_unpaired_before, n_unpaired_after : int
+        Records that only one of the two has.
+    """
+
+    before_rows: IndexArray
+    after_rows: IndexArray
+    context_codes: IndexArray
+    before: RecordMeasures
+    after: RecordMeasures
+    n_unpaired_before: int
+    n_unpaired_after: int
+
+    def __len__(self) -> int:
+        """Return the number of pairs."""
+        return len(self.before_rows)
+
+    def take(self, pairs: IndexArray) -> Pairing:
+        """Return some of the pairs; what is unpaired is of the whole."""
+        return Pairing(
+            self.before_rows[pairs],
+            self.after_rows[pairs],
+            self.context_codes[pairs],
+            self.before.take(pairs),
+            self.after.take(pairs),
+            self.n_unpaired_before,
+            self.n_unpaired_after,
+        )
+
+
+def pair_records(before: Records, after: Records) -> Pairing:
+    """Pair the records of two models.
+
+    Two records are a pair when context, decision, outcomes and label are equal. A dataset may hold
+    several such records; they are paired in the order of their probabilities, so that the order of
+    records changes nothing.
+
+    Parameters
+    ----------
+    before, after : Records
+        Of the same supervision.
+
+    Returns
+    -------
+    Pairing
+        Ordered by context, then decision.
+
+    Raises
+    ------
+    UnmeasurableError
+        When one has targets and the other rewards, or nothing pairs.
+
+    Notes
+    -----
+    O(n log n) in Python: about a second for 100,000 records.
+    """
+    if before.supervision != after.supervision:
+        raise UnmeasurableError(
+            f"One evaluation has {before.supervision} and the other {after.supervision}; compare "
+            "evaluations of one dataset."
+        )
+    held_before, held_after = _rows_by_key(before), _rows_by_key(after)
+    left: list[int] = []
+    right: list[int] = []
+    for key in sorted(held_before.keys() & held_after.keys()):
+        pairs = list(zip(held_before[key], held_after[key], strict=False))
+        left.extend(pair[0] for pair in pairs)
+        right.extend(pair[1] for pair in pairs)
+    if not left:
+        raise UnmeasurableError(
+            f"None of {len(before)} and {len(after)} decisions is in both evaluations; compare "
+            "evaluations of one dataset."
+        )
+    before_rows, after_rows = np.array(left, dtype=np.intp), np.array(right, dtype=np.intp)
+    return Pairing(
+        before_rows,
+        after_rows,
+        before.context_codes[before_rows],
+        measure_records(before).take(before_rows),
+        measure_records(after).take(after_rows),
+        len(before) - len(left),
+        len(after) - len(right),
+    )
+
+
+def compare_evaluations(
+    before: Records,
+    after: Records,
+    *,
+    groups: Mapping[str, Sequence[str | None]] | None = None,
+    bootstrap: Bootstrap | None = None,
+    max_flipped: int = MAX_FLIPPED,
+) -> EvaluationComparison:
+    """Compare two evaluations on the decisions that both scored.
+
+    Parameters
+    ----------
+    before, after : Records
+        A change is after minus before.
+    groups : mapping of str to sequence of str or None, optional
+        Name of a property to its value for each record of ``after``. Always cut by decision.
+    bootstrap : Bootstrap, optional
+    max_flipped : int, default 500
+        The most flipped decisions listed.
+
+    Raises
+    ------
+    UnmeasurableError
+        When nothing pairs, or a property has not one value a record.
+    """
+    bootstrap = bootstrap or Bootstrap()
+    pairing = pair_records(before, after)
+    properties: dict[str, Sequence[str | None]] = {
+        "decision": list(after.decision_ids),
+        **(groups or {}),
+    }
+    for name, values in properties.items():
+        if len(values) != len(after):
+            raise UnmeasurableError(
+                f"{name} has {len(values)} values for {len(after)} records; give one each."
+            )
+    flips = _Flipped(before, after, pairing)
+    flipped, changed = flips.pairs()
+    return EvaluationComparison(
+        method="sft" if after.supervision == "targets" else "reward",
+        unpaired=Unpaired(before=pairing.n_unpaired_before, after=pairing.n_unpaired_after),
+        overall=paired_measures(pairing, bootstrap),
+        groups=[
+            _comparison_table(pairing, name, values, bootstrap)
+            for name, values in properties.items()
+        ],
+        flipped=[flips.record(pair) for pair in flipped[:max_flipped].tolist()],
+        flipped_total=len(flipped),
+        changed=[flips.record(pair) for pair in changed[:max_flipped].tolist()],
+        changed_total=len(changed),
+    )
+
+
+def paired_measures(pairing: Pairing, bootstrap: Bootstrap) -> PairedMeasures:
+    """Return what changed over some pairs.
+
+    Parameters
+    ----------
+    pairing : Pairing
+        One pair or more.
+    bootstrap : Bootstrap
+
+    Returns
+    -------
+    PairedMeasures
+        Measures that count none of the pairs are left out.
+
+    Notes
+    -----
+    McNemar's test takes decisions for independent of each other; where several share a context it
+    is too sure of itself, and the interval of the change of accuracy is the one to trust.
+    """
+    before, after = pairing.before, pairing.after
+    figures: dict[str, Any] = measure_changes(pairing, list(before.values), bootstrap)
+    if before.right == "accuracy":
+        figures["ece"] = _ece_change(pairing, bootstrap)
+    flips = count_flips(before, after)
+    return PairedMeasures(
+        n=len(pairing),
+        contexts=len(np.unique(pairing.context_codes)),
+        flips=flips,
+        p_value=mcnemar_p_value(flips.fixed, flips.broken),
+        **figures,
+    )
+
+
+def measure_changes(
+    pairing: Pairing, names: Sequence[str], bootstrap: Bootstrap
+) -> dict[str, Change]:
+    """Return the change of each measure, with its interval.
+
+    Parameters
+    ----------
+    pairing : Pairing
+    names : sequence of str
+        Measures of its records.
+    bootstrap : Bootstrap
+
+    Returns
+    -------
+    dict of str to Change
+        Without intervals over one context; without the measures that count none of the pairs.
+    """
+    # Paired records have one label, so a measure counts both or neither. Measures that count the
+    # same records share their resamples.
+    alike: dict[bytes, list[str]] = {}
+    for name in names:
+        alike.setdefault(pairing.after.counted[name].tobytes(), []).append(name)
+    found: dict[str, Change] = {}
+    for held in alike.values():
+        counted = pairing.after.counted[held[0]]
+        n = int(counted.sum())
+        if n == 0:
+            continue
+        old = np.stack([pairing.before.values[name][counted] for name in held], axis=1)
+        new = np.stack([pairing.after.values[name][counted] for name in held], axis=1)
+        columns = np.hstack([new - old, np.ones((n, 1))])
+        sums = sum_by_context(columns, pairing.context_codes[counted])
+        drawn = bootstrap.totals(sums) if len(sums) > 1 else None
+        for index, name in enumerate(held):
+            before, after = float(old[:, index].mean()), float(new[:, index].mean())
+            low = high = None
+            if drawn is not None:
+                interval = percentile_interval(drawn[:, index] / drawn[:, -1], level=LEVEL)
+                low, high = interval.low, interval.high
+            found[name] = Change(
+                before=before, after=after, change=after - before, low=low, high=high, n=n
+            )
+    return {name: found[name] for name in names if name in found}
+
+
+def count_flips(before: RecordMeasures, after: RecordMeasures) -> Flips:
+    """Count paired decisions by whether each model's top outcome is right.
+
+    Parameters
+    ----------
+    before, after : RecordMeasures
+        Of paired records; those whose rewards are all equal are in none of the counts.
+    """
+    counted = after.counted[after.right]
+    was, is_now = _is_right(before)[counted], _is_right(after)[counted]
+    return Flips(
+        fixed=int((~was & is_now).sum()),
+        broken=int((was & ~is_now).sum()),
+        same_right=int((was & is_now).sum()),
+        same_wrong=int((~was & ~is_now).sum()),
+    )
+
+
+def paired_ece(pairing: Pairing) -> tuple[float, float] | None:
+    """Return the calibration error before and after, or None under 50 decisions or with rewards."""
+    if pairing.before.right != "accuracy" or len(pairing) < LEAST_FOR_ECE:
+        return None
+    old, new = (_ece_columns(side).sum(axis=0) for side in (pairing.before, pairing.after))
+    return _ece(old), _ece(new)
+
+
+def mcnemar_p_value(fixed: int, broken: int) -> float:
+    """Return the two-sided p-value of McNemar's exact test.
+
+    Parameters
+    ----------
+    fixed, broken : int
+        Decisions that one model alone has right, not negative.
+
+    Returns
+    -------
+    float
+        How likely a split at least as uneven is when neither model is better; 1 without flips.
+
+    References
+    ----------
+    McNemar, "Note on the Sampling Error of the Difference between Correlated Proportions or
+    Percentages", Psychometrika, 1947.
+
+    Examples
+    --------
+    >>> round(mcnemar_p_value(1, 5), 12), mcnemar_p_value(0, 0)
+    (0.21875, 1.0)
+    """
+    n, fewer = fixed + broken, min(fixed, broken)
+    # In logarithms: whole numbers of thousands of flips have thousands of digits.
+    most = math.lgamma(n + 1) - n * math.log(2)
+    tail = math.fsum(
+        math.exp(most - math.lgamma(k + 1) - math.lgamma(n - k + 1)) for k in range(fewer + 1)
+    )
+    return min(1.0, 2 * tail)
+
+
+def _comparison_table(
+    pairing: Pairing, by: str, values: Sequence[str | None], bootstrap: Bootstrap
+) -> ComparisonTable:
+    groups = group_rows((values[row] for row in pairing.after_rows), largest_first=True)
+    return ComparisonTable(
+        by=by,
+        slices=[
+            ComparisonSlice(value=value, metrics=paired_measures(pairing.take(pairs), bootstrap))
+            for value, pairs in groups[:MAX_SLICES]
+        ],
+        unlisted=max(0, len(groups) - MAX_SLICES),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Flipped:
+    """Pairs that are answered otherwise, the surest first, and how each is told."""
+
+    before: Records
+    after: Records
+    pairing: Pairing
+
+    def pairs(self) -> tuple[IndexArray, IndexArray]:
+        """Return those right in one of the two, and those wrong in both with another answer."""
+        pairing = self.pairing
+        counted = pairing.after.counted[pairing.after.right]
+        was, is_now = _is_right(pairing.before), _is_right(pairing.after)
+        says_other = np.array(
+            [
+                self._said_before(pair) != self._said_after(pair) if is_wrong else False
+                for pair, is_wrong in enumerate((~was & ~is_now).tolist())
+            ],
+            dtype=bool,
+        )
+        sureness = pairing.before.p_top + pairing.after.p_top
+
+        def surest(chosen: BoolArray) -> IndexArray:
+            pairs = np.flatnonzero(chosen & counted)
+            return pairs[np.argsort(-sureness[pairs], kind="stable")]
+
+        return surest(was != is_now), surest(says_other)
+
+    def record(self, pair: int) -> FlippedRecord:
+        """Return a pair as the wire tells it."""
+        pairing, row = self.pairing, int(self.pairing.after_rows[pair])
+        names, labels = self.after.outcomes_of(row), self.after.labels_of(row)
+        if self.after.supervision == "targets":
+            right = [names[int(labels.argmax())]]
+        else:
+            right = [names[index] for index in np.flatnonzero(labels == labels.max()).tolist()]
+        was, is_now = _is_right(pairing.before)[pair], _is_right(pairing.after)[pair]
+        return FlippedRecord(
+            context_sha256=self.after.contexts[row],
+            decision_id=self.after.decision_ids[row],
+            flip="fixed" if is_now else "broken" if was else "changed",
+            right=right,
+            before=self._said_before(pair),
+            after=self._said_after(pair),
+            p_before=float(pairing.before.p_top[pair]),
+            p_after=float(pairing.after.p_top[pair]),
+        )
+
+    def _said_before(self, pair: int) -> str:
+        names = self.before.outcomes_of(int(self.pairing.before_rows[pair]))
+        return names[int(self.pairing.before.top[pair])]
+
+    def _said_after(self, pair: int) -> str:
+        names = self.after.outcomes_of(int(self.pairing.after_rows[pair]))
+        return names[int(self.pairing.after.top[pair])]
+
+
+def _ece_change(pairing: Pairing, bootstrap: Bootstrap) -> Change | None:
+    found = paired_ece(pairing)
+    if found is None:
+        return None
+    before, after = found
+    columns = np.hstack([_ece_columns(pairing.before), _ece_columns(pairing.after)])
+    sums = sum_by_context(columns, pairing.context_codes)
+    low = high = None
+    if len(sums) > 1:
+        drawn = bootstrap.totals(sums).reshape(-1, 2, N_BINS, 3)
+        errors = ece_from_totals(drawn)
+        interval = percentile_interval(errors[:, 1] - errors[:, 0], level=LEVEL)
+        low, high = interval.low, interval.high
+    return Change(
+        before=before, after=after, change=after - before, low=low, high=high, n=len(pairing)
+    )
+
+
+def _ece_columns(measures: RecordMeasures) -> FloatArray:
+    return bin_columns(measures.p_top, measures.values["accuracy"])
+
+
+def _ece(totals: FloatArray) -> float:
+    return float(ece_from_totals(totals.reshape(N_BINS, 3)))
+
+
+def _is_right(measures: RecordMeasures) -> BoolArray:
+    return np.asarray(measures.values[measures.right] > 0, dtype=bool)
+
+
+_Key = tuple[str, str, tuple[str, ...], tuple[float, ...]]
+
+
+def _rows_by_key(records: Records) -> dict[_Key, list[int]]:
+    held: dict[_Key, list[int]] = {}
+    for row in range(len(records)):
+        key = (
+            records.contexts[row],
+            records.decision_ids[row],
+            records.outcomes_of(row),
+            tuple(records.labels_of(row).tolist()),
+        )
+        held.setdefault(key, []).append(row)
+    for rows in held.values():
+        if len(rows) > 1:
+            rows.sort(key=lambda row: records.probabilities_of(row).tolist())
+    return held

@@ -1,0 +1,252 @@
+"""Figures against a threshold: how much is answered and how well, "yes" or "no", at what cost.
+
+Here: curves over the same 101 thresholds, 0 to 1 in steps of 0.01. Not here: what one policy does
+(``steelyard.evaluations.measures.policies``), single figures (``steelyard.evaluations.measures.summary``).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from msgspec import UNSET
+
+from steelyard.calibration.bins import FloatArray
+from steelyard.evaluations.measures.outcomes import OutcomeTable
+from steelyard.evaluations.measures.records import PROPORTIONS, IndexArray, RecordMeasures
+from steelyard.evaluations.measures.sampling import Bootstrap, ratio_measures, sum_by_context
+from steelyard.evaluations.wire import CostCurve, CostPoint, CoveragePoint, YesPoint
+from steelyard.wire.measures import Measure
+
+#: Where curves are drawn.
+THRESHOLDS = tuple(index / 100 for index in range(101))
+
+_YES = "yes"
+#: Thresholds times records that are resampled at once, some 120 bytes each.
+_CELLS_AT_A_TIME = 4_000_000
+
+
+def coverage_curve(
+    measures: RecordMeasures, context_codes: IndexArray, bootstrap: Bootstrap
+) -> list[CoveragePoint]:
+    """Return what is left, and how good it is, when unsure decisions are abstained.
+
+    Parameters
+    ----------
+    measures : RecordMeasures
+        Of one record or more.
+    context_codes : intp array of shape (n_records,)
+    bootstrap : Bootstrap
+
+    Returns
+    -------
+    list of CoveragePoint
+        One a threshold; a decision is answered when its top probability is not below it.
+
+    References
+    ----------
+    El-Yaniv and Wiener, "On the Foundations of Noise-free Selective Classification", Journal of
+    Machine Learning Research, 2010. Geifman and El-Yaniv, "Selective Classification for Deep Neural
+    Networks", NeurIPS 2017.
+    """
+    is_answered = (measures.p_top[:, None] >= np.array(THRESHOLDS)).astype(np.float64)
+    names = [name for name in ("accuracy", "expected_reward", "scaled_reward")
+             if name in measures.values]  # fmt: skip
+    curves: dict[str, list[Measure | None]] = {}
+    for name in names:
+        counted = is_answered * measures.counted[name][:, None]
+        values = counted * measures.values[name][:, None]
+        curves[name] = ratio_measures(
+            sum_by_context(values, context_codes),
+            sum_by_context(counted, context_codes),
+            bootstrap,
+            are_proportions=[name in PROPORTIONS] * len(THRESHOLDS),
+        )
+    counts = is_answered.sum(axis=0)
+    return [
+        CoveragePoint(
+            threshold=threshold,
+            n=int(counts[index]),
+            coverage=float(counts[index] / len(is_answered)),
+            **{name: curve[index] for name, curve in curves.items()},
+        )
+        for index, threshold in enumerate(THRESHOLDS)
+    ]
+
+
+def yes_curve(table: OutcomeTable, bootstrap: Bootstrap) -> list[YesPoint]:
+    """Return precision, recall and F1 of "yes" by the least probability to answer it.
+
+    Parameters
+    ----------
+    table : OutcomeTable
+        Of a binary decision: it has an outcome named "yes".
+    bootstrap : Bootstrap
+
+    Raises
+    ------
+    ValueError
+        When the decision has no outcome named "yes".
+    """
+    is_yes, p_yes = _read_yes(table)
+    said = (p_yes[:, None] >= np.array(THRESHOLDS)).astype(np.float64)
+    right = said * is_yes[:, None]
+    actual = np.broadcast_to(is_yes[:, None], said.shape)
+    summed = sum_by_context(np.hstack([right, said, actual]), table.context_codes)
+    n = len(THRESHOLDS)
+    hits, answered, true = summed[:, :n], summed[:, n : 2 * n], summed[:, 2 * n :]
+    either = (answered + true - hits).sum(axis=0)
+    ratios = ratio_measures(
+        np.hstack([hits, hits, 2 * hits]),
+        np.hstack([answered, true, answered + true]),
+        bootstrap,
+        are_proportions=[True] * (2 * n) + [False] * n,
+        counts=np.hstack([answered.sum(axis=0), true.sum(axis=0), either]),
+    )
+    predicted = said.sum(axis=0)
+    return [
+        YesPoint(
+            threshold=threshold,
+            predicted=int(predicted[index]),
+            precision=ratios[index],
+            recall=ratios[n + index],
+            f1=ratios[2 * n + index],
+        )
+        for index, threshold in enumerate(THRESHOLDS)
+    ]
+
+
+def binary_cost_curve(
+    table: OutcomeTable,
+    *,
+    false_positive: float,
+    false_negative: float,
+    bootstrap: Bootstrap | None = None,
+) -> CostCurve:
+    """Return the mean cost of a binary decision by the least probability to answer "yes".
+
+    Parameters
+    ----------
+    table : OutcomeTable
+        Of a binary decision: it has an outcome named "yes".
+    false_positive : float
+        What a wrong "yes" costs; not negative.
+    false_negative : float
+        What a wrong "no" costs; not negative, and not both 0.
+    bootstrap : Bootstrap, optional
+
+    Raises
+    ------
+    ValueError
+        When a cost is negative or not finite, both are 0, or there is no outcome named "yes".
+
+    References
+    ----------
+    Elkan, "The Foundations of Cost-Sensitive Learning", IJCAI 2001. Drummond and Holte, "Cost
+    Curves: An Improved Method for Visualizing Classifier Performance", Machine Learning, 2006.
+    """
+    costs = (false_positive, false_negative)
+    if not all(math.isfinite(cost) and cost >= 0 for cost in costs) or max(costs) == 0:
+        msg = f"Costs must be finite, not negative and not both 0; they are {costs}."
+        raise ValueError(msg)
+    index = _place_of_yes(table)
+    says_yes = table.probabilities[:, index, None] >= np.array(THRESHOLDS)
+    # What a soft target leaves open is paid for by its share, as ``policies.acted_costs`` does.
+    is_yes = table.targets[:, index]
+    when_yes, when_no = (1 - is_yes) * false_positive, is_yes * false_negative
+    paid = np.where(says_yes, when_yes[:, None], when_no[:, None])
+    curve = _cost_curve(paid, np.ones_like(paid), table.context_codes, bootstrap or Bootstrap())
+    # Relative to the larger, so that no cost is too large to add.
+    scale = max(costs)
+    calibrated = (false_positive / scale) / (false_positive / scale + false_negative / scale)
+    return CostCurve(
+        points=curve.points,
+        best_threshold=curve.best_threshold,
+        calibrated_threshold=calibrated,
+    )
+
+
+def abstention_cost_curve(
+    paid: FloatArray,
+    p_top: FloatArray,
+    context_codes: IndexArray,
+    *,
+    abstain_cost: float,
+    bootstrap: Bootstrap | None = None,
+) -> CostCurve:
+    """Return the mean cost of acting by the top probability under which nothing is done.
+
+    Parameters
+    ----------
+    paid : float64 array of shape (n_records,)
+        What acting on each record costs; see ``steelyard.evaluations.measures.policies.acted_costs``.
+    p_top : float64 array of shape (n_records,)
+    context_codes : intp array of shape (n_records,)
+    abstain_cost : float
+        What abstaining costs, such as a person's time; finite.
+    bootstrap : Bootstrap, optional
+
+    Raises
+    ------
+    ValueError
+        When the cost of abstaining is not finite.
+    """
+    if not math.isfinite(abstain_cost):
+        msg = f"The cost of abstaining must be finite; it is {abstain_cost}."
+        raise ValueError(msg)
+    acts = (p_top[:, None] >= np.array(THRESHOLDS)).astype(np.float64)
+    return _cost_curve(
+        paid[:, None] * acts, acts, context_codes, bootstrap or Bootstrap(), abstain_cost
+    )
+
+
+def _cost_curve(
+    paid: FloatArray,
+    acts: FloatArray,
+    context_codes: IndexArray,
+    bootstrap: Bootstrap,
+    abstain_cost: float | None = None,
+) -> CostCurve:
+    in_all = paid + (1 - acts) * (abstain_cost or 0.0)
+    coverage = acts.mean(axis=0)
+    points = []
+    # Equal seeds draw equal resamples, so that parts give what the whole would.
+    n_at_a_time = max(1, _CELLS_AT_A_TIME // len(paid))
+    for start in range(0, len(THRESHOLDS), n_at_a_time):
+        part = slice(start, start + n_at_a_time)
+        thresholds = THRESHOLDS[part]
+        n = len(thresholds)
+        acted = acts[:, part]
+        columns = np.hstack([paid[:, part], in_all[:, part], acted, np.ones_like(acted)])
+        summed = sum_by_context(columns, context_codes)
+        ratios = ratio_measures(
+            summed[:, : 2 * n], summed[:, 2 * n :], bootstrap, are_proportions=[False] * (2 * n)
+        )
+        for index, threshold in enumerate(thresholds):
+            total = ratios[n + index]
+            points.append(
+                CostPoint(
+                    threshold=threshold,
+                    coverage=float(coverage[start + index]),
+                    cost=ratios[index],
+                    cost_in_all=UNSET if abstain_cost is None or total is None else total,
+                )
+            )
+    means = in_all.mean(axis=0)
+    # Within rounding of the lowest, so that the order of records does not choose among equals.
+    slack = 1e-12 * max(1.0, float(np.abs(means).max()))
+    best = int(np.flatnonzero(means <= means.min() + slack)[0])
+    return CostCurve(points=points, best_threshold=THRESHOLDS[best])
+
+
+def _place_of_yes(table: OutcomeTable) -> int:
+    if _YES not in table.names:
+        msg = f"The decision has no outcome named {_YES!r}; choose a binary decision."
+        raise ValueError(msg)
+    return table.names.index(_YES)
+
+
+def _read_yes(table: OutcomeTable) -> tuple[FloatArray, FloatArray]:
+    """Return 1 where "yes" is the true outcome, and the probability of "yes"."""
+    index = _place_of_yes(table)
+    return (table.truth == index).astype(np.float64), table.probabilities[:, index]

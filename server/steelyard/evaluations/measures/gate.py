@@ -1,0 +1,464 @@
+"""The gate: whether a candidate holds up on held-out decisions against the model it would replace.
+
+Here: the comparison, the rules and their reasons, in words for programs and for people. Not here:
+what happens then (a model joins its family or not), which decisions are held out, and the closer
+look at each decision and outcome (``steelyard.evaluations.measures.gate_slices``).
+
+Nothing missing, unpaired or not finite is ever judged: the gate raises, and the job has failed.
+
+To pass, a candidate must be better on the new rows beyond noise; where that cannot be told, it does
+not pass. The 95 % interval alone will not do for that: the loss of a good model is carried by few
+mistakes, and a candidate that is merely surer of itself has less loss on every sample that happens
+to hold none. So the interval must clear 0 by a margin, the sum of two allowances:
+
+- for one mistake more than was seen, as in Laplace's rule of succession: one more context whose
+  decisions came out otherwise than they did, as the two models' mean probabilities would have it;
+- for few contexts, over which percentiles of a bootstrap lie too near: twice what Student's t
+  distribution and the unbiased variance would add (Hesterberg, "What Teachers Should Know about the
+  Bootstrap", The American Statistician, 2015, section 4.2). Twice, because they make up for few
+  values of a normal distribution, and changes are skewed: many small gains, a few large falls.
+
+``tests/benchmarks/gate.py`` measures how often each rule errs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Literal
+
+import numpy as np
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from steelyard.evaluations.gate_wire import (
+    BeforeAfter,
+    Gate,
+    GateChange,
+    GateDeltas,
+    GateGroup,
+    GateSlice,
+)
+from steelyard.evaluations.measures.comparison import (
+    Pairing,
+    count_flips,
+    measure_changes,
+    pair_records,
+    paired_ece,
+)
+from steelyard.evaluations.measures.gate_slices import (
+    LEAST_CONTEXTS,
+    MAX_LISTED,
+    JudgedSlices,
+    compared_measure,
+    judge_slices,
+)
+from steelyard.evaluations.measures.records import Records, UnmeasurableError
+from steelyard.evaluations.measures.sampling import LEVEL, Bootstrap
+
+Against = Literal["parent", "base"]
+
+#: How many times over the interval is widened for few contexts.
+_FEW_TIMES = 2.0
+#: New evaluation decisions without which there is too little to judge.
+NEEDED = 20
+#: A sure worsening that nobody would notice: smaller than this, with no decision lost by it. Nats of
+#: loss, or of a scaled reward of 0 to 1.
+EQUIVALENCE = 0.01
+#: How much worse the earlier decisions may become: nats of loss, or of a scaled reward of 0 to 1.
+EARLIER_ALLOWANCE = 0.05
+#: How much worse the calibration error may become.
+ECE_ALLOWANCE = 0.05
+
+TOO_FEW = "too_few_evaluation_decisions"
+NEW_WORSE = "new_rows_worse"
+NO_GAIN = "no_gain_on_new_rows"
+INCONCLUSIVE = "inconclusive_on_new_rows"
+EARLIER_WORSE = "earlier_rows_worse"
+DECISION_WORSE = "decision_worse"
+OUTCOME_WORSE = "outcome_worse"
+CALIBRATION_WORSE = "calibration_worse"
+BELOW_BASELINE = "below_text_baseline"
+
+#: Every reason, in the order of the rules.
+REASONS = (
+    TOO_FEW,
+    NEW_WORSE,
+    NO_GAIN,
+    INCONCLUSIVE,
+    EARLIER_WORSE,
+    DECISION_WORSE,
+    OUTCOME_WORSE,
+    CALIBRATION_WORSE,
+    BELOW_BASELINE,
+)
+
+#: As the loss has it: a probability counts as this at least.
+_LEAST_PROBABILITY = 1e-6
+#: Slices that a sentence names.
+_MAX_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the gate found.
+
+    Parameters
+    ----------
+    gate : steelyard.evaluations.gate_wire.Gate
+        As the wire shows it.
+    sentences : tuple of str
+        One a reason, in the same order, for a person.
+    """
+
+    gate: Gate
+    sentences: tuple[str, ...]
+
+
+def judge(
+    before: Records,
+    after: Records,
+    *,
+    against: Against,
+    new_contexts: AbstractSet[str],
+    earlier_contexts: AbstractSet[str] = frozenset(),
+    baseline: Records | None = None,
+    needed: int = NEEDED,
+    bootstrap: Bootstrap | None = None,
+) -> Verdict:
+    """Judge a candidate on held-out decisions.
+
+    Parameters
+    ----------
+    before, after : Records
+        The held-out decisions as the predecessor and as the candidate scored them: the same
+        decisions, none missing on either side.
+    against : {"parent", "base"}
+        What the predecessor is.
+    new_contexts : set of str
+        Contexts added since the family last trained.
+    earlier_contexts : set of str, optional
+        Contexts earlier models were judged on; a first model has none. The two sets have nothing in
+        common and name exactly the contexts of the records.
+    baseline : Records, optional
+        The same held-out decisions as the text baseline scored them, trained on the rows that the
+        candidate was; without it the candidate is not compared with one.
+    needed : int, default 20
+        New decisions without which the gate fails for want of evidence; at least 1.
+    bootstrap : Bootstrap, optional
+        With the job's seed.
+
+    Returns
+    -------
+    Verdict
+        With rewards, ``scaled_reward`` is compared instead of ``loss``, decisions whose outcomes
+        all earn the same are left out, and calibration is not judged.
+
+    Raises
+    ------
+    UnmeasurableError
+        When a decision is unpaired, with the predecessor or with the baseline, a context has no record or no group or is in both, or a figure
+        is not finite.
+    ValueError
+        When ``needed`` is less than 1.
+    """
+    if needed < 1:
+        msg = f"needed must be at least 1; it is {needed}."
+        raise ValueError(msg)
+    pairing = _pair_all(before, after, "predecessor")
+    names = after.contexts[pairing.after_rows].tolist()
+    _check_contexts(set(names), new_contexts, earlier_contexts)
+    bootstrap = bootstrap or Bootstrap()
+    is_new = np.array([name in new_contexts for name in names], dtype=bool)
+    groups: dict[str, GateGroup] = {}
+    for name, chosen in (("new", is_new), ("earlier", ~is_new)):
+        held = pairing.take(np.flatnonzero(chosen))
+        group = _gate_group(held, bootstrap)
+        if group is not None:
+            groups[name] = group
+        if group is not None and name == "new":
+            unseen = _unseen_mistake(before, after, held)
+            groups[name] = replace(group, margin=unseen + _few_contexts(group))
+    found = paired_ece(pairing)
+    ece = BeforeAfter(before=None, after=None) if found is None else BeforeAfter(
+        before=found[0], after=found[1]
+    )  # fmt: skip
+    text = _against_baseline(baseline, after, bootstrap)
+    _check_finite([*groups.values(), *([] if text is None else [text])], found or ())
+    slices = judge_slices(pairing, after)
+    sentences = _reasons(groups, found, needed)
+    if TOO_FEW not in sentences:
+        sentences |= _slice_reasons(slices)
+        if not _is_better_reward(groups, sentences):
+            sentences |= _baseline_reason(text)
+    sentences = {reason: sentences[reason] for reason in REASONS if reason in sentences}
+    shown = (slices.by_decision[:MAX_LISTED], slices.by_outcome[:MAX_LISTED])
+    gate = Gate(
+        passed=not sentences,
+        against=against,
+        reasons=list(sentences),
+        groups=groups,
+        deltas=GateDeltas(
+            **{name: _compared(group).change for name, group in groups.items()},
+            ece=None if found is None else found[1] - found[0],
+        ),
+        ece=ece,
+        by_decision=list(shown[0]),
+        by_outcome=list(shown[1]),
+        unlisted=len(slices.by_decision) + len(slices.by_outcome) - sum(map(len, shown)),
+        baseline=UNSET if text is None else text,
+    )
+    return Verdict(gate, tuple(sentences.values()))
+
+
+def _pair_all(before: Records, after: Records, whose: str) -> Pairing:
+    pairing = pair_records(before, after)
+    if pairing.n_unpaired_before or pairing.n_unpaired_after:
+        raise UnmeasurableError(
+            f"{pairing.n_unpaired_before} decisions of the {whose} and "
+            f"{pairing.n_unpaired_after} of the candidate have no counterpart; score both on the "
+            "same held-out rows."
+        )
+    return pairing
+
+
+def _against_baseline(
+    baseline: Records | None, after: Records, bootstrap: Bootstrap
+) -> GateGroup | None:
+    if baseline is None:
+        return None
+    return _gate_group(_pair_all(baseline, after, "text baseline"), bootstrap)
+
+
+def _unseen_mistake(before: Records, after: Records, held: Pairing) -> float:
+    """Return how much one more changed context would add to the mean change.
+
+    Otherwise: the right outcome changes places with another, which is drawn from the mean of the
+    two models' probabilities. A gain is not counted on: 0 at least.
+    """
+    name = compared_measure(held.after)
+    counted = np.flatnonzero(held.after.counted[name])
+    left, right = held.before_rows[counted], held.after_rows[counted]
+    sizes = after.sizes[right]
+    total = 0.0
+    for size in np.unique(sizes):
+        chosen = np.flatnonzero(sizes == size)
+        places = np.arange(size)
+        old = before.probabilities[before.offsets[left[chosen], None] + places]
+        new = after.probabilities[after.offsets[right[chosen], None] + places]
+        worth = after.labels[after.offsets[right[chosen], None] + places]
+        if name == "loss":
+            old, new = np.maximum(old, _LEAST_PROBABILITY), np.maximum(new, _LEAST_PROBABILITY)
+            harm = np.log(old) - np.log(new)
+        else:
+            harm = old - new
+            # Halved first, so that the distance of two rewards stays a number.
+            worth = worth / 2 - worth.min(axis=1, keepdims=True) / 2
+            worth /= worth.max(axis=1, keepdims=True)
+        rows = np.arange(len(chosen))
+        best = worth.argmax(axis=1)
+        otherwise = np.maximum((old + new) / 2, _LEAST_PROBABILITY)
+        otherwise[rows, best] = 0.0
+        otherwise /= otherwise.sum(axis=1, keepdims=True)
+        swapped = (worth[rows, best, None] - worth) * (harm - harm[rows, best, None])
+        total += float((worth * harm).sum() + (otherwise * swapped).sum())
+    n_contexts = len(np.unique(held.context_codes[counted]))
+    return max(0.0, total / len(counted) / n_contexts)
+
+
+def _few_contexts(group: GateGroup) -> float:
+    """Return how much further the unlucky end of the interval lies for few contexts."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - only a gate needs it
+
+    n = group.contexts
+    if n < 2:
+        return 0.0
+    rise = _harm(group)
+    student = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * math.sqrt(n / (n - 1))
+    excess = student / NormalDist().inv_cdf((1 + LEVEL) / 2) - 1
+    return max(0.0, rise.high - rise.change) * _FEW_TIMES * excess
+
+
+def _check_contexts(
+    scored: AbstractSet[str], new: AbstractSet[str], earlier: AbstractSet[str]
+) -> None:
+    if new & earlier:
+        raise UnmeasurableError(
+            f"{len(new & earlier)} contexts are both new and earlier; put each in one group."
+        )
+    if missing := (new | earlier) - scored:
+        raise UnmeasurableError(
+            f"{len(missing)} held-out contexts have no scored decision; score them all."
+        )
+    if strange := scored - new - earlier:
+        raise UnmeasurableError(
+            f"{len(strange)} scored contexts are neither new nor earlier; put each in one group."
+        )
+
+
+def _gate_group(pairing: Pairing, bootstrap: Bootstrap) -> GateGroup | None:
+    """Compare one group; None when it has no decision to compare."""
+    if not len(pairing):
+        return None
+    name = compared_measure(pairing.after)
+    compared = measure_changes(pairing, [name], bootstrap).get(name)
+    if compared is None:
+        return None
+    counted = np.flatnonzero(pairing.after.counted[name])
+    kept = pairing.take(counted)
+    right = kept.after.right
+    figures: dict[str, Any] = {
+        name: GateChange(
+            before=compared.before,
+            after=compared.after,
+            change=compared.change,
+            # Over one context every resample is the sample itself.
+            low=compared.change if compared.low is None else compared.low,
+            high=compared.change if compared.high is None else compared.high,
+        ),
+        right: BeforeAfter(
+            before=float(kept.before.values[right].mean()),
+            after=float(kept.after.values[right].mean()),
+        ),
+    }
+    return GateGroup(
+        decisions=len(kept),
+        contexts=len(np.unique(kept.context_codes)),
+        flips=count_flips(kept.before, kept.after),
+        **figures,
+    )
+
+
+def _compared(group: GateGroup | GateSlice) -> GateChange:
+    compared = group.loss if isinstance(group.loss, GateChange) else group.scaled_reward
+    if not isinstance(compared, GateChange):
+        raise UnmeasurableError("A group of the gate has no figure to compare.")
+    return compared
+
+
+def _check_finite(groups: list[GateGroup], ece: tuple[float, ...]) -> None:
+    figures = list(ece)
+    for group in groups:
+        compared = _compared(group)
+        figures += [
+            compared.before, compared.after, compared.change, compared.low, compared.high
+        ]  # fmt: skip
+    if not all(map(math.isfinite, figures)):
+        raise UnmeasurableError("A figure of the gate is not finite; score the rows again.")
+
+
+def _reasons(
+    groups: dict[str, GateGroup], ece: tuple[float, float] | None, needed: int
+) -> dict[str, str]:
+    """Return each reason that holds with its sentence; none when the candidate passes."""
+    new, earlier = groups.get("new"), groups.get("earlier")
+    n_new = 0 if new is None else new.decisions
+    if new is None or n_new < needed:
+        # Too little to judge: the other rules would judge by chance.
+        sentence = f"There are {n_new} new evaluation decisions and {needed} are needed; add rows."
+        return {TOO_FEW: sentence}
+    found: dict[str, str] = {}
+    rise = _harm(new)
+    if rise.low > 0:
+        found[NEW_WORSE] = f"The new rows became worse: {_describe(new)}."
+    if rise.change >= 0:
+        found[NO_GAIN] = f"The new rows became no better: {_describe(new)}."
+    elif unsure := _why_unsure(new, rise):
+        found[INCONCLUSIVE] = f"Whether the new rows became better cannot be told: {unsure}"
+    if earlier is not None:
+        rise = _harm(earlier)
+        lost = earlier.flips.broken > earlier.flips.fixed
+        if rise.low > (0.0 if lost else EQUIVALENCE) or rise.change > EARLIER_ALLOWANCE:
+            found[EARLIER_WORSE] = f"The earlier rows became worse: {_describe(earlier)}."
+    if ece is not None and ece[1] > ece[0] + ECE_ALLOWANCE:
+        found[CALIBRATION_WORSE] = (
+            f"The calibration error rose from {ece[0]:.3f} to {ece[1]:.3f}, by more than "
+            f"{ECE_ALLOWANCE}."
+        )
+    return found
+
+
+def _why_unsure(new: GateGroup, rise: GateChange) -> str | None:
+    """Return why a gain may be chance, or give None where it is sure."""
+    if new.contexts < LEAST_CONTEXTS:
+        return (
+            f"they are on {new.contexts} contexts and {LEAST_CONTEXTS} are needed; add rows on "
+            "other contexts."
+        )
+    margin = new.margin if isinstance(new.margin, float) else 0.0
+    if rise.high + margin >= 0:
+        return (
+            f"{_describe(new)}, which clears no gain by less than the margin of {margin:.4f} for "
+            "chance; add rows."
+        )
+    return None
+
+
+def _slice_reasons(slices: JudgedSlices) -> dict[str, str]:
+    """Return the reasons that lie in one decision or outcome."""
+    found = {}
+    for reason, kind, judged in (
+        (DECISION_WORSE, "decision", slices.by_decision),
+        (OUTCOME_WORSE, "outcome", slices.by_outcome),
+    ):
+        worse = [one for one in judged if one.worse]
+        if worse:
+            named = "; ".join(_describe_slice(one) for one in worse[:_MAX_NAMED])
+            more = len(worse) - _MAX_NAMED
+            others = f"; and {more} more" if more > 0 else ""
+            kinds = kind if len(worse) == 1 else f"{kind}s"
+            found[reason] = f"{len(worse)} {kinds} became worse: {named}{others}."
+    return found
+
+
+def _describe_slice(one: GateSlice) -> str:
+    where = f"decision {one.decision_id!r}"
+    if isinstance(one.outcome, str):
+        where = f"{where} where {one.outcome!r} is right"
+    return f"{where}, {_describe(one)}"
+
+
+def _is_better_reward(groups: dict[str, GateGroup], found: dict[str, str]) -> bool:
+    """Whether it surely earns more than its predecessor, and broke no decision.
+
+    Its aim is the reward, which the text baseline earns too; better for nothing lost, it may serve.
+    """
+    return (
+        not found.keys() & {NEW_WORSE, NO_GAIN, INCONCLUSIVE}
+        and all(isinstance(group.scaled_reward, GateChange) for group in groups.values())
+        and not any(group.flips.broken for group in groups.values())
+    )
+
+
+def _baseline_reason(text: GateGroup | None) -> dict[str, str]:
+    if text is None or _harm(text).low <= 0 or _harm(text).change <= EQUIVALENCE:
+        return {}
+    return {
+        BELOW_BASELINE: f"The candidate is worse than the text baseline, from which {_describe(text)}."
+    }
+
+
+def _harm(group: GateGroup) -> GateChange:
+    """Return a group's change with worse counted up, whichever measure it is of."""
+    compared = _compared(group)
+    if isinstance(group.loss, GateChange):
+        return compared
+    return GateChange(
+        before=-compared.before,
+        after=-compared.after,
+        change=-compared.change,
+        low=-compared.high,
+        high=-compared.low,
+    )
+
+
+def _describe(group: GateGroup | GateSlice) -> str:
+    compared = _compared(group)
+    name = "loss" if isinstance(group.loss, GateChange) else "scaled reward"
+    return (
+        f"{name} went from {compared.before:.4f} to {compared.after:.4f} on {group.decisions} "
+        f"decisions, a change of {compared.change:+.4f} "
+        f"(95 % interval {compared.low:+.4f} to {compared.high:+.4f})"
+    )

@@ -1,0 +1,249 @@
+"""The outcomes of one decision against each other: precision, recall, confusion, areas.
+
+Here: what is told per outcome, of the records of one decision with targets. A record's true outcome
+is its target's largest. Not here: measures of the decision as a whole
+(``steelyard.evaluations.measures.summary``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.calibration.bins import FloatArray
+from steelyard.calibration.intervals import wilson_interval
+from steelyard.evaluations.measures.records import BoolArray, IndexArray, RecordMeasures, Records
+from steelyard.evaluations.measures.sampling import LEVEL, Bootstrap, ratio_measures
+from steelyard.evaluations.wire import ConfusionMatrix, OutcomeMeasures
+from steelyard.wire.limits import MAX_OUTCOMES
+from steelyard.wire.measures import Measure
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutcomeTable:
+    """The records of one decision by outcome.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The outcomes: those of the commonest list in its order, then others by name.
+    top, truth : intp arrays of shape (n_records,)
+        Indexes into ``names`` of the top outcome and of the target's largest.
+    probabilities : float64 array of shape (n_records, n_names)
+        0 where a record does not offer the outcome.
+    targets : float64 array of shape (n_records, n_names)
+        0 where a record does not offer the outcome.
+    is_offered : bool array of shape (n_records, n_names)
+    context_codes : intp array of shape (n_records,)
+        From 0 up to the number of contexts.
+    """
+
+    names: tuple[str, ...]
+    top: IndexArray
+    truth: IndexArray
+    probabilities: FloatArray
+    targets: FloatArray
+    is_offered: BoolArray
+    context_codes: IndexArray
+
+
+def outcome_table(records: Records, measures: RecordMeasures, rows: IndexArray) -> OutcomeTable:
+    """Lay out the records of one decision by outcome.
+
+    Parameters
+    ----------
+    records : Records
+        With targets.
+    measures : RecordMeasures
+        Of all the records.
+    rows : intp array
+        Which records are of the decision; one or more.
+
+    Raises
+    ------
+    ValueError
+        When they offer more than ``MAX_OUTCOMES`` outcomes together.
+    """
+    codes = records.outcome_codes[rows]
+    names = outcome_names(records, rows)
+    # Where every row offers its own, a table of all would be larger than what was scored.
+    if len(names) > MAX_OUTCOMES:
+        msg = f"The decision offers {len(names):,} outcomes; {MAX_OUTCOMES} can be told apart."
+        raise ValueError(msg)
+    place = {name: index for index, name in enumerate(names)}
+    top, truth = np.empty(len(rows), dtype=np.intp), np.empty(len(rows), dtype=np.intp)
+    probabilities = np.zeros((len(rows), len(place)))
+    targets = np.zeros((len(rows), len(place)))
+    is_offered = np.zeros((len(rows), len(place)), dtype=bool)
+    for code in np.unique(codes).tolist():
+        chosen = np.flatnonzero(codes == code)
+        columns = np.array([place[name] for name in records.outcome_lists[code]], dtype=np.intp)
+        top[chosen] = columns[measures.top[rows[chosen]]]
+        truth[chosen] = columns[measures.truth[rows[chosen]]]
+        numbers = records.offsets[rows[chosen], None] + np.arange(len(columns))
+        probabilities[chosen[:, None], columns] = records.probabilities[numbers]
+        targets[chosen[:, None], columns] = records.labels[numbers]
+        is_offered[chosen[:, None], columns] = True
+    _, context_codes = np.unique(records.context_codes[rows], return_inverse=True)
+    return OutcomeTable(
+        names=tuple(place),
+        top=top,
+        truth=truth,
+        probabilities=probabilities,
+        targets=targets,
+        is_offered=is_offered,
+        context_codes=context_codes,
+    )
+
+
+def outcome_names(records: Records, rows: IndexArray) -> tuple[str, ...]:
+    """Return the outcomes of some records: those of the commonest list, then others by name."""
+    codes = Counter(records.outcome_codes[rows].tolist())
+    held = Counter({records.outcome_lists[code]: n for code, n in codes.items()})
+    lists = sorted(held, key=lambda names: (-held[names], names))
+    rest = sorted({name for names in lists[1:] for name in names} - set(lists[0]))
+    return (*lists[0], *rest)
+
+
+def confusion_matrix(table: OutcomeTable) -> ConfusionMatrix:
+    """Count the decisions of each true outcome by their top outcome."""
+    k = len(table.names)
+    counts = np.bincount(table.truth * k + table.top, minlength=k * k).reshape(k, k)
+    return ConfusionMatrix(outcomes=list(table.names), counts=counts.tolist())
+
+
+def outcome_measures(table: OutcomeTable, bootstrap: Bootstrap) -> list[OutcomeMeasures]:
+    """Return the measures of every outcome, in the order of the table's names.
+
+    Notes
+    -----
+    Each figure's n is what it divides by: precision rests on the decisions answered with the
+    outcome, recall on those whose target it is, F1 on either.
+    """
+    k, n_contexts = len(table.names), int(table.context_codes.max()) + 1
+    predicted = _sum_at(table, table.top)
+    support = _sum_at(table, table.truth)
+    right = _sum_at(table, table.top, (table.top == table.truth).astype(np.float64))
+    offered, promised = np.zeros((n_contexts, k)), np.zeros((n_contexts, k))
+    np.add.at(offered, table.context_codes, table.is_offered.astype(np.float64))
+    np.add.at(promised, table.context_codes, table.probabilities)
+    # An outcome answered or true, counted once where it is both: what F1 rests on.
+    either = (predicted + support - right).sum(axis=0)
+    n_offered = offered.sum(axis=0)
+    columns = (
+        (right, predicted, True, predicted.sum(axis=0)),
+        (right, support, True, support.sum(axis=0)),
+        (2 * right, predicted + support, False, either),
+        (support, offered, True, n_offered),
+        (promised, offered, False, n_offered),
+    )
+    ratios = ratio_measures(
+        np.hstack([column[0] for column in columns]),
+        np.hstack([column[1] for column in columns]),
+        bootstrap,
+        are_proportions=[is_proportion for _, _, is_proportion, _ in columns for _ in range(k)],
+        counts=np.hstack([column[3] for column in columns]),
+    )
+    found: list[OutcomeMeasures] = []
+    for index, name in enumerate(table.names):
+        precision, recall, f1, share, mean_probability = ratios[index::k]
+        # Every name is offered by some record, so these two are never without a base.
+        assert share is not None  # noqa: S101
+        assert mean_probability is not None  # noqa: S101
+        rows = np.flatnonzero(table.is_offered[:, index])
+        found.append(
+            OutcomeMeasures(
+                outcome=name,
+                support=int(support[:, index].sum()),
+                predicted=int(predicted[:, index].sum()),
+                precision=precision,
+                recall=recall,
+                f1=f1,
+                share=share,
+                mean_probability=mean_probability,
+                auc=area_under_curve(
+                    table.probabilities[rows, index],
+                    table.truth[rows] == index,
+                    table.context_codes[rows],
+                ),
+            )
+        )
+    return found
+
+
+def area_under_curve(
+    scores: FloatArray, is_positive: BoolArray, context_codes: IndexArray
+) -> Measure | None:
+    """Return the area under the ROC curve: how often a positive scores above a negative.
+
+    Parameters
+    ----------
+    scores : float64 array of shape (n,)
+    is_positive : bool array of shape (n,)
+    context_codes : intp array of shape (n,)
+        Records of equal codes are not independent of each other.
+
+    Returns
+    -------
+    Measure or None
+        Ties count half. None without both positives and negatives. The interval is Wilson's on as
+        many trials as would give the clustered variance; where every pair agrees, on the contexts
+        of the rarer side.
+
+    Notes
+    -----
+    O(n log n).
+
+    References
+    ----------
+    DeLong, DeLong and Clarke-Pearson, "Comparing the Areas under Two or More Correlated Receiver
+    Operating Characteristic Curves", Biometrics, 1988. Obuchowski, "Nonparametric Analysis of
+    Clustered ROC Curve Data", Biometrics, 1997. Newcombe, "Confidence Intervals for an Effect Size
+    Measure Based on the Mann-Whitney Statistic", Statistics in Medicine, 2006.
+    """
+    positives, negatives = scores[is_positive], scores[~is_positive]
+    if not (positives.size and negatives.size):
+        return None
+    above = _share_below(negatives, positives)
+    below = 1 - _share_below(positives, negatives)
+    area = float(above.mean())
+    _, codes = np.unique(context_codes, return_inverse=True)
+    n_contexts = int(codes.max()) + 1
+    of_positive, of_negative = codes[is_positive], codes[~is_positive]
+    m, n = positives.size, negatives.size
+    # Each context's sum of what its records add to the area, less what the mean would add.
+    up = np.bincount(of_positive, above - area, n_contexts)
+    down = np.bincount(of_negative, below - area, n_contexts)
+    n_up, n_down = len(np.unique(of_positive)), len(np.unique(of_negative))
+    variance = (
+        up @ up * _bessel(n_up) / m**2
+        + down @ down * _bessel(n_down) / n**2
+        + 2 * (up @ down) * _bessel(n_contexts) / (m * n)
+    )
+    trials = float(min(n_up, n_down))
+    if variance > 0 and 0 < area < 1:
+        trials = min(max(area * (1 - area) / float(variance), 1.0), float(m * n))
+    interval = wilson_interval(area * trials, trials, level=LEVEL)
+    return Measure(value=area, low=interval.low, high=interval.high, n=m + n)
+
+
+def _bessel(n: int) -> float:
+    return n / (n - 1) if n > 1 else 1.0
+
+
+def _share_below(held: FloatArray, values: FloatArray) -> FloatArray:
+    """Return for each value the share of the held ones below it, ties counted half."""
+    ordered = np.sort(held)
+    left, right = np.searchsorted(ordered, values), np.searchsorted(ordered, values, side="right")
+    return np.asarray((left + right) / (2 * ordered.size), dtype=np.float64)
+
+
+def _sum_at(
+    table: OutcomeTable, outcome: IndexArray, weights: FloatArray | None = None
+) -> FloatArray:
+    """Count records by context and outcome."""
+    k, n_contexts = len(table.names), int(table.context_codes.max()) + 1
+    flat = np.bincount(table.context_codes * k + outcome, weights, n_contexts * k)
+    return np.asarray(flat, dtype=np.float64).reshape(n_contexts, k)

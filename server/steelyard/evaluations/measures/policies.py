@@ -1,0 +1,326 @@
+"""What a policy would have done on decisions already scored, and what that would have cost.
+
+Here: the what-if of ``action_costs`` and ``abstain_below`` on the records of one decision. Not
+here: the same for one answer, as the decide call gives it (``steelyard.decisions.policy``); a test
+holds the two to the same choices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from msgspec import UNSET, UnsetType
+
+from steelyard.calibration.bins import FloatArray
+from steelyard.decisions.wire import MAX_ACTIONS
+from steelyard.evaluations.measures.curves import abstention_cost_curve
+from steelyard.evaluations.measures.records import (
+    PROPORTIONS,
+    IndexArray,
+    RecordMeasures,
+    Records,
+    measure_records,
+)
+from steelyard.evaluations.measures.sampling import Bootstrap, ratio_measures, sum_by_context
+from steelyard.evaluations.wire import MAX_COST, ActionShare, CostCurve, PolicyReport
+from steelyard.wire.measures import Measure
+from steelyard.wire.violations import BODY, Path, Violations, show
+
+#: What a policy does that does not act; no action may have its name.
+ABSTAIN = "abstain"
+
+Costs: TypeAlias = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ActedCosts:
+    """The cheapest action on every record of a decision, and what it costs.
+
+    Parameters
+    ----------
+    chosen : intp array of shape (n,)
+        Index of the cheapest action by the record's probabilities, the first on a tie.
+    paid, promised : float64 arrays of shape (n,)
+        What it costs under the targets, and under the probabilities.
+    costs : float64 array of shape (n, n_actions)
+        What every action costs under the targets.
+    """
+
+    chosen: IndexArray
+    paid: FloatArray
+    promised: FloatArray
+    costs: FloatArray
+
+
+def acted_costs(
+    records: Records, rows: IndexArray, action_costs: Costs, *, path: Path = (*BODY, "action_costs")
+) -> ActedCosts:
+    """Choose the cheapest action on every record and give what it costs.
+
+    Parameters
+    ----------
+    records : Records
+        With targets.
+    rows : intp array
+        The records of one decision.
+    action_costs : mapping of action to outcome to cost
+        Every action prices every outcome of the decision.
+    path : tuple of str or int
+        Where the costs are in the request, for errors about them.
+
+    Raises
+    ------
+    steelyard.errors.InvalidRequestError
+        When the costs do not fit the decision's outcomes, are not finite or are too large to add.
+    ValueError
+        When the records have rewards: nothing says which outcome was right.
+    """
+    if records.supervision != "targets":
+        raise ValueError("Costs need targets; these records have rewards.")
+    codes = records.outcome_codes[rows]
+    held = np.unique(codes).tolist()
+    _check_costs(action_costs, [records.outcome_lists[code] for code in held], path)
+    chosen = np.zeros(len(rows), dtype=np.intp)
+    promised = np.zeros(len(rows))
+    costs = np.zeros((len(rows), len(action_costs)))
+    for code in held:
+        places = np.flatnonzero(codes == code)
+        names = records.outcome_lists[code]
+        matrix = np.array([[float(row[name]) for name in names] for row in action_costs.values()])
+        numbers = records.offsets[rows[places], None] + np.arange(len(names))
+        expected = records.probabilities[numbers] @ matrix.T
+        chosen[places] = _cheapest(expected, records.probabilities[numbers], matrix)
+        promised[places] = expected.min(axis=1)
+        costs[places] = records.labels[numbers] @ matrix.T
+    return ActedCosts(chosen, costs[np.arange(len(rows)), chosen], promised, costs)
+
+
+def policy_report(
+    records: Records,
+    decision_id: str,
+    *,
+    action_costs: Costs | None = None,
+    abstain_below: float | None = None,
+    measures: RecordMeasures | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> PolicyReport:
+    """Return what a policy would have done on one decision's records.
+
+    Parameters
+    ----------
+    records : Records
+    decision_id : str
+    action_costs : mapping of action to outcome to cost, optional
+        Left out, the action is the top outcome. Needs targets.
+    abstain_below : float, optional
+        0 to 1: abstain when the largest probability is strictly lower.
+    measures : RecordMeasures, optional
+        Of all the records; measured when left out.
+    bootstrap : Bootstrap, optional
+
+    Raises
+    ------
+    steelyard.errors.InvalidRequestError
+        When the policy does not fit the decision.
+    LookupError
+        When no record is of that decision.
+    ValueError
+        When costs are given and the records have rewards.
+    """
+    if abstain_below is not None and not 0 <= abstain_below <= 1:
+        found = Violations()
+        found.add((*BODY, "abstain_below"), "must be from 0 to 1.", "out_of_range")
+        found.raise_if_any()
+    rows = rows_of_decision(records, decision_id)
+    kept = (measure_records(records) if measures is None else measures).take(rows)
+    did = (kept.p_top >= (abstain_below or 0.0)).astype(np.float64)
+    acted = None if action_costs is None else acted_costs(records, rows, action_costs)
+    if acted is None:
+        names, chosen = _commonest(*_top_names(records, rows, kept.top))
+    else:
+        names, chosen = list(action_costs or ()), acted.chosen
+    means = _Means(records.context_codes[rows], bootstrap or Bootstrap())
+    everyone = np.ones(len(rows))
+    taken = (chosen[:, None] == np.arange(len(names))) * did[:, None]
+    costs: Sequence[Measure | UnsetType] = (
+        [UNSET] * len(names) if acted is None else means.each(acted.costs)
+    )
+    shares = [
+        ActionShare(action=name, share=share, cost=cost)
+        for name, share, cost in zip(
+            names, means.each(taken, are_proportions=True), costs, strict=True
+        )
+    ]
+    shares.append(ActionShare(action=ABSTAIN, share=means.sure(everyone - did, is_proportion=True)))
+    figures: dict[str, Measure | None] = {
+        name: means.of(kept.values[name], did, is_proportion=name in PROPORTIONS)
+        for name in ("accuracy", "expected_reward")
+        if name in kept.values
+    }
+    if acted is not None:
+        figures["cost"] = means.of(acted.paid, did)
+        figures["promised_cost"] = means.of(acted.promised, did)
+        figures["least_cost"] = means.of(acted.costs.min(axis=1), did)
+    return PolicyReport(
+        n=len(rows), coverage=means.sure(did, is_proportion=True), actions=shares, **figures
+    )
+
+
+def policy_cost_curve(
+    records: Records,
+    decision_id: str,
+    *,
+    action_costs: Costs,
+    abstain_cost: float = 0.0,
+    bootstrap: Bootstrap | None = None,
+) -> CostCurve:
+    """Return the mean cost of a policy's actions by ``abstain_below``.
+
+    Parameters
+    ----------
+    records : Records
+        With targets.
+    decision_id : str
+    action_costs : mapping of action to outcome to cost
+    abstain_cost : float, default 0
+        What abstaining costs.
+    bootstrap : Bootstrap, optional
+
+    Raises
+    ------
+    steelyard.errors.InvalidRequestError
+        When the costs do not fit the decision.
+    LookupError
+        When no record is of that decision.
+    ValueError
+        When the records have rewards, or the cost of abstaining is not finite.
+    """
+    rows = rows_of_decision(records, decision_id)
+    return abstention_cost_curve(
+        acted_costs(records, rows, action_costs).paid,
+        measure_records(records).p_top[rows],
+        records.context_codes[rows],
+        abstain_cost=abstain_cost,
+        bootstrap=bootstrap,
+    )
+
+
+def rows_of_decision(records: Records, decision_id: str) -> IndexArray:
+    """Return which records are of a decision.
+
+    Raises
+    ------
+    LookupError
+        When none is.
+    """
+    rows = np.flatnonzero(records.decision_ids == decision_id)
+    if not rows.size:
+        msg = f"No record is of a decision named {show(decision_id)}; choose one that was scored."
+        raise LookupError(msg)
+    return rows
+
+
+def _cheapest(expected: FloatArray, probabilities: FloatArray, matrix: FloatArray) -> IndexArray:
+    """Return the cheapest action of each record, the first on a tie.
+
+    What ties on paper may differ here by rounding: where it is that close, costs are summed exactly
+    as the decide call sums them.
+    """
+    chosen = np.asarray(expected.argmin(axis=1), dtype=np.intp)
+    slack = 1e-12 * float(np.abs(matrix).max())
+    is_close = (expected <= expected.min(axis=1, keepdims=True) + slack).sum(axis=1) > 1
+    for row in np.flatnonzero(is_close).tolist():
+        costs = [math.fsum((probabilities[row] * line).tolist()) for line in matrix]
+        chosen[row] = costs.index(min(costs))
+    return chosen
+
+
+class _Means:
+    """Means over some of a decision's records, with their intervals."""
+
+    def __init__(self, context_codes: IndexArray, bootstrap: Bootstrap) -> None:
+        self._codes = context_codes
+        self._bootstrap = bootstrap
+
+    def of(
+        self, values: FloatArray, counted: FloatArray, *, is_proportion: bool = False
+    ) -> Measure | None:
+        sums = sum_by_context(np.stack([values * counted, counted], axis=1), self._codes)
+        (measure,) = ratio_measures(
+            sums[:, :1], sums[:, 1:], self._bootstrap, are_proportions=[is_proportion]
+        )
+        return measure
+
+    def sure(self, values: FloatArray, *, is_proportion: bool = False) -> Measure:
+        (measure,) = self.each(values[:, None], are_proportions=is_proportion)
+        return measure
+
+    def each(self, columns: FloatArray, *, are_proportions: bool = False) -> list[Measure]:
+        """Return the mean of each column; all share one set of draws."""
+        n = columns.shape[1]
+        sums = sum_by_context(np.hstack([columns, np.ones_like(columns)]), self._codes)
+        found = ratio_measures(
+            sums[:, :n], sums[:, n:], self._bootstrap, are_proportions=[are_proportions] * n
+        )
+        # A decision has one record or more, so that none is without a mean.
+        return [measure for measure in found if measure is not None]
+
+
+def _top_names(records: Records, rows: IndexArray, top: IndexArray) -> tuple[list[str], IndexArray]:
+    """Return the outcomes as actions, and which of them each record's top is."""
+    tops = [records.outcomes_of(row)[index] for row, index in zip(rows, top, strict=True)]
+    held = np.unique(records.outcome_codes[rows]).tolist()
+    lists = sorted(records.outcome_lists[code] for code in held)
+    place = {name: 0 for outcomes in lists for name in outcomes}
+    place = {name: index for index, name in enumerate(place)}
+    return list(place), np.array([place[name] for name in tops], dtype=np.intp)
+
+
+def _commonest(names: list[str], chosen: IndexArray) -> tuple[list[str], IndexArray]:
+    """Leave ``MAX_ACTIONS`` of more actions, those taken most; the others are -1 then."""
+    if len(names) <= MAX_ACTIONS:
+        return names, chosen
+    counts = np.bincount(chosen, minlength=len(names))
+    kept = np.sort(np.argsort(-counts, kind="stable")[:MAX_ACTIONS])
+    places = np.full(len(names), -1, dtype=np.intp)
+    places[kept] = np.arange(len(kept))
+    return [names[index] for index in kept.tolist()], places[chosen]
+
+
+def _check_costs(action_costs: Costs, lists: list[tuple[str, ...]], path: Path) -> None:
+    found = Violations()
+    if not action_costs:
+        found.add(path, "has no action; give one or more.", "too_short")
+    elif len(action_costs) > MAX_ACTIONS:
+        found.add(
+            path, f"has {len(action_costs)} actions; give 1 to {MAX_ACTIONS}.", "out_of_range"
+        )
+        found.raise_if_any()
+    names = {name: None for outcomes in lists for name in outcomes}
+    for action, row in action_costs.items():
+        if not action.strip():
+            found.add((*path, action), "is a blank action; give it a name.", "blank")
+        elif action == ABSTAIN:
+            found.add((*path, action), "is reserved; use abstain_below instead.", "reserved")
+        for name in names:
+            if name not in row:
+                found.add(
+                    (*path, action, name), "is missing; give a cost for every outcome.", "missing"
+                )
+            elif isinstance(row[name], bool) or not abs(row[name]) <= MAX_COST:
+                found.add(
+                    (*path, action, name),
+                    f"must be a number from -{MAX_COST:g} to {MAX_COST:g}; scale the costs down.",
+                    "out_of_range",
+                )
+        for name in row.keys() - names:
+            found.add(
+                (*path, action, name),
+                "is not one of the decision's outcomes; remove or rename it.",
+                "unknown_outcome",
+            )
+    found.raise_if_any()

@@ -1,0 +1,305 @@
+"""One evaluation summed up: the contract's metrics, and everything the detail shows.
+
+Here: measures over all records, by decision, by outcome and by slice, reliability and coverage. Not
+here: what each record measures (``steelyard.evaluations.measures.records``), two models against each other
+(``steelyard.evaluations.measures.comparison``).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from msgspec import UNSET
+
+from steelyard.calibration.bins import N_BINS, FloatArray, bin_index, bin_totals, ece_from_totals
+from steelyard.evaluations.measures.curves import coverage_curve, yes_curve
+from steelyard.evaluations.measures.outcomes import (
+    confusion_matrix,
+    outcome_measures,
+    outcome_names,
+    outcome_table,
+)
+from steelyard.evaluations.measures.records import (
+    IndexArray,
+    RecordMeasures,
+    Records,
+    UnmeasurableError,
+    measure_records,
+)
+from steelyard.evaluations.measures.sampling import (
+    Bootstrap,
+    measures_of,
+    ratio_measures,
+    sum_by_context,
+)
+from steelyard.evaluations.wire import (
+    DecisionMeasures,
+    EvaluationDetail,
+    EvaluationMetrics,
+    SliceMeasures,
+    SliceTable,
+)
+from steelyard.wire.limits import MAX_OUTCOMES
+from steelyard.wire.measures import ReliabilityRow
+
+#: The most slices a table lists; the smaller ones are counted.
+MAX_SLICES = 100
+
+#: The most decisions a detail lists; those on fewer records are counted.
+MAX_DECISIONS = 100
+
+#: Upper ends of the buckets of context length, in tokens.
+LENGTH_BUCKETS = (64, 256, 1024, 4096, 16384)
+
+
+def metrics_of(
+    records: Records,
+    measures: RecordMeasures | None = None,
+    *,
+    latencies_ms: Sequence[float] | None = None,
+) -> EvaluationMetrics:
+    """Return the contract's metrics of an evaluation.
+
+    Parameters
+    ----------
+    records : Records
+    measures : RecordMeasures, optional
+        Of these records; measured when left out.
+    latencies_ms : sequence of float, optional
+        Server times of the requests sent, in milliseconds; their median is told. None when no
+        request was sent.
+
+    Raises
+    ------
+    UnmeasurableError
+        When a latency is not finite.
+    """
+    measures = measure_records(records) if measures is None else measures
+    metrics: dict[str, Any] = {}
+    if "accuracy" in measures.values:
+        hits = measures.values["accuracy"]
+        for name in ("accuracy", "loss", "brier"):
+            metrics[name] = _mean(measures.values[name])
+        totals = bin_totals(measures.p_top, hits, np.ones(len(hits)))
+        metrics["ece"] = float(ece_from_totals(totals))
+    else:
+        metrics["expected_reward"] = _mean(measures.values["expected_reward"])
+    if latencies_ms:
+        if not all(map(math.isfinite, latencies_ms)):
+            raise UnmeasurableError("A latency is not finite; leave it out.")
+        metrics["latency_ms"] = float(statistics.median(latencies_ms))
+    return EvaluationMetrics(n=len(records), **metrics)
+
+
+def evaluation_detail(
+    records: Records,
+    *,
+    slices: Mapping[str, Sequence[str | None]] | None = None,
+    latencies_ms: Sequence[float] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> EvaluationDetail:
+    """Return everything measured on an evaluation's records.
+
+    Parameters
+    ----------
+    records : Records
+    slices : mapping of str to sequence of str or None, optional
+        Name of a property to its value for each record, such as ``length_buckets`` gives; records
+        without a value (None) are in no slice. The kind of decision is always one.
+    latencies_ms : sequence of float, optional
+        Server times of the requests sent.
+    bootstrap : Bootstrap, optional
+
+    Raises
+    ------
+    UnmeasurableError
+        When a property has not one value a record, or a latency is not finite.
+
+    Notes
+    -----
+    Each table of slices resamples every record once: a few tenths of a second for 10,000 records.
+    """
+    bootstrap = bootstrap or Bootstrap()
+    measures = measure_records(records)
+    codes = records.context_codes
+    properties: dict[str, Sequence[str | None]] = {"kind": list(records.kinds), **(slices or {})}
+    has_targets = records.supervision == "targets"
+    asked = group_rows(records.decision_ids, largest_first=True)
+    return EvaluationDetail(
+        metrics=metrics_of(records, measures, latencies_ms=latencies_ms),
+        overall=measures_of(measures, codes, bootstrap),
+        decisions=[
+            decision_measures(records, measures, rows, bootstrap)
+            for _, rows in asked[:MAX_DECISIONS]
+        ],
+        decisions_unlisted=max(0, len(asked) - MAX_DECISIONS),
+        slices=[
+            slice_table(records, measures, name, values, bootstrap)
+            for name, values in properties.items()
+        ],
+        reliability=reliability_rows(measures, codes, bootstrap) if has_targets else UNSET,
+        coverage_curve=coverage_curve(measures, codes, bootstrap),
+    )
+
+
+def decision_measures(
+    records: Records, measures: RecordMeasures, rows: IndexArray, bootstrap: Bootstrap
+) -> DecisionMeasures:
+    """Return the measures of one decision.
+
+    Parameters
+    ----------
+    records : Records
+    measures : RecordMeasures
+        Of all the records.
+    rows : intp array
+        The records of the decision; one or more.
+    bootstrap : Bootstrap
+    """
+    kind = max(sorted(set(kinds := records.kinds[rows].tolist())), key=kinds.count)
+    figures: dict[str, Any] = {}
+    if records.supervision == "targets" and len(outcome_names(records, rows)) <= MAX_OUTCOMES:
+        table = outcome_table(records, measures, rows)
+        figures["outcomes"] = outcome_measures(table, bootstrap)
+        figures["confusion"] = confusion_matrix(table)
+        if kind == "binary" and "yes" in table.names:
+            figures["yes_curve"] = yes_curve(table, bootstrap)
+    return DecisionMeasures(
+        decision_id=records.decision_ids[rows[0]],
+        kind=kind,
+        metrics=measures_of(measures.take(rows), records.context_codes[rows], bootstrap),
+        **figures,
+    )
+
+
+def slice_table(
+    records: Records,
+    measures: RecordMeasures,
+    by: str,
+    values: Sequence[str | None],
+    bootstrap: Bootstrap,
+) -> SliceTable:
+    """Cut the records by one property and measure each slice.
+
+    Parameters
+    ----------
+    records : Records
+    measures : RecordMeasures
+        Of these records.
+    by : str
+        Name of the property.
+    values : sequence of str or None
+        Its value for each record; None for a record in no slice.
+    bootstrap : Bootstrap
+
+    Raises
+    ------
+    UnmeasurableError
+        When there is not one value a record.
+    """
+    if len(values) != len(records):
+        raise UnmeasurableError(
+            f"{by} has {len(values)} values for {len(records)} records; give one each."
+        )
+    groups = group_rows(values, largest_first=True)
+    return SliceTable(
+        by=by,
+        slices=[
+            SliceMeasures(
+                value=value,
+                metrics=measures_of(measures.take(rows), records.context_codes[rows], bootstrap),
+            )
+            for value, rows in groups[:MAX_SLICES]
+        ],
+        unlisted=max(0, len(groups) - MAX_SLICES),
+    )
+
+
+def reliability_rows(
+    measures: RecordMeasures, context_codes: IndexArray, bootstrap: Bootstrap
+) -> list[ReliabilityRow]:
+    """Return accuracy against promise in ten bins of top probability, empty ones included.
+
+    Parameters
+    ----------
+    measures : RecordMeasures
+        Of records with targets.
+    context_codes : intp array of shape (n_records,)
+    bootstrap : Bootstrap
+    """
+    index = bin_index(measures.p_top)
+    held = (index[:, None] == np.arange(N_BINS)).astype(np.float64)
+    hits = held * measures.values["accuracy"][:, None]
+    ratios = ratio_measures(
+        sum_by_context(hits, context_codes),
+        sum_by_context(held, context_codes),
+        bootstrap,
+        are_proportions=[True] * N_BINS,
+    )
+    counts = held.sum(axis=0)
+    promised = held.T @ measures.p_top
+    return [
+        ReliabilityRow(
+            low=place / N_BINS,
+            high=(place + 1) / N_BINS,
+            n=int(counts[place]),
+            mean_top_probability=float(promised[place] / counts[place]) if counts[place] else None,
+            accuracy=ratios[place],
+        )
+        for place in range(N_BINS)
+    ]
+
+
+def group_rows(
+    values: Iterable[Any], *, largest_first: bool = False
+) -> list[tuple[str, IndexArray]]:
+    """Return the rows of each value, by first appearance or the largest first and then by value.
+
+    Parameters
+    ----------
+    values : iterable of str or None
+        One a row; rows without a value are in no group.
+    largest_first : bool, default False
+
+    Examples
+    --------
+    >>> [(value, rows.tolist()) for value, rows in group_rows(["b", "a", None, "b"])]
+    [('b', [0, 3]), ('a', [1])]
+    """
+    held: dict[str, list[int]] = {}
+    for row, value in enumerate(values):
+        if value is not None:
+            held.setdefault(value, []).append(row)
+    groups = [(value, np.array(rows, dtype=np.intp)) for value, rows in held.items()]
+    if largest_first:
+        groups.sort(key=lambda group: (-len(group[1]), group[0]))
+    return groups
+
+
+def length_buckets(tokens: Sequence[int]) -> list[str]:
+    """Return the bucket of each context's length, as a property to slice by.
+
+    Parameters
+    ----------
+    tokens : sequence of int
+        Tokens of each record's context.
+
+    Examples
+    --------
+    >>> length_buckets([3, 64, 65, 20_000])
+    ['up to 64 tokens', 'up to 64 tokens', '65 to 256 tokens', 'over 16384 tokens']
+    """
+    first, last = LENGTH_BUCKETS[0], LENGTH_BUCKETS[-1]
+    between = [f"{low + 1} to {high} tokens" for low, high in pairwise(LENGTH_BUCKETS)]
+    names = [f"up to {first} tokens", *between, f"over {last} tokens"]
+    return [names[index] for index in np.searchsorted(LENGTH_BUCKETS, tokens).tolist()]
+
+
+def _mean(values: FloatArray) -> float:
+    # A correctly rounded sum: the order of records changes nothing.
+    return math.fsum(values.tolist()) / len(values)

@@ -1,0 +1,81 @@
+"""The columns of predictions: one row for each scored decision.
+
+================ ============================================================================
+column           holds
+================ ============================================================================
+row              place of the decision's row among the evaluation rows, from 0
+place            place of the decision in its row, from 0
+context_sha256   names the context
+decision_id      which decision
+kind             single, binary or ordinal
+outcomes         names of the outcomes, in order
+probabilities    of each outcome
+labels           of each outcome: its target or its reward
+context_tokens   length of the context
+facets           compact JSON: values of the row that decisions can be cut by
+================ ============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+
+from steelyard.decisions.wire import Kind
+from steelyard.evaluations.measures.records import Records, Supervision, records_from_columns
+
+_NUMBERS = pa.list_(pa.field("element", pa.float64(), nullable=False))
+_NAMES = pa.list_(pa.field("element", pa.string(), nullable=False))
+SCHEMA = pa.schema(
+    [
+        pa.field("row", pa.int64(), nullable=False),
+        pa.field("place", pa.int32(), nullable=False),
+        pa.field("context_sha256", pa.string(), nullable=False),
+        pa.field("decision_id", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("outcomes", _NAMES, nullable=False),
+        pa.field("probabilities", _NUMBERS, nullable=False),
+        pa.field("labels", _NUMBERS, nullable=False),
+        pa.field("context_tokens", pa.int64(), nullable=False),
+        pa.field("facets", pa.string(), nullable=False),
+    ]
+)
+
+
+class Prediction(Struct, frozen=True, gc=False):
+    """One scored decision; see the table of columns."""
+
+    row: int
+    place: int
+    context_sha256: str
+    decision_id: str
+    kind: Kind
+    outcomes: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    labels: tuple[float, ...]
+    context_tokens: int
+    facets: str
+
+
+def records_of(table: pa.Table, supervision: Supervision) -> Records:
+    """Return predictions as records."""
+    return records_from_columns(
+        contexts=table["context_sha256"].to_pylist(),
+        decision_ids=table["decision_id"].to_pylist(),
+        kinds=table["kind"].to_pylist(),
+        outcomes=table["outcomes"].to_pylist(),
+        probabilities=list(_vectors(table["probabilities"])),
+        labels=list(_vectors(table["labels"])),
+        supervision=supervision,
+    )
+
+
+def _vectors(column: pa.ChunkedArray) -> Iterator[np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    for chunk in column.chunks:
+        offsets, values = chunk.offsets.to_numpy(), chunk.values.to_numpy()
+        for start, stop in pairwise(offsets.tolist()):
+            yield values[start:stop]

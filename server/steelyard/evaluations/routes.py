@@ -1,0 +1,178 @@
+"""``/v1/evaluations``: models scored on a dataset's evaluation rows, and what was measured."""
+
+from __future__ import annotations
+
+from steelyard.errors import (
+    DatasetArchivedError,
+    DatasetDeletedError,
+    EvaluationNotReadyError,
+    EvaluationNotRetryableError,
+    IdempotencyConflictError,
+    IdempotencyResponseExpiredError,
+    ModelUnavailableError,
+    NotFoundError,
+    NotMeasurableError,
+    QueueFullError,
+    SupervisionMismatchError,
+    TenantQueueFullError,
+    TooFewRowsError,
+)
+from steelyard.evaluations.figures import EvaluationFigures
+from steelyard.evaluations.service import EvaluationService
+from steelyard.evaluations.wire import (
+    ComparisonQuery,
+    CostCurve,
+    CostTrial,
+    CreateEvaluation,
+    Evaluation,
+    EvaluationComparison,
+    EvaluationDetail,
+    EvaluationPage,
+    EvaluationRecordPage,
+    EvaluationsQuery,
+    EvaluationSubmission,
+    PolicyReport,
+    PolicyTrial,
+    RecordsQuery,
+)
+from steelyard.http.routing import Access, Route
+from steelyard.serving.routes import UNCALLABLE
+
+_TAGS = ("evaluations",)
+_KEYED = (NotFoundError, IdempotencyConflictError, IdempotencyResponseExpiredError)
+_FULL = (TenantQueueFullError, QueueFullError)
+_FOUND = (NotFoundError, DatasetDeletedError, EvaluationNotReadyError)
+_MEASURED = (*_FOUND, NotMeasurableError, SupervisionMismatchError)
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/evaluations",
+        use=lambda call: call.service(EvaluationService).create(call.write, call.body),
+        summary="Score models on a dataset's evaluation rows; what was scored already is reused.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        request=CreateEvaluation,
+        response=EvaluationSubmission,
+        errors=(
+            *_KEYED,
+            *_FULL,
+            *UNCALLABLE,
+            DatasetArchivedError,
+            DatasetDeletedError,
+            TooFewRowsError,
+        ),
+    ),
+    Route(
+        method="GET",
+        path="/v1/evaluations",
+        use=lambda call: call.service(EvaluationService).page(call.caller, call.query),
+        summary="Page a dataset's evaluations, the newest first.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        query=EvaluationsQuery,
+        response=EvaluationPage,
+        errors=(NotFoundError,),
+    ),
+    Route(
+        method="GET",
+        path="/v1/evaluations/compare",
+        use=lambda call: call.service(EvaluationFigures).compare(call.caller, call.query),
+        summary="Compare two evaluations on the decisions that both scored, with every flip.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        query=ComparisonQuery,
+        response=EvaluationComparison,
+        errors=_MEASURED,
+    ),
+    Route(
+        method="GET",
+        path="/v1/evaluations/{evaluation}",
+        use=lambda call: call.service(EvaluationService).get(call.caller, call.path["evaluation"]),
+        summary="Return an evaluation: how far it is, and its metrics once it has succeeded.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        response=Evaluation,
+        errors=(NotFoundError,),
+    ),
+    Route(
+        method="POST",
+        path="/v1/evaluations/{evaluation}/cancel",
+        use=lambda call: call.service(EvaluationService).cancel(
+            call.write, call.path["evaluation"]
+        ),
+        summary="Stop an evaluation; its predictions are kept.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        response=Evaluation,
+        errors=_KEYED,
+    ),
+    Route(
+        method="POST",
+        path="/v1/evaluations/{evaluation}/retry",
+        use=lambda call: call.service(EvaluationService).retry(call.write, call.path["evaluation"]),
+        summary="Take up an evaluation that failed or was cancelled, from what it has scored.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        response=Evaluation,
+        errors=(
+            *_KEYED,
+            *_FULL,
+            DatasetArchivedError,
+            DatasetDeletedError,
+            EvaluationNotRetryableError,
+            ModelUnavailableError,
+        ),
+    ),
+    Route(
+        method="GET",
+        path="/v1/evaluations/{evaluation}/detail",
+        use=lambda call: call.service(EvaluationFigures).detail(
+            call.caller, call.path["evaluation"]
+        ),
+        summary="Return every measure by decision, outcome and slice, with n and 95 % intervals.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        response=EvaluationDetail,
+        errors=_FOUND,
+    ),
+    Route(
+        method="GET",
+        path="/v1/evaluations/{evaluation}/records",
+        use=lambda call: call.service(EvaluationFigures).records(
+            call.caller, call.path["evaluation"], call.query
+        ),
+        summary="Page the scored decisions: all, or those behind a figure, with their contexts.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        query=RecordsQuery,
+        response=EvaluationRecordPage,
+        errors=(*_FOUND, NotMeasurableError),
+    ),
+    Route(
+        method="POST",
+        path="/v1/evaluations/{evaluation}/policy",
+        use=lambda call: call.service(EvaluationFigures).try_policy(
+            call.caller, call.path["evaluation"], call.body
+        ),
+        summary="Return what a policy would have done on the scored decisions.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        request=PolicyTrial,
+        response=PolicyReport,
+        errors=_MEASURED,
+    ),
+    Route(
+        method="POST",
+        path="/v1/evaluations/{evaluation}/costs",
+        use=lambda call: call.service(EvaluationFigures).cost_curve(
+            call.caller, call.path["evaluation"], call.body
+        ),
+        summary="Return the mean cost of acting by threshold.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        request=CostTrial,
+        response=CostCurve,
+        errors=_MEASURED,
+    ),
+)

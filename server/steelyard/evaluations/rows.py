@@ -1,0 +1,268 @@
+"""Evaluation rows made ready for the scorer, and what is known of each row beside its scores.
+
+The decisions of a dataset are few and its rows many, so a list of decisions is read, rendered and
+counted once. Not here: when rows are scored (``steelyard.evaluations.run``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from steelyard.caller import Caller
+from steelyard.datasets.versions import Manifest
+from steelyard.decisions.kinds import Decision
+from steelyard.decisions.rendering import (
+    RenderedDecision,
+    RenderedRequest,
+    render_context,
+    render_value,
+)
+from steelyard.decisions.validation import read_request
+from steelyard.errors import ContextTooLongError, ImagesNotSupportedError
+from steelyard.evaluations.measures.summary import length_buckets
+from steelyard.evaluations.prediction_columns import Prediction
+from steelyard.scoring.protocol import ScoredDecision
+from steelyard.serving.decide import DecideService
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Lists of decisions that are kept ready.
+_KEPT_TASKS = 1024
+#: Values of a row that decisions may be cut by: how many, and how long.
+_MAX_FACETS, _MAX_FACET_CHARACTERS = 16, 64
+#: A property is worth a table of slices when it has so many different values.
+_LEAST_VALUES, _MOST_VALUES = 2, 20
+#: The most tables of slices that a row's own values make.
+_MAX_TABLES = 8
+
+
+class EvaluatedRow(Protocol):
+    """One evaluation row of a dataset."""
+
+    @property
+    def context(self) -> Any:
+        """What its decisions are about."""
+        ...
+
+    @property
+    def decisions(self) -> Sequence[Mapping[str, Any]]:
+        """What it asks."""
+        ...
+
+    @property
+    def targets(self) -> Mapping[str, Mapping[str, float]] | None:
+        """Decision id to outcome to probability."""
+        ...
+
+    @property
+    def rewards(self) -> Mapping[str, Mapping[str, float]] | None:
+        """Decision id to outcome to reward."""
+        ...
+
+    @property
+    def context_sha256(self) -> str:
+        """Names its context."""
+        ...
+
+    @property
+    def metadata(self) -> Mapping[str, Any] | None:
+        """The sender's own notes, by which figures are cut."""
+        ...
+
+
+class FrozenDataset(Protocol):
+    """One version of a dataset, which never changes."""
+
+    @property
+    def dataset_id(self) -> str:
+        """Id of the dataset."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Number of the version."""
+        ...
+
+    @property
+    def method(self) -> str:
+        """What its rows are labelled with."""
+        ...
+
+    @property
+    def sha256(self) -> str:
+        """Names all its rows."""
+        ...
+
+    @property
+    def evaluation_sha256(self) -> str:
+        """Names its evaluation rows."""
+        ...
+
+    @property
+    def manifest(self) -> Manifest:
+        """Where its rows are."""
+        ...
+
+
+class EvaluatedDatasets(Protocol):
+    """Datasets as evaluations read them; ``steelyard.datasets.service.DatasetService`` is one."""
+
+    async def dataset_at(
+        self,
+        caller: Caller,
+        dataset_id: str,
+        version: int | None = None,
+        *,
+        is_new_work: bool = True,
+    ) -> FrozenDataset:
+        """Return a version, the newest by default; refuse what takes no work, or no new work."""
+        ...
+
+    def evaluation_rows(self, at: Any) -> Iterator[Any]:
+        """Return the evaluation rows of a version in their order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyRow:
+    """A row that may be scored."""
+
+    place: int
+    request: RenderedRequest
+    decisions: tuple[Decision, ...]
+    labels: Mapping[str, Mapping[str, float]]
+    context_sha256: str
+    context_tokens: int
+    facets: str
+    characters: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    decisions: tuple[Decision, ...]
+    rendered: tuple[RenderedDecision, ...]
+    tokens: int
+    characters: int
+
+
+class RowRenderer:
+    """Makes rows ready for one model; not safe to use from several threads."""
+
+    def __init__(self, decide: DecideService) -> None:
+        self._decide = decide
+        self._task = lru_cache(_KEPT_TASKS)(self._read_task)
+
+    def render(self, row: EvaluatedRow, place: int) -> ReadyRow:
+        """Make a row ready."""
+        if getattr(row, "images", None):
+            raise ImagesNotSupportedError(
+                f"Evaluation row {place} has images, and the model {self._decide.model_name} reads "
+                "text alone; evaluate a model that reads images."
+            )
+        task = self._task(msgspec.json.encode(row.decisions))
+        context = render_context(row.context)
+        context_tokens = self._decide.count_tokens(render_value(row.context))
+        bound = self._decide.limits.max_input_tokens
+        if context_tokens + task.tokens > bound:
+            raise ContextTooLongError(
+                f"Evaluation row {place} has {context_tokens + task.tokens} input tokens, and the "
+                f"model reads {bound}; shorten its context, or leave it out of the dataset."
+            )
+        labels = row.targets if row.targets is not None else row.rewards
+        return ReadyRow(
+            place=place,
+            request=RenderedRequest(context=context, decisions=task.rendered),
+            decisions=task.decisions,
+            labels=labels or {},
+            context_sha256=row.context_sha256,
+            context_tokens=context_tokens,
+            facets=msgspec.json.encode(_facets(row)).decode(),
+            characters=len(context) + task.characters,
+        )
+
+    def predictions(self, row: ReadyRow, scored: Sequence[ScoredDecision]) -> list[Prediction]:
+        """Return the predictions of a row's labelled decisions, as ``decide`` would answer them."""
+        made = []
+        for place, (decision, score) in enumerate(zip(row.decisions, scored, strict=True)):
+            labels = row.labels.get(decision.id)
+            if labels is None:
+                continue
+            names = decision.outcomes.names
+            made.append(
+                Prediction(
+                    row=row.place,
+                    place=place,
+                    context_sha256=row.context_sha256,
+                    decision_id=decision.id,
+                    kind=decision.kind,
+                    outcomes=names,
+                    probabilities=tuple(self._decide.probabilities(decision, score)),
+                    labels=tuple(float(labels.get(name, 0.0)) for name in names),
+                    context_tokens=row.context_tokens,
+                    facets=row.facets,
+                )
+            )
+        return made
+
+    def _read_task(self, sent: bytes) -> _Task:
+        request = read_request({"context": "", "decisions": msgspec.json.decode(sent)})
+        plain = tuple(dataclasses.replace(one, policy=None) for one in request.decisions)
+        prepared = self._decide.prepare_request(dataclasses.replace(request, decisions=plain))
+        rendered = prepared.rendered.decisions
+        characters = sum(len(one.question) + sum(map(len, one.outcomes)) for one in rendered)
+        return _Task(plain, rendered, prepared.input_tokens, characters)
+
+
+def slices_of(table: pa.Table) -> dict[str, list[str | None]]:
+    """Return what predictions can be cut by beside their kind, as a value for each."""
+    slices: dict[str, list[str | None]] = {
+        "context length": list(length_buckets(table["context_tokens"].to_pylist()))
+    }
+    decode = msgspec.json.Decoder(dict[str, str]).decode
+    facets = [decode(text) for text in table["facets"].to_pylist()]
+    values: dict[str, set[str]] = {}
+    counts: Counter[str] = Counter()
+    for held in facets:
+        for name, value in held.items():
+            counts[name] += 1
+            values.setdefault(name, set()).add(value)
+    cut_by = sorted(
+        (name for name in values if _LEAST_VALUES <= len(values[name]) <= _MOST_VALUES),
+        key=lambda name: (-counts[name], name),
+    )
+    for name in cut_by[:_MAX_TABLES]:
+        slices[name] = [held.get(name) for held in facets]
+    return slices
+
+
+def _facets(row: EvaluatedRow) -> dict[str, str]:
+    """Return the short values of a row's metadata and of the fields of its context."""
+    found: dict[str, str] = {}
+    for prefix, held in (("metadata", row.metadata), ("context", row.context)):
+        if not isinstance(held, Mapping):
+            continue
+        for name, value in held.items():
+            if len(found) == _MAX_FACETS:
+                return found
+            text = _facet(value)
+            if text is not None and len(name) <= _MAX_FACET_CHARACTERS:
+                found[f"{prefix}.{name}"] = text
+    return found
+
+
+def _facet(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str) and 0 < len(value) <= _MAX_FACET_CHARACTERS:
+        return value
+    return None

@@ -1,0 +1,317 @@
+"""Scoring an evaluation: rows in batches of like lengths, predictions durable as they come.
+
+About once a second what was scored becomes a file of predictions, and only when it is durable the
+progress that names it is committed. So a row with a kept prediction is never scored again, whenever
+the process dies: what is lost is at most what was scored since the last commit. When it runs is
+up to ``steelyard.jobs``; who may ask for an evaluation is in ``steelyard.evaluations.service``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+import queue
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import msgspec
+from sqlalchemy import Connection, Row
+
+from steelyard.caller import Caller
+from steelyard.errors import (
+    EngineUnavailableError,
+    InternalError,
+    ModelChangedError,
+    ModelUnavailableError,
+    NotMeasurableError,
+    SteelyardError,
+)
+from steelyard.evaluations import predictions as frames
+from steelyard.evaluations import store as rows
+from steelyard.evaluations.files import sweep_predictions
+from steelyard.evaluations.measures.records import Supervision, UnmeasurableError
+from steelyard.evaluations.measures.summary import evaluation_detail
+from steelyard.evaluations.models import EvaluatedModels
+from steelyard.evaluations.prediction_columns import Prediction, records_of
+from steelyard.evaluations.rows import (
+    EvaluatedDatasets,
+    FrozenDataset,
+    ReadyRow,
+    RowRenderer,
+    slices_of,
+)
+from steelyard.evaluations.wire import EvaluationError
+from steelyard.jobs.store import Pending
+from steelyard.jobs.work import LostRunError, Run, Work
+from steelyard.scoring.protocol import ScoredDecision
+from steelyard.serving.registry import HostedModel
+from steelyard.storage import State
+from steelyard.storage.frame_store import FrameStore
+
+#: Name of this kind of job.
+EVALUATION = "evaluation"
+#: Rows that are put in order of length and scored together.
+WINDOW_ROWS = 2048
+#: Seconds between two commits of progress.
+COMMIT_S = 1.0
+#: Seconds between two looks whether to stop while the engine works.
+_LOOK_S = 0.1
+#: What was scored for nobody in particular.
+_WORKER_ADDRESS = "worker"
+
+SUPERVISION: dict[str, Supervision] = {"sft": "targets", "reward": "rewards"}
+
+_Finished = tuple[ReadyRow, "Future[list[ScoredDecision]]"]
+
+
+@dataclass(eq=False, slots=True)
+class EvaluationRuns(Work):
+    """Evaluations as a kind of job."""
+
+    name: ClassVar[str] = EVALUATION
+
+    state: State
+    store: FrameStore
+    datasets: EvaluatedDatasets
+    models: EvaluatedModels
+    _: KW_ONLY
+    commit_s: float = COMMIT_S
+    window_rows: int = WINDOW_ROWS
+    now: Callable[[], float] = time.time
+
+    def pending(self, connection: Connection) -> list[Pending]:
+        """Return every evaluation that has not ended, the oldest first."""
+        return rows.unfinished(connection)
+
+    def claim(self, connection: Connection, job: Pending) -> None:
+        """Write that an evaluation runs."""
+        rows.begin_run(connection, job, at=self.now())
+
+    def open(self, job: Pending) -> EvaluationRun:
+        """Return the run of an evaluation."""
+        return EvaluationRun(job, self)
+
+    def fail(self, job: Pending, error: SteelyardError) -> None:
+        """Note why an evaluation cannot be done; its predictions stay."""
+        told = msgspec.json.encode(EvaluationError(code=error.code, message=error.message))
+        self._end(job, "failed", ("queued", "running"), generation=job.generation, error=told)
+
+    def cancel(self, job: Pending) -> None:
+        """End an evaluation that is to stop; its predictions stay."""
+        self._end(job, "cancelled", ("cancelling",))
+
+    def sweep(self) -> None:
+        """Remove files of predictions that no evaluation of a dataset that is there refers to."""
+        sweep_predictions(self.state, self.store)
+
+    def _end(self, job: Pending, status: str, only_if: Sequence[str], **values: Any) -> None:
+        self.state.write_now(
+            lambda connection: rows.set_status(
+                connection, job.id, status, at=self.now(), only_if=only_if, **values
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scoring:
+    """The model of an evaluation, and the rows that it has not scored yet."""
+
+    model: HostedModel
+    renderer: RowRenderer
+    left: Iterator[tuple[int, Any]]
+    closing: ExitStack
+
+
+class EvaluationRun(Run):
+    """An evaluation that runs here."""
+
+    def __init__(self, job: Pending, work: EvaluationRuns) -> None:
+        super().__init__(job)
+        self._work = work
+        self._scoring: _Scoring | None = None
+
+    def advance(self) -> bool:
+        """Score a window of rows, or measure them when all are scored."""
+        row = self._find()
+        if row.completed_rows == row.evaluation_rows:
+            self.close()
+            self._finish(row)
+            return False
+        try:
+            scoring = self._scoring = self._scoring or self._open(row)
+            self._score(scoring, self._next_window(row, scoring))
+        except BaseException:
+            self.close()  # what is left is found anew
+            raise
+        return True
+
+    def close(self) -> None:
+        """Release the model."""
+        scoring, self._scoring = self._scoring, None
+        if scoring is not None:
+            scoring.closing.close()
+
+    def _find(self) -> Row[Any]:
+        job = self.job
+        row = self._work.state.read_now(lambda connection: rows.find_evaluation(connection, job.id))
+        mine = ("running", job.generation, job.runner)
+        if row is None or (row.status, row.generation, row.runner) != mine:
+            raise LostRunError
+        return row
+
+    def _open(self, row: Row[Any]) -> _Scoring:
+        with ExitStack() as closing:
+            try:
+                model = closing.enter_context(self._work.models.open(row.account_id, row.model_id))
+            except ModelUnavailableError as error:
+                raise ModelUnavailableError(
+                    f"The worker has no model {row.model_label}; start it with the settings of "
+                    "the server, and retry the evaluation."
+                ) from error
+            if model.evaluation_key != row.model_sha256:
+                raise ModelChangedError(
+                    f"The model {row.model_label} is another one than when the evaluation was "
+                    "asked for; start a new evaluation."
+                )
+            return _Scoring(model, RowRenderer(model.decide), self._left(row), closing.pop_all())
+
+    def _left(self, row: Row[Any]) -> Iterator[tuple[int, Any]]:
+        """Return the rows that are not scored yet, in the order of the dataset."""
+        work = self._work
+        caller = Caller(row.account_id, None, "full", _WORKER_ADDRESS)
+        at: FrozenDataset = asyncio.run(
+            work.datasets.dataset_at(caller, row.dataset_id, row.dataset_version, is_new_work=False)
+        )
+        done = frames.scored_rows(work.store, self._parts())
+        return (
+            (place, one)
+            for place, one in enumerate(work.datasets.evaluation_rows(at))
+            if place not in done
+        )
+
+    def _parts(self) -> list[str]:
+        return self._work.state.read_now(lambda connection: rows.parts_of(connection, self.job.id))
+
+    def _next_window(self, row: Row[Any], scoring: _Scoring) -> list[ReadyRow]:
+        taken = itertools.islice(scoring.left, self._work.window_rows)
+        window = [scoring.renderer.render(one, place) for place, one in taken]
+        if not window:
+            raise InternalError(
+                f"{row.completed_rows} of {row.evaluation_rows} rows were scored; retry the "
+                "evaluation."
+            )
+        return window
+
+    def _score(self, scoring: _Scoring, window: list[ReadyRow]) -> None:
+        """Score rows, the longest first, and commit as they come.
+
+        A full queue is met by waiting for a place in it. The engine is never left idle for a
+        commit: it works on what waits.
+        """
+        window.sort(key=lambda row: row.characters)
+        finished: queue.SimpleQueue[_Finished] = queue.SimpleQueue()
+        waiting: set[Future[list[ScoredDecision]]] = set()
+        scored: list[Prediction] = []
+        n_scored = 0
+        committed_at = time.monotonic()
+        try:
+            while (window or waiting) and not self.stopping.is_set():
+                _fill(scoring.model, window, waiting, finished)
+                for row, future in _take(finished):
+                    waiting.discard(future)
+                    scored += scoring.renderer.predictions(row, future.result())
+                    n_scored += 1
+                if time.monotonic() - committed_at >= self._work.commit_s:
+                    self._commit(scored, n_scored)
+                    scored, n_scored = [], 0
+                    committed_at = time.monotonic()
+        finally:
+            for future in waiting:
+                future.cancel()
+            self._commit(scored, n_scored)
+
+    def _commit(self, scored: Sequence[Prediction], n_rows: int) -> None:
+        if n_rows == 0:
+            return
+        work = self._work
+        sha256 = frames.write_predictions(work.store, scored)
+        is_ours = work.state.write_now(
+            lambda connection: rows.add_part(
+                connection, self.job, sha256=sha256, rows=n_rows, at=work.now()
+            )
+        )
+        if not is_ours:
+            raise LostRunError
+
+    def _finish(self, row: Row[Any]) -> None:
+        """Measure what was scored, and keep it."""
+        work = self._work
+        table = frames.merge(work.store, self._parts())
+        try:
+            records = records_of(table, SUPERVISION[row.method])
+            detail = evaluation_detail(records, slices=slices_of(table))
+        except UnmeasurableError as error:
+            raise NotMeasurableError(str(error)) from error
+        predictions_sha256 = frames.write_table(work.store, table)
+        detail_sha256 = work.store.put(msgspec.json.encode(detail), ".json")
+
+        def end(connection: Connection) -> Callable[[], None] | None:
+            is_ours = rows.finish_run(
+                connection,
+                self.job,
+                at=work.now(),
+                metrics=msgspec.json.encode(detail.metrics),
+                decisions=len(records),
+                predictions_sha256=predictions_sha256,
+                detail_sha256=detail_sha256,
+            )
+            if not is_ours:
+                raise LostRunError
+            if row.named is None:
+                return None
+            return work.models.use_in(connection, row.account_id, row.named)
+
+        follow = work.state.write_now(end)
+        if follow is not None:
+            follow()
+
+
+def _fill(
+    model: HostedModel,
+    window: list[ReadyRow],
+    waiting: set[Future[list[ScoredDecision]]],
+    finished: queue.SimpleQueue[_Finished],
+) -> None:
+    while window and len(waiting) < model.queue.max_queue:
+        row = window[-1]
+        try:
+            future = model.queue.submit(row.request)
+        except EngineUnavailableError:
+            if not waiting:
+                raise
+            return
+        window.pop()
+        waiting.add(future)
+        future.add_done_callback(functools.partial(_put, finished, row))
+
+
+def _put(
+    finished: queue.SimpleQueue[_Finished], row: ReadyRow, future: Future[list[ScoredDecision]]
+) -> None:
+    if not future.cancelled():
+        finished.put((row, future))
+
+
+def _take(finished: queue.SimpleQueue[_Finished]) -> Iterator[_Finished]:
+    """Yield what has finished, waiting a moment for the first."""
+    try:
+        yield finished.get(timeout=_LOOK_S)
+        while True:
+            yield finished.get_nowait()
+    except queue.Empty:
+        return

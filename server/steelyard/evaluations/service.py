@@ -1,0 +1,347 @@
+"""The evaluations use cases: ask for them, follow them, stop them, read what they measured.
+
+An evaluation is queued by a row of the state; the job runtime finds it there. Not here: scoring
+(``steelyard.evaluations.run``), figures (``steelyard.evaluations.figures``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+from sqlalchemy import Connection, Row
+
+from steelyard.caller import Caller
+from steelyard.datasets.access import require_dataset, unknown_dataset
+from steelyard.datasets.store import find_dataset, mark_dataset_used
+from steelyard.errors import (
+    EvaluationNotRetryableError,
+    ModelUnavailableError,
+    NotFoundError,
+    QueueFullError,
+    TenantQueueFullError,
+    TooFewRowsError,
+)
+from steelyard.evaluations import store as rows
+from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
+from steelyard.evaluations.rows import EvaluatedDatasets, FrozenDataset
+from steelyard.evaluations.wire import (
+    CreateEvaluation,
+    Evaluation,
+    EvaluationError,
+    EvaluationMetrics,
+    EvaluationPage,
+    EvaluationsQuery,
+    EvaluationSubmission,
+)
+from steelyard.ids import new_id
+from steelyard.jobs.store import UNFINISHED
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.storage import State
+from steelyard.storage.pages import RowPage
+from steelyard.wire.violations import BODY, Violations, show
+
+#: Seconds after which a full queue may have a place.
+_FULL_RETRY_S = 30.0
+
+_decode_metrics = msgspec.json.Decoder(EvaluationMetrics).decode
+_decode_error = msgspec.json.Decoder(EvaluationError).decode
+
+
+class EvaluationService:
+    """Answers for the evaluations of an account."""
+
+    def __init__(
+        self,
+        state: State,
+        writes: KeyedWrites,
+        datasets: EvaluatedDatasets,
+        models: EvaluatedModels,
+        *,
+        count_decisions: Callable[[FrozenDataset], int],
+        max_queue: int,
+        max_queue_per_account: int,
+        wake: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._writes = writes
+        self._datasets = datasets
+        self._models = models
+        self._count_decisions = count_decisions
+        self._max_queue = max_queue
+        self._max_queue_per_account = max_queue_per_account
+        self._wake = wake
+        self._now = now
+
+    async def create(self, write: Write, request: CreateEvaluation) -> EvaluationSubmission:
+        """Ask for models to be scored on a dataset's evaluation rows."""
+        await self._writes.replay_known(write)
+        caller = write.caller
+        models = await self._find_models(caller, request.models)
+        at = await self._datasets.dataset_at(caller, request.dataset_id)
+        n_rows = at.manifest.split.evaluation
+        if n_rows == 0:
+            raise TooFewRowsError(
+                "The dataset has no evaluation rows; add rows, and some are put aside for "
+                "evaluation."
+            )
+        n_decisions = await asyncio.to_thread(self._count_decisions, at)
+        queued: list[EvaluatedModel] = []
+        what = functools.partial(
+            self._submit,
+            caller=caller,
+            at=at,
+            models=models,
+            n_rows=n_rows,
+            n_decisions=n_decisions,
+            queued=queued,
+        )
+        submission = await self._writes.once(write, what)
+        for model in queued:
+            if model.named is not None:
+                self._models.note_use(caller.account_id, model.named)
+        self._wake()
+        return submission
+
+    async def page(self, caller: Caller, query: EvaluationsQuery) -> EvaluationPage:
+        """Return a page of a dataset's evaluations, the newest first."""
+
+        def work(connection: Connection) -> RowPage:
+            if find_dataset(connection, caller.account_id, query.dataset_id) is None:
+                raise unknown_dataset(query.dataset_id)
+            return rows.page_of_dataset(
+                connection,
+                caller.account_id,
+                query.dataset_id,
+                statuses=query.status,
+                limit=query.limit,
+                cursor=query.cursor,
+            )
+
+        page = await self._state.read(work)
+        return EvaluationPage(
+            data=[tell(row) for row in page.rows],
+            has_more=page.next_cursor is not None,
+            next_cursor=page.next_cursor,
+        )
+
+    async def get(self, caller: Caller, evaluation_id: str) -> Evaluation:
+        """Return an evaluation."""
+        return tell(await self.find(caller, evaluation_id))
+
+    async def find(
+        self, caller: Caller, evaluation_id: str, *, with_dataset: bool = False
+    ) -> Row[Any]:
+        """Return an evaluation's row."""
+
+        def work(connection: Connection) -> Row[Any]:
+            row = _get(connection, evaluation_id, caller.account_id)
+            if with_dataset:
+                require_dataset(connection, caller.account_id, row.dataset_id)
+            return row
+
+        return await self._state.read(work)
+
+    async def cancel(self, write: Write, evaluation_id: str) -> Evaluation:
+        """Stop an evaluation; its predictions are kept. One that has ended stays as it is."""
+        caller = write.caller
+
+        def work(connection: Connection) -> Evaluation:
+            row = _get(connection, evaluation_id, caller.account_id)
+            if row.status in UNFINISHED:
+                is_run = row.status != "queued" and row.runner is not None
+                runs = is_run and self._state.is_alive(connection, row.runner)
+                rows.set_status(
+                    connection,
+                    row.id,
+                    "cancelling" if runs else "cancelled",
+                    at=self._now(),
+                    only_if=UNFINISHED,
+                )
+            return tell(_get(connection, row.id, caller.account_id))
+
+        cancelled = await self._writes.once(write, work)
+        self._wake()
+        return cancelled
+
+    async def retry(self, write: Write, evaluation_id: str) -> Evaluation:
+        """Take up an evaluation that failed or was cancelled, from the predictions it has."""
+        caller = write.caller
+        asked = await self.find(caller, evaluation_id)
+        current_key = await self._models.key_of(caller.account_id, asked.model_id)
+
+        def work(connection: Connection) -> Evaluation:
+            rows.lock_account(connection, caller.account_id)
+            row = _get(connection, evaluation_id, caller.account_id)
+            if row.status not in rows.RETRYABLE:
+                raise EvaluationNotRetryableError(
+                    f"The evaluation is {row.status}; only one that failed or was cancelled can be "
+                    "retried."
+                )
+            require_dataset(connection, caller.account_id, row.dataset_id, is_new_work=True)
+            if current_key != row.model_sha256:
+                raise ModelUnavailableError(
+                    f"The model {row.model_label} that the evaluation began with is no longer "
+                    "here; start a new evaluation."
+                )
+            # Nor one that a rollback discarded since it was looked up.
+            self._models.require_ready(connection, caller.account_id, [row.model_id])
+            self._check_room(connection, caller.account_id, 1)
+            rows.set_status(
+                connection,
+                row.id,
+                "queued",
+                at=self._now(),
+                only_if=rows.RETRYABLE,
+                generation=row.generation,
+                error=None,
+                attempt=1,
+                runner=None,
+            )
+            rows.set_generation(connection, row.id, row.generation + 1)
+            mark_dataset_used(connection, row.dataset_id, self._now())
+            return tell(_get(connection, row.id, caller.account_id))
+
+        evaluation = await self._writes.once(write, work)
+        self._wake()
+        return evaluation
+
+    @staticmethod
+    def reader_of(connection: Connection, dataset_id: str) -> str | None:
+        """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
+        return "an evaluation" if rows.has_unfinished(connection, dataset_id) else None
+
+    async def _find_models(self, caller: Caller, names: Sequence[str]) -> list[EvaluatedModel]:
+        found = Violations()
+        models: dict[str, EvaluatedModel] = {}
+        for index, name in enumerate(names):
+            if not name.strip():
+                found.add((*BODY, "models", index), "is blank; name a model.", "blank")
+                continue
+            model = await self._models.find(caller, name)
+            models.setdefault(model.id, model)
+        found.raise_if_any()
+        return list(models.values())
+
+    def _submit(
+        self,
+        connection: Connection,
+        *,
+        caller: Caller,
+        at: FrozenDataset,
+        models: Sequence[EvaluatedModel],
+        n_rows: int,
+        n_decisions: int,
+        queued: list[EvaluatedModel],
+    ) -> EvaluationSubmission:
+        # In the transaction, so that no dataset is deleted under an evaluation that waits.
+        require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
+        rows.lock_account(connection, caller.account_id)
+        found = {
+            model.id: rows.find_scored(
+                connection,
+                caller.account_id,
+                at.dataset_id,
+                at.evaluation_sha256,
+                model.evaluation_key,
+            )
+            for model in models
+        }
+        missing = [model for model in models if found[model.id] is None]
+        # Nor one of a model that a rollback discarded since its name was resolved.
+        self._models.require_ready(connection, caller.account_id, [one.id for one in missing])
+        queued[:] = missing  # the work may run again
+        self._check_room(connection, caller.account_id, len(missing))
+        if missing:
+            mark_dataset_used(connection, at.dataset_id, self._now())
+        for model in missing:
+            evaluation_id = new_id("eval")
+            now = self._now()
+            rows.insert_evaluation(
+                connection,
+                {
+                    "id": evaluation_id,
+                    "account_id": caller.account_id,
+                    "dataset_id": at.dataset_id,
+                    "dataset_version": at.version,
+                    "dataset_sha256": at.sha256,
+                    "evaluation_sha256": at.evaluation_sha256,
+                    "method": at.method,
+                    "model_id": model.id,
+                    "model_sha256": model.evaluation_key,
+                    "model_label": model.label,
+                    "model_name": model.family,
+                    "version": model.version,
+                    "training_job_id": model.job_id,
+                    "named": model.named,
+                    "created_at": now,
+                    "updated_at": now,
+                    "evaluation_rows": n_rows,
+                    "decisions": n_decisions,
+                },
+            )
+            found[model.id] = _get(connection, evaluation_id, caller.account_id)
+        return EvaluationSubmission(
+            dataset_id=at.dataset_id,
+            data=[tell(row) for row in found.values() if row is not None],
+            queued=len(missing),
+            reused=len(models) - len(missing),
+        )
+
+    def _check_room(self, connection: Connection, account_id: str, n_new: int) -> None:
+        if n_new == 0:
+            return
+        backlog = rows.count_backlog(connection, account_id)
+        if backlog.of_account + n_new > self._max_queue_per_account:
+            raise TenantQueueFullError(
+                f"{backlog.of_account} evaluations of the account have not ended, and "
+                f"{self._max_queue_per_account} may wait; ask again when some have.",
+                retry_after_s=_FULL_RETRY_S,
+            )
+        if backlog.total + n_new > self._max_queue:
+            raise QueueFullError(
+                "The server's queue of evaluations is full; ask again after Retry-After.",
+                retry_after_s=_FULL_RETRY_S,
+            )
+
+
+def tell(row: Row[Any]) -> Evaluation:
+    """Return an evaluation as the wire has it."""
+    return Evaluation(
+        id=row.id,
+        dataset_id=row.dataset_id,
+        dataset_version=row.dataset_version,
+        model_id=row.model_id,
+        model_sha256=row.model_sha256,
+        model_label=row.model_label,
+        model_name=row.model_name,
+        version=row.version,
+        status=row.status,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        generation=row.generation,
+        training_job_id=row.training_job_id,
+        dataset_sha256=row.dataset_sha256,
+        evaluation_sha256=row.evaluation_sha256,
+        method=row.method,
+        evaluation_rows=row.evaluation_rows,
+        decisions=row.decisions,
+        named=UNSET if row.named is None else row.named,
+        completed_rows=row.completed_rows,
+        metrics=None if row.metrics is None else _decode_metrics(row.metrics),
+        error=None if row.error is None else _decode_error(row.error),
+    )
+
+
+def _get(connection: Connection, evaluation_id: str, account_id: str) -> Row[Any]:
+    row = rows.find_evaluation(connection, evaluation_id, account_id)
+    if row is None:
+        raise NotFoundError(f"There is no evaluation {show(evaluation_id)}; list the dataset's.")
+    return row

@@ -1,0 +1,276 @@
+"""Rows of evaluations and of the parts of their predictions.
+
+An evaluation that runs belongs to one opening of the state, its runner; only the runner writes
+progress, and only while the generation is the one it claimed. Not here: what a status means for the
+caller (``steelyard.evaluations.service``), how rows are scored (``steelyard.evaluations.run``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, delete, func, insert, select, update
+
+from steelyard.datasets.tables import datasets
+from steelyard.evaluations.tables import evaluation_parts, evaluations
+from steelyard.jobs import store as jobs
+from steelyard.jobs.store import UNFINISHED, Pending
+from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.tables import accounts
+
+#: Statuses of work that need not be done again.
+REUSABLE = ("queued", "running", "succeeded")
+#: Statuses of work that may be taken up again.
+RETRYABLE = ("failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Evaluations that have not ended: in all, and of one account."""
+
+    total: int
+    of_account: int
+
+
+def lock_account(connection: Connection, account_id: str) -> None:
+    """Keep other writers of the account's evaluations out until the transaction ends."""
+    connection.execute(select(accounts.c.id).where(accounts.c.id == account_id).with_for_update())
+
+
+def insert_evaluation(connection: Connection, values: dict[str, Any]) -> None:
+    """Add a queued evaluation."""
+    connection.execute(
+        insert(evaluations),
+        {"status": "queued", "generation": 1, "attempt": 1, "completed_rows": 0, **values},
+    )
+
+
+def find_evaluation(
+    connection: Connection, evaluation_id: str, account_id: str | None = None
+) -> Row[Any] | None:
+    """Return an evaluation; ``None`` when there is none, or it is not the account's."""
+    wanted = [evaluations.c.id == evaluation_id]
+    if account_id is not None:
+        wanted.append(evaluations.c.account_id == account_id)
+    return connection.execute(select(evaluations).where(*wanted)).first()
+
+
+def find_scored(
+    connection: Connection,
+    account_id: str,
+    dataset_id: str,
+    evaluation_sha256: str,
+    model_sha256: str,
+) -> Row[Any] | None:
+    """Return the newest evaluation of a pair that is scored, being scored or waits to be."""
+    return connection.execute(
+        select(evaluations)
+        .where(
+            evaluations.c.account_id == account_id,
+            evaluations.c.dataset_id == dataset_id,
+            evaluations.c.evaluation_sha256 == evaluation_sha256,
+            evaluations.c.model_sha256 == model_sha256,
+            evaluations.c.status.in_(REUSABLE),
+        )
+        .order_by(evaluations.c.created_at.desc(), evaluations.c.id.desc())
+        .limit(1)
+    ).first()
+
+
+def find_held_out(
+    connection: Connection, account_id: str, dataset_id: str, job_id: str
+) -> Row[Any] | None:
+    """Return the evaluation that a fine-tune made of its own model; ``None`` when it made none."""
+    return connection.execute(
+        select(evaluations)
+        .where(
+            evaluations.c.account_id == account_id,
+            evaluations.c.dataset_id == dataset_id,
+            evaluations.c.training_job_id == job_id,
+        )
+        # Its model can be evaluated again, but not before.
+        .order_by(evaluations.c.created_at, evaluations.c.id)
+        .limit(1)
+    ).first()
+
+
+def page_of_dataset(
+    connection: Connection,
+    account_id: str,
+    dataset_id: str,
+    *,
+    statuses: Sequence[str] = (),
+    limit: int,
+    cursor: str | None,
+) -> RowPage:
+    """Return a page of a dataset's evaluations, the newest first."""
+    return newest_first(
+        connection,
+        evaluations,
+        owned=and_(evaluations.c.account_id == account_id, evaluations.c.dataset_id == dataset_id),
+        where=[evaluations.c.status.in_(statuses)] if statuses else (),
+        limit=limit,
+        cursor=cursor,
+    )
+
+
+def count_backlog(connection: Connection, account_id: str) -> Backlog:
+    """Count the evaluations that have not ended."""
+    counts = connection.execute(
+        select(
+            func.count(),
+            func.count().filter(evaluations.c.account_id == account_id),
+        ).where(evaluations.c.status.in_(UNFINISHED))
+    ).one()
+    return Backlog(*counts)
+
+
+def has_unfinished(connection: Connection, dataset_id: str | None = None) -> bool:
+    """Return whether there is work, on any dataset or on one."""
+    return jobs.has_unfinished(connection, evaluations, dataset_id)
+
+
+def unfinished(connection: Connection) -> list[Pending]:
+    """Return every evaluation that has not ended, the oldest first."""
+    return jobs.unfinished(connection, evaluations)
+
+
+def unfinished_of_account(connection: Connection, account_id: str) -> list[tuple[str, str]]:
+    """Return id and model of an account's evaluations that have not ended."""
+    found = connection.execute(
+        select(evaluations.c.id, evaluations.c.model_id).where(
+            evaluations.c.status.in_(UNFINISHED), evaluations.c.account_id == account_id
+        )
+    )
+    return [(row.id, row.model_id) for row in found]
+
+
+def set_status(
+    connection: Connection,
+    evaluation_id: str,
+    status: str,
+    *,
+    at: float,
+    only_if: Sequence[str],
+    generation: int | None = None,
+    **values: Any,
+) -> bool:
+    """Move an evaluation to another status."""
+    wanted = [evaluations.c.id == evaluation_id, evaluations.c.status.in_(only_if)]
+    if generation is not None:
+        wanted.append(evaluations.c.generation == generation)
+    moved = connection.execute(
+        update(evaluations).where(*wanted).values(status=status, updated_at=at, **values)
+    )
+    return moved.rowcount > 0
+
+
+def begin_run(connection: Connection, job: Pending, *, at: float) -> bool:
+    """Take a queued or interrupted evaluation; returns whether it was there to be run."""
+    return jobs.set_runner(connection, evaluations, job, status="running", updated_at=at)
+
+
+def add_part(connection: Connection, job: Pending, *, sha256: str, rows: int, at: float) -> bool:
+    """Record predictions that are durable, with the progress they make.
+
+    Returns whether they count: not when another process took the evaluation over, or it was
+    retried. Recorded twice, as when the answer of a commit was lost, they count once.
+    """
+    known = connection.execute(
+        select(evaluation_parts.c.number).where(
+            evaluation_parts.c.evaluation_id == job.id, evaluation_parts.c.sha256 == sha256
+        )
+    ).first()
+    if known is not None:
+        return True
+    is_ours = jobs.set_of_run(
+        connection,
+        evaluations,
+        job,
+        statuses=("running", "cancelling", "cancelled"),
+        completed_rows=evaluations.c.completed_rows + rows,
+        updated_at=at,
+        attempt=1,
+    )
+    if not is_ours:
+        return False
+    last = connection.execute(
+        select(func.max(evaluation_parts.c.number)).where(
+            evaluation_parts.c.evaluation_id == job.id
+        )
+    ).scalar()
+    connection.execute(
+        insert(evaluation_parts),
+        {
+            "evaluation_id": job.id,
+            "number": 0 if last is None else last + 1,
+            "rows": rows,
+            "sha256": sha256,
+        },
+    )
+    return True
+
+
+def set_generation(connection: Connection, evaluation_id: str, generation: int) -> None:
+    """Count a retry."""
+    connection.execute(
+        update(evaluations).where(evaluations.c.id == evaluation_id).values(generation=generation)
+    )
+
+
+def parts_of(connection: Connection, evaluation_id: str) -> list[str]:
+    """Return the hashes of an evaluation's parts, in the order they were written."""
+    rows = connection.execute(
+        select(evaluation_parts.c.sha256)
+        .where(evaluation_parts.c.evaluation_id == evaluation_id)
+        .order_by(evaluation_parts.c.number)
+    )
+    return [row.sha256 for row in rows]
+
+
+def finish_run(
+    connection: Connection,
+    job: Pending,
+    *,
+    at: float,
+    metrics: bytes,
+    decisions: int,
+    predictions_sha256: str,
+    detail_sha256: str,
+) -> bool:
+    """Record success: the parts give way to one file; returns whether the run still counted."""
+    is_ours = jobs.set_of_run(
+        connection,
+        evaluations,
+        job,
+        statuses=("running",),
+        status="succeeded",
+        updated_at=at,
+        metrics=metrics,
+        decisions=decisions,
+        error=None,
+        predictions_sha256=predictions_sha256,
+        detail_sha256=detail_sha256,
+    )
+    if is_ours:
+        connection.execute(
+            delete(evaluation_parts).where(evaluation_parts.c.evaluation_id == job.id)
+        )
+    return is_ours
+
+
+def live_files(connection: Connection) -> set[str]:
+    """Return the hash of every file of predictions that is referred to and whose dataset still is."""
+    gone = select(datasets.c.id).where(datasets.c.deleted_at.is_not(None))
+    is_kept = evaluations.c.dataset_id.not_in(gone)
+    named = connection.execute(
+        select(evaluations.c.predictions_sha256, evaluations.c.detail_sha256).where(
+            evaluations.c.predictions_sha256.is_not(None), is_kept
+        )
+    )
+    live = {sha256 for row in named for sha256 in row}
+    parts = select(evaluation_parts.c.sha256).join(evaluations).where(is_kept)
+    live.update(connection.execute(parts).scalars())
+    return live

@@ -1,0 +1,567 @@
+"""Evaluations on the wire: what is asked for, how it stands, and what was measured.
+
+Here: the contract's shapes (``Evaluation`` and its page, submission and metrics, the held-out
+``JobRecord``), and the detail this server adds: measures by decision, outcome and slice, curves,
+paired comparisons. Every measured figure is a ``Measure``: its value, how many
+decisions it rests on, and a 95 % interval. Not here: how they are computed
+(``steelyard.evaluations.measures``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from steelyard.decisions.wire import MAX_ACTIONS, Kind, Name
+from steelyard.wire.measures import Measure, ReliabilityRow
+from steelyard.wire.methods import Method
+from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.shown import Framed, Shown
+
+EvaluationStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
+RecordGroup = Literal["adapted", "base", "parent"]
+FlipKind = Literal["fixed", "broken", "changed"]
+RecordOrder = Literal["row", "loss", "surest", "least_sure"]
+
+#: Statuses of work that has ended.
+ENDED = frozenset({"succeeded", "failed", "cancelled"})
+#: The most models one call may evaluate.
+MAX_MODELS = 32
+#: The most scored decisions of a page, and how many one has when nothing is said.
+MAX_RECORDS, DEFAULT_RECORDS = 500, 100
+#: The most contexts whose scored decisions one call may ask for.
+MAX_RECORD_CONTEXTS = 50
+
+
+class CreateEvaluation(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which models to score on a dataset's evaluation rows."""
+
+    dataset_id: Annotated[str, Meta(min_length=1, max_length=64, description="Id of the dataset.")]
+    models: Annotated[
+        list[Name],
+        Meta(
+            min_length=1,
+            max_length=MAX_MODELS,
+            description="Names as a call names them: a family, a model's number or a base model.",
+        ),
+    ]
+
+
+class EvaluationMetrics(Struct, frozen=True, kw_only=True):
+    """What an evaluation measured, as plain numbers.
+
+    ``accuracy``, ``loss``, ``brier`` and ``ece`` stand with targets, ``expected_reward`` with
+    rewards, and ``latency_ms`` where requests were sent.
+    """
+
+    n: Annotated[int, Meta(description="Decisions scored.")]
+    accuracy: float | UnsetType = UNSET
+    loss: Annotated[
+        float | UnsetType, Meta(description="Mean cross-entropy against the targets, in nats.")
+    ] = UNSET
+    brier: Annotated[
+        float | UnsetType, Meta(description="Mean squared error summed over outcomes, 0 to 2.")
+    ] = UNSET
+    ece: Annotated[
+        float | UnsetType,
+        Meta(description="Calibration error of the top outcome, 10 bins of equal width."),
+    ] = UNSET
+    expected_reward: float | UnsetType = UNSET
+    latency_ms: Annotated[
+        float | UnsetType, Meta(description="Median server time of a request.")
+    ] = UNSET
+
+
+class EvaluationError(Struct, frozen=True, kw_only=True):
+    """Why an evaluation failed."""
+
+    code: str
+    message: str
+
+
+class Evaluation(Shown, Struct, frozen=True, kw_only=True):
+    """One model scored, or to be scored, on one version's evaluation rows."""
+
+    id: str
+    dataset_id: str
+    dataset_version: int
+    model_id: str
+    model_sha256: str
+    model_label: Annotated[str, Meta(description="The model's number or base name, to show.")]
+    model_name: str | None
+    version: int | None
+    status: EvaluationStatus
+    created_at: float
+    updated_at: float
+    generation: Annotated[int, Meta(description="1, and one more for each retry.")]
+    training_job_id: str | None
+    dataset_sha256: str
+    evaluation_sha256: Annotated[
+        str, Meta(description="Of the evaluation rows: equal where no evaluation row was added.")
+    ]
+    method: Method
+    evaluation_rows: int
+    decisions: int
+    named: Annotated[str | UnsetType, Meta(description="How the request named the model.")] = UNSET
+    completed_rows: int
+    metrics: EvaluationMetrics | None
+    error: EvaluationError | None
+
+
+class EvaluationPage(Struct, frozen=True, kw_only=True):
+    """A page of evaluations, newest first."""
+
+    data: list[Evaluation]
+    has_more: bool
+    next_cursor: str | None
+
+
+class EvaluationSubmission(Shown, Struct, frozen=True, kw_only=True):
+    """The evaluations that a call started or found."""
+
+    dataset_id: str
+    data: list[Evaluation]
+    queued: Annotated[int, Meta(description="Newly queued.")]
+    reused: Annotated[int, Meta(description="Already scored or being scored.")]
+
+
+class JobRecord(Struct, frozen=True, kw_only=True):
+    """One held-out decision as one model scored it.
+
+    ``targets``, ``loss``, ``brier`` and ``accuracy`` stand with targets; ``rewards`` and
+    ``expected_reward`` with rewards, and ``scaled_reward`` and ``picked_best`` where the rewards of
+    the outcomes differ.
+    """
+
+    context_sha256: str
+    decision_id: str
+    probabilities: dict[str, float]
+    targets: dict[str, float] | UnsetType = UNSET
+    rewards: dict[str, float] | UnsetType = UNSET
+    loss: float | UnsetType = UNSET
+    brier: float | UnsetType = UNSET
+    accuracy: Annotated[
+        float | UnsetType, Meta(description="1 when the top outcome is the target's largest.")
+    ] = UNSET
+    expected_reward: float | UnsetType = UNSET
+    scaled_reward: Annotated[
+        float | UnsetType,
+        Meta(description="Expected reward with the worst outcome at 0 and the best at 1."),
+    ] = UNSET
+    picked_best: Annotated[
+        float | UnsetType, Meta(description="1 when the top outcome earns the best reward.")
+    ] = UNSET
+
+
+class EvaluationRecord(JobRecord, frozen=True, kw_only=True):
+    """One decision as an evaluation scored it, with its place and, when asked, its context."""
+
+    row: Annotated[
+        int,
+        Meta(description="Place of its row among the evaluation rows of the version, from 0."),
+    ]
+    context: Annotated[
+        Any | UnsetType, Meta(description="What the decision is about; with `context=true`.")
+    ] = UNSET
+
+
+class EvaluationsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which of a dataset's evaluations, and which page of them."""
+
+    dataset_id: Annotated[str, Meta(min_length=1, max_length=64, description="Id of the dataset.")]
+    limit: Annotated[PageSize, Meta(description="Evaluations of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+    status: Annotated[
+        list[EvaluationStatus],
+        Meta(description="Those with one of these statuses; repeated, or separated by commas."),
+    ] = []
+
+
+class RecordsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which scored decisions of an evaluation, and which page of them."""
+
+    decision: Annotated[str | None, Meta(description="Id of the one decision; all by default.")] = (
+        None
+    )
+    wrong: Annotated[
+        bool,
+        Meta(
+            description="Only those whose top outcome is not right, or with rewards not the best."
+        ),
+    ] = False
+    target: Annotated[
+        str | None,
+        Meta(description="Only those whose largest target, or reward, this outcome has."),
+    ] = None
+    top: Annotated[str | None, Meta(description="Only those whose top outcome this is.")] = None
+    p_from: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="Only those whose top probability is above this."),
+    ] = None
+    p_to: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="Only those whose top probability is not above this."),
+    ] = None
+    slice_by: Annotated[
+        str | None, Meta(description="The property of a table of slices, such as `kind`.")
+    ] = None
+    slice: Annotated[
+        str | None, Meta(description="With `slice_by`: only those of the slice of this value.")
+    ] = None
+    context_sha256: Annotated[
+        list[str],
+        Meta(description="Only those of these contexts, at most 50; repeated."),
+    ] = []
+    order: Annotated[
+        RecordOrder,
+        Meta(
+            description="`row`: as the dataset has them. `loss`: the worst first; with rewards, by "
+            "the scaled reward. `surest`, `least_sure`: by the top probability."
+        ),
+    ] = "row"
+    context: Annotated[bool, Meta(description="Whether records come with their contexts.")] = False
+    offset: Annotated[int, Meta(ge=0, description="Records before the page.")] = 0
+    limit: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_RECORDS)], Meta(description="Records of a page.")
+    ] = DEFAULT_RECORDS
+
+
+class ComparisonQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which two evaluations to compare."""
+
+    before: Annotated[str, Meta(min_length=1, max_length=64, description="Id of an evaluation.")]
+    after: Annotated[str, Meta(min_length=1, max_length=64, description="Id of another.")]
+
+
+#: The most that an action may cost or save: sums over all records stay numbers.
+MAX_COST = 1e100
+_Costs = Annotated[dict[str, dict[str, float]], Meta(min_length=1, max_length=MAX_ACTIONS)]
+
+
+class PolicyTrial(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A policy to try on the scored decisions of an evaluation."""
+
+    decision_id: Annotated[Name, Meta(description="The decision it is for.")]
+    action_costs: Annotated[
+        _Costs | None,
+        Meta(description="Action to outcome to cost; without it the action is the top outcome."),
+    ] = None
+    abstain_below: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="Abstain when the largest probability is lower."),
+    ] = None
+
+
+class CostTrial(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Costs to draw a curve of: two for a binary decision, or a matrix for any."""
+
+    decision_id: Annotated[Name, Meta(description="The decision they are for.")]
+    false_positive: Annotated[
+        Annotated[float, Meta(ge=0, le=MAX_COST)] | None,
+        Meta(description="What a wrong `yes` costs."),
+    ] = None
+    false_negative: Annotated[
+        Annotated[float, Meta(ge=0, le=MAX_COST)] | None,
+        Meta(description="What a wrong `no` costs."),
+    ] = None
+    action_costs: Annotated[_Costs | None, Meta(description="Action to outcome to cost.")] = None
+    abstain_cost: Annotated[
+        Annotated[float, Meta(ge=-MAX_COST, le=MAX_COST)] | None,
+        Meta(description="With a matrix: what abstaining costs; 0 by default."),
+    ] = None
+
+
+class EvaluationRecordPage(Struct, frozen=True, kw_only=True):
+    """A page of an evaluation's scored decisions, by default in dataset and then decision order."""
+
+    data: list[EvaluationRecord]
+    total: Annotated[int, Meta(description="Records that the query holds for.")]
+    offset: int
+    limit: int
+    has_more: bool
+
+
+class JobRecordPage(Struct, frozen=True, kw_only=True):
+    """A page of a job's held-out records, in dataset order and then decision order."""
+
+    group: RecordGroup
+    groups: Annotated[list[RecordGroup], Meta(description="Those that the job has.")]
+    data: list[JobRecord]
+    total: int
+    offset: int
+    limit: int
+    has_more: bool
+
+
+class Measures(Struct, frozen=True, kw_only=True):
+    """Every measure of a set of decisions."""
+
+    n: Annotated[int, Meta(description="Decisions.")]
+    contexts: int
+    accuracy: Measure | UnsetType = UNSET
+    loss: Measure | UnsetType = UNSET
+    brier: Measure | UnsetType = UNSET
+    ece: Measure | UnsetType = UNSET
+    expected_reward: Measure | UnsetType = UNSET
+    scaled_reward: Measure | UnsetType = UNSET
+    picked_best: Measure | UnsetType = UNSET
+
+
+class OutcomeMeasures(Struct, frozen=True, kw_only=True):
+    """One outcome of a decision against the others; null where there is nothing to divide by."""
+
+    outcome: str
+    support: Annotated[int, Meta(description="Decisions whose target's largest outcome it is.")]
+    predicted: Annotated[int, Meta(description="Decisions whose top outcome it is.")]
+    precision: Measure | None
+    recall: Measure | None
+    f1: Measure | None
+    share: Annotated[Measure, Meta(description="Support over the decisions that offer it.")]
+    mean_probability: Annotated[
+        Measure, Meta(description="What the model gives it on average; compare with share.")
+    ]
+    auc: Annotated[
+        Measure | None, Meta(description="Area under the ROC curve, this outcome against the rest.")
+    ]
+
+
+class ConfusionMatrix(Struct, frozen=True, kw_only=True):
+    """How often each target was answered with each outcome: ``counts[target][top]``."""
+
+    outcomes: list[str]
+    counts: list[list[int]]
+
+
+class YesPoint(Struct, frozen=True, kw_only=True):
+    """A binary decision answered "yes" from a probability of ``threshold`` up."""
+
+    threshold: float
+    predicted: Annotated[int, Meta(description="Answered yes.")]
+    precision: Measure | None
+    recall: Measure | None
+    f1: Measure | None
+
+
+class DecisionMeasures(Struct, frozen=True, kw_only=True):
+    """One decision of a dataset: its measures, and with targets those of its outcomes."""
+
+    decision_id: str
+    kind: Kind
+    metrics: Measures
+    outcomes: Annotated[
+        list[OutcomeMeasures] | UnsetType,
+        Meta(description="Left out where the rows offer more than 255 outcomes together."),
+    ] = UNSET
+    confusion: Annotated[ConfusionMatrix | UnsetType, Meta(description="As `outcomes`.")] = UNSET
+    yes_curve: Annotated[
+        list[YesPoint] | UnsetType, Meta(description="Binary decisions alone.")
+    ] = UNSET
+
+
+class SliceMeasures(Struct, frozen=True, kw_only=True):
+    """The decisions of one slice."""
+
+    value: Annotated[str, Meta(description="What the decisions of the slice have in common.")]
+    metrics: Measures
+
+
+class SliceTable(Struct, frozen=True, kw_only=True):
+    """The decisions cut by one property, the largest slice first."""
+
+    by: Annotated[str, Meta(description="The property, such as `kind`.")]
+    slices: list[SliceMeasures]
+    unlisted: Annotated[int, Meta(description="Smaller slices that were left out.")] = 0
+
+
+class CoveragePoint(Struct, frozen=True, kw_only=True):
+    """What is left when every decision with a top probability below ``threshold`` is abstained."""
+
+    threshold: float
+    n: Annotated[int, Meta(description="Decisions answered.")]
+    coverage: Annotated[float, Meta(description="Share of decisions answered, 0 to 1.")]
+    accuracy: Annotated[
+        Measure | UnsetType | None, Meta(description="Of those answered; the risk is 1 minus it.")
+    ] = UNSET
+    expected_reward: Measure | UnsetType | None = UNSET
+    scaled_reward: Measure | UnsetType | None = UNSET
+
+
+class EvaluationDetail(Framed, Struct, frozen=True, kw_only=True):
+    """Everything measured on an evaluation's decisions."""
+
+    metrics: EvaluationMetrics
+    overall: Measures
+    decisions: Annotated[
+        list[DecisionMeasures], Meta(description="The most asked first, and then by id.")
+    ]
+    decisions_unlisted: Annotated[
+        int, Meta(description="Decisions asked less often that were left out.")
+    ] = 0
+    slices: list[SliceTable]
+    reliability: Annotated[
+        list[ReliabilityRow] | UnsetType, Meta(description="With targets alone.")
+    ] = UNSET
+    coverage_curve: list[CoveragePoint]
+
+
+class CostPoint(Struct, frozen=True, kw_only=True):
+    """What acting costs on average at one threshold."""
+
+    threshold: float
+    coverage: Annotated[float, Meta(description="Share of decisions acted on, 0 to 1.")]
+    cost: Annotated[
+        Measure | None, Meta(description="Mean cost of the decisions acted on; null without any.")
+    ]
+    cost_in_all: Annotated[
+        Measure | UnsetType, Meta(description="Mean cost with the cost of abstaining counted.")
+    ] = UNSET
+
+
+class CostCurve(Struct, frozen=True, kw_only=True):
+    """Mean cost by threshold.
+
+    Of a binary decision with two costs, ``threshold`` is the least probability of "yes" to act on
+    it; of a matrix of costs, it is ``abstain_below``.
+    """
+
+    points: list[CostPoint]
+    best_threshold: Annotated[
+        float, Meta(description="The first of the points with the lowest mean cost over all.")
+    ]
+    calibrated_threshold: Annotated[
+        float | UnsetType,
+        Meta(description="Where calibrated probabilities cost least: fp / (fp + fn)."),
+    ] = UNSET
+
+
+class ActionShare(Struct, frozen=True, kw_only=True):
+    """How often a policy takes one action."""
+
+    action: str
+    share: Measure
+    cost: Annotated[Measure | UnsetType, Meta(description="Mean cost if it were always taken.")] = (
+        UNSET
+    )
+
+
+class PolicyReport(Struct, frozen=True, kw_only=True):
+    """What a policy would have done on the decisions of an evaluation."""
+
+    n: int
+    coverage: Annotated[Measure, Meta(description="Share of decisions acted on.")]
+    actions: Annotated[
+        list[ActionShare], Meta(description="With abstaining; of more than 255, those taken most.")
+    ]
+    accuracy: Annotated[
+        Measure | UnsetType | None, Meta(description="Of the top outcome, where acted on.")
+    ] = UNSET
+    expected_reward: Measure | UnsetType | None = UNSET
+    cost: Annotated[
+        Measure | UnsetType | None, Meta(description="Mean cost under the targets, where acted on.")
+    ] = UNSET
+    promised_cost: Annotated[
+        Measure | UnsetType | None,
+        Meta(description="The same under the model's own probabilities; compare with cost."),
+    ] = UNSET
+    least_cost: Annotated[
+        Measure | UnsetType | None,
+        Meta(description="The same if the targets had been known."),
+    ] = UNSET
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """A measure of two models on the same decisions; ``change`` is after minus before."""
+
+    before: float
+    after: float
+    change: float
+    low: Annotated[float | None, Meta(description="End of the 95 % interval of the change.")]
+    high: float | None
+    n: int
+
+
+class Flips(Struct, frozen=True, kw_only=True):
+    """Decisions by whether each model's top outcome is right (with rewards: the best)."""
+
+    fixed: Annotated[int, Meta(description="Wrong before, right after.")]
+    broken: Annotated[int, Meta(description="Right before, wrong after.")]
+    same_right: int
+    same_wrong: int
+
+
+class PairedMeasures(Struct, frozen=True, kw_only=True):
+    """Two models on the same decisions."""
+
+    n: int
+    contexts: int
+    accuracy: Change | UnsetType = UNSET
+    loss: Change | UnsetType = UNSET
+    brier: Change | UnsetType = UNSET
+    ece: Annotated[Change | UnsetType | None, Meta(description="Null under 50 decisions.")] = UNSET
+    expected_reward: Change | UnsetType = UNSET
+    scaled_reward: Change | UnsetType = UNSET
+    picked_best: Change | UnsetType = UNSET
+    flips: Flips
+    p_value: Annotated[
+        float, Meta(description="McNemar's exact test of fixed against broken, two-sided.")
+    ]
+
+
+class ComparisonSlice(Struct, frozen=True, kw_only=True):
+    """The paired decisions of one slice."""
+
+    value: str
+    metrics: PairedMeasures
+
+
+class ComparisonTable(Struct, frozen=True, kw_only=True):
+    """The paired decisions cut by one property, the largest slice first."""
+
+    by: str
+    slices: list[ComparisonSlice]
+    unlisted: int = 0
+
+
+class FlippedRecord(Struct, frozen=True, kw_only=True):
+    """A decision that the two models answer otherwise.
+
+    ``fixed`` and ``broken`` ones are right in one of the two; ``changed`` ones in neither.
+    """
+
+    context_sha256: str
+    decision_id: str
+    flip: FlipKind
+    right: Annotated[list[str], Meta(description="The outcome, or outcomes, that are right.")]
+    before: Annotated[str, Meta(description="Top outcome of the model before.")]
+    after: Annotated[str, Meta(description="Top outcome of the model after.")]
+    p_before: Annotated[float, Meta(description="Its probability.")]
+    p_after: float
+
+
+class Unpaired(Struct, frozen=True, kw_only=True):
+    """Decisions that only one of the two models scored; they are left out."""
+
+    before: int
+    after: int
+
+
+class EvaluationComparison(Framed, Struct, frozen=True, kw_only=True):
+    """Two models on the same decisions, paired one by one."""
+
+    method: Method
+    unpaired: Unpaired
+    overall: PairedMeasures
+    groups: list[ComparisonTable]
+    flipped: Annotated[
+        list[FlippedRecord],
+        Meta(description="Those fixed and broken, the surest changes of mind first."),
+    ]
+    flipped_total: int
+    changed: Annotated[
+        list[FlippedRecord],
+        Meta(description="Those wrong in both with another top outcome, the surest first."),
+    ]
+    changed_total: int

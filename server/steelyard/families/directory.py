@@ -1,0 +1,146 @@
+"""How tuned models are told as models: in full, beside the base models that they stand on."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Mapping
+
+from msgspec import UNSET, UnsetType
+from sqlalchemy import Connection
+
+from steelyard.datasets.store import DatasetRow, find_dataset
+from steelyard.families import lineage as line
+from steelyard.families.fine_tuning.wire import JobMetrics
+from steelyard.families.lineage import Conditions, Lines
+from steelyard.families.models_wire import (
+    AvailabilityReason,
+    EvaluatedDataset,
+    EvaluationSet,
+    Model,
+    ModelReadiness,
+)
+from steelyard.families.serializers import tell_model
+from steelyard.families.store import StoredLines
+from steelyard.families.tuned import tuned_evaluation_key
+from steelyard.serving.registry import HostedModel, ModelRegistry
+
+
+class TunedDirectory:
+    """The tuned models of an account."""
+
+    def __init__(self, bases: ModelRegistry) -> None:
+        self._bases = bases
+
+    def tell(
+        self,
+        stored: StoredLines,
+        model: line.Model,
+        conditions: Conditions,
+        datasets: Mapping[str, DatasetRow],
+    ) -> Model:
+        """Return a model as the wire has it, whatever became of it."""
+        base = self._bases.find(model.base)
+        told = tell_model(stored.lines, model, conditions)
+        switch = model.switch
+        max_tokens = 0 if base is None else base.max_input_tokens
+        state = conditions.state_of(model.adapter)
+        reason = _unavailable(model, base, state)
+        return Model(
+            id=model.ref,
+            name=model.ref,
+            status=model.status if reason is None else "unavailable",
+            description=f"Number {model.version} of the family {model.family}, tuned from "
+            f"{model.base}.",
+            evaluation_key=self._evaluation_key(stored, model, base),
+            decision_price_nano=None if base is None else str(base.price_nano),
+            family=model.base,
+            lora=model.adapter,
+            created_at=model.created_at,
+            max_input_tokens=max_tokens,
+            max_prompt_tokens=max_tokens,
+            max_questions=stored.lines.jobs[model.job_id].max_questions,
+            calibration="held_out",
+            engine="" if base is None else base.engine,
+            release_date=dt.datetime.fromtimestamp(model.created_at, dt.UTC).date().isoformat(),
+            base=model.base,
+            job_id=model.job_id,
+            model_name=model.family,
+            version=model.version,
+            parent=model.parent,
+            state=state,
+            availability_reason=reason or UNSET,
+            metrics=JobMetrics(gate=model.gate),
+            heldout=model.heldout,
+            evaluation_set=_evaluation_set(stored.lines, model, datasets),
+            deleted_at=_or_unset(model.deleted_at),
+            discarded_at=_or_unset(model.discarded_at),
+            on_at=switch.on_at,
+            used_at=model.switch.used_at,
+            switches_off_at=getattr(told, "switches_off_at", None),
+            off_reason=switch.off_reason,
+            off_at=switch.off_at,
+            keep_warm=model.keep_warm,
+            keep_warm_window=getattr(told, "keep_warm_window", None),
+            keep_warm_stopped_at=model.keep_warm_stopped_at,
+        )
+
+    def readiness(self, name: str, model: line.Model, conditions: Conditions) -> ModelReadiness:
+        """Return whether a call that means a model would be answered now; nothing is loaded."""
+        base = self._bases.find(model.base)
+        state = conditions.state_of(model.adapter)
+        if base is None or state == "failed":
+            return ModelReadiness(model=name, ready=False, reason="no_adapter_engine")
+        if state != "loaded":
+            return ModelReadiness(model=name, ready=False, reason="model_not_ready")
+        if base.hangs or base.is_away:
+            return ModelReadiness(model=name, ready=False, reason="engine_unavailable")
+        return ModelReadiness(model=name, ready=True)
+
+    @staticmethod
+    def _evaluation_key(stored: StoredLines, model: line.Model, base: HostedModel | None) -> str:
+        sha256 = stored.artifacts.get(model.adapter, "")
+        return tuned_evaluation_key(sha256, "" if base is None else base.evaluation_key)
+
+
+def datasets_of(
+    connection: Connection, account_id: str, lines: Lines, models: Collection[line.Model]
+) -> dict[str, DatasetRow]:
+    """Return the datasets that some models were trained on, by id."""
+    wanted = {lines.jobs[model.job_id].dataset_id for model in models}
+    found = {one: find_dataset(connection, account_id, one) for one in sorted(wanted)}
+    return {one: row for one, row in found.items() if row is not None}
+
+
+def _unavailable(
+    model: line.Model, base: HostedModel | None, state: str
+) -> AvailabilityReason | None:
+    if model.status != "ready":
+        return None
+    if base is None:
+        return "engine_unconfigured"
+    if state == "failed":
+        return "no_engine"
+    return "engine_unavailable" if base.hangs or base.is_away else None
+
+
+def _evaluation_set(
+    lines: Lines, model: line.Model, datasets: Mapping[str, DatasetRow]
+) -> EvaluationSet:
+    job = lines.jobs[model.job_id]
+    row = datasets.get(job.dataset_id)
+    is_deleted = row is None or row.deleted_at is not None
+    return EvaluationSet(
+        dataset=EvaluatedDataset(
+            id=job.dataset_id,
+            name=None if row is None or is_deleted else row.name,
+            archived_at=None if row is None else row.archived_at,
+            deleted=is_deleted,
+        ),
+        training_examples=job.split.train_rows,
+        validation_examples=job.split.validation_rows,
+        earlier_examples=None if job.lineage is None else job.lineage.earlier_training,
+    )
+
+
+def _or_unset(at: float | None) -> float | UnsetType:
+    return UNSET if at is None else at

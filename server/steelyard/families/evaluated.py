@@ -1,0 +1,95 @@
+"""Tuned models as evaluations score them: by what a name means when it is named, and by adapter."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection
+
+from steelyard.caller import Caller
+from steelyard.evaluations.models import EvaluatedModel, no_model
+from steelyard.families import lineage as line
+from steelyard.families.calls import TunedCalls
+from steelyard.families.lineage_store import LineKeeper
+from steelyard.families.references import require_ready
+from steelyard.families.store import StoredLines, find_tuned_model
+from steelyard.families.tuned import TunedModels, tuned_evaluation_key
+from steelyard.serving.decide import unknown_model
+from steelyard.serving.registry import HostedModel, ModelRegistry
+
+
+class EvaluatedFamilies:
+    """The tuned models of accounts, for evaluations."""
+
+    def __init__(
+        self,
+        bases: ModelRegistry,
+        keeper: LineKeeper,
+        models: TunedModels,
+        *,
+        calls: TunedCalls | None = None,
+    ) -> None:
+        self._bases = bases
+        self._keeper = keeper
+        self._models = models
+        self._calls = calls
+
+    async def find(self, caller: Caller, name: str) -> EvaluatedModel:
+        """Return the model that a call to a name would be answered by."""
+        if self._calls is None:
+            raise unknown_model(name, self._bases.names)
+        call = await self._calls.find(caller, name)
+        model = call.resolved.model
+        return EvaluatedModel(
+            id=model.adapter,
+            label=model.ref,
+            evaluation_key=call.evaluation_key,
+            family=model.family,
+            version=model.version,
+            job_id=model.job_id,
+            named=name,
+        )
+
+    async def key_of(self, account_id: str, model_id: str) -> str | None:
+        """Return what decides the answers of a model now; ``None`` when it is no longer here."""
+        found = _ready(await self._keeper.read(account_id), model_id)
+        if found is None:
+            return None
+        model, artifact_sha256 = found
+        base = self._bases.find(model.base)
+        return None if base is None else tuned_evaluation_key(artifact_sha256, base.evaluation_key)
+
+    @staticmethod
+    def require_ready(connection: Connection, account_id: str, model_id: str) -> None:
+        """Refuse a tuned model that is gone for good; a base model is none."""
+        model = find_tuned_model(connection, account_id, model_id)
+        if model is not None:
+            require_ready(model)
+
+    @contextmanager
+    def open(self, account_id: str, model_id: str) -> Iterator[HostedModel]:
+        """Yield a model, loaded for as long as the block runs; blocks until it is."""
+        found = _ready(self._keeper.read_now(account_id), model_id)
+        if found is None:
+            raise no_model(model_id)
+        with self._models.holding(*found) as tuned:
+            yield tuned
+
+    def note_use(self, account_id: str, name: str) -> None:
+        """Note that an evaluation named a family or a number; returns at once."""
+        self._keeper.note_use(account_id, name)
+
+    def use_in(self, connection: Connection, account_id: str, name: str) -> Callable[[], None]:
+        """Note it in a transaction of the caller's; what is returned is called after its commit."""
+        applied = self._keeper.use_in(connection, account_id, name)
+        return functools.partial(self._keeper.follow, applied)
+
+
+def _ready(stored: StoredLines, adapter: str) -> tuple[line.Model, str] | None:
+    """Return a model that is neither deleted nor discarded, and its artifact."""
+    model, artifact_sha256 = stored.lines.models.get(adapter), stored.artifacts.get(adapter)
+    if model is None or model.status != "ready" or artifact_sha256 is None:
+        return None
+    return model, artifact_sha256

@@ -1,0 +1,1 @@
+"""Fine-tunes: their plan, rows, jobs and runs."""

@@ -1,0 +1,41 @@
+"""How a trainer, which is a process of its own, loads the base models of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from steelyard.errors import ModelUnavailableError
+from steelyard.families.trainer.lora import lacking_for_lora
+from steelyard.families.trainer.task import TaskBase
+from steelyard.serving.registry import ModelRegistry
+
+__all__ = ["TrainerBases", "lacking_for_lora"]
+
+#: The engine that is a test double, and the source of a model that is one.
+_DOUBLE: Final = "hashing"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainerBases:
+    """Where a trainer finds each base model."""
+
+    models: ModelRegistry
+    sources: Mapping[str, str]
+
+    def __call__(self, name: str) -> TaskBase:
+        """Return how to load the model of a name."""
+        hosted = self.models.find(name)
+        if hosted is None:
+            raise ModelUnavailableError(
+                f"The worker has no base model {name}; start it with the settings of the server."
+            )
+        source = self.sources.get(name)
+        if source == _DOUBLE:
+            return TaskBase(name=name, engine=hosted.engine, double=_DOUBLE, key=name)
+        if source is not None:
+            return TaskBase(name=name, engine=hosted.engine, folder=str(Path(source).expanduser()))
+        double: Literal["hashing"] | None = _DOUBLE if hosted.engine == _DOUBLE else None
+        return TaskBase(name=name, engine=hosted.engine, double=double)

@@ -1,0 +1,52 @@
+"""Files of fine-tunes that nothing refers to any more: folders, models, held-out records.
+
+A process that is killed leaves the folder of a fine-tune behind, rows and all, and what a dataset or
+a model had stays when it is deleted. A server sweeps them, since the process that it starts for its
+jobs ends soon after them; so does a worker, whose folders may be on another machine.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from steelyard.datasets.store_owner import sweep_owned
+from steelyard.families.fine_tuning import store as fine_tunes
+from steelyard.storage import State
+from steelyard.storage.artifacts import ArtifactStore
+from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+
+_log = logging.getLogger(__name__)
+
+
+class FineTuneFiles:
+    """Removes what fine-tunes left."""
+
+    def __init__(
+        self, state: State, artifacts: ArtifactStore, records: FrameStore, folder: Path
+    ) -> None:
+        self._state = state
+        self._artifacts = artifacts
+        self._records = records
+        self._folder = folder
+
+    def remove(self, job_id: str) -> None:
+        """Remove a fine-tune's folder, as far as it can be removed."""
+        shutil.rmtree(self._folder / job_id, ignore_errors=True)
+
+    def sweep(self, *, running: Collection[str] = ()) -> None:
+        """Remove folders, models and records that nothing refers to any more; it blocks."""
+        with told_as_unavailable():
+            held = [one.name for one in self._folder.iterdir()] if self._folder.is_dir() else []
+        # Asked after the look at the folders: one made since belongs to a fine-tune that runs.
+        unfinished = {row.id for row in self._state.read_now(fine_tunes.unfinished)}
+        for name in held:
+            if name not in unfinished and name not in running:
+                self.remove(name)
+        with told_as_unavailable():
+            removed = sweep_owned(self._state, self._artifacts, fine_tunes.live_artifacts)
+        removed += sweep_owned(self._state, self._records, fine_tunes.live_records)
+        if removed:
+            _log.info("Removed %d files of fine-tunes that nothing refers to.", len(removed))

@@ -1,0 +1,85 @@
+"""The folder that a trainer is given: the rows, the model to train from, and then the task."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from steelyard.families.lineage import Job
+from steelyard.families.trainer.durable import write_struct
+from steelyard.families.trainer.task import (
+    ROWS,
+    TASK,
+    CardFacts,
+    FineTuneTask,
+    TaskBase,
+    TaskRow,
+)
+
+_PARENT = "parent"
+
+
+def write_folder(
+    folder: Path,
+    job: Job,
+    rows: Iterable[TaskRow],
+    *,
+    base: TaskBase,
+    parent: Path | None,
+    needed: int,
+    threads: int,
+    stopping: threading.Event,
+) -> None:
+    """Write what a trainer is given; the task comes last and says that the rest is whole.
+
+    Raises
+    ------
+    OSError
+        When the disk is full, or cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    encode = msgspec.json.Encoder().encode
+    with (folder / ROWS).open("wb") as file:
+        for row in rows:
+            if stopping.is_set():
+                return
+            file.write(encode(row) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    kept = None
+    if parent is not None:
+        kept = folder / _PARENT
+        shutil.rmtree(kept, ignore_errors=True)
+        # A copy: a model's folder in the cache of a store may go while this one is needed.
+        shutil.copytree(parent, kept, copy_function=_link_or_copy)
+    chosen = job.hyperparameters
+    task = FineTuneTask(
+        job_id=job.id,
+        method=job.method,
+        seed=chosen.seed,
+        steps=chosen.steps,
+        learning_rate=chosen.learning_rate,
+        lora_rank=chosen.lora_rank,
+        base=base,
+        parent=None if kept is None else str(kept),
+        against="base" if kept is None else "parent",
+        needed=needed,
+        threads=threads,
+        card=CardFacts(
+            family=job.family, dataset_id=job.dataset_id, dataset_version=job.dataset_version
+        ),
+    )
+    write_struct(folder / TASK, task)
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        # Another file system, or one without links.
+        shutil.copyfile(source, target)

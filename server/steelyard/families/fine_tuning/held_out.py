@@ -1,0 +1,112 @@
+"""The evaluation that a fine-tune makes of its own model, from its held-out records.
+
+It is one as ``POST /v1/evaluations`` would make of the model on the same rows, so that it is read,
+compared and found again like any other, and nobody has to score those rows a second time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from sqlalchemy import Connection
+
+from steelyard.datasets.service import DatasetService
+from steelyard.datasets.version_service import DatasetAt
+from steelyard.errors import NotMeasurableError
+from steelyard.evaluations import predictions as frames
+from steelyard.evaluations import store as rows
+from steelyard.evaluations.measures.records import Supervision, UnmeasurableError
+from steelyard.evaluations.measures.summary import evaluation_detail
+from steelyard.evaluations.prediction_columns import SCHEMA, records_of
+from steelyard.evaluations.rows import RowRenderer, slices_of
+from steelyard.families.lineage import Job, Model, adapter_of
+from steelyard.families.tuned import tuned_evaluation_key
+from steelyard.ids import new_id
+from steelyard.serving.registry import ModelRegistry
+from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+
+
+class HeldOutEvaluation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a fine-tune measured, durable and not yet in the state."""
+
+    values: dict[str, Any]
+
+    def insert(self, connection: Connection, model: Model | None, at: float) -> None:
+        """Write it, of a model that joined or of one that did not, at a time in Unix seconds."""
+        named = {} if model is None else {"version": model.version, "model_label": model.ref}
+        values = {**self.values, **named, "created_at": at, "updated_at": at}
+        rows.insert_evaluation(connection, values)
+
+
+class HeldOutEvaluations:
+    """Makes evaluations of held-out records."""
+
+    def __init__(self, store: FrameStore, datasets: DatasetService, models: ModelRegistry) -> None:
+        self._store = store
+        self._datasets = datasets
+        self._models = models
+
+    def make(
+        self, job: Job, account_id: str, at: DatasetAt, artifact_sha256: str, records: Path
+    ) -> HeldOutEvaluation | None:
+        """Store the predictions of a fine-tune's own model and what they measure; it blocks.
+
+        ``None`` when no decision was scored, or rows were left out that the model's own line
+        was trained on: an evaluation is of every row.
+        """
+        with told_as_unavailable():
+            scored = pq.read_table(
+                records, filters=pc.field("group") == "adapted", use_threads=False
+            )
+        if len(scored) == 0 or job.split.validation_rows < at.split.evaluation:
+            return None
+        base = self._models.get(job.base)
+        renderer = RowRenderer(base.decide)
+        ready = [
+            renderer.render(row, place)
+            for place, row in enumerate(self._datasets.evaluation_rows(at))
+        ]
+        places = scored["row"].to_pylist()
+        table = pa.table(
+            {
+                **{name: scored[name] for name in SCHEMA.names if name in scored.schema.names},
+                "context_tokens": [ready[place].context_tokens for place in places],
+                "facets": [ready[place].facets for place in places],
+            }
+        )
+        table = table.select(SCHEMA.names).cast(SCHEMA)
+        supervision: Supervision = "targets" if job.method == "sft" else "rewards"
+        try:
+            measured = records_of(table, supervision)
+            detail = evaluation_detail(measured, slices=slices_of(table))
+        except UnmeasurableError as error:
+            raise NotMeasurableError(str(error)) from error
+        adapter = adapter_of(job.id)
+        return HeldOutEvaluation(
+            values={
+                "id": new_id("eval"),
+                "account_id": account_id,
+                "dataset_id": at.dataset_id,
+                "dataset_version": at.version,
+                "dataset_sha256": at.sha256,
+                "evaluation_sha256": at.evaluation_sha256,
+                "method": job.method,
+                "model_id": adapter,
+                "model_sha256": tuned_evaluation_key(artifact_sha256, base.evaluation_key),
+                "model_label": adapter,
+                "model_name": job.family,
+                "training_job_id": job.id,
+                "status": "succeeded",
+                "evaluation_rows": len(ready),
+                "completed_rows": len(ready),
+                "decisions": len(measured),
+                "metrics": msgspec.json.encode(detail.metrics),
+                "predictions_sha256": frames.write_table(self._store, table),
+                "detail_sha256": self._store.put(msgspec.json.encode(detail), ".json"),
+            }
+        )

@@ -1,0 +1,51 @@
+"""What a fine-tune would train on, settled, and what bounds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from msgspec import Struct
+
+from steelyard.decisions.tokens import TokenCounter
+from steelyard.families.continuing import Growth
+from steelyard.families.fine_tuning.wire import JobLineage, JobSplit, ResolvedHyperparameters
+from steelyard.families.wire import ContinueRows
+from steelyard.wire.methods import Method
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningBounds:
+    """How many training rows a fine-tune takes."""
+
+    min_rows: int = 20
+    max_rows: int = 50_000
+
+
+class TuningPlan(Struct, frozen=True, kw_only=True):
+    """What a fine-tune would train on, with nothing left open."""
+
+    dataset_id: str
+    dataset_version: int
+    trained_version: int | None
+    method: Method
+    hyperparameters: ResolvedHyperparameters
+    split: JobSplit
+    lineage: JobLineage
+    rows: ContinueRows
+    max_questions: int
+    passes: float
+    growth: Growth
+
+    @property
+    def trained_tokens(self) -> int:
+        """Tokens of the rows stepped over: what the fee is counted by."""
+        return self.split.trained_tokens
+
+
+class Tokenizers(Protocol):
+    """The tokenizer of each base model, and how many tokens the model reads."""
+
+    def __call__(self, base: str) -> tuple[TokenCounter, int]:
+        """Return both for a base model's name."""
+        ...

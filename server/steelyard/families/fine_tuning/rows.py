@@ -1,0 +1,456 @@
+"""The rows of fine-tunes: what a dataset gained, what the next one takes and costs, and the rows.
+
+A fine-tune trains on the training rows that came since its family last trained and on as many
+earlier ones, drawn with its seed, and is judged on every evaluation row. A version's rows keep
+their places in all later ones, so new rows are those past the ones that the version trained on had.
+Everything here is a function of versions that never change, so that an estimate and a start agree.
+
+Here: counting, refusing and giving rows. Not here: whether a family may train now
+(``steelyard.families.continuing``), nor what a trained token costs (``steelyard.families.fees``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from steelyard.caller import Caller
+from steelyard.datasets.access import require_dataset, require_version
+from steelyard.datasets.frames.pages import RowStore
+from steelyard.datasets.frames.scanning import load_definitions
+from steelyard.datasets.labels import SUPERVISION_OF
+from steelyard.datasets.store import DatasetRow, VersionRow, find_dataset, find_version
+from steelyard.datasets.version_service import DatasetAt, LabelledRow, read_side
+from steelyard.datasets.versions import Manifest
+from steelyard.datasets.wire import Side
+from steelyard.errors import (
+    ContextTooLongError,
+    DatasetMismatchError,
+    EvaluationOnlyError,
+    ImagesNotSupportedError,
+    NoNewDataError,
+    NotFoundError,
+    SupervisionMismatchError,
+    TooFewRowsError,
+    TooManyRowsError,
+    TrainingUnavailableError,
+)
+from steelyard.evaluations.measures.gate import NEEDED
+from steelyard.families.continuing import Growth
+from steelyard.families.fees import count_trained_tokens, default_steps, passes_of
+from steelyard.families.fine_tuning.counts import EvaluationCounts, contexts_of, count_evaluation
+from steelyard.families.fine_tuning.plan import Tokenizers, TuningBounds, TuningPlan
+from steelyard.families.fine_tuning.tokens import RowTokens
+from steelyard.families.fine_tuning.wire import JobLineage, JobSplit, ResolvedHyperparameters
+from steelyard.families.trainer.lora import (
+    TUNING_BATCH,
+    TUNING_LEARNING_RATE,
+    lacking_for_lora,
+)
+from steelyard.families.trainer.task import Group, TaskRow
+from steelyard.families.wire import ContinueRows, Hyperparameters
+from steelyard.storage import State
+from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.wire.limits import MAX_DECISIONS
+from steelyard.wire.methods import Method
+from steelyard.wire.violations import BODY, show
+
+#: The most earlier training rows that go with new ones.
+MAX_EARLIER = 4096
+#: A seed that is chosen here is below this: every library takes it, and JSON keeps it exact.
+_SEEDS = 2**31
+_DATASET = (*BODY, "dataset_id")
+#: Counts of evaluation decisions kept in memory.
+_KEPT_COUNTS = 256
+
+Places = NDArray[np.int64]
+
+
+class TuningRows:
+    """Counts, checks and gives the rows of fine-tunes."""
+
+    def __init__(
+        self,
+        state: State,
+        store: FrameStore,
+        tokenizers: Tokenizers,
+        *,
+        bounds: TuningBounds | None = None,
+        needed: int = NEEDED,
+        lacking_for_lora: Callable[[], str | None] = lacking_for_lora,
+    ) -> None:
+        self._state = state
+        self._store = store
+        self._rows = RowStore(store)
+        self._tokenizers = tokenizers
+        self._tokens = RowTokens(store)
+        self._bounds = bounds or TuningBounds()
+        self._needed = needed
+        self._lacking_for_lora = lacking_for_lora
+        self._evaluations: dict[tuple[str, ...], EvaluationCounts] = {}
+
+    @property
+    def bounds(self) -> TuningBounds:
+        """How many training rows a fine-tune takes."""
+        return self._bounds
+
+    async def growth(
+        self,
+        caller: Caller,
+        *,
+        dataset_id: str,
+        method: Method,
+        trained_version: int | None,
+        version: int | None = None,
+        learned: Sequence[tuple[str, int]] = (),
+        counted: bool = True,
+    ) -> Growth:
+        """Return what a family's dataset gained since the family last trained."""
+
+        def find(
+            connection: Connection,
+        ) -> tuple[DatasetRow, list[VersionRow | None], list[Manifest]]:
+            row = _require_known(connection, caller.account_id, dataset_id)
+            if row.deleted_at is not None:
+                return row, [None, None, None], []
+            wanted = (row.version, min(version or row.version, row.version), trained_version)
+            return (
+                row,
+                [
+                    None if one is None else find_version(connection, dataset_id, one)
+                    for one in wanted
+                ],
+                _elsewhere(connection, dataset_id, learned),
+            )
+
+        row, (newest, at, trained), elsewhere = await self._state.read(find)
+        growth = Growth(
+            version=row.version,
+            added_at=None if newest is None else newest.created_at,
+            added_from=None if newest is None else newest.added_from,
+            needed=self._needed,
+            is_deleted=row.deleted_at is not None,
+            is_archived=row.archived_at is not None,
+        )
+        if not counted or at is None:
+            return growth
+        before = _manifest_of(trained)
+        evaluation = await self._count(at.manifest, before, method, elsewhere)
+        return _grown(growth, _lineage(at.manifest, before, evaluation), evaluation)
+
+    async def plan(
+        self,
+        caller: Caller,
+        *,
+        base: str,
+        family: str,
+        dataset_id: str,
+        version: int | None,
+        trained_version: int | None,
+        method: Method,
+        hyperparameters: Hyperparameters | None = None,
+        learned: Sequence[tuple[str, int]] = (),
+    ) -> TuningPlan:
+        """Settle what a fine-tune would train on; equal arguments give equal plans."""
+
+        def find(
+            connection: Connection,
+        ) -> tuple[VersionRow, VersionRow, VersionRow | None, list[Manifest]]:
+            row = require_dataset(connection, caller.account_id, dataset_id, is_new_work=True)
+            newest = require_version(connection, row)
+            return (
+                newest,
+                newest if version is None else require_version(connection, row, version),
+                None
+                if trained_version is None
+                else require_version(connection, row, trained_version),
+                _elsewhere(connection, dataset_id, learned),
+            )
+
+        newest, at, trained_row, elsewhere = await self._state.read(find)
+        manifest, trained = at.manifest, _manifest_of(trained_row)
+        lora_rank = hyperparameters.lora_rank if hyperparameters is not None else None
+        lacking = None if lora_rank is None else self._lacking_for_lora()
+        if lacking is not None:
+            raise TrainingUnavailableError(lacking)
+        _check_kind(manifest, method)
+        if trained_version is None:
+            for one in elsewhere:
+                if (one.dataset_id, one.version) == learned[0]:
+                    await asyncio.to_thread(self._check_asked, manifest, one)
+        n_earlier = manifest.rows_before("training", trained)
+        n_new = manifest.split.training - n_earlier
+        self._check_rows(manifest, n_new, is_first=trained is None)
+        seed = _seed_of(hyperparameters, manifest, family)
+        places = select_places(n_earlier, n_new, seed)
+        evaluation = await self._count(manifest, trained, method, elsewhere)
+        if evaluation.has_images:
+            raise ImagesNotSupportedError(
+                f"Rows of the dataset {dataset_id} have images, and {base} reads text alone; make "
+                "a dataset without them.",
+                path=_DATASET,
+            )
+        tokens = await self._check_tokens(manifest, base)
+        resolved = _resolve(hyperparameters, seed, len(places))
+        lineage = _lineage(manifest, trained, evaluation)
+        growth = Growth(
+            version=newest.version,
+            added_at=newest.created_at,
+            added_from=newest.added_from,
+            needed=self._needed,
+        )
+        split = JobSplit(
+            train_rows=len(places),
+            validation_rows=evaluation.new_rows + evaluation.earlier_rows,
+            trained_tokens=count_trained_tokens(
+                tokens[places].tolist(), resolved.steps, TUNING_BATCH
+            ),
+        )
+        return TuningPlan(
+            dataset_id=dataset_id,
+            dataset_version=manifest.version,
+            trained_version=trained_version,
+            method=method,
+            hyperparameters=resolved,
+            split=split,
+            lineage=lineage,
+            rows=_tell(lineage),
+            max_questions=MAX_DECISIONS,
+            passes=passes_of(resolved.steps, TUNING_BATCH, len(places)),
+            growth=_grown(growth, lineage, evaluation),
+        )
+
+    def select(
+        self,
+        at: DatasetAt,
+        trained: DatasetAt | None,
+        *,
+        seed: int,
+        learned: Sequence[DatasetAt] = (),
+    ) -> Iterator[TaskRow]:
+        """Yield the rows of a fine-tune: those it trains on, then those it is judged on.
+
+        It blocks. Equal arguments give equal rows. Nothing is judged on a context that the model to
+        start from was trained on: a dataset with the same rows as another has other sides.
+        """
+        before = None if trained is None else trained.manifest
+        n_earlier = at.manifest.rows_before("training", before)
+        places = select_places(n_earlier, at.split.training - n_earlier, seed)
+        taken = set(places.tolist())
+        seen = self._contexts_of(learned)
+        for place, row in enumerate(read_side(self._rows, at, "training")):
+            if place in taken:
+                group: Group = "earlier" if place < n_earlier else "new"
+                is_seen = row.context_sha256 in seen
+                yield _task_row(row, place, "training", group, is_seen=is_seen)
+        n_judged = at.manifest.rows_before("evaluation", before)
+        earlier: set[str] = set()
+        if trained is not None and at.manifest.places:
+            # A row that was relabelled since is a new one, of a context that was judged on.
+            judged = read_side(self._rows, trained, "evaluation")
+            earlier.update(row.context_sha256 for row in judged)
+        for place, row in enumerate(read_side(self._rows, at, "evaluation")):
+            if row.context_sha256 in seen:
+                continue
+            if place < n_judged:
+                earlier.add(row.context_sha256)
+            group = "earlier" if row.context_sha256 in earlier else "new"
+            yield _task_row(row, place, "evaluation", group)
+
+    def _contexts_of(self, versions: Iterable[DatasetAt]) -> frozenset[str]:
+        """Return the contexts of the training sides."""
+        frames = [contexts_of(self._store, one.manifest, "training") for one in versions]
+        with told_as_unavailable():
+            found = [frame.collect()["context_sha256"] for frame in frames]
+        return frozenset(name.hex() for names in found for name in names)
+
+    async def _count(
+        self,
+        manifest: Manifest,
+        trained: Manifest | None,
+        method: Method,
+        learned: Sequence[Manifest],
+    ) -> EvaluationCounts:
+        key = _count_key(manifest, trained, learned)
+        found = self._evaluations.get(key)
+        if found is None:
+            found = await asyncio.to_thread(
+                count_evaluation, self._store, manifest, trained, method, learned
+            )
+            while len(self._evaluations) >= _KEPT_COUNTS:
+                self._evaluations.pop(next(iter(self._evaluations)))
+            self._evaluations[key] = found
+        return found
+
+    async def _check_tokens(self, manifest: Manifest, base: str) -> NDArray[np.int32]:
+        """Return the tokens of every training row; no row of either side may have too many."""
+        counter, most = self._tokenizers(base)
+        parts = [*manifest.parts_of("training"), *manifest.parts_of("evaluation")]
+        tokens = await self._tokens.of(parts, counter)
+        longest = int(tokens.max())
+        if longest > most:
+            raise ContextTooLongError(
+                f"A row of the dataset {manifest.dataset_id} has {longest} input tokens, and "
+                f"{base} reads {most}; shorten its context, or leave it out of the dataset.",
+                path=_DATASET,
+            )
+        return tokens[: manifest.split.training]
+
+    def _check_rows(self, manifest: Manifest, n_new: int, *, is_first: bool) -> None:
+        if not is_first and n_new < 1:
+            raise NoNewDataError(
+                f"Version {manifest.version} of the dataset {manifest.dataset_id} has no training "
+                "rows that the family has not trained on; add rows first."
+            )
+        if is_first and n_new < self._bounds.min_rows:
+            raise TooFewRowsError(
+                f"The dataset {manifest.dataset_id} has {n_new} training rows, and a first "
+                f"fine-tune needs {self._bounds.min_rows}; add rows first."
+            )
+        n_rows = n_new if is_first else n_new + min(n_new, MAX_EARLIER)
+        if n_rows > self._bounds.max_rows:
+            raise TooManyRowsError(
+                f"The fine-tune would train on {n_rows} rows, and {self._bounds.max_rows} is the "
+                "most; name an earlier dataset_version, or make a smaller dataset."
+            )
+
+    def _check_asked(self, manifest: Manifest, origin: Manifest) -> None:
+        asked, known = (
+            {definition.fingerprint for definition in load_definitions(self._store, one)}
+            for one in (manifest, origin)
+        )
+        if not asked & known:
+            raise DatasetMismatchError(
+                f"The dataset {manifest.dataset_id} asks none of the decisions that the model to "
+                "start from was trained on; start from a base model."
+            )
+
+
+def _require_known(connection: Connection, account_id: str, dataset_id: str) -> DatasetRow:
+    """Return a dataset of an account, a deleted one too."""
+    row = find_dataset(connection, account_id, dataset_id)
+    if row is None:
+        raise NotFoundError(f"There is no dataset {show(dataset_id)}; look at GET /v1/datasets.")
+    return row
+
+
+def select_places(n_earlier: int, n_new: int, seed: int) -> Places:
+    """Return the places of the training rows that a fine-tune takes, among all of them, ascending.
+
+    Examples
+    --------
+    >>> select_places(0, 3, 7).tolist(), select_places(2, 3, 7).tolist()
+    ([0, 1, 2], [0, 1, 2, 3, 4])
+    >>> len(select_places(100, 10, 7)), len(select_places(9000, 9000, 7))
+    (20, 13096)
+    """
+    n_drawn = min(n_new, n_earlier, MAX_EARLIER)
+    # The bits of a generator are the same in every version of NumPy; what is drawn of them is not.
+    keys = np.random.PCG64(seed).random_raw(n_earlier)
+    drawn = np.sort(np.argsort(keys, kind="stable")[:n_drawn])
+    return np.concatenate([drawn, np.arange(n_earlier, n_earlier + n_new)]).astype(np.int64)
+
+
+def _check_kind(manifest: Manifest, method: Method) -> None:
+    if manifest.method != method:
+        raise SupervisionMismatchError(
+            f"The rows of the dataset {manifest.dataset_id} have "
+            f"{SUPERVISION_OF[manifest.method]}, and method {method!r} trains on "
+            f"{SUPERVISION_OF[method]}; use method {manifest.method!r}, or another dataset.",
+            path=(*BODY, "method"),
+        )
+    if manifest.split.training == 0:
+        raise EvaluationOnlyError(
+            f"The dataset {manifest.dataset_id} has evaluation rows alone; fine-tune on a dataset "
+            "with training rows."
+        )
+
+
+def _seed_of(given: Hyperparameters | None, manifest: Manifest, family: str) -> int:
+    """Return the seed asked for, or one that is the same whenever it is asked again."""
+    if given is not None and given.seed is not None:
+        return given.seed
+    named = f"{manifest.sha256}\n{manifest.version}\n{family}".encode()
+    return int.from_bytes(hashlib.sha256(named).digest()[:8], "big") % _SEEDS
+
+
+def _resolve(given: Hyperparameters | None, seed: int, n_rows: int) -> ResolvedHyperparameters:
+    given = given or Hyperparameters()
+    return ResolvedHyperparameters(
+        steps=default_steps(n_rows, TUNING_BATCH) if given.steps is None else given.steps,
+        learning_rate=(
+            TUNING_LEARNING_RATE if given.learning_rate is None else float(given.learning_rate)
+        ),
+        lora_rank=given.lora_rank or 0,
+        seed=seed,
+    )
+
+
+def _lineage(
+    manifest: Manifest, trained: Manifest | None, evaluation: EvaluationCounts
+) -> JobLineage:
+    n_earlier = manifest.rows_before("training", trained)
+    n_new = manifest.split.training - n_earlier
+    return JobLineage(
+        new_training=n_new,
+        earlier_training=min(n_new, n_earlier, MAX_EARLIER),
+        new_evaluation=evaluation.new_rows,
+        earlier_evaluation=evaluation.earlier_rows,
+    )
+
+
+def _grown(growth: Growth, lineage: JobLineage, evaluation: EvaluationCounts) -> Growth:
+    return structs.replace(
+        growth, rows=_tell(lineage), evaluation_decisions=evaluation.new_decisions
+    )
+
+
+def _tell(lineage: JobLineage) -> ContinueRows:
+    return ContinueRows(
+        new=lineage.new_training,
+        earlier=lineage.earlier_training,
+        evaluation=lineage.new_evaluation + lineage.earlier_evaluation,
+    )
+
+
+def _manifest_of(row: VersionRow | None) -> Manifest | None:
+    return None if row is None else row.manifest
+
+
+def _elsewhere(
+    connection: Connection, dataset_id: str, learned: Iterable[tuple[str, int]]
+) -> list[Manifest]:
+    """Return the versions of other datasets, but for those that are deleted."""
+    found = (find_version(connection, *one) for one in learned if one[0] != dataset_id)
+    return [row.manifest for row in found if row is not None]
+
+
+def _count_key(
+    manifest: Manifest, trained: Manifest | None, learned: Iterable[Manifest]
+) -> tuple[str, ...]:
+    # Not the version's hash: two datasets may have the same rows on other sides.
+    versions = (manifest, *([] if trained is None else [trained]))
+    named = (f"{one.dataset_id}@{one.version}" for one in (*versions, *learned))
+    return ("first" if trained is None else "next", *named)
+
+
+def _task_row(
+    row: LabelledRow, place: int, side: Side, group: Group, *, is_seen: bool = False
+) -> TaskRow:
+    return TaskRow(
+        is_seen=is_seen,
+        row=place,
+        side=side,
+        group=group,
+        context=row.context,
+        context_sha256=row.context_sha256,
+        decisions=row.decisions,
+        targets=row.targets,
+        rewards=row.rewards,
+    )

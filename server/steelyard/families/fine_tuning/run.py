@@ -1,0 +1,398 @@
+"""Running fine-tunes: one kind of job.
+
+A fine-tune is trained by a process of its own in a folder of the home, where everything that it has
+done is durable. This writes the folder, starts the process, tells how it goes, and stores what it
+made; the fine-tune ends in one transaction with its charge and its model. Wherever a process dies,
+the next takes the folder up as it is, or writes it anew.
+
+Here: running one that is queued. Not here: what a fine-tune may do when
+(``steelyard.families.fine_tunes``), nor what callers are told (``steelyard.families.fine_tuning.service``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+import msgspec
+from sqlalchemy import Connection
+
+from steelyard.caller import Caller
+from steelyard.datasets.service import DatasetService
+from steelyard.datasets.version_service import DatasetAt
+from steelyard.errors import (
+    DatasetDeletedError,
+    InternalError,
+    NotFoundError,
+    SteelyardError,
+    StorageUnavailableError,
+    error_classes,
+)
+from steelyard.evaluations.measures.gate import NEEDED
+from steelyard.families.ancestry import learned_from
+from steelyard.families.continuing import trained_version
+from steelyard.families.draft import Change
+from steelyard.families.fine_tunes import fail_job, finish_job, report_job, start_job, stop_job
+from steelyard.families.fine_tuning import store as rows
+from steelyard.families.fine_tuning.files import FineTuneFiles
+from steelyard.families.fine_tuning.folders import write_folder
+from steelyard.families.fine_tuning.held_out import HeldOutEvaluation, HeldOutEvaluations
+from steelyard.families.fine_tuning.process import TrainerProcess
+from steelyard.families.fine_tuning.progress import (
+    ProgressFile,
+    Reports,
+    Telling,
+    fraction_of,
+    tell_progress,
+)
+from steelyard.families.fine_tuning.rows import TuningRows
+from steelyard.families.fine_tuning.wire import EventType, JobError
+from steelyard.families.lineage import Conditions, Job, Lines, adapter_of
+from steelyard.families.lineage_store import Applied, Command, LineKeeper
+from steelyard.families.trainer.durable import read_struct, write_struct
+from steelyard.families.trainer.task import (
+    ERROR,
+    FAILED,
+    MODEL,
+    PROGRESS,
+    RECORDS,
+    RESULT,
+    TASK,
+    FineTuneFailure,
+    FineTuneResult,
+    Progress,
+    TaskBase,
+)
+from steelyard.jobs.store import Pending
+from steelyard.jobs.work import LostRunError, Run, Work
+from steelyard.storage import State
+from steelyard.storage.artifacts import ArtifactStore
+from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+
+_log = logging.getLogger(__name__)
+
+#: Name of this kind of job.
+FINE_TUNE = "fine_tune"
+#: Seconds of training after which ``advance`` returns: a failure after them counts as a first one.
+SLICE_S = 20.0
+#: Seconds between two looks at the trainer.
+_LOOK_S = 0.1
+#: Seconds between two writes of the progress.
+_TELL_S = 1.0
+#: How often a trainer that gets no further is started before the fine-tune has failed.
+_MAX_DEATHS = 5
+#: Seconds before a trainer that died is started again, for each time that it died in a row.
+_RESTART_S = 0.5
+_PHASES = ("lora", "features", "heads", "calibration", "scoring", "gate")
+_DEATHS = "deaths.json"
+_RECORDS_SUFFIX = ".parquet"
+_WORKER_ADDRESS = "worker"
+
+
+class TaskBases(Protocol):
+    """How a trainer loads each base model."""
+
+    def __call__(self, name: str) -> TaskBase:
+        """Return it for a base model's name; raise ``ModelUnavailableError`` where there is none."""
+        ...
+
+
+class _Deaths(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a trainer died without getting further than ``furthest``."""
+
+    furthest: float
+    count: int
+
+
+@dataclass(eq=False)
+class FineTuneRuns(Work):
+    """Fine-tunes as a kind of job."""
+
+    name: ClassVar[str] = FINE_TUNE
+
+    state: State
+    keeper: LineKeeper
+    tuning_rows: TuningRows
+    datasets: DatasetService
+    artifacts: ArtifactStore
+    records: FrameStore
+    _: KW_ONLY
+    folder: Path
+    bases: TaskBases
+    threads: int = 0
+    needed: int = NEEDED
+    slice_s: float = SLICE_S
+    held_out: HeldOutEvaluations | None = None
+    now: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
+        self.files = FineTuneFiles(self.state, self.artifacts, self.records, self.folder)
+
+    def pending(self, connection: Connection) -> list[Pending]:
+        """Return every fine-tune that has not ended, the oldest first."""
+        return rows.unfinished(connection)
+
+    def claim(self, connection: Connection, job: Pending) -> None:
+        """Write that a fine-tune runs."""
+        rows.begin_run(connection, job)
+        self.keeper.apply_in(
+            connection, job.account_id, lambda lines, now: start_job(lines, job.id, now)
+        )
+
+    def open(self, job: Pending) -> FineTuneRun:
+        """Return the run of a fine-tune."""
+        return FineTuneRun(job, self)
+
+    def fail(self, job: Pending, error: SteelyardError) -> None:
+        """Note why a fine-tune cannot be done; nothing is charged."""
+        told = JobError(code=error.code, message=error.message)
+        self._end(job, lambda lines, now: fail_job(lines, job.id, told, now))
+
+    def cancel(self, job: Pending) -> None:
+        """End a fine-tune that is to stop; nothing is charged."""
+        self._end(job, lambda lines, now: stop_job(lines, job.id, now))
+
+    def sweep(self) -> None:
+        """Remove folders, models and records that nothing refers to any more."""
+        self.files.sweep()
+
+    def _end(self, job: Pending, command: Command) -> None:
+        self.keeper.apply_now(job.account_id, command)
+        self.files.remove(job.id)
+
+
+class FineTuneRun(Run):
+    """A fine-tune that runs here."""
+
+    def __init__(self, job: Pending, work: FineTuneRuns) -> None:
+        super().__init__(job)
+        self._work = work
+        self._folder = work.folder / job.id
+        self._trainer: TrainerProcess | None = None
+        self._reports: Reports | None = None
+        self._furthest = 0.0
+        self._unwritten: Progress | None = None
+        self._told_at = 0.0
+        self._told_phase: str | None = None
+
+    def advance(self) -> bool:
+        """Train for a while, or end the fine-tune when its trainer has."""
+        job = self._find()
+        try:
+            with told_as_unavailable():
+                result = self._train(job)
+                if result is not None:
+                    self._finish(job, result)
+        except BaseException:
+            self._reports = None  # what of it was told is read off the state anew
+            raise
+        return result is None
+
+    def stop(self) -> None:
+        """Kill the trainer."""
+        super().stop()
+        self.close()
+
+    def close(self) -> None:
+        """End the trainer, if there is one."""
+        trainer = self._trainer
+        if trainer is not None:
+            trainer.kill()
+
+    def _find(self) -> Job:
+        job = self._work.keeper.read_now(self.job.account_id).lines.jobs[self.job.id]
+        if job.status != "running":
+            raise LostRunError
+        return job
+
+    def _train(self, job: Job) -> FineTuneResult | None:
+        """Watch the trainer for a while; return what it made once it has ended."""
+        if not (self._folder / TASK).exists():
+            self._write_folder(job)
+        reports = self._reports = self._reports or self._open_reports(job)
+        split = job.split
+        self._tell(reports.telling.count_tokens(split.trained_tokens, split.train_rows))
+        return_at = time.monotonic() + self._work.slice_s
+        while not self.stopping.is_set() and time.monotonic() < return_at:
+            if self._trainer is None:
+                result = read_struct(self._folder / RESULT, FineTuneResult)
+                if result is not None:
+                    self._tell_reports(reports)
+                    return result
+                self._trainer = TrainerProcess(self._folder)
+                if self.stopping.is_set():  # before the trainer was there to be killed
+                    self.close()
+            self.stopping.wait(_LOOK_S)
+            status = self._trainer.status
+            self._tell_reports(reports)
+            self._write_progress()
+            if status is not None:
+                self._trainer.close()
+                self._trainer = None
+                if not self.stopping.is_set():
+                    self._judge_end(status)
+        return None
+
+    def _judge_end(self, status: int) -> None:
+        """Look at how a trainer ended: raise its failure, or let it be started again."""
+        if status == 0 and (self._folder / RESULT).exists():
+            return
+        if status == FAILED:
+            told = read_struct(self._folder / ERROR, FineTuneFailure)
+            if told is None:
+                raise StorageUnavailableError(
+                    "The fine-tune's files cannot be written; look at the disk of the worker."
+                )
+            raise error_classes().get(told.code, InternalError)(told.message)
+        deaths = read_struct(self._folder / _DEATHS, _Deaths)
+        count = 1 if deaths is None or self._furthest > deaths.furthest else deaths.count + 1
+        _log.warning(
+            "The trainer of %s ended with status %d; it died %d times here.",
+            self.job.id,
+            status,
+            count,
+        )
+        if count >= _MAX_DEATHS:
+            raise InternalError(
+                f"The trainer ended with status {status} at the same place {count} times; look at "
+                "the worker's log, give it more memory if it was killed, and start the fine-tune "
+                "again."
+            )
+        write_struct(self._folder / _DEATHS, _Deaths(furthest=self._furthest, count=count))
+        self.stopping.wait(_RESTART_S * count)
+
+    def _open_reports(self, job: Job) -> Reports:
+        """Return the trainer's reports from the first on, and what the state says was told of them."""
+        events = self._work.state.read_now(lambda connection: rows.events_of(connection, job.id))
+        return Reports(
+            file=ProgressFile(self._folder / PROGRESS),
+            telling=Telling(events, with_lora=job.hyperparameters.lora_rank > 0),
+        )
+
+    def _tell_reports(self, reports: Reports) -> None:
+        """Add the events of what the trainer reported since the last look."""
+        for report in reports.file.read():
+            self._unwritten = report
+            self._furthest = max(self._furthest, _place_of(report))
+            self._tell(reports.telling.events_of(report))
+
+    def _tell(self, events: list[tuple[EventType, str]]) -> None:
+        job_id = self.job.id
+        for type_, message in events:
+
+            def report(
+                lines: Lines,
+                conditions: Conditions,
+                type_: EventType = type_,
+                message: str = message,
+            ) -> Change:
+                return report_job(lines, job_id, type_, message, conditions)
+
+            self._work.keeper.apply_now(self.job.account_id, report)
+
+    def _write_progress(self) -> None:
+        """Keep the last report: at once in a new phase, and about once a second in the same."""
+        report, now = self._unwritten, time.monotonic()
+        if report is None:
+            return
+        if report.phase == self._told_phase and now - self._told_at < _TELL_S:
+            return
+        self._unwritten, self._told_phase, self._told_at = None, report.phase, now
+        progress = msgspec.json.encode(tell_progress(report))
+        is_ours = self._work.state.write_now(
+            lambda connection: rows.set_progress(connection, self.job, progress)
+        )
+        if not is_ours:
+            raise LostRunError
+
+    def _write_folder(self, job: Job) -> None:
+        work = self._work
+        stored = work.keeper.read_now(self.job.account_id)
+        before = trained_version(stored.lines, stored.lines.families[job.family])
+        at = self._dataset_at(job.dataset_id, job.dataset_version)
+        trained = None if before is None else self._dataset_at(job.dataset_id, before)
+        parent = None
+        if job.parent is not None:
+            parent = work.artifacts.fetch(stored.artifacts[job.parent])
+        learned = self._still_there(learned_from(stored.lines, job.parent))
+        write_folder(
+            self._folder,
+            job,
+            work.tuning_rows.select(at, trained, seed=job.hyperparameters.seed, learned=learned),
+            base=work.bases(job.base),
+            parent=parent,
+            needed=work.needed,
+            threads=work.threads,
+            stopping=self.stopping,
+        )
+
+    def _still_there(self, versions: Iterable[tuple[str, int]]) -> list[DatasetAt]:
+        """Return versions of datasets, but for those that are deleted."""
+        found = []
+        for dataset_id, version in versions:
+            with suppress(NotFoundError, DatasetDeletedError):
+                found.append(self._dataset_at(dataset_id, version))
+        return found
+
+    def _dataset_at(self, dataset_id: str, version: int) -> DatasetAt:
+        caller = Caller(self.job.account_id, None, "full", _WORKER_ADDRESS)
+        return asyncio.run(
+            self._work.datasets.dataset_at(caller, dataset_id, version, is_new_work=False)
+        )
+
+    def _finish(self, job: Job, result: FineTuneResult) -> None:
+        """Store the files that were made, and then end the fine-tune in one transaction."""
+        work = self._work
+        artifact = work.artifacts.put(self._folder / MODEL) if result.gate.passed else None
+        held_out = self._evaluate(job, result)
+        with work.records.draft() as draft:
+            shutil.copyfile(self._folder / RECORDS, draft)
+            records, _ = work.records.adopt(draft, _RECORDS_SUFFIX)
+        curve = msgspec.json.encode(result.curve)
+
+        def command(lines: Lines, conditions: Conditions) -> Change:
+            reason = " ".join(result.sentences) or None
+            return finish_job(lines, job.id, result.gate, result.heldout, conditions, reason=reason)
+
+        def end(connection: Connection) -> Applied:
+            is_ours = rows.set_results(
+                connection,
+                self.job,
+                artifact_sha256=artifact,
+                records_sha256=records,
+                curve=curve,
+            )
+            if not is_ours:
+                raise LostRunError
+            applied = work.keeper.apply_in(connection, self.job.account_id, command)
+            if held_out is not None and applied.lines.jobs[job.id].status == "succeeded":
+                model = applied.lines.models.get(adapter_of(job.id))
+                held_out.insert(connection, model, work.now())
+            return applied
+
+        work.keeper.follow(work.state.write_now(end))
+        work.files.remove(job.id)
+
+    def _evaluate(self, job: Job, result: FineTuneResult) -> HeldOutEvaluation | None:
+        held_out = self._work.held_out
+        if held_out is None:
+            return None
+        return held_out.make(
+            job,
+            self.job.account_id,
+            self._dataset_at(job.dataset_id, job.dataset_version),
+            result.artifact_sha256,
+            self._folder / RECORDS,
+        )
+
+
+def _place_of(report: Progress) -> float:
+    """Return how far a trainer is, as a number that grows."""
+    return _PHASES.index(report.phase) + fraction_of(report)

@@ -1,0 +1,288 @@
+"""The fine-tuning jobs use cases: list them, follow them, stop them, read their held-out records.
+
+Not here: starting one, which is a family's (``steelyard.families.service``), nor running it
+(``steelyard.families.fine_tuning.run``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from msgspec import UNSET, UnsetType, structs
+from sqlalchemy import Connection, Row
+
+from steelyard.caller import Caller
+from steelyard.errors import (
+    DatasetDeletedError,
+    InvalidRequestError,
+    NotFoundError,
+    NotMeasurableError,
+    Violation,
+)
+from steelyard.evaluations.measures.records import (
+    RecordMeasures,
+    Records,
+    UnmeasurableError,
+    job_records,
+    measure_records,
+)
+from steelyard.evaluations.prediction_columns import records_of
+from steelyard.evaluations.service import tell as tell_evaluation
+from steelyard.evaluations.store import find_held_out
+from steelyard.evaluations.wire import JobRecordPage, RecordGroup
+from steelyard.families.draft import Change
+from steelyard.families.fine_tunes import cancel_job, stop_job
+from steelyard.families.fine_tuning import store as rows
+from steelyard.families.fine_tuning.queries_wire import JobRecordsQuery, JobsQuery
+from steelyard.families.fine_tuning.wire import CurvePoint, Job, JobEvents, JobPage, JobProgress
+from steelyard.families.lineage import Conditions, Lines
+from steelyard.families.lineage_store import Applied, LineKeeper
+from steelyard.families.serializers import tell_job
+from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.storage import State
+from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.wire.violations import show
+
+#: Groups of records kept in memory: 10,000 records take about 5 MB.
+_KEPT = 4
+
+_decode_progress = msgspec.json.Decoder(JobProgress).decode
+_decode_curve = msgspec.json.Decoder(list[CurvePoint]).decode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scored:
+    """The records of a group of models, and what each measures."""
+
+    records: Records
+    measures: RecordMeasures
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Fine-tunes that wait for a trainer: in all, and of one account."""
+
+    total: int
+    of_account: int
+
+
+class FineTuneJobs:
+    """Answers for the fine-tunes of an account."""
+
+    def __init__(
+        self, state: State, keeper: LineKeeper, writes: KeyedWrites, records: FrameStore
+    ) -> None:
+        self._state = state
+        self._keeper = keeper
+        self._writes = writes
+        self._records = records
+        self._kept: OrderedDict[tuple[str, str], _Scored] = OrderedDict()
+        self._groups: dict[str, list[RecordGroup]] = {}
+        self._lock = threading.Lock()
+
+    async def page(self, caller: Caller, query: JobsQuery) -> JobPage:
+        """Return a page of the account's fine-tunes, the newest first; their curves are left out."""
+
+        def work(connection: Connection) -> JobPage:
+            page = rows.page_of_account(
+                connection,
+                caller.account_id,
+                statuses=query.status,
+                dataset_id=query.dataset_id,
+                limit=query.limit,
+                cursor=query.cursor,
+            )
+            deleted = rows.deleted_datasets(connection, [row.dataset_id for row in page.rows])
+            return JobPage(
+                data=[_tell(row, is_deleted=row.dataset_id in deleted) for row in page.rows],
+                has_more=page.next_cursor is not None,
+                next_cursor=page.next_cursor,
+            )
+
+        return await self._state.read(work)
+
+    async def get(self, caller: Caller, job_id: str) -> Job:
+        """Return a fine-tune, with its curve and its held-out evaluation once it succeeded."""
+        return await self._state.read(
+            functools.partial(_get, account_id=caller.account_id, job_id=job_id)
+        )
+
+    async def events(self, caller: Caller, job_id: str) -> JobEvents:
+        """Return everything that happened to a fine-tune, oldest first."""
+
+        def work(connection: Connection) -> JobEvents:
+            _find(connection, caller.account_id, job_id)
+            return JobEvents(data=rows.events_of(connection, job_id))
+
+        return await self._state.read(work)
+
+    async def records(self, caller: Caller, job_id: str, query: JobRecordsQuery) -> JobRecordPage:
+        """Return a page of the held-out decisions as a group of models scored them.
+
+        A fine-tune that has not succeeded has none, nor has one whose dataset had no evaluation
+        rows.
+        """
+
+        def work(connection: Connection) -> tuple[Row[Any], bool]:
+            row = _find(connection, caller.account_id, job_id)
+            return row, bool(rows.deleted_datasets(connection, [row.dataset_id]))
+
+        row, is_deleted = await self._state.read(work)
+        if is_deleted:
+            raise DatasetDeletedError(
+                f"The dataset of the fine-tune {job_id} was deleted, and its held-out records with "
+                "it."
+            )
+        if row.records_sha256 is None:
+            return _no_records(query.group, query.offset, query.limit)
+        return await asyncio.to_thread(
+            self._page,
+            row.records_sha256,
+            rows.job_of(row).method,
+            query.group,
+            query.offset,
+            query.limit,
+        )
+
+    async def waiting(self, caller: Caller) -> Waiting:
+        """Count the fine-tunes that wait, as the start of another one would."""
+        lines = (await self._keeper.read(caller.account_id)).lines
+        return Waiting(
+            total=await self._state.read(rows.count_queued),
+            of_account=sum(job.status == "queued" for job in lines.jobs.values()),
+        )
+
+    async def cancel(self, write: Write, job_id: str) -> Job:
+        """Stop a fine-tune. One that has ended stays as it is."""
+        account_id = write.caller.account_id
+        applied: list[Applied] = []
+
+        def work(connection: Connection) -> Job:
+            applied.clear()
+            _find(connection, account_id, job_id)
+            for command in (cancel_job, stop_job):
+                change = _command_on(job_id, command)
+                applied.append(self._keeper.apply_in(connection, account_id, change))
+                row = _find(connection, account_id, job_id)
+                if row.runner is not None and self._state.is_alive(connection, row.runner):
+                    break  # whoever runs it stops its trainer first
+            return _get(connection, account_id, job_id)
+
+        job = await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+        for one in applied:
+            self._keeper.follow(one)
+        return job
+
+    def _page(
+        self, sha256: str, method: str, group: RecordGroup, offset: int, limit: int
+    ) -> JobRecordPage:
+        groups = self._groups_of(sha256)
+        if not groups:
+            return _no_records(group, offset, limit)
+        if group not in groups:
+            message = f"group is {group!r}; the fine-tune has {', '.join(groups)}."
+            raise InvalidRequestError(
+                violations=[Violation(("query", "group"), message, "not_allowed")]
+            )
+        scored = self._load(sha256, method, group)
+        total = len(scored.records)
+        data = job_records(scored.records, scored.measures, start=offset, stop=offset + limit)
+        return JobRecordPage(
+            group=group,
+            groups=groups,
+            data=data,
+            total=total,
+            offset=offset,
+            limit=limit,
+            has_more=offset + len(data) < total,
+        )
+
+    def _groups_of(self, sha256: str) -> list[RecordGroup]:
+        with self._lock:
+            known = self._groups.get(sha256)
+        if known is not None:
+            return known
+        with told_as_unavailable(), self._records.open(f"{sha256}.parquet") as file:
+            column = pq.read_table(file, columns=["group"], use_threads=False)["group"]
+        groups: list[RecordGroup] = pc.unique(column).to_pylist()
+        with self._lock:
+            self._groups[sha256] = groups
+            while len(self._groups) > _KEPT * 3:
+                self._groups.pop(next(iter(self._groups)))
+        return groups
+
+    def _load(self, sha256: str, method: str, group: RecordGroup) -> _Scored:
+        with self._lock:
+            kept = self._kept.get((sha256, group))
+            if kept is not None:
+                self._kept.move_to_end((sha256, group))
+                return kept
+        with told_as_unavailable(), self._records.open(f"{sha256}.parquet") as file:
+            table = pq.read_table(file, filters=pc.field("group") == group, use_threads=False)
+        try:
+            records = records_of(table, "targets" if method == "sft" else "rewards")
+        except UnmeasurableError as error:
+            raise NotMeasurableError(str(error)) from error
+        scored = _Scored(records, measure_records(records))
+        with self._lock:
+            self._kept[sha256, group] = scored
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return scored
+
+
+def tell_fine_tune(connection: Connection, row: Row[Any]) -> Job:
+    """Return a fine-tune's row as the read of one tells it."""
+    is_deleted = bool(rows.deleted_datasets(connection, [row.dataset_id]))
+    job = _tell(row, is_deleted=is_deleted, with_curve=True)
+    evaluation = find_held_out(connection, row.account_id, row.dataset_id, row.id)
+    if evaluation is None:
+        return job
+    return structs.replace(job, dataset_evaluation=tell_evaluation(evaluation))
+
+
+def _no_records(group: RecordGroup, offset: int, limit: int) -> JobRecordPage:
+    return JobRecordPage(
+        group=group, groups=[], data=[], total=0, offset=offset, limit=limit, has_more=False
+    )
+
+
+def _command_on(
+    job_id: str, command: Callable[[Lines, str, Conditions], Change]
+) -> Callable[[Lines, Conditions], Change]:
+    return lambda lines, conditions: command(lines, job_id, conditions)
+
+
+def _find(connection: Connection, account_id: str, job_id: str) -> Row[Any]:
+    row = rows.find_fine_tune(connection, job_id, account_id)
+    if row is None:
+        raise NotFoundError(
+            f"There is no fine-tune {show(job_id)}; look at GET /v1/fine-tuning/jobs."
+        )
+    return row
+
+
+def _get(connection: Connection, account_id: str, job_id: str) -> Job:
+    return tell_fine_tune(connection, _find(connection, account_id, job_id))
+
+
+def _tell(row: Row[Any], *, is_deleted: bool, with_curve: bool = False) -> Job:
+    job = rows.job_of(row)
+    curve: list[CurvePoint] | UnsetType = UNSET
+    if with_curve and row.curve is not None:
+        curve = _decode_curve(row.curve)
+    return tell_job(
+        structs.replace(job, rows_deleted=job.rows_deleted or is_deleted),
+        progress=None if row.progress is None else _decode_progress(row.progress),
+        curve=curve,
+    )

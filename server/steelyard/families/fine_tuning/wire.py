@@ -1,0 +1,193 @@
+"""Fine-tunes on the wire: a job, its progress, its events and its fee.
+
+Here: the shapes of single fine-tunes. Not here: their held-out records and the gate
+(``steelyard.evaluations.wire``), nor what they do to a family (``steelyard.families``).
+
+Money is exact decimal text, times are Unix seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from steelyard.evaluations.gate_wire import Gate
+from steelyard.evaluations.wire import Evaluation
+from steelyard.families.wire import Charge, ContinueRows, JobOutcome, JobStatus
+from steelyard.wire.methods import Method
+from steelyard.wire.shown import Framed, Shown
+
+EventType = Literal[
+    "queued",
+    "started",
+    "tokens_counted",
+    "step",
+    "trained",
+    "scoring",
+    "gate_passed",
+    "gate_failed",
+    "joined",
+    "succeeded",
+    "failed",
+    "cancelling",
+    "cancelled",
+    "rolled_back",
+]
+#: Where a running fine-tune is, in order.
+Phase = Literal["features", "heads", "lora", "calibration", "scoring"]
+
+
+class ResolvedHyperparameters(Struct, frozen=True, kw_only=True):
+    """What a fine-tune trains with, nothing left open."""
+
+    steps: int
+    learning_rate: float
+    lora_rank: int
+    seed: int
+
+
+class JobError(Struct, frozen=True, kw_only=True):
+    """Why a fine-tune failed."""
+
+    code: str
+    message: str
+
+
+class JobMetrics(Shown, Struct, frozen=True, kw_only=True):
+    """What was measured of a fine-tune that ended."""
+
+    gate: Gate
+
+
+class JobLimits(Struct, frozen=True, kw_only=True):
+    """What a row may ask at most."""
+
+    max_questions: Annotated[int, Meta(description="The most decisions of a row.")]
+
+
+class JobSplit(Struct, frozen=True, kw_only=True):
+    """What a fine-tune trains and is judged on."""
+
+    train_rows: int
+    validation_rows: int
+    trained_tokens: Annotated[int, Meta(description="Tokens of the rows stepped over: its fee.")]
+
+
+class JobLineage(Struct, frozen=True, kw_only=True):
+    """Rows by when they came to the dataset and by side."""
+
+    new_training: int
+    earlier_training: int
+    new_evaluation: int
+    earlier_evaluation: int
+
+
+class JobProgress(Struct, frozen=True, kw_only=True):
+    """Where a running fine-tune is."""
+
+    step: int
+    steps: int
+    loss: Annotated[float | None, Meta(description="Newest training loss; null before the first.")]
+    phase: Phase
+
+
+class CurvePoint(Struct, frozen=True, kw_only=True):
+    """A point of the training loss: the mean over the steps it covers."""
+
+    step: Annotated[int, Meta(description="The last step that the point covers.")]
+    loss: float
+    learning_rate: float
+
+
+class Job(Framed, Struct, frozen=True, kw_only=True):
+    """A fine-tune.
+
+    ``curve`` stands in the read of one succeeded job alone. Watch ``outcome``: a job can succeed
+    and its model not join, because the gate did not pass it.
+    """
+
+    id: str
+    dataset_id: str
+    status: JobStatus
+    created_at: float
+    updated_at: float
+    model: Annotated[str, Meta(description="Id of the base model.")]
+    method: Method
+    hyperparameters: ResolvedHyperparameters
+    output_model: Annotated[str | None, Meta(description="Adapter id of the model it made.")]
+    dataset_evaluation: Annotated[
+        Evaluation | UnsetType | None, Meta(description="Its model on the held-out rows.")
+    ] = UNSET
+    metrics: JobMetrics | None
+    error: JobError | None
+    limits: JobLimits
+    split: JobSplit
+    progress: JobProgress | None
+    curve: list[CurvePoint] | UnsetType | None = UNSET
+    family: str | None
+    parent: Annotated[str | None, Meta(description="Adapter id of the model it trains from.")]
+    family_deleted: bool
+    dataset_version: int
+    outcome: Annotated[JobOutcome | None, Meta(description="How it ended for its family.")]
+    reason: Annotated[str | None, Meta(description="Why it made no model, in one line.")]
+    lineage: JobLineage | None
+    price_usd: Annotated[str, Meta(description="Held when queued, charged only if it succeeds.")]
+    charge: Charge
+    rows_deleted: Annotated[
+        bool, Meta(description="Whether its rows went with a deleted dataset, and its records.")
+    ]
+
+    @property
+    def gate(self) -> Gate | None:
+        """The gate's verdict; ``None`` until it was judged."""
+        return None if self.metrics is None else self.metrics.gate
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether its model passed the gate and joined the family."""
+        return self.outcome == "joined"
+
+
+class JobPage(Shown, Struct, frozen=True, kw_only=True):
+    """A page of fine-tunes, newest first."""
+
+    data: list[Job]
+    has_more: bool
+    next_cursor: str | None
+
+
+class JobEvent(Struct, frozen=True, kw_only=True):
+    """Something that happened to a fine-tune."""
+
+    seq: Annotated[int, Meta(description="From 1, without gaps.")]
+    created_at: float
+    type: EventType
+    message: Annotated[str, Meta(description="One line for a person.")]
+
+
+class JobEvents(Shown, Struct, frozen=True, kw_only=True):
+    """Everything that happened to a fine-tune, oldest first."""
+
+    data: list[JobEvent]
+
+
+class CancelJob(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Ask a fine-tune to stop; the body is empty."""
+
+
+class FineTuneEstimate(Struct, frozen=True, kw_only=True):
+    """The fee that a fine-tune started now with the same request would hold."""
+
+    currency: Literal["USD"] = "USD"
+    price_usd: Annotated[str, Meta(description="Send it as `max_price_usd` when starting.")]
+    minimum_applied: Annotated[
+        bool, Meta(description="Whether the fee is the minimum, for want of tokens.")
+    ]
+    trained_tokens: int | None
+    steps: int
+    seed: int
+    passes: Annotated[float, Meta(description="How often the steps go over the training rows.")]
+    train_rows: int
+    rows: ContinueRows
+    dataset_version: int

@@ -1,0 +1,299 @@
+"""An account's lines of models: what is stored of families, models and fine-tunes, and read of it.
+
+Here: the state, which no function changes in place, the conditions under which a command is judged,
+and what can be read off both. Not here: the commands themselves (the modules beside this one), nor
+how the state is told to callers (``steelyard.families.serializers``).
+
+Times are Unix seconds and money is nano-USD. A model is known by its adapter id, a family by its
+name, a fine-tune by its id; dictionaries are copied, never written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from steelyard.evaluations.gate_wire import Gate
+from steelyard.families.fine_tuning.wire import (
+    JobError,
+    JobLineage,
+    JobSplit,
+    ResolvedHyperparameters,
+)
+from steelyard.families.wire import Charge, JobOutcome, JobStatus, LoadState, OffReason
+from steelyard.wire.methods import Method
+
+ModelStatus = Literal["ready", "deleted", "discarded"]
+WorkKind = Literal["evaluation", "prompt_tuning"]
+
+#: How long an hour of keep warm is.
+HOUR_S = 3600.0
+DAY_S = 86_400.0
+#: The states of a fine-tune that has not ended.
+ACTIVE: frozenset[JobStatus] = frozenset(("queued", "running", "cancelling"))
+
+
+class Switch(Struct, frozen=True, kw_only=True):
+    """Whether calls to a name are answered, since when, and who stopped it."""
+
+    on_at: float | None = None
+    used_at: float | None = None
+    off_at: float | None = None
+    off_reason: OffReason | None = None
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it is on."""
+        return self.on_at is not None
+
+    def turned_on(self, now: float) -> Switch:
+        """Return it switched on at a time; one that is on stays so and has been used."""
+        return Switch(on_at=now if self.on_at is None else self.on_at, used_at=self._later(now))
+
+    def turned_off(self, now: float, reason: OffReason) -> Switch:
+        """Return it switched off at a time; one that is off stays as it is."""
+        if not self.is_on:
+            return self
+        return Switch(used_at=self.used_at, off_at=now, off_reason=reason)
+
+    def used(self, at: float) -> Switch:
+        """Return it used at a time; the clock never goes back."""
+        return Switch(
+            on_at=self.on_at,
+            used_at=self._later(at),
+            off_at=self.off_at,
+            off_reason=self.off_reason,
+        )
+
+    def _later(self, at: float) -> float:
+        return at if self.used_at is None else max(at, self.used_at)
+
+
+class Window(Struct, frozen=True, kw_only=True):
+    """An hour for which a model is kept warm, and the money held for it."""
+
+    id: str
+    started_at: float
+    ends_at: float
+    reserved_nano: int
+
+
+class Model(Struct, frozen=True, kw_only=True):
+    """A model of a line."""
+
+    adapter: str
+    family: str
+    version: int
+    job_id: str
+    base: str
+    parent: str | None
+    created_at: float
+    gate: Gate
+    heldout: dict[str, float] = {}
+    status: ModelStatus = "ready"
+    deleted_at: float | None = None
+    discarded_at: float | None = None
+    switch: Switch = Switch()
+    keep_warm: bool = False
+    keep_warm_stopped_at: float | None = None
+
+    @property
+    def ref(self) -> str:
+        """Its number as callers name it, such as ``router@3``."""
+        return f"{self.family}@{self.version}"
+
+
+class SelfMove(Struct, frozen=True, kw_only=True):
+    """When a family moved by itself, and the number that it served before, if any."""
+
+    at: float
+    from_ref: str | None
+
+
+class Family(Struct, frozen=True, kw_only=True):
+    """A family."""
+
+    name: str
+    dataset_id: str
+    method: Method
+    origin: str
+    origin_adapter: str | None
+    base: str
+    created_at: float
+    switch: Switch
+    served: str | None = None
+    keep_warm: bool = False
+    keep_warm_stopped_at: float | None = None
+    moved: SelfMove | None = None
+    models: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
+    deleted_at: float | None = None
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """What is told of a fine-tune, but for its progress and its curve."""
+
+    id: str
+    family: str
+    dataset_id: str
+    dataset_version: int
+    method: Method
+    base: str
+    parent: str | None
+    hyperparameters: ResolvedHyperparameters
+    split: JobSplit
+    lineage: JobLineage | None
+    max_questions: int
+    price_nano: int
+    charge: Charge
+    created_at: float
+    updated_at: float
+    status: JobStatus = "queued"
+    outcome: JobOutcome | None = None
+    reason: str | None = None
+    error: JobError | None = None
+    gate: Gate | None = None
+    output_model: str | None = None
+    n_events: int = 0
+    family_deleted: bool = False
+    rows_deleted: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has not ended."""
+        return self.status in ACTIVE
+
+
+class Lines(Struct, frozen=True, kw_only=True):
+    """Everything of one account."""
+
+    families: dict[str, Family] = {}
+    models: dict[str, Model] = {}
+    jobs: dict[str, Job] = {}
+    windows: dict[str, Window] = {}
+    n_windows: int = 0
+
+
+class Work(Struct, frozen=True, kw_only=True):
+    """Work that has not ended and uses a model: an evaluation or a prompt-tuning job."""
+
+    id: str
+    kind: WorkKind
+    adapter: str
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What a command is judged by besides the account's lines."""
+
+    now: float
+    live_limit: int = 4
+    warm_limit: int = 1
+    idle_s: float = 7 * DAY_S
+    states: Mapping[str, LoadState] = field(default_factory=_nothing)
+    warm_room: Mapping[str, int] = field(default_factory=_nothing)
+    hour_nano: Mapping[str, int] = field(default_factory=_nothing)
+    available_nano: int | None = None
+    work: Sequence[Work] = ()
+    base_models: frozenset[str] = frozenset()
+    trainable: frozenset[str] = frozenset()
+    lacking: str | None = None
+    account_queue: int = 4
+    queue_room: int = 20
+
+    def state_of(self, adapter: str) -> LoadState:
+        """Return what engines hold of a model."""
+        return self.states.get(adapter, "unloaded")
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """What makes a model answer, or keeps it warm: its own switch, families, or both."""
+
+    is_own: bool
+    families: tuple[str, ...]
+    used_at: float | None
+
+
+def adapter_of(job_id: str) -> str:
+    """Return the adapter id of the model that a fine-tune makes.
+
+    Examples
+    --------
+    >>> adapter_of("ftj_1")
+    'ft-ftj_1'
+    """
+    return f"ft-{job_id}"
+
+
+def models_of(lines: Lines, family: Family) -> tuple[Model, ...]:
+    """Return every model that ever joined a family, oldest first."""
+    return tuple(lines.models[adapter] for adapter in family.models)
+
+
+def latest_of(lines: Lines, family: Family) -> Model | None:
+    """Return a family's newest model that is neither deleted nor discarded."""
+    ready = (model for model in reversed(models_of(lines, family)) if model.status == "ready")
+    return next(ready, None)
+
+
+def active_job(lines: Lines, family: Family) -> Job | None:
+    """Return a family's fine-tune that has not ended; there is at most one."""
+    return next((lines.jobs[job] for job in family.jobs if lines.jobs[job].is_active), None)
+
+
+def answering(lines: Lines) -> dict[str, Holders]:
+    """Return every model that answers calls, by adapter, with what makes it: each is one place."""
+    own = {adapter for adapter, model in lines.models.items() if model.switch.is_on}
+    serving = [family for family in lines.families.values() if family.switch.is_on]
+    return _holders(lines, own, serving)
+
+
+def kept_warm(lines: Lines) -> dict[str, Holders]:
+    """Return every model that is kept warm, by adapter, with what keeps it so."""
+    own = {adapter for adapter, model in lines.models.items() if model.keep_warm}
+    return _holders(lines, own, [family for family in lines.families.values() if family.keep_warm])
+
+
+def idle_at(family: Family, conditions: Conditions) -> float | None:
+    """Return when a family switches itself off unless it is used; ``None`` if it does not."""
+    is_idling = family.served is not None and not family.keep_warm
+    return _idle_at(family.switch, conditions) if is_idling else None
+
+
+def model_idle_at(model: Model, conditions: Conditions) -> float | None:
+    """Return when a model's own switch goes off unless it is used; ``None`` if it does not."""
+    return None if model.keep_warm else _idle_at(model.switch, conditions)
+
+
+def _idle_at(switch: Switch, conditions: Conditions) -> float | None:
+    if not switch.is_on or switch.used_at is None or conditions.idle_s <= 0:
+        return None
+    return switch.used_at + conditions.idle_s
+
+
+def _holders(lines: Lines, own: set[str], families: list[Family]) -> dict[str, Holders]:
+    served: dict[str, list[Family]] = {}
+    for family in families:
+        if family.served is not None:
+            served.setdefault(family.served, []).append(family)
+    found = {}
+    for adapter in sorted(own | served.keys()):
+        by = sorted(served.get(adapter, ()), key=lambda family: family.name)
+        used = [family.switch.used_at for family in by]
+        if adapter in own:
+            used.append(lines.models[adapter].switch.used_at)
+        found[adapter] = Holders(
+            is_own=adapter in own,
+            families=tuple(family.name for family in by),
+            used_at=max((at for at in used if at is not None), default=None),
+        )
+    return found

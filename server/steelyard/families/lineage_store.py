@@ -1,0 +1,469 @@
+"""Lines of models kept in the state: every change of them in one transaction, and what follows it.
+
+Here: who loads an account's lines, judges a command by what holds now, writes what it changed with
+its money, its events and what it cancels, and then tells the engines and the job worker. Not here:
+the commands (``steelyard.families``), nor what callers send and get (``steelyard.families.service``).
+
+Engines and workers are told after the commit. A process that dies between the two leaves a state
+that ``LineKeeper.tick`` of any server process brings into effect.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from sqlalchemy import Connection
+
+from steelyard.billing.store import balances_of
+from steelyard.errors import SteelyardError
+from steelyard.evaluations import store as evaluation_rows
+from steelyard.families import lineage as line
+from steelyard.families import store as rows
+from steelyard.families.charges import LineMoney, Purse
+from steelyard.families.clock import next_due, pass_time
+from steelyard.families.draft import Change
+from steelyard.families.engines import Engines
+from steelyard.families.events import (
+    AddEvent,
+    CancelEvaluation,
+    CancelJob,
+    DropModel,
+    Effect,
+    LoadModel,
+    QueueJob,
+    UnloadModel,
+)
+from steelyard.families.fine_tuning import store as job_rows
+from steelyard.families.last_used import UseClock
+from steelyard.families.lineage import Conditions, Lines, Work, answering, kept_warm
+from steelyard.families.moving import move_ready, waiting_move
+from steelyard.families.references import record_use
+from steelyard.families.store import StoredLines
+from steelyard.jobs.store import UNFINISHED
+from steelyard.settings import Settings
+from steelyard.storage import State
+
+_log = logging.getLogger(__name__)
+
+#: Gives a change of an account's lines, or raises why there is none; see ``steelyard.families``.
+Command = Callable[[Lines, Conditions], Change]
+
+#: Accounts whose lines a process keeps at hand.
+_MAX_CACHED = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineRules:
+    """What holds for every account's lines on this server."""
+
+    base_models: frozenset[str]
+    trainable: frozenset[str]
+    live_limit: int = 4
+    warm_limit: int = 1
+    idle_s: float = 7 * line.DAY_S
+    hour_nano: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    account_queue: int = 4
+    queue: int = 20
+    accounts_enabled: bool = False
+    lacking: Callable[[], str | None] = lambda: None
+
+    @classmethod
+    def of(
+        cls, settings: Settings, base_models: Collection[str], trainable: Collection[str]
+    ) -> LineRules:
+        """Return the rules that settings make, for base models and those that can be fine-tuned."""
+        return cls(
+            base_models=frozenset(base_models),
+            trainable=frozenset(trainable),
+            live_limit=settings.live_limit,
+            warm_limit=settings.warm_models,
+            idle_s=settings.idle_days * line.DAY_S,
+            hour_nano=dict.fromkeys(base_models, settings.keep_warm_price),
+            account_queue=settings.fine_tune_queue_per_account,
+            queue=settings.fine_tune_queue,
+            accounts_enabled=settings.accounts == "on",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """A command that was written in a transaction, which may not have been committed yet."""
+
+    account_id: str
+    stored: StoredLines
+    conditions: Conditions
+    effects: tuple[Effect, ...]
+
+    @property
+    def lines(self) -> Lines:
+        """The lines as they are now."""
+        return self.stored.lines
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """What a process looks after of an account's lines at a revision."""
+
+    revision: int
+    due_at: float | None
+    is_moving: bool
+    answering: frozenset[str]
+    warm: frozenset[str]
+
+
+@dataclass(slots=True)
+class _Step:
+    """A part of a transaction: a command, and the API key that pays for what it holds."""
+
+    command: Command
+    key_id: str | None = None
+
+
+class LineKeeper:
+    """Changes and reads the lines of every account.
+
+    Notes
+    -----
+    Safe to use from several threads, and beside other keepers on the same state.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        rules: LineRules,
+        *,
+        engines: Engines | None = None,
+        wake: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._rules = rules
+        self._engines = engines
+        self._wake = wake
+        self._now = now
+        self._lock = threading.Lock()
+        self._cache: OrderedDict[str, StoredLines] = OrderedDict()
+        self._watching = threading.Lock()
+        self._watches: dict[str, _Watch] = {}
+        self._asked: set[str] = set()
+        self._uses = UseClock()
+
+    @property
+    def rules(self) -> LineRules:
+        """What holds for every account."""
+        return self._rules
+
+    @property
+    def engines(self) -> Engines | None:
+        """What loads models in this process."""
+        return self._engines
+
+    def apply_now(self, account_id: str, command: Command) -> Lines:
+        """Change an account's lines, blocking the calling thread."""
+        applied = self._state.write_now(
+            functools.partial(self.apply_in, account_id=account_id, command=command)
+        )
+        self.follow(applied)
+        return applied.lines
+
+    def apply_in(
+        self,
+        connection: Connection,
+        account_id: str,
+        command: Command,
+        *,
+        key_id: str | None = None,
+    ) -> Applied:
+        """Change an account's lines in a transaction of the caller's.
+
+        What is due by now is done first, and moves that the command allows are made after it.
+        """
+        steps = [_Step(pass_time), _Step(command, key_id), _Step(move_ready)]
+        return self._apply(connection, account_id, steps)
+
+    def follow(self, applied: Applied) -> None:
+        """Publish a durable change to the engines and the job worker.
+
+        Failures are logged: ``tick`` brings into effect what was not.
+        """
+        self._remember(applied.account_id, applied.stored)
+        try:
+            self._watch(applied.account_id, applied.stored)
+            self._tell_engines(applied.stored, applied.effects)
+            if any(isinstance(one, _FOR_WORKER) for one in applied.effects):
+                self._wake()
+        except Exception:  # noqa: BLE001  the change is durable all the same
+            _log.exception("A change of %s could not be brought into effect.", applied.account_id)
+
+    def read_now(self, account_id: str) -> StoredLines:
+        """Return an account's lines, blocking; they are read from the state only when they changed."""
+        return self._state.read_now(functools.partial(self._read, account_id=account_id))
+
+    async def read(self, account_id: str) -> StoredLines:
+        """Do as ``read_now`` does, without blocking."""
+        return await self._state.read(functools.partial(self._read, account_id=account_id))
+
+    def view(self) -> Conditions:
+        """Return the conditions under which lines are told: without money, work and queues."""
+        engines = self._engines
+        return Conditions(
+            now=self._now(),
+            live_limit=self._rules.live_limit,
+            warm_limit=self._rules.warm_limit,
+            idle_s=self._rules.idle_s,
+            states={} if engines is None else engines.states(),
+            warm_room={} if engines is None else engines.warm_room(),
+            hour_nano=self._rules.hour_nano,
+            base_models=self._rules.base_models,
+            trainable=self._rules.trainable,
+            lacking=self._rules.lacking(),
+        )
+
+    def note_use(self, account_id: str, name: str) -> None:
+        """Move the idle clock of a family or a number that was called; returns at once.
+
+        Notes
+        -----
+        At most one write a second for each name; ``tick`` writes what came within it.
+        """
+        now = self._now()
+        if self._uses.note(account_id, name, now):
+            self._write_use(account_id, name, now)
+
+    def use_in(self, connection: Connection, account_id: str, name: str) -> Applied:
+        """Move the idle clock, as ``note_use`` does, in a transaction of the caller's.
+
+        A name that means nothing any more moves none.
+        """
+        now = self._now()
+
+        def use(lines: Lines, _: Conditions) -> Change:
+            with contextlib.suppress(SteelyardError):
+                lines = record_use(lines, name, now)
+            return Change(lines, ())
+
+        return self._apply(connection, account_id, [_Step(use), _Step(pass_time)])
+
+    def tick(self) -> None:
+        """Do what is due, on every account, and load what should be loaded here; blocking.
+
+        To be called about once a second by a process whose engines answer.
+        """
+        for account_id, name, at in self._uses.due(self._now()):
+            self._write_use(account_id, name, at)
+        for account_id, revision in self._state.read_now(rows.all_revisions).items():
+            try:
+                self._look_after(account_id, revision)
+            except SteelyardError as error:
+                _log.warning("The lines of %s could not be kept: %s", account_id, error.message)
+            except Exception:  # noqa: BLE001  the next look may work
+                _log.exception("The lines of %s could not be kept.", account_id)
+
+    def _look_after(self, account_id: str, revision: int) -> None:
+        watch = self._watches.get(account_id)
+        if watch is None or watch.revision != revision:
+            stored = self.read_now(account_id)
+            self._look_for_change(account_id, stored)
+        elif watch.is_moving or (watch.due_at is not None and watch.due_at <= self._now()):
+            self._look_for_change(account_id, self.read_now(account_id))
+        self._load_missing(account_id)
+
+    def _look_for_change(self, account_id: str, stored: StoredLines) -> None:
+        change = pass_time(stored.lines, self.view())
+        if change.lines == stored.lines:
+            self._watch(account_id, stored)
+            self._tell_engines(stored, change.effects)
+        else:
+            self.apply_now(account_id, lambda lines, _: Change(lines, ()))
+
+    def _load_missing(self, account_id: str) -> None:
+        """Load what is kept warm, and once in this process what answers: calls load it otherwise."""
+        watch, engines = self._watches.get(account_id), self._engines
+        if watch is None or engines is None:
+            return
+        states = engines.states()
+        missing = {one for one in watch.warm if states.get(one, "unloaded") == "unloaded"}
+        new = watch.answering - self._asked
+        missing |= {one for one in new if states.get(one, "unloaded") == "unloaded"}
+        self._asked |= new
+        if missing:
+            self._load(self.read_now(account_id), missing)
+
+    def _watch(self, account_id: str, stored: StoredLines) -> None:
+        lines, conditions = stored.lines, self.view()
+        watch = _Watch(
+            revision=stored.revision,
+            due_at=next_due(lines, conditions),
+            is_moving=any(
+                waiting_move(lines, family, conditions) for family in lines.families.values()
+            ),
+            answering=frozenset(answering(lines)),
+            warm=frozenset(kept_warm(lines)),
+        )
+        with self._watching:
+            known = self._watches.get(account_id)
+            if known is not None and known.revision > watch.revision:
+                return
+            self._watches[account_id] = watch
+            if self._engines is not None and (known is None or known.warm != watch.warm):
+                warm = (one.warm for one in self._watches.values())
+                self._engines.pin(frozenset().union(*warm))
+
+    def _tell_engines(self, stored: StoredLines, effects: Iterable[Effect]) -> None:
+        if self._engines is None:
+            return
+        for effect in effects:
+            if isinstance(effect, LoadModel):
+                self._load(stored, {effect.adapter})
+            elif isinstance(effect, UnloadModel | DropModel):
+                self._asked.discard(effect.adapter)
+                self._engines.forget(effect.adapter)
+
+    def _load(self, stored: StoredLines, adapters: Collection[str]) -> None:
+        for adapter in sorted(adapters):
+            model, sha256 = stored.lines.models.get(adapter), stored.artifacts.get(adapter)
+            if model is not None and sha256 is not None and self._engines is not None:
+                self._engines.load(model, sha256)
+
+    def _write_use(self, account_id: str, name: str, at: float) -> None:
+        def use(lines: Lines, _: Conditions) -> Change:
+            return Change(record_use(lines, name, at), ())
+
+        def work(connection: Connection) -> Applied:
+            # The use comes first: it was before what is due now.
+            return self._apply(connection, account_id, [_Step(use), _Step(pass_time)])
+
+        try:
+            written = self._state.submit(work)
+        except SteelyardError as error:
+            _log.warning("A use of a model could not be noted: %s", error.message)
+            return
+        written.add_done_callback(self._follow_use)
+
+    def _follow_use(self, written: Future[Applied]) -> None:
+        error = None if written.cancelled() else written.exception()
+        if error is not None:
+            # What was called may be gone by now.
+            _log.debug("A use of a model was not noted.", exc_info=error)
+        elif not written.cancelled():
+            self.follow(written.result())
+
+    def _apply(
+        self,
+        connection: Connection,
+        account_id: str,
+        steps: Sequence[_Step],
+    ) -> Applied:
+        before = self._load_locked(connection, account_id)
+        conditions = self._conditions(connection, account_id, before.lines)
+        purse = Purse(LineMoney(connection=connection, account_id=account_id, now=conditions.now))
+        lines, effects = before.lines, list[Effect]()
+        for step in steps:
+            change = step.command(lines, purse.judge(conditions))
+            purse.take(change, step.key_id)
+            lines = change.lines
+            effects += change.effects
+        stored = rows.save_lines(connection, account_id, before, lines)
+        purse.post()
+        for effect in effects:
+            if isinstance(effect, AddEvent):
+                rows.insert_event(connection, effect.job_id, effect.event)
+            elif isinstance(effect, CancelEvaluation):
+                self._cancel_evaluation(connection, effect.evaluation_id, conditions.now)
+        return Applied(
+            account_id=account_id,
+            stored=_with_artifacts(connection, stored),
+            conditions=conditions,
+            effects=tuple(effects),
+        )
+
+    def _conditions(self, connection: Connection, account_id: str, lines: Lines) -> Conditions:
+        rules = self._rules
+        return dataclasses.replace(
+            self.view(),
+            available_nano=(
+                balances_of(connection, account_id)["wallet"] if rules.accounts_enabled else None
+            ),
+            work=tuple(
+                Work(id=id_, kind="evaluation", adapter=model)
+                for id_, model in evaluation_rows.unfinished_of_account(connection, account_id)
+                if model in lines.models
+            ),
+            account_queue=rules.account_queue,
+            queue_room=rules.queue - job_rows.count_queued(connection),
+        )
+
+    def _load_locked(self, connection: Connection, account_id: str) -> StoredLines:
+        revision = rows.lock_revision(connection, account_id)
+        known = self._cached(account_id)
+        if known is not None and known.revision == revision:
+            return known
+        # What is loaded here may have been written in the same transaction: it is not kept.
+        return rows.load_lines(connection, account_id)
+
+    def _read(self, connection: Connection, account_id: str) -> StoredLines:
+        while True:
+            revision = rows.revision_of(connection, account_id)
+            known = self._cached(account_id)
+            if known is not None and known.revision == revision:
+                return known
+            loaded = rows.load_lines(connection, account_id)
+            if rows.revision_of(connection, account_id) == loaded.revision:
+                self._remember(account_id, loaded)
+                return loaded
+
+    def _cached(self, account_id: str) -> StoredLines | None:
+        with self._lock:
+            found = self._cache.get(account_id)
+            if found is not None:
+                self._cache.move_to_end(account_id)
+            return found
+
+    def _remember(self, account_id: str, stored: StoredLines) -> None:
+        with self._lock:
+            known = self._cache.get(account_id)
+            if known is None or known.revision < stored.revision:
+                self._cache[account_id] = stored
+                self._cache.move_to_end(account_id)
+            while len(self._cache) > _MAX_CACHED:
+                self._cache.popitem(last=False)
+
+    def _cancel_evaluation(self, connection: Connection, evaluation_id: str, at: float) -> None:
+        row = evaluation_rows.find_evaluation(connection, evaluation_id)
+        if row is None:
+            return
+        is_run = row.status != "queued" and row.runner is not None
+        runs = is_run and self._state.is_alive(connection, row.runner)
+        evaluation_rows.set_status(
+            connection,
+            evaluation_id,
+            "cancelling" if runs else "cancelled",
+            at=at,
+            only_if=UNFINISHED,
+        )
+
+
+_FOR_WORKER = (QueueJob, CancelJob, CancelEvaluation)
+
+
+def _with_artifacts(connection: Connection, stored: StoredLines) -> StoredLines:
+    """Return lines with the artifacts of models that joined in this transaction."""
+    missing = stored.lines.models.keys() - stored.artifacts.keys()
+    found = {
+        adapter: rows.artifact_of(connection, stored.lines.models[adapter].job_id)
+        for adapter in missing
+    }
+    known = {adapter: sha256 for adapter, sha256 in found.items() if sha256 is not None}
+    if not known:
+        return stored
+    return dataclasses.replace(stored, artifacts={**stored.artifacts, **known})

@@ -1,0 +1,195 @@
+"""``/v1/models``: the base models and the account's own, and their switches."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from steelyard.errors import (
+    FamilyDeletedError,
+    FamilyEmptyError,
+    FamilyOffError,
+    IdempotencyConflictError,
+    IdempotencyResponseExpiredError,
+    InsufficientCreditError,
+    InvalidReferenceError,
+    KeyCapReachedError,
+    LatestModelError,
+    LiveLimitError,
+    ModelAnswersError,
+    ModelChangedError,
+    ModelDeletedError,
+    ModelDiscardedError,
+    ModelOffError,
+    ModelUnavailableError,
+    ModelWarmingError,
+    NotFoundError,
+    PriceChangedError,
+    VersionInUseError,
+    WarmCapacityError,
+    WarmLimitError,
+)
+from steelyard.families.base_models import describe_base, list_bases, readiness_of_base
+from steelyard.families.fine_tuning.queries_wire import DeleteModelQuery
+from steelyard.families.models_wire import GONE, Model, ModelList, ModelName, ModelReadiness
+from steelyard.families.service import FamilyService
+from steelyard.families.wire import DeletedModel, KeepModelWarm, SwitchModel
+from steelyard.families.writes import priced
+from steelyard.http.routing import Access, Call, Route
+from steelyard.serving.registry import ModelRegistry
+
+
+async def get_models(call: Call) -> ModelList:
+    """Return every model."""
+    tuned = await call.service(FamilyService).models(call.caller)
+    listed = list_bases(call.service(ModelRegistry))
+    named = [
+        ModelName(name=model.id, description=model.description, release_date=model.release_date)
+        for model in tuned
+        if model.status not in GONE
+    ]
+    return structs.replace(listed, data=[*listed.data, *tuned], models=[*listed.models, *named])
+
+
+async def get_model(call: Call) -> Model:
+    """Return one model."""
+    name = call.path["model"]
+    hosted = call.service(ModelRegistry).find(name)
+    if hosted is not None:
+        return describe_base(hosted)
+    return await call.service(FamilyService).describe_model(call.caller, name)
+
+
+async def get_model_ready(call: Call) -> ModelReadiness:
+    """Return whether a call to the model would be answered now."""
+    name = call.path["model"]
+    hosted = call.service(ModelRegistry).find(name)
+    if hosted is not None:
+        return readiness_of_base(hosted)
+    return await call.service(FamilyService).readiness(call.caller, name)
+
+
+async def delete_model(call: Call) -> DeletedModel:
+    """Delete a model of a family."""
+    query: DeleteModelQuery = call.query
+    families = call.service(FamilyService)
+    return await families.delete_model(call.write, call.path["model"], query.adapter)
+
+
+_TAGS = ("models",)
+_KEY_ERRORS = (IdempotencyConflictError, IdempotencyResponseExpiredError)
+#: What is said of a number that is none, or no longer.
+_OF_NUMBER = (
+    NotFoundError,
+    InvalidReferenceError,
+    FamilyDeletedError,
+    ModelDeletedError,
+    ModelDiscardedError,
+    ModelChangedError,
+)
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/models",
+        use=get_models,
+        summary="List the base models and the account's own, in full and by name.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        response=ModelList,
+        is_inference=True,
+    ),
+    Route(
+        method="GET",
+        path="/v1/models/{model}",
+        use=get_model,
+        summary="Return one model, by a base model's name or by a number such as router@3.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        response=Model,
+        errors=(NotFoundError, InvalidReferenceError, FamilyDeletedError),
+        is_inference=True,
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/models/{model}",
+        use=delete_model,
+        summary="Delete a family's model for good, by its number.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        query=DeleteModelQuery,
+        response=DeletedModel,
+        errors=(
+            *_OF_NUMBER,
+            LatestModelError,
+            ModelAnswersError,
+            VersionInUseError,
+            *_KEY_ERRORS,
+        ),
+    ),
+    Route(
+        method="GET",
+        path="/v1/models/{model}/ready",
+        use=get_model_ready,
+        summary="Return whether a call to the model would be answered now; nothing is loaded.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        response=ModelReadiness,
+        errors=(
+            NotFoundError,
+            InvalidReferenceError,
+            FamilyOffError,
+            FamilyEmptyError,
+            ModelOffError,
+            ModelUnavailableError,
+            FamilyDeletedError,
+            ModelDeletedError,
+            ModelDiscardedError,
+        ),
+        is_inference=True,
+    ),
+    Route(
+        method="POST",
+        path="/v1/models/{model}/switch",
+        use=lambda call: call.service(FamilyService).switch_model(
+            call.write, call.path["model"], call.body
+        ),
+        summary="Switch a model's own switch on, which loads and probes it first, or off.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        request=SwitchModel,
+        response=Model,
+        errors=(
+            *_OF_NUMBER,
+            LiveLimitError,
+            ModelUnavailableError,
+            ModelWarmingError,
+            WarmCapacityError,
+            *_KEY_ERRORS,
+        ),
+    ),
+    Route(
+        method="POST",
+        path="/v1/models/{model}/keep-warm",
+        use=lambda call: call.service(FamilyService).keep_model_warm(
+            call.write, call.path["model"], call.body
+        ),
+        summary="Keep a model loaded between calls through its own switch, or stop.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        request=KeepModelWarm,
+        read=priced(KeepModelWarm),
+        response=Model,
+        errors=(
+            *_OF_NUMBER,
+            ModelOffError,
+            WarmLimitError,
+            ModelUnavailableError,
+            ModelWarmingError,
+            WarmCapacityError,
+            InsufficientCreditError,
+            KeyCapReachedError,
+            PriceChangedError,
+            *_KEY_ERRORS,
+        ),
+    ),
+)

@@ -1,0 +1,177 @@
+"""The tuned models use cases: switch, keep warm, delete, tell of and resolve models of families."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from steelyard.caller import Caller
+from steelyard.errors import (
+    InvalidReferenceError,
+    ModelUnavailableError,
+    NotFoundError,
+)
+from steelyard.families import lineage as line
+from steelyard.families.deletion import delete_model
+from steelyard.families.directory import datasets_of
+from steelyard.families.draft import Change
+from steelyard.families.lineage import Conditions, Lines
+from steelyard.families.lineage_store import Applied, Command
+from steelyard.families.models_wire import Model, ModelReadiness
+from steelyard.families.references import (
+    find_family,
+    find_model,
+    parse_reference,
+    resolve_call,
+)
+from steelyard.families.store import StoredLines
+from steelyard.families.switching import switch_model
+from steelyard.families.warmth import keep_model_warm
+from steelyard.families.wire import (
+    DeletedModel,
+    KeepModelWarm,
+    SwitchModel,
+)
+from steelyard.families.writes import FamilyWrites
+from steelyard.operations.write import Write
+from steelyard.serving.decide import unknown_model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedModel:
+    """The tuned model that the name of a call means."""
+
+    name: str
+    version: str | None
+    model: line.Model
+    artifact_sha256: str
+
+    @property
+    def adapter(self) -> str:
+        """The model's identity."""
+        return self.model.adapter
+
+    @property
+    def base(self) -> str:
+        """Name of the base model under it."""
+        return self.model.base
+
+
+class FamilyModels(FamilyWrites):
+    """Answers for the tuned models of every account; parameters as ``FamilyWrites`` takes them."""
+
+    async def switch_model(self, write: Write, reference: str, request: SwitchModel) -> Model:
+        """Switch a model's own switch on or off."""
+
+        def command(lines: Lines, conditions: Conditions) -> Change:
+            return switch_model(
+                lines,
+                reference,
+                conditions,
+                on=request.on,
+                switch_off=request.switch_off or (),
+                adapter=request.adapter,
+            )
+
+        return await self._change_model(write, reference, command)
+
+    async def keep_model_warm(self, write: Write, reference: str, request: KeepModelWarm) -> Model:
+        """Keep a model loaded through its own switch, or stop."""
+
+        def command(lines: Lines, conditions: Conditions) -> Change:
+            return keep_model_warm(
+                lines,
+                reference,
+                conditions,
+                enabled=request.enabled,
+                max_price_usd=request.max_price_usd,
+                switch_off=request.switch_off or (),
+                adapter=request.adapter,
+            )
+
+        return await self._change_model(write, reference, command)
+
+    async def delete_model(self, write: Write, reference: str, adapter: str | None) -> DeletedModel:
+        """Delete a model by number, for good."""
+
+        def command(lines: Lines, conditions: Conditions) -> Change:
+            return delete_model(lines, reference, conditions, adapter=adapter)
+
+        return await self._write(write, command, lambda *_: DeletedModel(id=reference))
+
+    async def models(self, caller: Caller) -> list[Model]:
+        """Return every tuned model of the account, also those that are gone, by family and number."""
+        stored = await self._keeper.read(caller.account_id)
+        models = sorted(
+            stored.lines.models.values(), key=lambda model: (model.family, model.version)
+        )
+        return await self._tell_models(caller, stored, models)
+
+    async def describe_model(self, caller: Caller, reference: str) -> Model:
+        """Return one tuned model, also one that is gone."""
+        stored = await self._keeper.read(caller.account_id)
+        if "@" not in reference and reference not in stored.lines.families:
+            raise unknown_model(reference, self._bases.names)
+        model = find_model(stored.lines, reference)
+        return (await self._tell_models(caller, stored, [model]))[0]
+
+    async def readiness(self, caller: Caller, reference: str) -> ModelReadiness:
+        """Return whether a call to a family or a number would be answered now; nothing is loaded."""
+        resolved = await self.resolve(caller, reference)
+        return self._directory.readiness(reference, resolved.model, self._keeper.view())
+
+    async def resolve(self, caller: Caller, name: str) -> ResolvedModel:
+        """Return the model that answers a call to a family's name or a model's number."""
+        try:
+            parse_reference(name)
+        except InvalidReferenceError:
+            if "@" in name:
+                raise
+            raise unknown_model(name, self._bases.names) from None
+        stored = await self._keeper.read(caller.account_id)
+        try:
+            model = resolve_call(stored.lines, name)
+        except NotFoundError:
+            raise unknown_model(name, self._bases.names) from None
+        artifact = stored.artifacts.get(model.adapter)
+        if artifact is None:
+            raise ModelUnavailableError(
+                f"The files of {model.ref} are not here; call another model of {model.family}."
+            )
+        return ResolvedModel(
+            name=name,
+            version=None if "@" in name else model.ref,
+            model=model,
+            artifact_sha256=artifact,
+        )
+
+    async def base_of(self, caller: Caller, name: str) -> str:
+        """Return the base model under a family or a number, on or off."""
+        lines = (await self._keeper.read(caller.account_id)).lines
+        _, version = parse_reference(name)
+        return (find_family(lines, name) if version is None else find_model(lines, name)).base
+
+    async def _change_model(self, write: Write, reference: str, command: Command) -> Model:
+        def tell(connection: Connection, applied: Applied) -> Model:
+            stored = applied.stored
+            model = find_model(stored.lines, reference)
+            datasets = datasets_of(connection, write.caller.account_id, stored.lines, [model])
+            return self._directory.tell(stored, model, applied.conditions, datasets)
+
+        return await self._loading(write.caller, lambda: self._write(write, command, tell))
+
+    async def _tell_models(
+        self, caller: Caller, stored: StoredLines, models: Sequence[line.Model]
+    ) -> list[Model]:
+        if not models:
+            return []
+        datasets = await self._state.read(
+            functools.partial(
+                datasets_of, account_id=caller.account_id, lines=stored.lines, models=models
+            )
+        )
+        conditions = self._keeper.view()
+        return [self._directory.tell(stored, model, conditions, datasets) for model in models]

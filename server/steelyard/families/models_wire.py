@@ -1,0 +1,134 @@
+"""Models on the wire: what each is, what it costs and whether it answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from steelyard.families.fine_tuning.wire import JobMetrics
+from steelyard.families.wire import LoadState, OffReason, Window
+
+ModelStatus = Literal["ready", "unavailable", "deleted", "discarded"]
+#: The statuses of a model that is gone for good.
+GONE: frozenset[ModelStatus] = frozenset(("deleted", "discarded"))
+#: Why a model does not answer at the moment.
+UnreadyReason = Literal["model_not_ready", "engine_unavailable", "no_adapter_engine"]
+#: Why a model is unavailable: its engine cannot be reached, the base under it is not here, or its
+#: files cannot be used.
+AvailabilityReason = Literal["engine_unavailable", "engine_unconfigured", "no_engine"]
+
+
+class EvaluatedDataset(Struct, frozen=True, kw_only=True):
+    """The dataset that a model was trained and judged on."""
+
+    id: str
+    name: str | None
+    archived_at: float | None
+    deleted: bool
+
+
+class EvaluationSet(Struct, frozen=True, kw_only=True):
+    """The rows that a model was trained and judged on."""
+
+    dataset: EvaluatedDataset
+    training_examples: int | None
+    validation_examples: int | None
+    earlier_examples: Annotated[
+        int | None, Meta(description="Of the training rows, those of earlier fine-tunes.")
+    ]
+
+
+class Model(Struct, frozen=True, kw_only=True):
+    """A model that requests may name: a base model, or a number of a family.
+
+    From ``base`` on the fields are a tuned model's alone.
+    """
+
+    id: Annotated[str, Meta(description="A base model's name, or a number such as `router@3`.")]
+    name: str
+    status: Annotated[
+        ModelStatus,
+        Meta(description="`unavailable` when no call would be answered now, loaded or not."),
+    ]
+    description: str
+    evaluation_key: Annotated[
+        str,
+        Meta(
+            description="SHA-256 of what decides its answers: files, engine, calibration. Models "
+            "with one key answer alike."
+        ),
+    ]
+    decision_price_nano: Annotated[
+        str | None,
+        Meta(description="Price of an input token in nano-dollars: billionths of a dollar."),
+    ]
+    family: Annotated[str, Meta(description="The base model that it is, or is tuned from.")]
+    lora: Annotated[str | None, Meta(description="Adapter id of a tuned model.")] = None
+    adapter_capacity: dict[str, int] | None = None
+    created_at: Annotated[float, Meta(description="Unix seconds.")]
+    max_input_tokens: Annotated[int, Meta(description="Most input tokens of a request.")]
+    max_prompt_tokens: Annotated[
+        int, Meta(description="The older name of `max_input_tokens`; the same number.")
+    ]
+    max_questions: Annotated[int, Meta(description="Most decisions of a request.")]
+    calibration: str
+    engine: Annotated[str, Meta(description="Engine and precision.")]
+    release_date: Annotated[str, Meta(description="`YYYY-MM-DD`.")]
+    base: str | UnsetType = UNSET
+    job_id: Annotated[str | UnsetType, Meta(description="The fine-tune that made it.")] = UNSET
+    model_name: Annotated[str | UnsetType, Meta(description="Its family.")] = UNSET
+    version: Annotated[int | UnsetType, Meta(description="Its number in the family.")] = UNSET
+    parent: Annotated[
+        str | UnsetType | None, Meta(description="Adapter id of the model it was trained from.")
+    ] = UNSET
+    state: LoadState | UnsetType = UNSET
+    availability_reason: Annotated[
+        AvailabilityReason | UnsetType,
+        Meta(description="Why it is unavailable; absent when it is not."),
+    ] = UNSET
+    metrics: JobMetrics | UnsetType | None = UNSET
+    heldout: Annotated[
+        dict[str, float] | UnsetType, Meta(description="What was measured on held-out rows.")
+    ] = UNSET
+    evaluation_set: EvaluationSet | UnsetType = UNSET
+    deleted_at: float | UnsetType = UNSET
+    discarded_at: float | UnsetType = UNSET
+    on_at: Annotated[float | UnsetType | None, Meta(description="When its own switch went on.")] = (
+        UNSET
+    )
+    used_at: float | UnsetType | None = UNSET
+    switches_off_at: float | UnsetType | None = UNSET
+    off_reason: OffReason | UnsetType | None = UNSET
+    off_at: float | UnsetType | None = UNSET
+    keep_warm: Annotated[bool | UnsetType, Meta(description="Kept warm on its own switch.")] = UNSET
+    keep_warm_window: Window | UnsetType | None = UNSET
+    keep_warm_stopped_at: Annotated[
+        float | UnsetType | None,
+        Meta(description="Stopped because the next hour could not be reserved."),
+    ] = UNSET
+
+
+class ModelName(Struct, frozen=True, kw_only=True):
+    """A model or an alias of one, as TypeSafe clients list them."""
+
+    name: str
+    description: str
+    release_date: Annotated[str, Meta(description="`YYYY-MM-DD`.")]
+
+
+class ModelList(Struct, frozen=True, kw_only=True):
+    """Every model: in full as `data`, and by name, aliases included, as `models`."""
+
+    data: list[Model]
+    models: list[ModelName]
+    has_more: bool = False
+    next_cursor: str | None = None
+
+
+class ModelReadiness(Struct, frozen=True, kw_only=True):
+    """Whether a call to the model would be answered now; nothing is loaded to find out."""
+
+    model: str
+    ready: bool
+    reason: UnreadyReason | UnsetType = UNSET

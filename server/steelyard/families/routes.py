@@ -1,0 +1,305 @@
+"""``/v1/families``: lines of models by name, their switch, their keep warm, and what grows them.
+
+The oldest clients start a family at ``/v1/fine-tuning/jobs``; that address is answered here too.
+"""
+
+from __future__ import annotations
+
+from steelyard.errors import (
+    DatasetArchivedError,
+    DatasetDeletedError,
+    DatasetMismatchError,
+    EvaluationOnlyError,
+    FamilyAnswersError,
+    FamilyChangedError,
+    FamilyDeletedError,
+    FamilyEmptyError,
+    FamilyExistsError,
+    FamilyOffError,
+    FamilyTrainingError,
+    IdempotencyConflictError,
+    IdempotencyResponseExpiredError,
+    InsufficientCreditError,
+    InvalidNameError,
+    InvalidReferenceError,
+    KeyCapReachedError,
+    LiveLimitError,
+    ModelDeletedError,
+    ModelDiscardedError,
+    ModelUnavailableError,
+    ModelWarmingError,
+    NoNewDataError,
+    NotEnoughEvaluationDataError,
+    NotFoundError,
+    NothingToRollBackError,
+    PriceChangedError,
+    QueueFullError,
+    RollbackChangedError,
+    ServedChangedError,
+    SteelyardError,
+    StorageAllowanceError,
+    SupervisionMismatchError,
+    TaskMismatchError,
+    TenantQueueFullError,
+    TokensCountingError,
+    TooFewRowsError,
+    TooManyRowsError,
+    TrainingUnavailableError,
+    VersionInUseError,
+    WarmCapacityError,
+    WarmLimitError,
+)
+from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
+from steelyard.families.service import FamilyService
+from steelyard.families.wire import (
+    ContinueFamily,
+    DeletedFamily,
+    DeleteFamily,
+    EstimateContinue,
+    EstimateFamily,
+    Family,
+    FamilyList,
+    KeepWarm,
+    Rollback,
+    StartFamily,
+    SwitchFamily,
+)
+from steelyard.families.writes import priced
+from steelyard.http.routing import Access, Route
+
+_TAGS = ("families",)
+_KEY_ERRORS = (IdempotencyConflictError, IdempotencyResponseExpiredError)
+_CREDIT_ERRORS = (InsufficientCreditError, KeyCapReachedError, PriceChangedError)
+#: What a fine-tune is refused for that is not even queued.
+_ROWS_ERRORS: tuple[type[SteelyardError], ...] = (
+    NotFoundError,
+    DatasetArchivedError,
+    DatasetDeletedError,
+    DatasetMismatchError,
+    EvaluationOnlyError,
+    TooFewRowsError,
+    TooManyRowsError,
+    SupervisionMismatchError,
+    TaskMismatchError,
+    TokensCountingError,
+    TrainingUnavailableError,
+)
+_ORIGIN_ERRORS = (
+    FamilyExistsError,
+    FamilyDeletedError,
+    InvalidNameError,
+    InvalidReferenceError,
+    ModelDeletedError,
+    ModelDiscardedError,
+    ModelUnavailableError,
+)
+_GROWTH_ERRORS = (
+    FamilyTrainingError,
+    FamilyChangedError,
+    FamilyDeletedError,
+    NoNewDataError,
+    NotEnoughEvaluationDataError,
+    ModelUnavailableError,
+)
+_QUEUE_ERRORS = (
+    *_CREDIT_ERRORS,
+    *_KEY_ERRORS,
+    StorageAllowanceError,
+    TenantQueueFullError,
+    QueueFullError,
+)
+_OF_FAMILY = (NotFoundError, FamilyDeletedError)
+_LOAD_ERRORS = (ModelUnavailableError, ModelWarmingError, WarmCapacityError)
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/families",
+        use=lambda call: call.service(FamilyService).page(call.caller),
+        summary="List every family, by name.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        response=FamilyList,
+    ),
+    *(
+        Route(
+            method="POST",
+            path=path,
+            use=lambda call: call.service(FamilyService).start(call.write, call.body),
+            summary=summary,
+            access=Access.KEYED,
+            tags=tags,
+            request=StartFamily,
+            read=priced(StartFamily),
+            alias_of="/v1/families",
+            response=Job,
+            errors=(*_ROWS_ERRORS, *_ORIGIN_ERRORS, *_QUEUE_ERRORS),
+        )
+        for path, summary, tags in (
+            ("/v1/families", "Start a family: queue its first fine-tune.", _TAGS),
+            (
+                "/v1/fine-tuning/jobs",
+                "Start a family, as older clients ask for it.",
+                ("fine-tuning",),
+            ),
+        )
+    ),
+    *(
+        Route(
+            method="POST",
+            path=path,
+            use=lambda call: call.service(FamilyService).estimate(call.caller, call.body),
+            summary=summary,
+            access=Access.KEYED,
+            tags=tags,
+            request=EstimateFamily,
+            read=priced(EstimateFamily),
+            response=FineTuneEstimate,
+            errors=(*_ROWS_ERRORS, *_ORIGIN_ERRORS),
+        )
+        for path, summary, tags in (
+            (
+                "/v1/families/estimate",
+                "Say what starting a family would cost now; nothing is queued or held.",
+                _TAGS,
+            ),
+            (
+                "/v1/fine-tuning/jobs/estimate",
+                "Say what starting a family would cost, as older clients ask for it.",
+                ("fine-tuning",),
+            ),
+        )
+    ),
+    Route(
+        method="GET",
+        path="/v1/families/{family}",
+        use=lambda call: call.service(FamilyService).get(call.caller, call.path["family"]),
+        summary="Return one family with its fine-tunes, and what continuing it would do now.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        response=Family,
+        errors=_OF_FAMILY,
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/families/{family}",
+        use=lambda call: call.service(FamilyService).delete(
+            call.write, call.path["family"], call.body
+        ),
+        summary="Delete a family with every model of its line, for good.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        request=DeleteFamily,
+        may_be_empty=True,
+        response=DeletedFamily,
+        errors=(
+            *_OF_FAMILY,
+            FamilyAnswersError,
+            FamilyTrainingError,
+            FamilyChangedError,
+            VersionInUseError,
+            *_KEY_ERRORS,
+        ),
+    ),
+    Route(
+        method="POST",
+        path="/v1/families/{family}/switch",
+        use=lambda call: call.service(FamilyService).switch(
+            call.write, call.path["family"], call.body
+        ),
+        summary="Switch a family on, which loads and probes its latest model first, or off.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        request=SwitchFamily,
+        response=Family,
+        errors=(
+            *_OF_FAMILY,
+            LiveLimitError,
+            ServedChangedError,
+            InvalidReferenceError,
+            ModelDeletedError,
+            ModelDiscardedError,
+            *_LOAD_ERRORS,
+            *_KEY_ERRORS,
+        ),
+    ),
+    Route(
+        method="POST",
+        path="/v1/families/{family}/keep-warm",
+        use=lambda call: call.service(FamilyService).keep_warm(
+            call.write, call.path["family"], call.body
+        ),
+        summary="Keep the model that a family serves loaded between calls, or stop.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        request=KeepWarm,
+        read=priced(KeepWarm),
+        response=Family,
+        errors=(
+            *_OF_FAMILY,
+            FamilyOffError,
+            FamilyEmptyError,
+            ServedChangedError,
+            WarmLimitError,
+            InvalidReferenceError,
+            ModelDeletedError,
+            ModelDiscardedError,
+            *_LOAD_ERRORS,
+            *_CREDIT_ERRORS,
+            *_KEY_ERRORS,
+        ),
+    ),
+    Route(
+        method="POST",
+        path="/v1/families/{family}/rollback",
+        use=lambda call: call.service(FamilyService).roll_back(
+            call.write, call.path["family"], call.body
+        ),
+        summary="Go back to an older model and discard the newer ones for good.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        request=Rollback,
+        response=Family,
+        errors=(
+            *_OF_FAMILY,
+            NothingToRollBackError,
+            RollbackChangedError,
+            ServedChangedError,
+            FamilyChangedError,
+            VersionInUseError,
+            InvalidReferenceError,
+            ModelDeletedError,
+            ModelDiscardedError,
+            *_LOAD_ERRORS,
+            *_KEY_ERRORS,
+        ),
+    ),
+    Route(
+        method="POST",
+        path="/v1/families/{family}/continue",
+        use=lambda call: call.service(FamilyService).continue_(
+            call.write, call.path["family"], call.body
+        ),
+        summary="Queue a family's next fine-tune, on the rows that its dataset gained.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        request=ContinueFamily,
+        read=priced(ContinueFamily),
+        response=Job,
+        errors=(*_ROWS_ERRORS, *_GROWTH_ERRORS, *_QUEUE_ERRORS),
+    ),
+    Route(
+        method="POST",
+        path="/v1/families/{family}/continue/estimate",
+        use=lambda call: call.service(FamilyService).estimate_continue(
+            call.caller, call.path["family"], call.body
+        ),
+        summary="Return what continuing a family would cost now; nothing is queued or held.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        request=EstimateContinue,
+        read=priced(EstimateContinue),
+        response=FineTuneEstimate,
+        errors=(*_ROWS_ERRORS, *_GROWTH_ERRORS),
+    ),
+)

@@ -1,0 +1,193 @@
+"""How an account's lines are told to callers: the wire's families, models and fine-tunes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from steelyard.billing.money import to_usd
+from steelyard.evaluations.wire import Evaluation
+from steelyard.families import lineage as line
+from steelyard.families.continuing import Growth, tell_continue
+from steelyard.families.fine_tuning.wire import CurvePoint, Job, JobLimits, JobMetrics, JobProgress
+from steelyard.families.lineage import (
+    Conditions,
+    Lines,
+    idle_at,
+    latest_of,
+    model_idle_at,
+    models_of,
+)
+from steelyard.families.moving import waiting_move
+from steelyard.families.wire import (
+    DeletedModelVersion,
+    DiscardedModelVersion,
+    Family,
+    FamilyJob,
+    ModelVersion,
+    Moved,
+    Window,
+)
+
+#: How a fine-tune ended that made no model.
+_UNMADE = ("gate_failed", "failed", "cancelled")
+
+
+def tell_family(
+    lines: Lines,
+    family: line.Family,
+    conditions: Conditions,
+    *,
+    growth: Growth | UnsetType | None = UNSET,
+    with_jobs: bool = False,
+) -> Family:
+    """Return a family as the wire tells it."""
+    served = None if family.served is None else lines.models[family.served]
+    latest = latest_of(lines, family)
+    window = lines.windows.get(family.served or "") if family.keep_warm else None
+    continues = (
+        tell_continue(lines, family, growth, conditions) if isinstance(growth, Growth) else growth
+    )
+    moved = family.moved
+    return Family(
+        id=family.name,
+        switched_on=family.switch.is_on,
+        used_at=family.created_at if family.switch.used_at is None else family.switch.used_at,
+        switches_off_at=idle_at(family, conditions),
+        off_reason=family.switch.off_reason,
+        off_at=family.switch.off_at,
+        dataset_id=family.dataset_id,
+        origin=family.origin,
+        created_at=family.created_at,
+        served=None if served is None else tell_ready_model(lines, served, conditions),
+        latest=None if latest is None else tell_ready_model(lines, latest, conditions),
+        models=[tell_model(lines, model, conditions) for model in models_of(lines, family)],
+        keep_warm=family.keep_warm,
+        keep_warm_window=_tell_window(window),
+        keep_warm_stopped_at=family.keep_warm_stopped_at,
+        move=waiting_move(lines, family, conditions),
+        moved=None if moved is None else Moved(at=moved.at, from_=moved.from_ref),
+        continue_=continues,
+        jobs=_tell_jobs(lines, family) if with_jobs else UNSET,
+    )
+
+
+def tell_model(
+    lines: Lines, model: line.Model, conditions: Conditions
+) -> ModelVersion | DiscardedModelVersion | DeletedModelVersion:
+    """Return a model of a line as the wire tells it, whatever became of it."""
+    if model.status == "deleted":
+        return DeletedModelVersion(
+            version=model.version,
+            ref=model.ref,
+            adapter=model.adapter,
+            parent=model.parent,
+            deleted_at=_time(model.deleted_at),
+        )
+    if model.status == "discarded":
+        members = _members(lines, model, conditions)
+        return DiscardedModelVersion(**members, discarded_at=_time(model.discarded_at))
+    return tell_ready_model(lines, model, conditions)
+
+
+def tell_ready_model(lines: Lines, model: line.Model, conditions: Conditions) -> ModelVersion:
+    """Return a model that still is as the wire tells it."""
+    return ModelVersion(**_members(lines, model, conditions))
+
+
+def tell_job(
+    job: line.Job,
+    *,
+    progress: JobProgress | None = None,
+    curve: list[CurvePoint] | UnsetType | None = UNSET,
+    dataset_evaluation: Evaluation | UnsetType | None = UNSET,
+) -> Job:
+    """Return a fine-tune as the wire tells it."""
+    return Job(
+        id=job.id,
+        dataset_id=job.dataset_id,
+        status=job.status,
+        created_at=job.created_at,
+        updated_at=job.updated_at,
+        model=job.base,
+        method=job.method,
+        hyperparameters=job.hyperparameters,
+        output_model=job.output_model,
+        dataset_evaluation=dataset_evaluation,
+        metrics=None if job.gate is None else JobMetrics(gate=job.gate),
+        error=job.error,
+        limits=JobLimits(max_questions=job.max_questions),
+        split=job.split,
+        progress=progress if job.status in {"running", "cancelling"} else None,
+        curve=curve if job.status == "succeeded" else UNSET,
+        family=job.family,
+        parent=job.parent,
+        family_deleted=job.family_deleted,
+        dataset_version=job.dataset_version,
+        outcome=job.outcome,
+        reason=job.reason,
+        lineage=job.lineage,
+        price_usd=to_usd(job.price_nano),
+        charge=job.charge,
+        rows_deleted=job.rows_deleted,
+    )
+
+
+def _members(lines: Lines, model: line.Model, conditions: Conditions) -> dict[str, Any]:
+    return {
+        "version": model.version,
+        "ref": model.ref,
+        "adapter": model.adapter,
+        "state": conditions.state_of(model.adapter),
+        "on_at": model.switch.on_at,
+        "keep_warm": model.keep_warm,
+        "keep_warm_window": (
+            _tell_window(lines.windows.get(model.adapter)) if model.keep_warm else None
+        ),
+        "keep_warm_stopped_at": model.keep_warm_stopped_at,
+        "used_at": model.switch.used_at,
+        "switches_off_at": model_idle_at(model, conditions),
+        "off_reason": model.switch.off_reason,
+        "off_at": model.switch.off_at,
+        "parent": model.parent,
+        "created_at": model.created_at,
+        "gate": model.gate,
+        "heldout": model.heldout,
+    }
+
+
+def _tell_window(window: line.Window | None) -> Window | None:
+    if window is None:
+        return None
+    return Window(
+        started_at=window.started_at,
+        ends_at=window.ends_at,
+        reserved_usd=to_usd(window.reserved_nano),
+    )
+
+
+def _tell_jobs(lines: Lines, family: line.Family) -> list[FamilyJob]:
+    told = []
+    for job_id in reversed(family.jobs):
+        job = lines.jobs[job_id]
+        told.append(
+            FamilyJob(
+                id=job.id,
+                status=job.status,
+                outcome=job.outcome,
+                reason=job.reason if job.outcome in _UNMADE else None,
+                dataset_version=job.dataset_version,
+                output_model=job.output_model,
+                created_at=job.created_at,
+                price_usd=to_usd(job.price_nano),
+                charge=job.charge,
+            )
+        )
+    return told
+
+
+def _time(at: float | None) -> float:
+    if at is None:
+        raise ValueError("A model that is gone has the time when it went.")
+    return at

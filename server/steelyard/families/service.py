@@ -1,0 +1,369 @@
+"""The families use cases: start, grow, switch, keep warm, roll back and delete lines of models.
+
+Every change is one transaction with the record of its idempotency key; a refusal leaves the key
+free. Here: what callers send and get. Not here: which change is allowed when
+(``steelyard.families``), how it is kept (``steelyard.families.lineage_store``), which rows a fine-tune
+takes (``steelyard.families.fine_tuning.rows``), nor what becomes of it (``steelyard.families.fine_tuning.service``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from msgspec import structs
+from sqlalchemy import Connection
+
+from steelyard.billing.money import to_usd
+from steelyard.caller import Caller
+from steelyard.datasets.access import require_dataset
+from steelyard.datasets.store import mark_dataset_used
+from steelyard.errors import SteelyardError
+from steelyard.families import lineage as line
+from steelyard.families.ancestry import learned_from, parent_of
+from steelyard.families.continuing import Growth, check_continue, continue_state, trained_version
+from steelyard.families.deletion import delete_family
+from steelyard.families.draft import Change
+from steelyard.families.fees import Fee, Tariff, fee_of
+from steelyard.families.fine_tunes import Order, check_start, continue_family, start_family
+from steelyard.families.fine_tuning.plan import TuningPlan
+from steelyard.families.fine_tuning.store import has_unfinished
+from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
+from steelyard.families.lineage import Conditions, Lines
+from steelyard.families.lineage_store import Applied, Command, LineKeeper
+from steelyard.families.models_service import FamilyModels
+from steelyard.families.plans import Plans
+from steelyard.families.references import (
+    check_latest,
+    find_family,
+)
+from steelyard.families.rollback import roll_back
+from steelyard.families.serializers import tell_family, tell_job
+from steelyard.families.switching import switch_family
+from steelyard.families.warmth import keep_family_warm
+from steelyard.families.wire import (
+    ContinueFamily,
+    DeletedFamily,
+    DeleteFamily,
+    EstimateContinue,
+    EstimateFamily,
+    Family,
+    FamilyList,
+    Hyperparameters,
+    KeepWarm,
+    Rollback,
+    StartFamily,
+    SwitchFamily,
+)
+from steelyard.ids import new_id
+from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.serving.registry import ModelRegistry
+from steelyard.storage import State
+
+#: Seconds that a family's page waits for the price of its next fine-tune.
+_PRICE_WAIT_S = 0.5
+
+
+class FamilyService(FamilyModels):
+    """Answers for the families of every account, and for their models."""
+
+    def __init__(
+        self,
+        state: State,
+        keeper: LineKeeper,
+        writes: KeyedWrites,
+        plans: Plans,
+        bases: ModelRegistry,
+        *,
+        tariff: Tariff | None = None,
+        warm_wait_s: float = 10.0,
+    ) -> None:
+        super().__init__(state, keeper, writes, bases, warm_wait_s=warm_wait_s)
+        self._plans = plans
+        self._tariff = tariff or Tariff()
+
+    async def start(self, write: Write, request: StartFamily) -> Job:
+        """Make a family and queue its first fine-tune."""
+        await self._writes.replay_known(write)
+        plan, origin = await self._plan_start(write.caller, request)
+        order = self._order(plan)
+
+        def command(lines: Lines, conditions: Conditions) -> Change:
+            return start_family(
+                lines,
+                request.family,
+                origin,
+                order,
+                conditions,
+                max_price_usd=request.max_price_usd,
+            )
+
+        return await self._queue(write, command, order)
+
+    async def estimate(self, caller: Caller, request: EstimateFamily) -> FineTuneEstimate:
+        """Return what starting a family would cost."""
+        plan, _ = await self._plan_start(caller, request)
+        return self._tell_estimate(plan)
+
+    async def continue_(self, write: Write, name: str, request: ContinueFamily) -> Job:
+        """Queue a family's next fine-tune."""
+        await self._writes.replay_known(write)
+        plan, growth = await self._plan_continue(write.caller, name, request)
+        order = self._order(plan)
+
+        def command(lines: Lines, conditions: Conditions) -> Change:
+            return continue_family(
+                lines,
+                name,
+                order,
+                growth,
+                conditions,
+                latest=request.latest,
+                max_price_usd=request.max_price_usd,
+            )
+
+        return await self._queue(write, command, order)
+
+    async def estimate_continue(
+        self, caller: Caller, name: str, request: EstimateContinue
+    ) -> FineTuneEstimate:
+        """Return what continuing a family would cost."""
+        plan, _ = await self._plan_continue(caller, name, request)
+        return self._tell_estimate(plan)
+
+    async def page(self, caller: Caller) -> FamilyList:
+        """Return every family of the account by name, without counts of rows."""
+        lines = (await self._keeper.read(caller.account_id)).lines
+        families = [lines.families[name] for name in sorted(lines.families)]
+        families = [family for family in families if family.deleted_at is None]
+        grown = await asyncio.gather(
+            *(self._growth(caller, lines, family, counted=False) for family in families)
+        )
+        conditions = self._keeper.view()
+        return FamilyList(
+            data=[
+                tell_family(lines, family, conditions, growth=growth)
+                for family, growth in zip(families, grown, strict=True)
+            ]
+        )
+
+    async def get(self, caller: Caller, name: str) -> Family:
+        """Return a family with its fine-tunes, and what continuing it would take."""
+        lines = (await self._keeper.read(caller.account_id)).lines
+        family = find_family(lines, name)
+        growth = await self._growth(caller, lines, family, counted=True)
+        price_nano = await self._price_next(caller, lines, family, growth)
+        growth = structs.replace(growth, price_nano=price_nano)
+        return tell_family(lines, family, self._keeper.view(), growth=growth, with_jobs=True)
+
+    async def switch(self, write: Write, name: str, request: SwitchFamily) -> Family:
+        """Switch a family on or off.
+
+        A model that it is to serve is loaded and probed first.
+        """
+
+        def command(lines: Lines, conditions: Conditions) -> Change:
+            return switch_family(
+                lines,
+                name,
+                conditions,
+                on=request.on,
+                switch_off=request.switch_off or (),
+                served=request.served,
+            )
+
+        return await self._change_family(write, name, command)
+
+    async def keep_warm(self, write: Write, name: str, request: KeepWarm) -> Family:
+        """Keep the model that a family serves loaded, or stop."""
+
+        def command(lines: Lines, conditions: Conditions) -> Change:
+            return keep_family_warm(
+                lines,
+                name,
+                conditions,
+                enabled=request.enabled,
+                max_price_usd=request.max_price_usd,
+                switch_off=request.switch_off or (),
+                served=request.served,
+            )
+
+        return await self._change_family(write, name, command)
+
+    async def roll_back(self, write: Write, name: str, request: Rollback) -> Family:
+        """Take a family back to an older model and discard the newer ones."""
+
+        def command(lines: Lines, conditions: Conditions) -> Change:
+            return roll_back(
+                lines, name, request.to, request.discard, conditions, served=request.served
+            )
+
+        return await self._change_family(write, name, command)
+
+    async def delete(self, write: Write, name: str, request: DeleteFamily) -> DeletedFamily:
+        """Delete a family with its models, for good."""
+
+        def command(lines: Lines, conditions: Conditions) -> Change:
+            return delete_family(
+                lines, name, conditions, dataset_id=request.dataset_id, latest=request.latest
+            )
+
+        return await self._write(write, command, lambda *_: DeletedFamily(id=name))
+
+    def note_use(self, account_id: str, name: str) -> None:
+        """Move the idle clock of a family or a number that was called; returns at once."""
+        self._keeper.note_use(account_id, name)
+
+    def tick(self) -> None:
+        """Do what is due on every account, blocking; see ``LineKeeper.tick``."""
+        self._keeper.tick()
+
+    @staticmethod
+    def reader_of(connection: Connection, dataset_id: str) -> str | None:
+        """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
+        return "a fine-tune" if has_unfinished(connection, dataset_id) else None
+
+    async def _plan_start(
+        self, caller: Caller, request: StartFamily | EstimateFamily
+    ) -> tuple[TuningPlan, str]:
+        lines = (await self._keeper.read(caller.account_id)).lines
+        origin = request.from_ or self._bases.default.name
+        start = check_start(lines, request.family, origin, self._keeper.view())
+        plan = await self._plans.plan(
+            caller,
+            base=start.base,
+            family=request.family,
+            dataset_id=request.dataset_id,
+            version=request.dataset_version,
+            trained_version=None,
+            method=request.method or "sft",
+            hyperparameters=request.hyperparameters,
+            learned=learned_from(lines, None if start.model is None else start.model.adapter),
+        )
+        return plan, origin
+
+    async def _plan_continue(
+        self, caller: Caller, name: str, request: ContinueFamily | EstimateContinue
+    ) -> tuple[TuningPlan, Growth]:
+        lines = (await self._keeper.read(caller.account_id)).lines
+        family = find_family(lines, name)
+        check_latest(lines, family, request.latest)
+        growth = await self._growth(
+            caller, lines, family, counted=True, version=request.dataset_version
+        )
+        check_continue(
+            lines, family, growth, self._keeper.view(), dataset_version=request.dataset_version
+        )
+        plan = await self._plan_next(
+            caller,
+            lines,
+            family,
+            version=request.dataset_version,
+            hyperparameters=request.hyperparameters,
+        )
+        return plan, plan.growth
+
+    async def _plan_next(
+        self,
+        caller: Caller,
+        lines: Lines,
+        family: line.Family,
+        *,
+        version: int | None = None,
+        hyperparameters: Hyperparameters | None = None,
+    ) -> TuningPlan:
+        return await self._plans.plan(
+            caller,
+            base=family.base,
+            family=family.name,
+            dataset_id=family.dataset_id,
+            version=version,
+            trained_version=trained_version(lines, family),
+            method=family.method,
+            hyperparameters=hyperparameters,
+            learned=learned_from(lines, parent_of(lines, family)),
+        )
+
+    async def _price_next(
+        self, caller: Caller, lines: Lines, family: line.Family, growth: Growth
+    ) -> int | None:
+        """Return the fee of the next fine-tune as it is by default; ``None`` where it is not known.
+
+        It is not while the tokens of the rows are being counted.
+        """
+        if self._tariff == Tariff():
+            return 0
+        if continue_state(lines, family, growth, self._keeper.view()) not in {"new_data", "retry"}:
+            return None
+        with suppress(SteelyardError, TimeoutError):
+            async with asyncio.timeout(_PRICE_WAIT_S):
+                plan = await self._plan_next(caller, lines, family)
+            return self._fee(plan).price_nano
+        return None
+
+    async def _growth(
+        self,
+        caller: Caller,
+        lines: Lines,
+        family: line.Family,
+        *,
+        counted: bool,
+        version: int | None = None,
+    ) -> Growth:
+        return await self._plans.growth(
+            caller,
+            dataset_id=family.dataset_id,
+            method=family.method,
+            trained_version=trained_version(lines, family),
+            version=version,
+            learned=learned_from(lines, parent_of(lines, family)) if counted else (),
+            counted=counted,
+        )
+
+    def _fee(self, plan: TuningPlan) -> Fee:
+        return fee_of(plan.trained_tokens, self._tariff)
+
+    def _order(self, plan: TuningPlan) -> Order:
+        return Order(
+            id=new_id("ftj"),
+            dataset_id=plan.dataset_id,
+            dataset_version=plan.dataset_version,
+            method=plan.method,
+            hyperparameters=plan.hyperparameters,
+            split=plan.split,
+            lineage=plan.lineage,
+            max_questions=plan.max_questions,
+            price_nano=self._fee(plan).price_nano,
+        )
+
+    def _tell_estimate(self, plan: TuningPlan) -> FineTuneEstimate:
+        fee = self._fee(plan)
+        return FineTuneEstimate(
+            price_usd=to_usd(fee.price_nano),
+            minimum_applied=fee.is_minimum,
+            trained_tokens=plan.trained_tokens,
+            steps=plan.hyperparameters.steps,
+            seed=plan.hyperparameters.seed,
+            passes=plan.passes,
+            train_rows=plan.split.train_rows,
+            rows=plan.rows,
+            dataset_version=plan.dataset_version,
+        )
+
+    async def _queue(self, write: Write, command: Command, order: Order) -> Job:
+        def tell(connection: Connection, applied: Applied) -> Job:
+            # In the transaction, so that no dataset is deleted under a fine-tune that waits.
+            require_dataset(connection, write.caller.account_id, order.dataset_id, is_new_work=True)
+            mark_dataset_used(connection, order.dataset_id, applied.conditions.now)
+            return tell_job(applied.lines.jobs[order.id])
+
+        return await self._write(write, command, tell, window_s=SECONDS_A_DAY)
+
+    async def _change_family(self, write: Write, name: str, command: Command) -> Family:
+        def tell(_: Connection, applied: Applied) -> Family:
+            family = applied.lines.families[name]
+            return tell_family(applied.lines, family, applied.conditions)
+
+        # Given again, the command says what to do about a model that cannot be loaded.
+        return await self._loading(write.caller, lambda: self._write(write, command, tell))

@@ -1,0 +1,290 @@
+"""Rows of an account's lines of models: loaded as one value, and written where they changed.
+
+An account's lines have a revision, which every change counts up: lines that were read at a revision
+may be used as long as it is the newest. What the rows mean is ``steelyard.families``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
+
+from steelyard.families.fine_tuning.wire import JobEvent
+from steelyard.families.lineage import Family, Job, Lines, Model, Window, adapter_of
+from steelyard.families.tables import (
+    account_lines,
+    families,
+    fine_tune_events,
+    fine_tunes,
+    keep_warm_windows,
+    tuned_models,
+)
+
+_encode = msgspec.json.Encoder().encode
+_decode_family = msgspec.json.Decoder(Family).decode
+_decode_model = msgspec.json.Decoder(Model).decode
+_decode_job = msgspec.json.Decoder(Job).decode
+
+_REVISION = select(account_lines.c.revision).where(
+    account_lines.c.account_id == bindparam("account")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredLines:
+    """An account's lines at a revision."""
+
+    revision: int = 0
+    lines: Lines = field(default_factory=Lines)
+    artifacts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def lock_revision(connection: Connection, account_id: str) -> int:
+    """Return the newest revision and keep other writers out until the transaction ends."""
+    found = connection.execute(_REVISION.with_for_update(), {"account": account_id}).scalar()
+    return found or 0
+
+
+def revision_of(connection: Connection, account_id: str) -> int:
+    """Return the newest revision of an account's lines; 0 when it never had any."""
+    return connection.execute(_REVISION, {"account": account_id}).scalar() or 0
+
+
+def all_revisions(connection: Connection) -> dict[str, int]:
+    """Return the newest revision of every account that has lines."""
+    found = connection.execute(select(account_lines.c.account_id, account_lines.c.revision))
+    return {row.account_id: row.revision for row in found}
+
+
+def load_lines(connection: Connection, account_id: str) -> StoredLines:
+    """Return an account's lines as the connection sees them.
+
+    Notes
+    -----
+    Outside of a write PostgreSQL may let each statement see other commits; the revision is that of
+    all of them when ``revision_of`` is the same afterwards.
+    """
+    known = connection.execute(
+        select(account_lines).where(account_lines.c.account_id == account_id)
+    ).first()
+    if known is None:
+        return StoredLines()
+    models = [_decode_model(row.body) for row in _bodies(connection, tuned_models, account_id)]
+    found = [_decode_family(row.body) for row in _bodies(connection, families, account_id)]
+    adapters = {model.adapter for model in models}
+    jobs: dict[str, Job] = {}
+    artifacts: dict[str, str] = {}
+    for row in _bodies(connection, fine_tunes, account_id, fine_tunes.c.artifact_sha256):
+        job = _decode_job(row.body)
+        jobs[job.id] = job
+        if row.artifact_sha256 is not None and adapter_of(job.id) in adapters:
+            artifacts[adapter_of(job.id)] = row.artifact_sha256
+    lines = Lines(
+        families={family.name: family for family in found},
+        models={model.adapter: model for model in models},
+        jobs=jobs,
+        windows=_load_windows(connection, account_id),
+        n_windows=known.n_windows,
+    )
+    return StoredLines(
+        revision=known.revision,
+        lines=lines,
+        artifacts=MappingProxyType(artifacts),
+    )
+
+
+def save_lines(
+    connection: Connection,
+    account_id: str,
+    before: StoredLines,
+    after: Lines,
+) -> StoredLines:
+    """Write what changed, as the next revision; the same value when nothing did."""
+    old = before.lines
+    if old == after:
+        return before
+    _save_families(connection, account_id, old.families, after.families)
+    _save_models(connection, account_id, old.models, after.models)
+    _save_jobs(connection, account_id, old.jobs, after.jobs)
+    _save_windows(connection, account_id, old.windows, after.windows)
+    revision = before.revision + 1
+    values = {"revision": revision, "n_windows": after.n_windows}
+    if before.revision == 0:
+        connection.execute(insert(account_lines), {"account_id": account_id, **values})
+    else:
+        connection.execute(
+            update(account_lines).where(account_lines.c.account_id == account_id).values(**values)
+        )
+    return StoredLines(revision=revision, lines=after, artifacts=before.artifacts)
+
+
+def artifact_of(connection: Connection, job_id: str) -> str | None:
+    """Return the hash of what a fine-tune made; ``None`` before it did."""
+    found: str | None = connection.execute(
+        select(fine_tunes.c.artifact_sha256).where(fine_tunes.c.id == job_id)
+    ).scalar()
+    return found
+
+
+def insert_event(connection: Connection, job_id: str, event: JobEvent) -> None:
+    """Add to what happened to a fine-tune."""
+    connection.execute(
+        insert(fine_tune_events),
+        {
+            "job_id": job_id,
+            "seq": event.seq,
+            "created_at": event.created_at,
+            "type": event.type,
+            "message": event.message,
+        },
+    )
+
+
+def find_tuned_model(connection: Connection, account_id: str, adapter: str) -> Model | None:
+    """Return a model of an account's lines by its adapter; ``None`` when there never was one."""
+    wanted = select(tuned_models.c.body).where(
+        tuned_models.c.account_id == account_id, tuned_models.c.adapter == adapter
+    )
+    body = connection.execute(wanted).scalar()
+    return None if body is None else _decode_model(body)
+
+
+def dataset_of_family(connection: Connection, account_id: str, name: str) -> str | None:
+    """Return the dataset that a family of an account grows on; ``None`` when there is no such one."""
+    found: str | None = connection.execute(
+        select(families.c.dataset_id).where(
+            families.c.account_id == account_id,
+            families.c.name == name,
+            families.c.deleted_at.is_(None),
+        )
+    ).scalar()
+    return found
+
+
+def _bodies(connection: Connection, table: Table, account_id: str, *further: Any) -> Any:
+    wanted = select(table.c.body, *further).where(table.c.account_id == account_id)
+    return connection.execute(wanted)
+
+
+def _load_windows(connection: Connection, account_id: str) -> dict[str, Window]:
+    found = connection.execute(
+        select(keep_warm_windows).where(keep_warm_windows.c.account_id == account_id)
+    )
+    return {
+        row.adapter: Window(
+            id=row.id,
+            started_at=row.started_at,
+            ends_at=row.ends_at,
+            reserved_nano=row.reserved_nano,
+        )
+        for row in found
+    }
+
+
+def _save_families(
+    connection: Connection, account_id: str, old: dict[str, Family], new: dict[str, Family]
+) -> None:
+    table = families
+    for name in old.keys() - new.keys():
+        connection.execute(
+            delete(table).where(table.c.account_id == account_id, table.c.name == name)
+        )
+    for name, family in _changed(old, new).items():
+        values = {
+            "dataset_id": family.dataset_id,
+            "created_at": family.created_at,
+            "deleted_at": family.deleted_at,
+            "body": _encode(family),
+        }
+        if name in old:
+            connection.execute(
+                update(table)
+                .where(table.c.account_id == account_id, table.c.name == name)
+                .values(**values)
+            )
+        else:
+            connection.execute(insert(table), {"account_id": account_id, "name": name, **values})
+
+
+def _save_models(
+    connection: Connection, account_id: str, old: dict[str, Model], new: dict[str, Model]
+) -> None:
+    table = tuned_models
+    for adapter, model in _changed(old, new).items():
+        if adapter in old:
+            connection.execute(
+                update(table)
+                .where(table.c.adapter == adapter)
+                .values(status=model.status, body=_encode(model))
+            )
+        else:
+            connection.execute(
+                insert(table),
+                {
+                    "adapter": adapter,
+                    "account_id": account_id,
+                    "family": model.family,
+                    "version": model.version,
+                    "job_id": model.job_id,
+                    "status": model.status,
+                    "created_at": model.created_at,
+                    "body": _encode(model),
+                },
+            )
+
+
+def _save_jobs(
+    connection: Connection, account_id: str, old: dict[str, Job], new: dict[str, Job]
+) -> None:
+    table = fine_tunes
+    for job_id, job in _changed(old, new).items():
+        values = {"status": job.status, "updated_at": job.updated_at, "body": _encode(job)}
+        if job_id in old:
+            connection.execute(update(table).where(table.c.id == job_id).values(**values))
+        else:
+            connection.execute(
+                insert(table),
+                {
+                    "id": job_id,
+                    "account_id": account_id,
+                    "family": job.family,
+                    "dataset_id": job.dataset_id,
+                    "dataset_version": job.dataset_version,
+                    "generation": 1,
+                    "attempt": 1,
+                    "created_at": job.created_at,
+                    **values,
+                },
+            )
+
+
+def _save_windows(
+    connection: Connection,
+    account_id: str,
+    old: dict[str, Window],
+    new: dict[str, Window],
+) -> None:
+    table = keep_warm_windows
+    changed = _changed(old, new)
+    for adapter in (old.keys() - new.keys()) | (changed.keys() & old.keys()):
+        connection.execute(
+            delete(table).where(table.c.account_id == account_id, table.c.adapter == adapter)
+        )
+    for adapter, window in changed.items():
+        connection.execute(
+            insert(table),
+            {
+                "account_id": account_id,
+                "adapter": adapter,
+                **msgspec.structs.asdict(window),
+            },
+        )
+
+
+def _changed(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in new.items() if old.get(key) != value}

@@ -1,0 +1,72 @@
+"""Clearing away what is over: stored decisions past their time, old keys, operations left behind."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from steelyard.decision_log.store import delete_decisions_before
+from steelyard.errors import SteelyardError
+from steelyard.operations.service import OperationLog
+from steelyard.storage import State
+
+_log = logging.getLogger(__name__)
+
+_HOUR_S = 3600.0
+_SECONDS_A_DAY = 86_400.0
+#: Rows removed in one transaction, so that requests wait little for it.
+_AT_ONCE = 500
+
+
+class Sweeper:
+    """Sweeps at the start and every hour after, on a thread of its own."""
+
+    def __init__(
+        self,
+        state: State,
+        operations: OperationLog,
+        *,
+        retention_days: float,
+        further: Sequence[Callable[[], object]] = (),
+        interval_s: float = _HOUR_S,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._operations = operations
+        self._retention_s = retention_days * _SECONDS_A_DAY
+        self._further = tuple(further)
+        self._interval_s = interval_s
+        self._now = now
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="steelyard-sweep", daemon=True)
+        self._thread.start()
+
+    def sweep(self) -> None:
+        """Clear away everything that is over now."""
+        self._operations.sweep()
+        before = self._now() - self._retention_s
+        n_removed = _AT_ONCE
+        while n_removed == _AT_ONCE and not self._stopping.is_set():
+            n_removed = self._state.write_now(
+                lambda connection: delete_decisions_before(connection, before, limit=_AT_ONCE)
+            )
+        for sweep in self._further:
+            if not self._stopping.is_set():
+                sweep()
+
+    def close(self) -> None:
+        """Stop, once the transaction under way is done."""
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.sweep()
+            except SteelyardError as error:
+                _log.warning("The state could not be swept: %s", error.message)
+            except Exception:  # noqa: BLE001  the next sweep may work
+                _log.exception("The state could not be swept.")
+            self._stopping.wait(self._interval_s)

@@ -1,0 +1,1 @@
+"""Fine-tunes: a base model's heads, calibrators and LoRA weights, fitted on a dataset's rows."""

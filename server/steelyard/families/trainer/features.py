@@ -1,0 +1,174 @@
+"""What heads learn from: contexts' vectors, and what the base says of some of the rows.
+
+Reading is the long part of a fine-tune of heads, so it is kept: each part is a file named by what it
+was read from, written whole, and a part that is there is not read again.
+
+The base reads a bounded number of rows. On 10,000 rows of 77 outcomes it would read five million
+tokens, thirty times the contexts themselves, to teach heads of decisions with much data little that
+contexts alone do not; where there is little data, or outcomes are few, the bound lets it read as many as it takes to know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from steelyard.decisions.rendering import RenderedRequest
+from steelyard.families.trainer.rows import TuningRow
+from steelyard.scoring.assets import write_atomically
+from steelyard.scoring.heads import fingerprint
+from steelyard.scoring.protocol import ScoredDecision, Scorer
+
+Floats = NDArray[np.float32]
+
+#: Characters that the base reads of a fine-tune's rows, at most: 150,000 tokens.
+BASE_CHARACTERS = 600_000
+#: Characters that an outcome costs beside its own.
+_OUTCOME_CHARACTERS = 8
+#: Decisions of up to this many outcomes keep the vectors at their outcomes' markers.
+MOST_MARKERS = 16
+#: Texts, and rows, of one part.
+_TEXTS_A_PART, _ROWS_A_PART = 512, 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """What was read of the rows.
+
+    Parameters
+    ----------
+    vectors : dict of str to float32 array of shape (width,)
+        By text: of every context and every outcome.
+    """
+
+    width: int
+    vectors: dict[str, Floats]
+    base: dict[int, ScoredDecision]
+
+
+def compute_features(
+    rows: Sequence[TuningRow],
+    scorer: Scorer,
+    folder: Path,
+    on_progress: Callable[[int, int], None],
+) -> Features:
+    """Read the rows with a scorer, going on from what the folder holds.
+
+    Parameters
+    ----------
+    on_progress : callable
+        Told how many characters of how many are read.
+    """
+    embed: Any = getattr(scorer, "embed", None)
+    texts = _texts_of(rows) if embed is not None else []
+    chosen = choose_base_rows(rows)
+    n_total = sum(map(len, texts)) + sum(reading_cost(rows[i]) for i in chosen)
+    n_done = 0
+    identity = [scorer.name, scorer.engine, getattr(scorer, "sha256", "")]
+    vectors: dict[str, Floats] = {}
+    for part in _parts(texts, _TEXTS_A_PART):
+        found = _kept(folder, "texts", [*identity, *part], partial(_embed, embed, part))
+        vectors.update(zip(part, found["vectors"], strict=True))
+        n_done += sum(map(len, part))
+        on_progress(n_done, n_total)
+    base: dict[int, ScoredDecision] = {}
+    for places in _parts(chosen, _ROWS_A_PART):
+        members = [rows[i] for i in places]
+        named: list[Any] = [[one.context, _words(one)] for one in members]
+        found = _kept(folder, "rows", [*identity, *named], partial(_score, scorer, members))
+        base.update((i, _scored(found, at)) for at, i in enumerate(places))
+        n_done += sum(map(reading_cost, members))
+        on_progress(n_done, n_total)
+    width = len(next(iter(vectors.values()))) if vectors else 0
+    return Features(width, vectors, base)
+
+
+def choose_base_rows(rows: Sequence[TuningRow], characters: int = BASE_CHARACTERS) -> list[int]:
+    """Choose the rows that the base reads: as many of each decision, until the bound."""
+    drawn = sorted(
+        (hashlib.sha256(row.context_sha256.encode()).digest(), fingerprint(row.decision), i)
+        for i, row in enumerate(rows)
+    )
+    ranks: Counter[str] = Counter()
+    ranked = []
+    for _, name, i in drawn:
+        ranked.append((ranks[name], i))
+        ranks[name] += 1
+    chosen = []
+    for _, i in sorted(ranked, key=lambda pair: pair[0]):
+        characters -= reading_cost(rows[i])
+        if characters < 0:
+            break
+        chosen.append(i)
+    return sorted(chosen)
+
+
+def reading_cost(row: TuningRow) -> int:
+    """Return about how many characters the base reads of a row."""
+    outcomes = row.decision.outcomes
+    return (
+        len(row.context)
+        + len(row.decision.question)
+        + sum(map(len, outcomes))
+        + _OUTCOME_CHARACTERS * len(outcomes)
+    )
+
+
+def _embed(
+    embed: Callable[[Sequence[str]], Floats], texts: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    return {"vectors": np.asarray(embed(texts), np.float32)}
+
+
+def _score(scorer: Scorer, rows: Sequence[TuningRow]) -> dict[str, NDArray[Any]]:
+    requests = [RenderedRequest(one.context, (one.decision,)) for one in rows]
+    found: dict[str, NDArray[Any]] = {}
+    for at, [scored] in enumerate(scorer.score(requests)):
+        found[f"{at}.logits"] = np.asarray(scored.logits, np.float32)
+        few = len(scored.logits) <= MOST_MARKERS
+        markers = scored.marker_vectors if few else scored.marker_vectors[:, :0]
+        found[f"{at}.markers"] = np.ascontiguousarray(markers, np.float32)
+    return found
+
+
+def _scored(found: dict[str, NDArray[Any]], at: int) -> ScoredDecision:
+    return ScoredDecision(found[f"{at}.logits"], found[f"{at}.markers"])
+
+
+def _kept(
+    folder: Path, sort: str, read_from: list[Any], read: Callable[[], dict[str, NDArray[Any]]]
+) -> dict[str, NDArray[Any]]:
+    """Return a part: the one in the folder, or a new one that is then put there."""
+    digest = hashlib.sha256(msgspec.json.encode(read_from)).hexdigest()
+    path = folder / f"{sort}-{digest[:32]}.safetensors"
+    try:
+        return load(path.read_bytes())
+    except (FileNotFoundError, SafetensorError):
+        found = {name: np.ascontiguousarray(value) for name, value in read().items()}
+        write_atomically(path, save(found))
+        return found
+
+
+def _texts_of(rows: Iterable[TuningRow]) -> list[str]:
+    """Return every context and outcome once, those of like lengths together."""
+    texts = {text for row in rows for text in (row.context, *row.decision.outcomes)}
+    return sorted(texts, key=lambda text: (len(text), text))
+
+
+def _words(row: TuningRow) -> list[Any]:
+    return [row.decision.kind, row.decision.question, row.decision.outcomes]
+
+
+def _parts(items: Sequence[Any], size: int) -> Iterable[list[Any]]:
+    return (list(items[start : start + size]) for start in range(0, len(items), size))

@@ -1,0 +1,163 @@
+"""From a trained adapter to the files that serve it, checked against what was trained.
+
+Only the adapter's matrices are written: tokenizer, graphs and weights stay with the base, and
+``steelyard.scoring.merging`` puts them together at load, with NumPy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.numpy import save
+
+from steelyard.calibration.temperature import softmax
+from steelyard.decisions.rendering import RenderedRequest
+from steelyard.errors import EngineUnavailableError
+from steelyard.families.trainer.rows import TuningRow
+from steelyard.families.trainer.units import plain_example
+from steelyard.scoring.assets import ENGINES, BaseFiles, read_base_files, write_atomically
+from steelyard.scoring.merging import (
+    ADAPTER,
+    ADAPTER_FACTS,
+    AdapterFacts,
+    Pair,
+    base_hashes,
+    merge,
+    read_adapter,
+)
+from steelyard.training.base.batches import ROW_LENGTHS, make_batches, make_item
+from steelyard.training.base.model import PackedScorer
+
+#: The largest difference in a probability between the trained model and the merged engine.
+PARITY = 1e-3
+PARITY_ROWS = 64
+
+
+class ParityError(RuntimeError):
+    """What would be served is not what was trained."""
+
+
+def write_merged(
+    model: PackedScorer,
+    pairs: Mapping[str, Pair],
+    files: BaseFiles,
+    folder: Path,
+    *,
+    rank: int,
+    trained_on: str,
+    heldout: Sequence[TuningRow],
+) -> None:
+    """Write an adapter's files, the one that makes them whole last.
+
+    Parameters
+    ----------
+    pairs : mapping of str to (float32 array, float32 array)
+        As in ``steelyard.scoring.merging.Adapter``.
+
+    Raises
+    ------
+    ParityError
+        When the float32 engine's probabilities are further than ``PARITY`` from the model's.
+    """
+    chosen = [row for row in heldout if _is_whole(row, files)]
+    chosen = _spread(chosen, PARITY_ROWS)
+    float32, int8 = (
+        _engine_probabilities(read_base_files(engine, files.folder), pairs, chosen)
+        for engine in ENGINES
+    )
+    parity = _largest(_model_probabilities(model, chosen, files), float32)
+    if parity > PARITY:
+        raise ParityError(
+            f"The merged engine's probabilities are up to {parity:.2g} from the trained model's, "
+            f"over {PARITY}; the adapter is not served."
+        )
+    matrices = {
+        f"{name}.{part}": value
+        for name, pair in pairs.items()
+        for part, value in zip("ab", pair, strict=True)
+    }
+    content = save({name: np.ascontiguousarray(matrices[name]) for name in sorted(matrices)})
+    facts = AdapterFacts(
+        base=files.manifest["name"],
+        base_files=base_hashes(files),
+        rank=rank,
+        sha256=hashlib.sha256(content).hexdigest(),
+        trained_on=trained_on,
+        parity=parity,
+        parity_decisions=len(chosen),
+        int8_difference=_mean(float32, int8),
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / ADAPTER, content)
+    encoded = msgspec.json.format(msgspec.json.encode(facts), indent=2) + b"\n"
+    write_atomically(folder / ADAPTER_FACTS, encoded)
+
+
+def is_written(folder: Path, trained_on: str) -> bool:
+    """Return whether a folder holds a whole adapter of this training."""
+    if not (folder / ADAPTER_FACTS).exists():
+        return False
+    try:
+        return read_adapter(folder).facts.trained_on == trained_on
+    except EngineUnavailableError:
+        return False  # altered: it is written again
+
+
+def _engine_probabilities(
+    files: BaseFiles, pairs: Mapping[str, Pair], rows: Sequence[TuningRow]
+) -> list[NDArray[np.float64]]:
+    scorer = files.scorer(merge(files.weights, pairs, files.precision), threads=0)
+    scored = scorer.score([_request(row) for row in rows])
+    scorer.close()
+    return [softmax(decisions[0].logits) for decisions in scored]
+
+
+def _model_probabilities(
+    model: PackedScorer, rows: Sequence[TuningRow], files: BaseFiles
+) -> list[NDArray[np.float64]]:
+    probabilities = []
+    model.eval()
+    for row in rows:
+        item = make_item(row.context, [plain_example(row)], files.tokenizer, reading=files.reading)
+        assert item is not None  # noqa: S101  # it is whole, so it fits
+        (batch,) = make_batches([item])
+        with torch.no_grad():
+            logits = model(batch)[0][0].numpy()
+        probabilities.append(softmax(logits[: len(row.labels)]))
+    return probabilities
+
+
+def _is_whole(row: TuningRow, files: BaseFiles) -> bool:
+    """Return whether training reads a row as serving does: it cuts what a row cannot hold."""
+    tokenizer = files.tokenizer
+    item = make_item(row.context, [plain_example(row)], tokenizer, reading=files.reading)
+    if item is None or len(item.context) < len(tokenizer.encode(row.context)):
+        return False
+    alone = [text for one in item.request.decisions for text in one.alone if text is not None]
+    return max(map(len, alone), default=0) <= ROW_LENGTHS[0] - 2
+
+
+def _request(row: TuningRow) -> RenderedRequest:
+    return RenderedRequest(row.context, (row.decision,))
+
+
+def _spread(rows: Sequence[TuningRow], n_rows: int) -> list[TuningRow]:
+    """Take rows at even distances."""
+    step = max(1, len(rows) // n_rows)
+    return list(rows[::step][:n_rows])
+
+
+def _largest(ours: list[NDArray[np.float64]], theirs: list[NDArray[np.float64]]) -> float:
+    gaps = [float(np.abs(a - b).max()) for a, b in zip(ours, theirs, strict=True)]
+    return max(gaps, default=0.0)
+
+
+def _mean(ours: list[NDArray[np.float64]], theirs: list[NDArray[np.float64]]) -> float:
+    gaps = [np.abs(a - b) for a, b in zip(ours, theirs, strict=True)]
+    return float(np.concatenate(gaps).mean()) if gaps else 0.0

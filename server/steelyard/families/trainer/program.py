@@ -1,0 +1,476 @@
+"""A fine-tune from its folder's task and rows to its artifact, records and verdict.
+
+Phases: LoRA where a rank is asked for, features of the training rows, heads and their calibration,
+held-out scoring, the gate. What each makes is on the disk before the note that it is whole, and a
+phase with that note is not done again: a program killed at any moment goes on where it was.
+
+Here: the order of things. Not here: what a phase does (the modules beside this one).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from steelyard.calibration.temperature import TemperatureTable
+from steelyard.errors import SteelyardError, TrainingUnavailableError
+from steelyard.evaluations.gate_wire import BeforeAfter, Gate, GateDeltas
+from steelyard.evaluations.measures.gate import TOO_FEW, Verdict, judge
+from steelyard.evaluations.measures.records import Records, UnmeasurableError, measure_records
+from steelyard.evaluations.measures.sampling import Bootstrap, measures_of
+from steelyard.evaluations.measures.summary import metrics_of
+from steelyard.evaluations.wire import RecordGroup
+from steelyard.families.trainer.artifact import versions_of, write_artifact
+from steelyard.families.trainer.baseline import fit_baseline
+from steelyard.families.trainer.card import CardFigures, render_card
+from steelyard.families.trainer.durable import flush_tree, read_struct, write_struct
+from steelyard.families.trainer.features import compute_features
+from steelyard.families.trainer.fitting import FitReport, fit_heads
+from steelyard.families.trainer.lora import lacking_for_lora, train_lora
+from steelyard.families.trainer.progress import Reporter
+from steelyard.families.trainer.reading import HeldOutDecision, ReadRows, read_rows
+from steelyard.families.trainer.records import (
+    GROUPS,
+    RememberingScorer,
+    records_of_group,
+    replace_probabilities,
+    score_held_out,
+    write_table,
+)
+from steelyard.families.trainer.rows import TuningRow
+from steelyard.families.trainer.task import (
+    ERROR,
+    MODEL,
+    PROGRESS,
+    RECORDS,
+    RESULT,
+    ROWS,
+    TASK,
+    FineTuneFailure,
+    FineTuneResult,
+    FineTuneTask,
+    ProgramPhase,
+)
+from steelyard.scoring.assets import MANIFEST, load_base_model
+from steelyard.scoring.hashing import HashingScorer
+from steelyard.scoring.heads import Heads
+from steelyard.scoring.merging import ADAPTER_FILES, merged_scorer
+from steelyard.scoring.protocol import Scorer
+from steelyard.scoring.tuned import (
+    ArtifactBase,
+    ArtifactManifest,
+    TunedScorer,
+    identity_of,
+    load_tuned,
+    read_artifact,
+)
+
+_CURVE = "curve.jsonl"
+_PHASES, _FEATURES, _LORA, _HEADS, _SCORES = "phases", "features", "lora", "heads", "scores"
+_BASELINE = "baseline.json"
+#: Of every so many contexts one is kept from LoRA, so that heads are compared and calibrated on
+#: rows that the vectors they read were not trained on.
+_KEPT_FROM_LORA = 5
+
+
+class _Adapted(msgspec.Struct, frozen=True):
+    """The note that LoRA is trained: where its files are, from the folder on."""
+
+    merged: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The base model of a task."""
+
+    scorer: Scorer
+    temperatures: TemperatureTable
+    folder: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Parent:
+    """The model that a fine-tune continues."""
+
+    folder: Path
+    manifest: ArtifactManifest
+    scorer: TunedScorer
+    sha256: str
+
+
+def run_or_tell(folder: Path) -> bool:
+    """Run a fine-tune, or write why it failed."""
+    (folder / ERROR).unlink(missing_ok=True)
+    try:
+        run(folder)
+    except Exception as error:  # noqa: BLE001  whatever it is, the job has failed and must say so
+        # The place alone: a message of a library may hold a row's text.
+        where = "".join(traceback.format_tb(error.__traceback__))
+        sys.stderr.write(f"{where}{type(error).__name__}\n")
+        # A full disk takes no note either; the exit status then says it alone.
+        with suppress(OSError):
+            write_struct(folder / ERROR, _failure(error))
+        return False
+    return True
+
+
+def run(folder: Path) -> FineTuneResult:
+    """Run a fine-tune, going on from what is durable; one that has ended is not run again."""
+    done = read_struct(folder / RESULT, FineTuneResult)
+    if done is not None:
+        return done
+    task = read_struct(folder / TASK, FineTuneTask)
+    if task is None:
+        raise ValueError(f"The folder holds no {TASK}.")
+    (folder / _PHASES).mkdir(exist_ok=True)
+    with Reporter(folder / PROGRESS, folder / _CURVE) as reporter:
+        return _Program(folder, task, reporter).run()
+
+
+class _Program:
+    """One run; everything it needs is loaded when it is needed first."""
+
+    def __init__(self, folder: Path, task: FineTuneTask, reporter: Reporter) -> None:
+        self._folder = folder
+        self._task = task
+        self._reporter = reporter
+
+    def run(self) -> FineTuneResult:
+        task, reporter = self._task, self._reporter
+        first: ProgramPhase = "lora" if task.lora_rank > 0 else "features"
+        reporter.tell(first, 0, 1, message="Reading the rows.")
+        rows = read_rows(self._folder / ROWS, task.method)
+        if not rows.training:
+            raise UnmeasurableError("No training row has a label; add rows to train on.")
+        base = _load_base(task)
+        parent = self._load_parent(base)
+        adapter = self._train_lora(rows, base, parent)
+        scorer = self._scorer_of(base, parent, adapter)
+        report = self._fit_heads(rows, scorer, parent, adapter)
+        table = self._score(rows, base, parent, scorer)
+        verdict, figures = self._judge(rows, table, parent)
+        parts = _files_of(self._folder / _HEADS)
+        if adapter is not None:
+            parts |= {name: adapter / name for name in ADAPTER_FILES}
+        origin = ArtifactBase(
+            name=task.base.name, sha256=identity_of(base.scorer), engine=base.scorer.engine
+        )
+        parent_sha256 = None if parent is None else parent.sha256
+        versions = versions_of(with_lora=adapter is not None)
+        card = render_card(
+            task, rows.counts, report, verdict, figures,
+            base=origin, parent_sha256=parent_sha256, versions=versions,
+            has_adapter=adapter is not None,
+        )  # fmt: skip
+        sha256 = write_artifact(
+            self._folder / MODEL,
+            parts,
+            card=card,
+            base=origin,
+            method=task.method,
+            has_adapter=adapter is not None,
+            parent_sha256=parent_sha256,
+            versions=versions,
+        )
+        groups = [group for group in GROUPS if group in figures.groups]
+        result = FineTuneResult(
+            artifact_sha256=sha256,
+            gate=verdict.gate,
+            sentences=list(verdict.sentences),
+            heldout=figures.heldout,
+            curve=reporter.curve(),
+            groups=groups,
+            rows=rows.counts,
+            report=msgspec.to_builtins(report),
+        )
+        reporter.tell("gate", 1, 1, message="The fine-tune is trained and judged.")
+        write_struct(self._folder / RESULT, result)
+        return result
+
+    def _load_parent(self, base: _Base) -> _Parent | None:
+        if self._task.parent is None:
+            if self._task.against == "parent":
+                raise ValueError("The gate is to compare with a parent, and the task has none.")
+            return None
+        folder = Path(self._task.parent)
+        return _Parent(
+            folder=folder,
+            manifest=read_artifact(folder),
+            scorer=load_tuned(folder, base.scorer, threads=self._task.threads),
+            sha256=hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest(),
+        )
+
+    def _train_lora(self, rows: ReadRows, base: _Base, parent: _Parent | None) -> Path | None:
+        """Return the folder of the adapter that the model has: a new one, its parent's, or none."""
+        task = self._task
+        inherited = parent.folder if parent is not None and parent.manifest.has_adapter else None
+        if task.lora_rank == 0:
+            return inherited
+        note = self._folder / _PHASES / "lora.json"
+        done = read_struct(note, _Adapted)
+        if done is not None:
+            return self._folder / done.merged
+        if task.base.double is not None:
+            raise TrainingUnavailableError(
+                "The test double has no weights for LoRA; leave lora_rank out."
+            )
+        lacking = lacking_for_lora()
+        if lacking is not None:
+            raise TrainingUnavailableError(lacking)
+        folder = self._folder / _LORA
+        folder.mkdir(exist_ok=True)
+
+        def on_step(step: int, loss: float, learning_rate: float) -> None:
+            self._reporter.tell(
+                "lora", step, task.steps, loss=loss, learning_rate=learning_rate,
+                message=f"LoRA step {step} of {task.steps}.",
+            )  # fmt: skip
+
+        self._reporter.tell("lora", 0, task.steps, message="Training LoRA.")
+        listed = [one.row for one in rows.training]
+        kept = _kept_from_lora(listed, task.seed)
+        seen = [row for row in listed if row.context_sha256 not in kept]
+        merged = train_lora(
+            seen,
+            base_folder=base.folder,
+            parent=inherited,
+            rank=task.lora_rank,
+            steps=task.steps,
+            learning_rate=task.learning_rate,
+            seed=task.seed,
+            method=task.method,
+            folder=folder,
+            on_step=on_step,
+            heldout=[row for row in listed if row.context_sha256 in kept],
+            threads=task.threads,
+        )
+        flush_tree(folder)
+        write_struct(note, _Adapted(merged.relative_to(self._folder).as_posix()))
+        return merged
+
+    def _scorer_of(self, base: _Base, parent: _Parent | None, adapter: Path | None) -> Scorer:
+        """Return what the model reads with: the base model, or the base with its adapter merged in."""
+        if adapter is None:
+            return base.scorer
+        # A parent trained with an earlier reading goes on with it; what continues it does not.
+        is_alike = parent is not None and parent.manifest.base.sha256 == identity_of(base.scorer)
+        if parent is not None and is_alike and adapter == parent.folder:
+            return parent.scorer.scorer
+        return merged_scorer(
+            base.folder, adapter, threads=self._task.threads, engine=base.scorer.engine
+        )
+
+    def _fit_heads(
+        self, rows: ReadRows, scorer: Scorer, parent: _Parent | None, adapter: Path | None
+    ) -> FitReport:
+        note = self._folder / _PHASES / "heads.json"
+        done = read_struct(note, FitReport)
+        if done is not None:
+            return done
+        task, reporter = self._task, self._reporter
+        tuning = self._tuning_rows(rows, parent, adapter)
+
+        def on_features(step: int, steps: int) -> None:
+            reporter.tell("features", step, steps, message="Reading the training rows.")
+
+        def on_heads(step: int, steps: int, loss: float | None) -> None:
+            reporter.tell("heads", step, steps, loss=loss, message="Fitting heads.")
+
+        features_folder, folder = self._folder / _FEATURES, self._folder / _HEADS
+        features_folder.mkdir(exist_ok=True)
+        features = compute_features(tuning, scorer, features_folder, on_features)
+        folder.mkdir(exist_ok=True)
+        report = fit_heads(
+            tuning,
+            features,
+            method=task.method,
+            seed=task.seed,
+            folder=folder,
+            parent=None if parent is None else parent.scorer.heads,
+            # Heads of the parent read the vectors of its own encoder.
+            same_features=adapter is None or task.lora_rank == 0,
+            on_progress=on_heads,
+        )
+        flush_tree(folder)
+        write_struct(note, report)
+        return report
+
+    def _tuning_rows(
+        self, rows: ReadRows, parent: _Parent | None, adapter: Path | None
+    ) -> list[TuningRow]:
+        """Mark the rows that what heads read was trained on: by the parent, or by LoRA now."""
+        listed = [one.row for one in rows.training]
+        has_new_adapter = adapter is not None and self._task.lora_rank > 0
+        kept = _kept_from_lora(listed, self._task.seed) if has_new_adapter else frozenset()
+        return [
+            replace(
+                one.row,
+                is_seen=(parent is not None and one.row.is_seen)
+                or (has_new_adapter and one.row.context_sha256 not in kept),
+            )
+            for one in rows.training
+        ]
+
+    def _score(
+        self, rows: ReadRows, base: _Base, parent: _Parent | None, scorer: Scorer
+    ) -> pa.Table:
+        reporter = self._reporter
+        readers = {id(one): RememberingScorer(one) for one in (base.scorer, scorer)}
+        models: dict[RecordGroup, Scorer] = {
+            "adapted": TunedScorer(Heads.load(self._folder / _HEADS), readers[id(scorer)]),
+            "base": readers[id(base.scorer)],
+        }
+        if parent is not None:
+            below = parent.scorer.scorer
+            models["parent"] = TunedScorer(parent.scorer.heads, readers.get(id(below), below))
+
+        def forget() -> None:
+            for reader in readers.values():
+                reader.forget()
+
+        def on_progress(step: int, steps: int) -> None:
+            reporter.tell("scoring", step, steps, message="Scoring the held-out rows.")
+
+        reporter.tell("scoring", 0, len(rows.evaluation) or 1, message="Scoring the held-out rows.")
+        table = score_held_out(
+            rows.evaluation,
+            models,
+            base.temperatures,
+            self._folder / _SCORES,
+            on_part=forget,
+            on_progress=on_progress,
+        )
+        write_table(self._folder / RECORDS, table)
+        return table
+
+    def _judge(
+        self, rows: ReadRows, table: pa.Table, parent: _Parent | None
+    ) -> tuple[Verdict, CardFigures]:
+        task = self._task
+        self._reporter.tell("gate", 0, 1, message="Judging the model on the held-out rows.")
+        if not rows.evaluation:
+            return _nothing_to_judge(task), CardFigures(
+                heldout={"n": 0.0}, groups={}, baseline=None
+            )
+        groups = [group for group in GROUPS if group != "parent" or parent is not None]
+        records = {group: records_of_group(table, group, task.method) for group in groups}
+        baseline_table = replace_probabilities(table, "adapted", self._baseline(rows))
+        baseline = records_of_group(baseline_table, "adapted", task.method)
+        bootstrap = Bootstrap(seed=task.seed)
+        in_group: dict[str, set[str]] = {"new": set(), "earlier": set()}
+        for one in rows.evaluation:
+            in_group[one.group].add(one.context_sha256)
+        verdict = judge(
+            records[task.against],
+            records["adapted"],
+            against=task.against,
+            new_contexts=in_group["new"],
+            earlier_contexts=in_group["earlier"],
+            needed=task.needed,
+            bootstrap=bootstrap,
+            baseline=baseline,
+        )
+
+        def measured(one: Records) -> Any:
+            return measures_of(measure_records(one), one.context_codes, bootstrap)
+
+        figures = CardFigures(
+            heldout=_heldout(records["adapted"]),
+            groups={group: measured(one) for group, one in records.items()},
+            baseline=measured(baseline),
+        )
+        return verdict, figures
+
+    def _baseline(self, rows: ReadRows) -> list[NDArray[np.float64]]:
+        """Return the text baseline's probabilities of the held-out decisions."""
+        path = self._folder / _SCORES / _BASELINE
+        done = read_struct(path, list[list[float]])
+        if done is None:
+            task = self._task
+            baseline = fit_baseline(
+                [one.row for one in rows.training], method=task.method, seed=task.seed
+            )
+            asked = [_as_tuning_row(one) for one in rows.evaluation]
+            done = [one.tolist() for one in baseline.probabilities(asked)]
+            write_struct(path, done)
+        return [np.array(one) for one in done]
+
+
+def _load_base(task: FineTuneTask) -> _Base:
+    named = task.base
+    if named.double is not None:
+        return _Base(HashingScorer(named.key, name=named.name), TemperatureTable(), None)
+    folder = None if named.folder is None else Path(named.folder)
+    model = load_base_model(named.engine, task.threads or None, folder)
+    return _Base(model.scorer, model.temperatures, folder)
+
+
+def _kept_from_lora(rows: Sequence[TuningRow], seed: int) -> frozenset[str]:
+    """Draw the contexts that LoRA does not learn from; none where there are few."""
+    contexts = {row.context_sha256 for row in rows}
+    drawn = sorted(contexts, key=lambda name: hashlib.sha256(f"{seed} {name}".encode()).digest())
+    return frozenset(drawn[: len(drawn) // _KEPT_FROM_LORA])
+
+
+def _files_of(folder: Path) -> dict[str, Path]:
+    return {path.name: path for path in sorted(folder.glob("heads*")) if path.is_file()}
+
+
+def _as_tuning_row(one: HeldOutDecision) -> TuningRow:
+    return TuningRow(one.context, one.context_sha256, one.rendered, np.array(one.labels))
+
+
+def _heldout(records: Records) -> dict[str, float]:
+    metrics: Mapping[str, Any] = msgspec.to_builtins(metrics_of(records))
+    return {name: float(value) for name, value in metrics.items()}
+
+
+def _nothing_to_judge(task: FineTuneTask) -> Verdict:
+    """Return the verdict where no held-out row has a label."""
+    gate = Gate(
+        passed=False,
+        against=task.against,
+        reasons=[TOO_FEW],
+        groups={},
+        deltas=GateDeltas(),
+        ece=BeforeAfter(before=None, after=None),
+    )
+    sentence = f"There are 0 new evaluation decisions and {task.needed} are needed; add rows."
+    return Verdict(gate, (sentence,))
+
+
+def _failure(error: Exception) -> FineTuneFailure:
+    if isinstance(error, SteelyardError):
+        return FineTuneFailure(code=error.code, message=error.message)
+    if isinstance(error, UnmeasurableError):
+        return FineTuneFailure(code="not_measurable", message=str(error))
+    if isinstance(error, FloatingPointError):
+        return FineTuneFailure(code="not_measurable", message=str(error))
+    if isinstance(error, OSError):
+        reason = error.strerror or type(error).__name__
+        return FineTuneFailure(
+            code="storage_unavailable",
+            message=f"The fine-tune's files cannot be used: {reason}. Check the disk and start it "
+            "again.",
+        )
+    if isinstance(error, MemoryError):
+        return FineTuneFailure(
+            code="internal_error",
+            message="The fine-tune needs more memory than there is; train on fewer rows.",
+        )
+    return FineTuneFailure(
+        code="internal_error",
+        message=f"The fine-tune failed ({type(error).__name__}); the server's log says where. "
+        "Report it.",
+    )

@@ -1,0 +1,133 @@
+"""The rows of a fine-tune, read as training and scoring take them.
+
+The decisions of a dataset are few and its rows many, so a list of decisions is read and rendered
+once. Rows are rendered exactly as a decide request is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from steelyard.decisions.kinds import Decision, render_decision
+from steelyard.decisions.rendering import RenderedDecision, render_context
+from steelyard.decisions.validation import read_request
+from steelyard.evaluations.measures.records import UnmeasurableError
+from steelyard.families.trainer.rows import TuningRow
+from steelyard.families.trainer.task import Group, RowCounts, TaskRow
+from steelyard.wire.methods import Method
+
+#: Lists of decisions that are kept ready.
+_KEPT_TASKS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutDecision:
+    """One labelled decision of an evaluation row."""
+
+    row: int
+    place: int
+    group: Group
+    context: str
+    context_sha256: str
+    decision: Decision
+    rendered: RenderedDecision
+    labels: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingDecision:
+    """One labelled decision of a training row."""
+
+    decision_id: str
+    row: TuningRow
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRows:
+    """The labelled decisions of both sides, in the order of the rows."""
+
+    training: list[TrainingDecision]
+    evaluation: list[HeldOutDecision]
+    counts: RowCounts
+
+
+def read_rows(path: Path, method: Method) -> ReadRows:
+    """Read ``rows.jsonl``.
+
+    Raises
+    ------
+    ValueError
+        When a line is no row.
+    """
+    read = lru_cache(_KEPT_TASKS)(_read_decisions)
+    training: list[TrainingDecision] = []
+    evaluation: list[HeldOutDecision] = []
+    n_rows: Counter[tuple[str, str]] = Counter()
+    for row in _lines(path):
+        n_rows[row.side, row.group] += 1
+        held = row.targets if method == "sft" else row.rewards
+        if held is None:
+            wanted = "targets" if method == "sft" else "rewards"
+            raise UnmeasurableError(f"Row {row.row} of the {row.side} rows has no {wanted}.")
+        context = render_context(row.context)
+        for place, (decision, rendered) in enumerate(read(msgspec.json.encode(row.decisions))):
+            labelled = held.get(decision.id)
+            if labelled is None:
+                continue
+            labels = tuple(float(labelled.get(name, 0.0)) for name in decision.outcomes.names)
+            if not np.isfinite(labels).all():
+                raise UnmeasurableError(
+                    f"Row {row.row} of the {row.side} rows has a label that is not finite."
+                )
+            if row.side == "training":
+                tuned = TuningRow(
+                    context, row.context_sha256, rendered, np.array(labels), row.is_seen
+                )
+                training.append(TrainingDecision(decision.id, tuned))
+            else:
+                evaluation.append(
+                    HeldOutDecision(
+                        row=row.row,
+                        place=place,
+                        group=row.group,
+                        context=context,
+                        context_sha256=row.context_sha256,
+                        decision=decision,
+                        rendered=rendered,
+                        labels=labels,
+                    )
+                )
+    counts = RowCounts(
+        new_training=n_rows["training", "new"],
+        earlier_training=n_rows["training", "earlier"],
+        new_evaluation=n_rows["evaluation", "new"],
+        earlier_evaluation=n_rows["evaluation", "earlier"],
+        training_decisions=len(training),
+        evaluation_decisions=len(evaluation),
+    )
+    return ReadRows(training, evaluation, counts)
+
+
+def _lines(path: Path) -> Iterator[TaskRow]:
+    decoder = msgspec.json.Decoder(TaskRow)
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                yield decoder.decode(line)
+            except msgspec.DecodeError as error:
+                raise ValueError(f"Line {number} of {path.name} is no row.") from error
+
+
+def _read_decisions(sent: bytes) -> tuple[tuple[Decision, RenderedDecision], ...]:
+    request = read_request({"context": "", "decisions": msgspec.json.decode(sent)})
+    # A policy chooses an action among probabilities; no model learns it.
+    plain = (dataclasses.replace(one, policy=None) for one in request.decisions)
+    return tuple((decision, render_decision(decision)) for decision in plain)

@@ -1,0 +1,257 @@
+"""Held-out scoring: every labelled decision of the evaluation rows, by every model concerned.
+
+The columns of ``records.parquet``:
+
+================ ============================================================================
+column           holds
+================ ============================================================================
+group            adapted, base or parent: which model scored it
+row              place of the decision's row among the evaluation rows, from 0
+place            place of the decision in its row, from 0
+context_sha256   names the context
+decision_id      which decision
+kind             single, binary or ordinal
+outcomes         names of the outcomes, in order
+probabilities    of each outcome
+labels           of each outcome: its target or its reward
+================ ============================================================================
+
+Rows come by group in that order, and within a group in dataset order and then decision order.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from steelyard.calibration.temperature import TemperatureTable
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.evaluations.measures.records import Records, Supervision, UnmeasurableError
+from steelyard.evaluations.prediction_columns import SCHEMA as PREDICTIONS
+from steelyard.evaluations.prediction_columns import records_of
+from steelyard.evaluations.wire import RecordGroup
+from steelyard.families.trainer.durable import flush_directory
+from steelyard.families.trainer.reading import HeldOutDecision
+from steelyard.scoring.assets import write_atomically
+from steelyard.scoring.protocol import ScoredDecision, Scorer
+from steelyard.wire.methods import Method
+
+#: Groups of models in the order of the file.
+GROUPS: tuple[RecordGroup, ...] = ("adapted", "base", "parent")
+_SHARED = (
+    "row", "place", "context_sha256", "decision_id", "kind", "outcomes", "probabilities", "labels",
+)  # fmt: skip
+SCHEMA = pa.schema(
+    [pa.field("group", pa.string(), nullable=False), *(PREDICTIONS.field(n) for n in _SHARED)]
+)
+
+#: Outcomes of the decisions that are scored and made durable together: about a second's work.
+_PART_OUTCOMES = 4096
+#: Rows of a row group of the file, so that a page is read without the rest.
+_ROW_GROUP = 4096
+_UNTEMPERED = TemperatureTable()
+
+
+class RememberingScorer:
+    """A scorer that answers what it has answered before from memory, until told to forget.
+
+    Several models read the same rows on one base model; each row is then read once.
+    """
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+        self._scored: dict[tuple[str, RenderedDecision], ScoredDecision] = {}
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+
+    @property
+    def name(self) -> str:
+        """Name of the base model."""
+        return self._scorer.name
+
+    @property
+    def engine(self) -> str:
+        """Engine and precision."""
+        return self._scorer.engine
+
+    def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
+        """Score every decision of every request, in the order given."""
+        missing = []
+        for request in requests:
+            decisions = [
+                one for one in request.decisions if (request.context, one) not in self._scored
+            ]
+            if decisions:
+                missing.append(RenderedRequest(request.context, tuple(decisions)))
+        scored = self._scorer.score(missing) if missing else []
+        for request, answers in zip(missing, scored, strict=True):
+            for decision, answer in zip(request.decisions, answers, strict=True):
+                self._scored[request.context, decision] = answer
+        return [
+            [self._scored[request.context, decision] for decision in request.decisions]
+            for request in requests
+        ]
+
+    def __getattr__(self, name: str) -> object:
+        # ``embed`` and ``sha256`` are there exactly where the scorer below has them.
+        if name == "embed" and hasattr(self._scorer, "embed"):
+            return self._embed
+        if name == "sha256":
+            return getattr(self._scorer, name)
+        raise AttributeError(name)
+
+    def forget(self) -> None:
+        """Forget every answer."""
+        self._scored.clear()
+        self._vectors.clear()
+
+    def close(self) -> None:
+        """Close the scorer below."""
+        self._scorer.close()
+
+    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if missing:
+            embed: Callable[[Sequence[str]], NDArray[np.float32]]
+            embed = self._scorer.embed  # type: ignore[attr-defined]  # asked for where it is there
+            self._vectors.update(zip(missing, embed(missing), strict=True))
+        return np.stack([self._vectors[text] for text in texts])
+
+
+def score_held_out(
+    decisions: Sequence[HeldOutDecision],
+    models: Mapping[RecordGroup, Scorer],
+    temperatures: TemperatureTable,
+    folder: Path,
+    *,
+    on_part: Callable[[], None],
+    on_progress: Callable[[int, int], None],
+) -> pa.Table:
+    """Score held-out decisions with every model, going on from the parts that are durable.
+
+    Raises
+    ------
+    UnmeasurableError
+        When a model's answer is not finite, or does not fit its decision.
+    """
+    folder.mkdir(exist_ok=True)
+    tables = [SCHEMA.empty_table()]
+    n_done = 0
+    for number, part in enumerate(_parts(decisions)):
+        path = folder / f"{number:06d}.parquet"
+        if not path.exists():
+            rows = []
+            for group, scorer in models.items():
+                rows += _score_part(part, group, scorer, temperatures)
+            write_table(path, pa.Table.from_pylist(rows, schema=SCHEMA))
+            on_part()
+        tables.append(pq.read_table(path, schema=SCHEMA, use_threads=False))
+        n_done += len(part)
+        on_progress(n_done, len(decisions))
+    return _ordered(pa.concat_tables(tables))
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write a Parquet file, whole or not at all; it is on the disk on return."""
+    held = io.BytesIO()
+    pq.write_table(table, held, compression="zstd", row_group_size=_ROW_GROUP)
+    write_atomically(path, held.getvalue())
+    flush_directory(path.parent)
+
+
+def records_of_group(table: pa.Table, group: RecordGroup, method: Method) -> Records:
+    """Return one group's records.
+
+    Raises
+    ------
+    UnmeasurableError
+        When there are none, or a number of them is missing or not finite.
+    """
+    supervision: Supervision = "targets" if method == "sft" else "rewards"
+    return records_of(_group(table, group), supervision)
+
+
+def replace_probabilities(
+    table: pa.Table, group: RecordGroup, probabilities: Sequence[NDArray[np.float64]]
+) -> pa.Table:
+    """Return a group's rows with other probabilities in their place, in the same order."""
+    chosen = _group(table, group)
+    place = chosen.schema.get_field_index("probabilities")
+    column = pa.array([one.tolist() for one in probabilities], chosen.schema.field(place).type)
+    return chosen.set_column(place, chosen.schema.field(place), column)
+
+
+def _group(table: pa.Table, group: RecordGroup) -> pa.Table:
+    return table.filter(pa.compute.equal(table["group"], group))
+
+
+def _ordered(table: pa.Table) -> pa.Table:
+    groups = table["group"].to_pylist()
+    found = [_group(table, group) for group in GROUPS if group in groups]
+    return pa.concat_tables(found) if found else table
+
+
+def _parts(decisions: Sequence[HeldOutDecision]) -> Iterator[list[HeldOutDecision]]:
+    """Cut decisions into parts of whole rows; the same rows always give the same parts."""
+    part: list[HeldOutDecision] = []
+    n_outcomes = 0
+    for _, row in groupby(decisions, key=lambda one: one.row):
+        listed = list(row)
+        part += listed
+        n_outcomes += sum(len(one.labels) for one in listed)
+        if n_outcomes >= _PART_OUTCOMES:
+            yield part
+            part, n_outcomes = [], 0
+    if part:
+        yield part
+
+
+def _score_part(
+    part: Sequence[HeldOutDecision],
+    group: RecordGroup,
+    scorer: Scorer,
+    temperatures: TemperatureTable,
+) -> list[dict[str, object]]:
+    rows = [list(row) for _, row in groupby(part, key=lambda one: one.row)]
+    requests = [RenderedRequest(row[0].context, tuple(one.rendered for one in row)) for row in rows]
+    made: list[dict[str, object]] = []
+    for row, answers in zip(rows, scorer.score(requests), strict=True):
+        for one, answer in zip(row, answers, strict=True):
+            probabilities = _probabilities(one, answer, temperatures)
+            made.append(
+                {
+                    "group": group,
+                    "row": one.row,
+                    "place": one.place,
+                    "context_sha256": one.context_sha256,
+                    "decision_id": one.decision.id,
+                    "kind": one.decision.kind,
+                    "outcomes": one.decision.outcomes.names,
+                    "probabilities": probabilities,
+                    "labels": one.labels,
+                }
+            )
+    return made
+
+
+def _probabilities(
+    one: HeldOutDecision, answer: ScoredDecision, temperatures: TemperatureTable
+) -> list[float]:
+    """Return what the model answers, as ``decide`` does."""
+    if answer.logits.shape != (len(one.labels),):
+        raise UnmeasurableError(
+            f"A model gave {answer.logits.shape} numbers for {len(one.labels)} outcomes; report it."
+        )
+    table = _UNTEMPERED if answer.is_calibrated else temperatures
+    try:
+        return list(table.probabilities(answer.logits, one.decision.kind).tolist())
+    except ValueError as error:
+        raise UnmeasurableError(
+            "A model gave an answer that is not finite on the held-out rows; train it again."
+        ) from error

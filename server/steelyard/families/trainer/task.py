@@ -1,0 +1,258 @@
+"""What a fine-tune is given and what it gives: the files of its folder, and their shapes.
+
+================= ==============================================================================
+file              holds
+================= ==============================================================================
+task.json         ``FineTuneTask``: what to train, given
+rows.jsonl        ``TaskRow``, one a line: what to train and judge on, given
+progress.jsonl    ``Progress``, one a line, appended as it happens
+features/, …      what is durable of each phase; a program started again goes on from it
+model/            the artifact, named by the SHA-256 of its manifest once it is stored
+records.parquet   every labelled held-out decision as every group of models scored it
+result.json       ``FineTuneResult``: written last, and whole or not at all
+error.json        ``FineTuneFailure``: why it failed instead; the exit status is then 3
+================= ==============================================================================
+
+Here: names and shapes alone, so that whoever starts the program need not load what trains. Not
+here: the program (``steelyard.families.trainer.program``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from steelyard.evaluations.gate_wire import Gate
+from steelyard.families.fine_tuning.wire import CurvePoint, Phase
+from steelyard.wire.methods import Method
+
+#: Runs as ``python -m MODULE FOLDER``.
+MODULE = "steelyard.families.trainer"
+TASK, ROWS, PROGRESS = "task.json", "rows.jsonl", "progress.jsonl"
+RECORDS, RESULT, ERROR = "records.parquet", "result.json", "error.json"
+#: The folder of the artifact.
+MODEL = "model"
+#: Exit status of a program that wrote ``error.json``.
+FAILED = 3
+#: Exit status of a program that was told to stop, or whose starter is gone.
+STOPPED = 4
+#: What the program's environment must have before it starts: OpenMP's threads must not spin where
+#: several processes share the cores. See also ``environment_of``.
+ENVIRONMENT = {"OMP_WAIT_POLICY": "PASSIVE"}
+
+Side = Literal["training", "evaluation"]
+Group = Literal["new", "earlier"]
+#: Where the program is: the phases of a job, and the gate at the end of the scoring.
+ProgramPhase = Phase | Literal["gate"]
+
+
+class TaskBase(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The base model to tune, which the program loads itself.
+
+    Parameters
+    ----------
+    name : str
+        As calls name it.
+    engine : str
+        Engine and precision that it answers with, such as ``onnxruntime-int8``; what is trained
+        serves on this one.
+    folder : str, optional
+        Its folder; the shipped model when left out.
+    double : "hashing", optional
+        The test double instead of a model.
+    key : str, default ""
+        The double's key.
+    """
+
+    name: str
+    engine: str
+    folder: str | None = None
+    double: Literal["hashing"] | None = None
+    key: str = ""
+
+
+class CardFacts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the model card says that the training does not need.
+
+    Parameters
+    ----------
+    family : str or None
+        The family that the model is for.
+    dataset_id : str
+    dataset_version : int
+    base_licence : str
+        The base model's licence, in words.
+    """
+
+    family: str | None
+    dataset_id: str
+    dataset_version: int
+    base_licence: str = "Apache-2.0"
+
+
+class FineTuneTask(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What to train.
+
+    Parameters
+    ----------
+    job_id : str
+    method : {"sft", "reward"}
+        Whether rows have targets or rewards.
+    seed : int
+        Of every draw. Equal tasks, rows and versions give equal artifacts.
+    steps, learning_rate, lora_rank
+        Of LoRA; without a rank heads train alone.
+    base : TaskBase
+    parent : str, optional
+        Folder of the artifact to train from.
+    against : {"parent", "base"}
+        What the gate compares with; ``parent`` needs one.
+    needed : int
+        New evaluation decisions without which the gate has too little to judge.
+    threads : int
+        Threads of the scorer and of the fits; 0 takes every core.
+    card : CardFacts
+    """
+
+    job_id: str
+    method: Method
+    seed: Annotated[int, Meta(ge=0)]
+    steps: Annotated[int, Meta(ge=1)]
+    learning_rate: Annotated[float, Meta(gt=0)]
+    lora_rank: Annotated[int, Meta(ge=0, le=16)] = 0
+    base: TaskBase
+    parent: str | None = None
+    against: Literal["parent", "base"] = "base"
+    needed: Annotated[int, Meta(ge=1)] = 20
+    threads: Annotated[int, Meta(ge=0)] = 0
+    card: CardFacts
+
+
+def environment_of(threads: int) -> dict[str, str]:
+    """Return what the environment of a program must have for a number of threads.
+
+    Whoever starts the program sets it; otherwise the program starts itself again with it.
+
+    Examples
+    --------
+    >>> environment_of(0), environment_of(2)["OMP_NUM_THREADS"]
+    ({'OMP_WAIT_POLICY': 'PASSIVE'}, '2')
+    """
+    return {**ENVIRONMENT, **({"OMP_NUM_THREADS": str(threads)} if threads else {})}
+
+
+class TaskRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A row of the dataset, on one side.
+
+    Parameters
+    ----------
+    row : int
+        Its place among the rows of its side in the dataset; of each side rows come in this order.
+    side : {"training", "evaluation"}
+    group : {"new", "earlier"}
+        Whether it came since the family last trained.
+    context : JSON value
+        What its decisions are about.
+    context_sha256 : str
+        Names the context; a context is on one side and in one group.
+    decisions : list of dict
+        What it asks, as a decide request does.
+    targets, rewards : dict, optional
+        Decision id to outcome to probability or to reward; one of the two, by the task's method.
+        Decisions without a label are not trained or judged on.
+    is_seen : bool, default False
+        Of a training row: whether the model to train from was trained on its context.
+    """
+
+    row: Annotated[int, Meta(ge=0)]
+    side: Side
+    group: Group
+    context: Any
+    context_sha256: str
+    decisions: list[dict[str, Any]]
+    targets: dict[str, dict[str, float]] | None = None
+    rewards: dict[str, dict[str, float]] | None = None
+    is_seen: bool = False
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """Where the program is.
+
+    Parameters
+    ----------
+    phase : str
+    step, steps : int
+        Of the phase: how much is done, of how much.
+    loss : float or None
+        Newest training loss; ``None`` where the phase has none.
+    learning_rate : float or None
+        Of the newest step of LoRA.
+    message : str
+        One line for a person.
+    """
+
+    phase: ProgramPhase
+    step: int
+    steps: int
+    loss: float | None = None
+    learning_rate: float | None = None
+    message: str = ""
+
+
+class RowCounts(Struct, frozen=True, kw_only=True):
+    """Rows by side and group, and the labelled decisions of each side."""
+
+    new_training: int
+    earlier_training: int
+    new_evaluation: int
+    earlier_evaluation: int
+    training_decisions: int
+    evaluation_decisions: int
+
+
+class FineTuneResult(Struct, frozen=True, kw_only=True):
+    """What a fine-tune that ended measured; whether the model may join is the gate's word.
+
+    Parameters
+    ----------
+    artifact_sha256 : str
+        Of ``model/manifest.json``; names the artifact.
+    gate : steelyard.evaluations.gate_wire.Gate
+    sentences : list of str
+        One for each of the gate's reasons, for a person.
+    heldout : dict of str to float
+        The model on the held-out rows: ``n`` and, with targets, ``accuracy``, ``loss``, ``brier``
+        and ``ece``, or with rewards ``expected_reward``.
+    curve : list of CurvePoint
+        Of the training loss: of LoRA's steps where there are some, else of the heads'.
+    groups : list of str
+        Groups of models in ``records.parquet``, of ``adapted``, ``base`` and ``parent``.
+    rows : RowCounts
+    report : dict
+        What was tried for each decision and what was chosen.
+    """
+
+    artifact_sha256: str
+    gate: Gate
+    sentences: list[str]
+    heldout: dict[str, float]
+    curve: list[CurvePoint]
+    groups: list[Literal["adapted", "base", "parent"]]
+    rows: RowCounts
+    report: dict[str, Any]
+
+
+class FineTuneFailure(Struct, frozen=True, kw_only=True):
+    """Why a fine-tune failed.
+
+    Parameters
+    ----------
+    code : str
+        As the error's on the wire.
+    message : str
+        One or two sentences: what went wrong and what to do.
+    """
+
+    code: str
+    message: str

@@ -1,0 +1,91 @@
+"""Who may go on: the caller behind a request, its scope, and its share of the minute."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from sanic import Request
+
+from steelyard.caller import LOCAL_ACCOUNT, Caller
+from steelyard.errors import InvalidApiKeyError, KeyScopeError, MissingApiKeyError
+from steelyard.http.context import Services
+from steelyard.http.routing import Access, Route
+
+#: The tag of the routes that probes and scrapers call; these are not counted.
+OPERATIONS = "operations"
+#: The account of callers of public routes: nobody's.
+NOBODY = "public"
+
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
+
+
+async def admit(request: Request, route: Route, services: Services) -> Caller:
+    """Return the caller of a route that may go on."""
+    address = request.ip
+    if route.access is Access.PUBLIC:
+        if OPERATIONS not in route.tags:
+            services.limits.take_public(address_group(address))
+        return Caller(NOBODY, None, "inference", address)
+    if route.access is Access.OPERATOR and is_from_this_machine(request):
+        return Caller(NOBODY, None, "full", address)
+    authorization = request.headers.get("authorization")
+    try:
+        caller = await services.accounts.authenticate(authorization, address)
+    except (InvalidApiKeyError, MissingApiKeyError):
+        # Guesses are counted like any call without a key, so that they cannot be many.
+        services.limits.take_public(address_group(address))
+        raise
+    request.ctx.caller = caller  # so that the log names it when the scope refuses it
+    check_scope(caller, route)
+    services.limits.take(caller)
+    return caller
+
+
+def check_scope(caller: Caller, route: Route) -> None:
+    """Refuse a route that the caller's key does not cover.
+
+    ``full`` covers all of them, ``read`` every GET, ``inference`` those marked so; an operator's
+    route needs a ``full`` key of the account ``local``.
+    """
+    if route.access is Access.OPERATOR:
+        if not caller.is_operator:
+            raise KeyScopeError(
+                f"{route.path} is for whoever runs this server: call it from its own machine, or "
+                f"with a key of scope full of the account {LOCAL_ACCOUNT}."
+            )
+        return
+    may = {"full": True, "read": route.method == "GET", "inference": route.is_inference}
+    if not may[caller.scope]:
+        raise KeyScopeError(
+            f"A key of scope {caller.scope} may not call {route.method} {route.path}; use a key of "
+            "a wider scope."
+        )
+
+
+def is_from_this_machine(request: Request) -> bool:
+    """Return whether the client is on a loopback address and no proxy speaks for another one."""
+    if any(name in request.headers for name in _FORWARDED):
+        return False
+    try:
+        return ipaddress.ip_address(request.ip).is_loopback
+    except ValueError:
+        return False
+
+
+def address_group(address: str) -> str:
+    """Return what an address is counted by: itself, or the /64 network of an IPv6 address.
+
+    Examples
+    --------
+    >>> address_group("192.0.2.7"), address_group("2001:db8::1:2")
+    ('192.0.2.7', '2001:db8::/64')
+    """
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped is not None:
+            return str(parsed.ipv4_mapped)
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(parsed)

@@ -1,0 +1,192 @@
+"""Bodies in and out: how a request's is read within its bounds, and how an answer is encoded.
+
+A body is read as it arrives, never past the route's bound and never for longer than the settings
+allow. Reading starts after everything that the head alone can refuse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import msgspec
+from sanic import HTTPResponse, Request
+from sanic import exceptions as sanic_errors
+from sanic.http import Http
+
+from steelyard.errors import (
+    PayloadTooLargeError,
+    RequestTimeoutError,
+    UnsupportedMediaTypeError,
+)
+from steelyard.http.compression import BodyTooLargeError, content_encoding, decompress
+from steelyard.http.context import route_of, services_of
+
+_log = logging.getLogger(__name__)
+
+JSON = "application/json"
+
+#: How many times as long as another body an upload may take to arrive.
+UPLOAD_TIMES = 4
+#: Bodies longer than this are decompressed on a thread.
+_INLINE_BYTES = 16 * 1024
+
+
+async def read_json_bytes(request: Request, *, may_be_empty: bool = False) -> bytes:
+    """Return the bytes of a JSON body, decompressed."""
+    if not may_be_empty:
+        media_type_of(request, JSON)
+        return await read_bytes(request)
+    body = await read_bytes(request)
+    if not body.strip():
+        return b"{}"
+    media_type_of(request, JSON)
+    return body
+
+
+async def read_bytes(request: Request) -> bytes:
+    """Return the bytes of a body of any type, decompressed."""
+    coding = content_encoding(request.headers.get("content-encoding"))
+    bound = body_bound(request)
+    body = await _receive(request, bound)
+    if coding == "identity":
+        return body
+    work = partial(decompress, body, coding, bound)
+    try:
+        return await asyncio.to_thread(work) if len(body) > _INLINE_BYTES else work()
+    except BodyTooLargeError:
+        raise _too_large(bound) from None
+
+
+async def read_stream(request: Request, take: Callable[[bytes], None]) -> None:
+    """Hand on the bytes of an upload as they arrive, decompressed.
+
+    A compressed one is handed on at once when it is whole. What ``take`` raises ends the reading.
+    """
+    if content_encoding(request.headers.get("content-encoding")) == "identity":
+        await _hand_on(request, body_bound(request), take)
+    else:
+        take(await read_bytes(request))
+
+
+async def discard_body(request: Request) -> None:
+    """Read past a body that the route has no use for, within the same bounds."""
+    await _receive(request, body_bound(request))
+
+
+def body_bound(request: Request) -> int:
+    """Return the most bytes that the body of a request may have, compressed or not."""
+    settings = services_of(request).settings
+    route = route_of(request)
+    is_upload = route is not None and route.max_body == "upload"
+    return settings.upload_bytes if is_upload else settings.body_bytes
+
+
+async def _receive(request: Request, bound: int) -> bytes:
+    parts: list[bytes] = []
+    await _hand_on(request, bound, parts.append)
+    return b"".join(parts)
+
+
+async def _hand_on(request: Request, bound: int, take: Callable[[bytes], None]) -> None:
+    stream = request.stream
+    if not isinstance(stream, Http) or not stream.request_body:
+        return
+    if (stream.request_bytes or 0) > bound:  # the head says so already
+        raise _too_large(bound)
+    stream.request_max_size = bound  # chunks that announce more are refused before they are read
+    route = route_of(request)
+    timeout_s = services_of(request).settings.body_timeout_s
+    if route is not None and route.max_body == "upload":
+        timeout_s *= UPLOAD_TIMES
+    try:
+        async with asyncio.timeout(timeout_s):
+            while stream.request_body:
+                part = await stream.read()
+                if part:
+                    take(part)
+    except TimeoutError:
+        stream.request_body = None  # or Sanic would go on waiting for it after the answer
+        stream.keep_alive = False
+        raise RequestTimeoutError(
+            f"The body did not arrive within {timeout_s:g} s; send it again."
+        ) from None
+    except sanic_errors.PayloadTooLarge:
+        raise _too_large(bound) from None
+
+
+def media_type_of(request: Request, *allowed: str) -> str:
+    """Return the media type of a body."""
+    header = request.headers.get("content-type", "")
+    media_type, *parameters = (part.strip().lower() for part in header.split(";"))
+    charsets = [value for value in parameters if value.startswith("charset=")]
+    is_utf8 = all(value[8:].strip('"') in {"utf-8", "utf8"} for value in charsets)
+    if media_type not in allowed or not is_utf8:
+        given = f"is {header!r}" if header else "is missing"
+        raise UnsupportedMediaTypeError(
+            f"The Content-Type {given}; send the body as {' or '.join(allowed)} in UTF-8."
+        )
+    return media_type
+
+
+def _too_large(bound: int) -> PayloadTooLargeError:
+    return PayloadTooLargeError(f"The body is longer than {bound} bytes; send a shorter one.")
+
+
+class ApiResponse(HTTPResponse):
+    """A response with no header that says nothing."""
+
+    @property
+    def processed_headers(self) -> Iterator[tuple[bytes, bytes]]:
+        """Return the headers to send; Sanic adds an empty ``alt-svc``, which is left out."""
+        return ((name, value) for name, value in super().processed_headers if value)
+
+
+def json_response(value: Any, status: int = 200) -> HTTPResponse:
+    """Encode an answer as compact JSON."""
+    return ApiResponse(msgspec.json.encode(value), status=status, content_type=JSON)
+
+
+def answer_response(
+    body: bytes, status: int = 200, *, operation_id: str | None = None, is_replay: bool = False
+) -> HTTPResponse:
+    """Send an answer that is encoded already, its headers saying whether it is a replay."""
+    response = ApiResponse(body, status=status, content_type=JSON)
+    if operation_id is not None:
+        response.headers["X-Operation-ID"] = operation_id
+    if is_replay:
+        response.headers["Idempotency-Replayed"] = "true"
+    return response
+
+
+async def send_stream(request: Request, pieces: Iterator[bytes], media_type: str) -> None:
+    """Send an answer piece by piece; each is made on a thread.
+
+    What fails before the first piece is refused as ever. After it, the connection is closed before
+    the end, which every client takes for a failure.
+    """
+    piece = await asyncio.to_thread(next, pieces, None)
+    # respond() gives back what it is given; middleware may not replace it here.
+    response: ApiResponse = await request.respond(ApiResponse(content_type=media_type))
+    if isinstance(request.stream, Http) and request.stream.head_only:
+        await response.send(b"")
+        # Sanic would await this, which for a HEAD is no coroutine.
+        request.stream.head_response_ignored(b"", end_stream=True)
+        return
+    try:
+        while piece is not None:
+            await response.send(piece)
+            piece = await asyncio.to_thread(next, pieces, None)
+        await response.send(end_stream=True)
+    except Exception as error:  # noqa: BLE001  the status is sent, so nothing can be told
+        _log.error("A stream broke off: %s", error, exc_info=error)
+        if request.transport is not None:
+            request.transport.close()
+
+
+def text_response(text: str | bytes, media_type: str) -> HTTPResponse:
+    """Send a text of another type than JSON."""
+    return ApiResponse(text, content_type=media_type)

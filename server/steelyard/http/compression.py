@@ -1,0 +1,97 @@
+"""Bodies that arrive compressed: undone step by step, so that a bomb stops at the bound."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+
+import zstandard
+
+from steelyard.errors import InvalidRequestError, UnsupportedEncodingError, Violation
+
+#: Members of a gzip body or frames of a zstd body; a client sends one.
+_MAX_PARTS = 1000
+#: A zstd block has at least 4 bytes and gives at most 128 KiB, so a slice gives at most 4 MiB.
+_SLICE_BYTES = 128
+#: Window of a zstd frame: 8 MiB is what every decoder should take.
+_MAX_WINDOW_BYTES = 8 * 1024 * 1024
+_GZIP_WBITS = 31
+
+
+class BodyTooLargeError(Exception):
+    """More bytes than the bound; ``steelyard.http.bodies`` says so to the caller."""
+
+
+def content_encoding(header: str | None) -> str:
+    """Return the one coding of a body: ``identity``, ``gzip`` or ``zstd``."""
+    coding = (header or "identity").strip().lower()
+    coding = "gzip" if coding == "x-gzip" else coding
+    if coding != "identity" and coding not in _DECODERS:
+        raise UnsupportedEncodingError(
+            f"The Content-Encoding is {coding!r}; send the body as gzip or zstd, or uncompressed."
+        )
+    return coding
+
+
+def decompress(body: bytes, coding: str, bound: int) -> bytes:
+    """Undo a body's coding.
+
+    Raises
+    ------
+    BodyTooLargeError
+        When more comes out.
+    """
+    parts: list[bytes] = []
+    n_bytes = 0
+    try:
+        for part in _DECODERS[coding](body, bound):
+            n_bytes += len(part)
+            if n_bytes > bound:
+                raise BodyTooLargeError
+            parts.append(part)
+    except (zlib.error, zstandard.ZstdError) as error:
+        raise _unreadable(coding) from error
+    return b"".join(parts)
+
+
+def _gunzip(body: bytes, bound: int) -> Iterator[bytes]:
+    rest = body
+    for _ in range(_MAX_PARTS):
+        member = zlib.decompressobj(_GZIP_WBITS)
+        yield member.decompress(rest, bound + 1)
+        if not member.eof:
+            # All input was read, or the bound was reached; the caller has counted which.
+            raise _unreadable("gzip")
+        rest = member.unused_data
+        if not rest.strip(b"\0"):  # padding with zeros is allowed
+            return
+    raise _unreadable("gzip")
+
+
+def _unzstd(body: bytes, bound: int) -> Iterator[bytes]:
+    rest = body
+    for _ in range(_MAX_PARTS):
+        declared = zstandard.frame_content_size(rest)
+        if declared > bound:
+            raise BodyTooLargeError
+        frame = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES).decompressobj()
+        start = 0
+        while not frame.eof and start < len(rest):
+            yield frame.decompress(rest[start : start + _SLICE_BYTES])
+            start += _SLICE_BYTES
+        if not frame.eof:
+            raise _unreadable("zstd")
+        rest = frame.unused_data + rest[start:]
+        if not rest:
+            return
+    raise _unreadable("zstd")
+
+
+_DECODERS: dict[str, Callable[[bytes, int], Iterator[bytes]]] = {"gzip": _gunzip, "zstd": _unzstd}
+
+
+def _unreadable(coding: str) -> InvalidRequestError:
+    message = f"The body is not whole {coding}; compress it anew, or send it uncompressed."
+    return InvalidRequestError(
+        violations=[Violation(("header", "Content-Encoding"), message, "bad_encoding")]
+    )

@@ -1,0 +1,148 @@
+"""What every request goes through before and after its handler, in this order.
+
+Before: the request's id, whether the server is stopping, the caller and its scope, its share of
+the minute, the idempotency key, the query, the body. Then the use case, or a handler that reads
+the body its own way. After: the answer's JSON or the replay, headers, one line in the log, and the
+figures. Refusals are exceptions; ``steelyard.http.errors`` answers them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+from sanic import HTTPResponse, Request
+from sanic.http import Http
+from sanic.response import BaseHTTPResponse
+
+from steelyard.errors import NotFoundError
+from steelyard.http.access import admit
+from steelyard.http.bodies import answer_response, discard_body, read_json_bytes
+from steelyard.http.context import route_of, services_of
+from steelyard.http.cors import add_cors_headers
+from steelyard.http.draining import Drain
+from steelyard.http.logs import log_access
+from steelyard.http.metrics import Metrics
+from steelyard.http.queries import read_query
+from steelyard.http.routing import Call, Route
+from steelyard.http.tracing import get_request_id, request_id_headers
+from steelyard.operations.idempotency import check_idempotency_key
+from steelyard.operations.write import Replay, Write, payload_sha256
+from steelyard.wire.bodies import read_body
+from steelyard.wire.json_values import decode_json
+from steelyard.wire.queries import NoQuery
+
+#: Seconds that a client has to send the rest of a body that is not wanted.
+_LINGER_S = 5.0
+
+
+def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]]:
+    """Return the handler that Sanic calls for a route."""
+
+    async def run(request: Request, **parts: str) -> HTTPResponse | None:
+        request.ctx.route = route
+        services = services_of(request)
+        drain: Drain = request.app.ctx.drain
+        with drain.request():
+            caller = request.ctx.caller = await admit(request, route, services)
+            if not all(part.isprintable() for part in parts.values()):
+                # No id or name has such a character, and PostgreSQL takes no NUL in a text.
+                raise NotFoundError("Nothing here has a name with control characters.")
+            key = request.headers.get("idempotency-key") if route.is_write else None
+            write = Write(caller, route.keyed_as, check_idempotency_key(key))
+            query = read_query(request, route.query or NoQuery)
+            if not route.is_write:
+                await discard_body(request)
+            call = Call(
+                write=write,
+                services=services,
+                path=request.match_info,
+                query=query if route.query else None,
+            )
+            try:
+                return await _answer(request, route, call)
+            except Replay as replay:
+                return answer_response(
+                    replay.body, operation_id=replay.operation_id, is_replay=True
+                )
+
+    return run
+
+
+async def _answer(request: Request, route: Route, call: Call) -> HTTPResponse | None:
+    answer: Struct | Raw | HTTPResponse | None
+    if route.handler is not None:
+        answer = await route.handler(request, call)
+    else:
+        assert route.use is not None  # noqa: S101  every route has one of the two
+        call = await _read(request, route, call)
+        answer = await route.use(call)
+    if answer is None or isinstance(answer, HTTPResponse):
+        return answer
+    sent = call.write.sent
+    body = msgspec.json.encode(answer) if sent.body is None else sent.body
+    return answer_response(body, route.status, operation_id=sent.operation_id)
+
+
+async def _read(request: Request, route: Route, call: Call) -> Call:
+    """Add what a request's body says to its call."""
+    if route.request is not None:
+        payload = await read_json_bytes(request, may_be_empty=route.may_be_empty)
+        return await read_body(partial(open_call, route, call), payload)
+    if route.is_write:
+        await discard_body(request)
+    return open_call(route, call)
+
+
+def open_call(route: Route, call: Call, payload: bytes | None = None) -> Call:
+    """Return a call with its body, and with the digest of what was sent if it has a key."""
+    value = body = None
+    if payload is not None:
+        value = decode_json(payload)
+        body = route.read_value(value)
+    write = call.write
+    if write.key is not None:
+        sent = body if isinstance(body, Struct) else value
+        if call.path or call.query is not None:
+            sent = {"path": dict(call.path), "query": call.query, "body": sent}
+        write = replace(write, digest=payload_sha256(sent))
+    return replace(call, write=write, body=body)
+
+
+async def begin(request: Request) -> None:
+    """Note when a request began, and name it."""
+    request.ctx.started = perf_counter()
+    get_request_id(request)
+
+
+async def finish(request: Request, response: BaseHTTPResponse) -> None:
+    """Add the headers that every response has, and count and log the request."""
+    headers = response.headers
+    for name, value in request_id_headers(request).items():
+        headers.setdefault(name, value)
+    add_cors_headers(route_of(request), headers)
+    stream = request.stream
+    if isinstance(stream, Http):
+        if request.app.ctx.drain.is_stopping:
+            stream.keep_alive = False
+        if stream.request_body:
+            # Refused before its body was read. Sanic reads past the rest, so that the client gets
+            # the answer rather than a reset; it must not take for ever.
+            asyncio.get_running_loop().call_later(_LINGER_S, _hang_up, request)
+    started = getattr(request.ctx, "started", None)
+    seconds = 0.0 if started is None else perf_counter() - started
+    log_access(request, response, seconds)
+    metrics: Metrics = request.app.ctx.metrics
+    metrics.observe(request, response, seconds)
+
+
+def _hang_up(request: Request) -> None:
+    stream = request.stream  # gone once the rest was read
+    if isinstance(stream, Http) and stream.request_body and request.transport is not None:
+        request.transport.close()

@@ -1,0 +1,80 @@
+"""Queries: text in the address, checked against a struct with every violation told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+from sanic import Request
+
+from steelyard.errors import InvalidRequestError, Violation
+from steelyard.wire.violations import show
+
+Query = TypeVar("Query", bound=msgspec.Struct)
+
+
+def read_query(request: Request, shape: type[Query]) -> Query:
+    """Return the query of a request."""
+    given: dict[str, list[str]] = {}
+    for name, value in request.get_query_args(keep_blank_values=True):
+        given.setdefault(name, []).append(value)
+    hints = get_type_hints(shape, include_extras=True)
+    fields = {field.encode_name: field.name for field in msgspec.structs.fields(shape)}
+    types = {name: hints[attribute] for name, attribute in fields.items()}
+    violations: list[Violation] = []
+    values: dict[str, Any] = {}
+    for name, texts in given.items():
+        if name not in types:
+            message = f"There is no parameter {name!r} here; remove it."
+            violations.append(Violation(("query", name), message, "unknown_field"))
+            continue
+        is_list = _is_list(types[name])
+        if len(texts) > 1 and not is_list:
+            message = f"{name} is given {len(texts)} times; give it once."
+            violations.append(Violation(("query", name), message, "duplicate"))
+            continue
+        if is_list:
+            texts = [part.strip() for text in texts for part in text.split(",")]  # noqa: PLW2901
+        allowed = [text for kind in _kinds(types[name]) for text in _words(kind)]
+        unknown = [text for text in texts if allowed and text not in allowed]
+        if unknown:
+            shown = ", ".join(show(text) for text in unknown)
+            message = f"{name} has {shown}; use {', '.join(allowed)}."
+            violations.append(Violation(("query", name), message, "not_allowed"))
+            continue
+        try:
+            values[name] = msgspec.convert(
+                texts if is_list else texts[0], types[name], strict=False
+            )
+        except msgspec.ValidationError as error:
+            message = f"{name} cannot be {', '.join(texts)!r}: {error}."
+            violations.append(Violation(("query", name), message, "invalid_value"))
+            continue
+        if values[name] is None:  # read from the word null, where no text is taken
+            message = f"{name} cannot be null in an address; give a value, or leave it out."
+            violations.append(Violation(("query", name), message, "invalid_value"))
+    for field in msgspec.structs.fields(shape):
+        if field.required and field.encode_name not in given:
+            message = f"{field.encode_name} is missing; add it to the address."
+            violations.append(Violation(("query", field.encode_name), message, "missing"))
+    if violations:
+        raise InvalidRequestError(violations=violations)
+    return shape(**{fields[name]: value for name, value in values.items()})
+
+
+def _kinds(annotated: Any) -> Iterator[Any]:
+    """Yield a type and every type in it."""
+    yield annotated
+    if get_origin(annotated) is not Literal:
+        for part in get_args(annotated):
+            yield from _kinds(part)
+
+
+def _is_list(annotated: Any) -> bool:
+    return any(get_origin(kind) is list for kind in _kinds(annotated))
+
+
+def _words(kind: Any) -> tuple[str, ...]:
+    """Return the texts that a type of them allows; none where it is another type."""
+    return get_args(kind) if get_origin(kind) is Literal else ()

@@ -1,0 +1,122 @@
+"""What a route is: one row that the router, the pipeline and the OpenAPI document all read."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import Any, Literal, TypeVar
+
+from msgspec import Raw, Struct
+from sanic import HTTPResponse, Request
+
+from steelyard.caller import Caller
+from steelyard.errors import SteelyardError
+from steelyard.http.context import Services
+from steelyard.operations.write import Write
+from steelyard.wire.payloads import read_payload
+
+T = TypeVar("T")
+
+
+class Access(Enum):
+    """Who may call a route."""
+
+    PUBLIC = "public"
+    KEYED = "keyed"
+    OPERATOR = "operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A content type of a body other than that of the route's struct."""
+
+    media_type: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request to a route, read: what its use case takes its arguments from."""
+
+    write: Write
+    services: Services
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Any = None
+    body: Any = None
+
+    @property
+    def caller(self) -> Caller:
+        """Who calls; on a public route the address alone, whatever the bearer."""
+        return self.write.caller
+
+    def service(self, kind: type[T]) -> T:
+        """Return the application's service of a class."""
+        return self.services.get(kind)
+
+
+#: Answers a call; the pipeline encodes what it returns.
+Use = Callable[[Call], Awaitable[Struct | Raw]]
+#: Answers a request that the pipeline cannot read or whose answer it cannot send: a struct to be
+#: encoded, a response, or ``None`` once it has sent one piece by piece.
+Handler = Callable[[Request, Call], Awaitable[Struct | HTTPResponse | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """One route; it has a use case or, where bodies are not JSON, a handler."""
+
+    method: str
+    path: str
+    summary: str
+    access: Access
+    tags: tuple[str, ...]
+    use: Use | None = None
+    handler: Handler | None = None
+    #: Shape of the JSON body; ``None`` when the route reads none.
+    request: type[Struct] | None = None
+    #: Makes the call's body of the decoded JSON, where the struct does not say all there is to check.
+    read: Callable[[Any], Any] | None = None
+    #: Whether no body at all counts as an object without fields.
+    may_be_empty: bool = False
+    status: int = 200
+    #: The path under which idempotency keys are kept, where it is another route's.
+    alias_of: str | None = None
+    response: type[Struct] | None = None
+    errors: tuple[type[SteelyardError], ...] = ()
+    is_inference: bool = False
+    query: type[Struct] | None = None
+    media_type: str = "application/json"
+    max_body: Literal["body", "upload"] = "body"
+    forms: tuple[Form, ...] = ()
+    headers: tuple[Mapping[str, Any], ...] = ()
+    error_body: Callable[[SteelyardError, str | None], Struct] | None = None
+
+    def read_value(self, value: Any) -> Any:
+        """Return what the use case takes, of the decoded body."""
+        if self.read is not None:
+            return self.read(value)
+        assert self.request is not None  # noqa: S101  only such routes have bodies that are read
+        return read_payload(value, self.request)
+
+    @cached_property
+    def keyed_as(self) -> str:
+        """What idempotency keys are kept under, such as ``POST /v1/decide``."""
+        return f"{self.method} {self.alias_of or self.path}"
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it may carry an idempotency key."""
+        return self.method != "GET"
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """What a request may call it with: HEAD too where that is GET."""
+        return ("GET", "HEAD") if self.method == "GET" else (self.method,)
+
+    @property
+    def name(self) -> str:
+        """A name that no other route has, such as ``get_v1_models_model``."""
+        words = self.path.replace("{", "").replace("}", "").replace("-", "_").replace(".", "_")
+        return f"{self.method.lower()}{words.replace('/', '_')}"

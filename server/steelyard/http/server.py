@@ -1,0 +1,138 @@
+"""Running an application in this process until it is told to stop, and stopping it without loss.
+
+``serve_app`` is for any event loop and takes no signals; ``run_server`` is a whole process's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from sanic import Sanic
+
+from steelyard.http.connections import Connection
+from steelyard.http.draining import Drain
+
+#: Connections that wait to be accepted.
+_BACKLOG = 1024
+#: Seconds that answers already made have to leave.
+_FLUSH_S = 2.0
+_POLL_S = 0.02
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop:
+    """The wish that a server stops; for the event loop that it serves on."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.at_once = asyncio.Event()
+
+    def ask(self) -> None:
+        """Stop in good order; at the second time, at once."""
+        if self.asked.is_set():
+            self.at_once.set()
+        self.asked.set()
+
+
+async def serve_app(
+    app: Sanic[Any, Any],
+    listener: socket.socket,
+    stop: Stop,
+    *,
+    on_ready: Callable[[], None] | None = None,
+) -> None:
+    """Serve on a bound socket until asked to stop.
+
+    Then no connection is accepted, requests in flight are answered for as long as the setting
+    ``shutdown_s`` says, others are refused, and what is still running is cut off with a refusal.
+    """
+    server: Any = await app.create_server(
+        sock=listener, protocol=Connection, backlog=_BACKLOG, return_asyncio_server=True
+    )
+    await server.startup()
+    await server.before_start()
+    await server.start_serving()
+    await server.after_start()
+    try:
+        if on_ready is not None:
+            on_ready()
+        await stop.asked.wait()
+    finally:
+        await server.before_stop()
+        server.server.close()
+        await _drain(app, server.connections, stop)
+        await server.after_stop()
+
+
+async def _drain(app: Sanic[Any, Any], connections: set[Any], stop: Stop) -> None:
+    drain: Drain = app.ctx.drain
+    draining = asyncio.create_task(drain.finish(app.ctx.services.settings.shutdown_s))
+    at_once = asyncio.create_task(stop.at_once.wait())
+    await asyncio.wait((draining, at_once), return_when=asyncio.FIRST_COMPLETED)
+    at_once.cancel()
+    draining.cancel()
+    loop = asyncio.get_running_loop()
+    end = loop.time() + _FLUSH_S
+    while connections and loop.time() < end and not stop.at_once.is_set():
+        for connection in tuple(connections):
+            connection.close_if_idle()
+        await asyncio.sleep(_POLL_S)
+    for connection in tuple(connections):
+        connection.abort()
+    await asyncio.sleep(0)  # for the connections' own tasks to notice
+
+
+def run_server(
+    app: Sanic[Any, Any],
+    listener: socket.socket,
+    *,
+    on_ready: Callable[[], None],
+    lifeline: int | None = None,
+) -> None:
+    """Serve on a bound socket until SIGINT or SIGTERM; a second one stops at once."""
+
+    async def main() -> None:
+        stop = Stop()
+        loop = asyncio.get_running_loop()
+
+        def hear() -> None:
+            stop.ask()
+            if stop.at_once.is_set():  # and whoever is still not content ends the process
+                for number in _SIGNALS:
+                    loop.remove_signal_handler(number)
+
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, hear)
+        if lifeline is not None:
+            loop.add_reader(lifeline, _at_end_of, lifeline, stop, loop)
+        try:
+            await serve_app(app, listener, stop, on_ready=on_ready)
+        finally:
+            if lifeline is not None:
+                loop.remove_reader(lifeline)
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(main())
+
+
+def _at_end_of(lifeline: int, stop: Stop, loop: asyncio.AbstractEventLoop) -> None:
+    if not os.read(lifeline, 4096):
+        loop.remove_reader(lifeline)
+        stop.ask()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return uvloop's loop where it is installed: it is faster, and Sanic brings it along."""
+    try:
+        import uvloop  # noqa: PLC0415
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

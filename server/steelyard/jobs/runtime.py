@@ -1,0 +1,238 @@
+"""Runs the jobs of a state in this process, one at a time, until each has ended.
+
+There is no queue beside the tables of the jobs. A job is claimed in one transaction that writes who
+runs it; processes write in turns, so no two claim the same. Whoever dies lets go of its lock on the
+state: then the next process claims the job, and goes on from what is durable of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import Connection
+
+from steelyard.errors import InternalError, SteelyardError
+from steelyard.jobs.store import Pending
+from steelyard.jobs.work import LostRunError, Run, Work
+from steelyard.storage import State
+
+_log = logging.getLogger(__name__)
+
+#: Seconds between two looks at the tables; ``wake`` makes one at once.
+_LOOK_S = 0.5
+#: Seconds that a run has to end by itself before its job counts as stopped.
+_STOP_GRACE_S = 0.4
+#: Seconds between the tries of a part of a job that fails in a way that may pass.
+_PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+#: How often a job is begun without getting further before it has failed.
+_MAX_ATTEMPTS = 5
+_SWEEP_S = 3600.0
+#: Seconds that ``close`` waits for what runs.
+_CLOSE_S = 8.0
+
+_Job = tuple[Work, Pending]
+
+
+class JobRuntime:
+    """Runs the jobs of a state in this process, from ``with`` to its end.
+
+    A process runs one job at a time, since a job has the whole engine; an account has one running
+    job at most, however many processes there are.
+    """
+
+    def __init__(self, state: State, work: Sequence[Work]) -> None:
+        self._state = state
+        self.work = {kind.name: kind for kind in work}
+        self._run: Run | None = None
+        self._stop_asked_at: float | None = None
+        self._busy: threading.Thread | None = None
+        self._claimed_at: dict[str, float] = {}
+        self._changed = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="steelyard-jobs", daemon=True)
+        self._swept_at = self._had_jobs_at = time.monotonic()
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds for which there has been no job."""
+        return time.monotonic() - self._had_jobs_at
+
+    def __enter__(self) -> JobRuntime:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def wake(self) -> None:
+        """Look for work, and for what is to stop, now."""
+        self._changed.set()
+
+    def close(self) -> None:
+        """Stop: what runs is left to be taken up by another process."""
+        self._stopping.set()
+        self._changed.set()
+        self._thread.join()
+        run, busy = self._run, self._busy
+        if run is not None:
+            run.stop()
+        if busy is not None:
+            busy.join(_CLOSE_S)
+
+    def sweep(self) -> None:
+        """Remove what no job refers to."""
+        for work in self.work.values():
+            work.sweep()
+
+    def _keep(self) -> None:
+        while not self._stopping.is_set():
+            self._changed.clear()
+            try:
+                self._look()
+            except SteelyardError as error:
+                _log.warning("Could not look at the jobs: %s", error.message)
+            except Exception:  # noqa: BLE001  the next look may work
+                _log.exception("Could not look at the jobs.")
+            self._changed.wait(_LOOK_S)
+
+    def _look(self) -> None:
+        jobs = self._state.read_now(self._pending)
+        if jobs:
+            self._had_jobs_at = time.monotonic()
+        self._stop_lost(jobs)
+        for work, job in jobs:
+            if job.status == "cancelling":
+                self._stop(work, job)
+        if self._busy is not None:
+            return
+        if time.monotonic() - self._swept_at >= _SWEEP_S:
+            self._swept_at = time.monotonic()
+            self._start(self.sweep)
+        elif any(job.status != "cancelling" for _, job in jobs):
+            claimed = self._state.write_now(self._claim)
+            if claimed is not None:
+                self._begin(*claimed)
+
+    def _pending(self, connection: Connection) -> list[_Job]:
+        jobs = [(work, job) for work in self.work.values() for job in work.pending(connection)]
+        return sorted(jobs, key=lambda one: one[1].created_at)
+
+    def _claim(self, connection: Connection) -> _Job | None:
+        """Claim the oldest job of the account whose turn it is; ``None`` when none can run here."""
+        jobs = self._pending(connection)
+        elsewhere = {job.account_id for _, job in jobs if self._runs_elsewhere(connection, job)}
+        waiting = [
+            (work, job)
+            for work, job in jobs
+            if job.status != "cancelling" and job.account_id not in elsewhere
+        ]
+        if not waiting:
+            return None
+        work, job = min(waiting, key=lambda one: self._claimed_at.get(one[1].account_id, 0.0))
+        # Noted first, so that one that cannot be claimed keeps no other account waiting.
+        self._claimed_at[job.account_id] = time.monotonic()
+        attempt = job.attempt + (job.runner is not None)
+        claimed = dataclasses.replace(job, runner=self._state.instance, attempt=attempt)
+        if attempt <= _MAX_ATTEMPTS:
+            work.claim(connection, claimed)
+        return work, claimed
+
+    def _begin(self, work: Work, job: Pending) -> None:
+        if job.attempt > _MAX_ATTEMPTS:
+            lost = InternalError(
+                f"The {_noun(work)} ended {_MAX_ATTEMPTS} times without a result; look at the "
+                "worker's log, and start it again."
+            )
+            work.fail(job, lost)
+            return
+        run = self._run = work.open(job)
+        self._stop_asked_at = None
+        self._start(lambda: self._drive(work, run))
+
+    def _start(self, task: Callable[[], None]) -> None:
+        def do() -> None:
+            try:
+                task()
+            except SteelyardError as error:
+                _log.warning("Could not end a job or sweep: %s", error.message)
+            except Exception:  # noqa: BLE001  the next look takes it up
+                _log.exception("Could not end a job or sweep.")
+            finally:
+                self._run = self._busy = None
+                self._changed.set()
+
+        self._busy = threading.Thread(target=do, name="steelyard-job", daemon=True)
+        self._busy.start()
+
+    def _drive(self, work: Work, run: Run) -> None:
+        """Run a job to its end, or until it is to stop."""
+        try:
+            while not run.stopping.is_set() and _advance(run):
+                pass
+        except LostRunError:
+            pass
+        except Exception as error:  # noqa: BLE001  it is noted as the job's
+            # What is to stop ends as stopped, whatever else came of it.
+            if not run.stopping.is_set():
+                work.fail(run.job, _told(work, run.job, error))
+        finally:
+            run.close()
+
+    def _stop(self, work: Work, job: Pending) -> None:
+        """Stop a job: what runs here has a moment to keep what it did, what runs nowhere ends."""
+        run = self._run
+        if run is not None and run.job.id == job.id:
+            if self._stop_asked_at is None:
+                self._stop_asked_at = time.monotonic()
+            run.stop()
+            if time.monotonic() - self._stop_asked_at < _STOP_GRACE_S:
+                return
+        elif self._state.write_now(lambda connection: self._runs_elsewhere(connection, job)):
+            return
+        work.cancel(job)
+
+    def _stop_lost(self, jobs: Sequence[_Job]) -> None:
+        """Stop a run whose job another process took, as after a lost connection, or ended."""
+        run = self._run
+        if run is None:
+            return
+        mine = (run.job.id, run.job.generation, run.job.runner)
+        if all((job.id, job.generation, job.runner) != mine for _, job in jobs):
+            run.stop()
+
+    def _runs_elsewhere(self, connection: Connection, job: Pending) -> bool:
+        if job.runner is None or job.runner == self._state.instance:
+            return False
+        return self._state.is_alive(connection, job.runner)
+
+
+def _advance(run: Run) -> bool:
+    """Do some of a job, after a pause again where a failure may pass; return whether to go on."""
+    for pause_s in _PAUSES_S:
+        try:
+            return run.advance()
+        except SteelyardError as error:
+            if not error.retryable:
+                raise
+            _log.warning("Job %s is tried again: %s", run.job.id, error.message)
+        if run.stopping.wait(pause_s):
+            return False
+    return run.advance()
+
+
+def _told(work: Work, job: Pending, error: Exception) -> SteelyardError:
+    """Return what a job's owner is told of a failure; one of our own making is logged."""
+    if isinstance(error, SteelyardError) and not isinstance(error, InternalError):
+        return error
+    _log.error("Job %s failed.", job.id, exc_info=error)
+    if isinstance(error, InternalError):
+        return error
+    return InternalError(f"The {_noun(work)} failed here, and the log says why.")
+
+
+def _noun(work: Work) -> str:
+    return work.name.replace("_", "-")

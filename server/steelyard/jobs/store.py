@@ -1,0 +1,99 @@
+"""The columns that every table of jobs has: where a job is, who runs it, how often it was begun.
+
+A job that runs belongs to one opening of the state, its runner. Only the runner writes progress and
+results, and only while the generation is the one that it claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, select, update
+
+#: Statuses of a job that has not ended.
+UNFINISHED = ("queued", "running", "cancelling")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """A job that has not ended.
+
+    Parameters
+    ----------
+    id, account_id : str
+        The job's, and whose it is.
+    status : {"queued", "running", "cancelling"}
+        Where it is.
+    created_at : float
+        Unix seconds.
+    generation : int
+        1, and one more for each time that it was taken up again on request.
+    attempt : int
+        How often this generation was begun without getting further, from 1.
+    runner : str or None
+        The opening of the state that runs it, or ran it until it died.
+    """
+
+    id: str
+    account_id: str
+    status: str
+    created_at: float
+    generation: int
+    attempt: int
+    runner: str | None = None
+
+
+_COLUMNS = tuple(Pending.__dataclass_fields__)
+
+
+def unfinished(connection: Connection, table: Table) -> list[Pending]:
+    """Return every job that has not ended, the oldest first."""
+    found = connection.execute(
+        select(*(table.c[name] for name in _COLUMNS))
+        .where(table.c.status.in_(UNFINISHED))
+        .order_by(table.c.created_at, table.c.id)
+    )
+    return [Pending(**row) for row in found.mappings()]
+
+
+def has_unfinished(connection: Connection, table: Table, dataset_id: str | None = None) -> bool:
+    """Return whether there is a job that has not ended, on any dataset or on one."""
+    where: list[ColumnElement[bool]] = [table.c.status.in_(UNFINISHED)]
+    if dataset_id is not None:
+        where.append(table.c.dataset_id == dataset_id)
+    return connection.execute(select(table.c.id).where(*where).limit(1)).first() is not None
+
+
+def set_runner(connection: Connection, table: Table, job: Pending, **values: Any) -> bool:
+    """Write who runs a job and for which time; returns whether it was there to be run."""
+    taken = connection.execute(
+        update(table)
+        .where(
+            table.c.id == job.id,
+            table.c.generation == job.generation,
+            table.c.status.in_(("queued", "running")),
+        )
+        .values(runner=job.runner, attempt=job.attempt, **values)
+    )
+    return taken.rowcount > 0
+
+
+def set_of_run(
+    connection: Connection,
+    table: Table,
+    job: Pending,
+    *,
+    statuses: Sequence[str] | None = None,
+    **values: Any,
+) -> bool:
+    """Write columns of a job, in any status or in some; returns whether its runner still has it."""
+    where = [
+        table.c.id == job.id,
+        table.c.generation == job.generation,
+        table.c.runner == job.runner,
+    ]
+    if statuses is not None:
+        where.append(table.c.status.in_(statuses))
+    return connection.execute(update(table).where(*where).values(**values)).rowcount > 0

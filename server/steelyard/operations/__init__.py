@@ -1,0 +1,1 @@
+"""What a charged request is kept as: idempotency, holds, settlement and replays."""

@@ -1,0 +1,189 @@
+"""Idempotency keys: their form, what a key in use answers, and writes that happen once per key."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+from sqlalchemy import Connection
+
+from steelyard.errors import (
+    IdempotencyConflictError,
+    IdempotencyResponseExpiredError,
+    InvalidRequestError,
+    Operation,
+    SteelyardError,
+    Violation,
+    error_from_body,
+)
+from steelyard.operations import store as rows
+from steelyard.operations.write import Replay, Write
+from steelyard.storage import State
+
+Answer = TypeVar("Answer")
+
+SECONDS_A_DAY = 86_400.0
+#: Days for which a key is remembered.
+KEEP_DAYS = 30.0
+#: Rows that one sweeping transaction touches, so that requests wait little for it.
+AT_ONCE = 500
+_MAX_KEY = 255
+
+
+class KeyedWrites:
+    """Runs a write once for each idempotency key and replays its answer after."""
+
+    def __init__(
+        self,
+        state: State,
+        *,
+        keep_days: float = KEEP_DAYS,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._keep_s = keep_days * SECONDS_A_DAY
+        self._now = now
+
+    async def once(
+        self, write: Write, work: Callable[[Connection], Answer], *, window_s: float = 3600.0
+    ) -> Answer:
+        """Run a write in one transaction with the record of its key, and return its answer.
+
+        Raises
+        ------
+        Replay
+            When the key has an answer already.
+        """
+        if write.key is None:
+            return await self._state.write(work)
+        outcome = await self._state.write(functools.partial(self._once, write, work, window_s))
+        if isinstance(outcome, Replay | SteelyardError):
+            raise outcome
+        return outcome
+
+    async def replay_known(self, write: Write) -> rows.KeyRow | None:
+        """Raise the answer that a key has already, before work is done that would only be dropped.
+
+        Return the key while its operation runs, and ``None`` when it is free.
+
+        Raises
+        ------
+        Replay
+            When the key has an answer already.
+        """
+        key = write.key
+        if key is None:
+            return None
+        found = await self._state.read(
+            lambda connection: rows.find_key(connection, write.caller.account_id, write.route, key)
+        )
+        now = self._now()
+        if found is None or found.forget_at <= now:
+            return None
+        answer = answer_of(found, write.digest, now)
+        if answer is not None:
+            raise answer
+        return found
+
+    def _once(
+        self,
+        write: Write,
+        work: Callable[[Connection], Answer],
+        window_s: float,
+        connection: Connection,
+    ) -> Answer | Replay | SteelyardError:
+        # What a key answers is a value here: raised, it would undo the writes of others beside it.
+        now = self._now()
+        account_id, key = write.caller.account_id, write.key or ""
+        found = rows.find_key(connection, account_id, write.route, key)
+        if found is not None:
+            known = answer_of(found, write.digest, now) if found.forget_at > now else None
+            if known is not None:
+                return known
+            rows.delete_key(connection, account_id, write.route, key)
+        answer = work(connection)
+        kept = rows.KeyRow(
+            account_id=account_id,
+            route=write.route,
+            key=key,
+            payload_sha256=write.digest,
+            state="succeeded",
+            operation_id=None,
+            body=write.encode(answer),
+            replay_until=now + window_s,
+            forget_at=now + max(window_s, self._keep_s),
+        )
+        rows.insert_key(connection, kept)
+        return answer
+
+
+def check_idempotency_key(value: str | None) -> str | None:
+    """Return the value of an ``Idempotency-Key`` header, or ``None`` where there is none.
+
+    Examples
+    --------
+    >>> check_idempotency_key("order-118"), check_idempotency_key(None)
+    ('order-118', None)
+    """
+    if value is None:
+        return None
+    if 1 <= len(value) <= _MAX_KEY and all("!" <= letter <= "~" for letter in value):
+        return value
+    raise InvalidRequestError(
+        violations=[
+            Violation(
+                ("header", "Idempotency-Key"),
+                "Idempotency-Key is not 1 to 255 visible ASCII characters without spaces; a UUID "
+                "is a good key.",
+                "invalid_key",
+            )
+        ]
+    )
+
+
+def conflict() -> IdempotencyConflictError:
+    """Return the refusal of a key that was used with another payload."""
+    return IdempotencyConflictError(
+        "This Idempotency-Key was used with another request; send a new key with this one."
+    )
+
+
+def answer_of(found: rows.KeyRow, digest: str, now: float) -> Replay | SteelyardError | None:
+    """Return what a key in use answers; ``None`` while its operation runs."""
+    if found.payload_sha256 != digest:
+        return conflict()
+    if found.state == "pending":
+        return None
+    if found.state == "failed":
+        return read_failure(found)
+    if found.body is None or (found.replay_until is not None and found.replay_until <= now):
+        return IdempotencyResponseExpiredError(
+            "The request with this Idempotency-Key succeeded, and its answer is no longer kept; "
+            "it is not run again. Send a new key to run it again."
+        )
+    return Replay(found.body, found.operation_id)
+
+
+def write_failure(error: SteelyardError) -> bytes:
+    """Return a failure in the form in which a key keeps it."""
+    return msgspec.json.encode(
+        {
+            "status": error.status,
+            "body": error.body(),
+            "retry_after_s": error.retry_after_s,
+        }
+    )
+
+
+def read_failure(found: rows.KeyRow) -> SteelyardError:
+    """Return the failure that a key keeps, marked as terminal."""
+    kept = msgspec.json.decode(found.body or b"{}")
+    error = error_from_body(
+        kept.get("status", 500), kept.get("body"), retry_after_s=kept.get("retry_after_s")
+    )
+    if found.operation_id is not None:
+        error.operation = Operation(found.operation_id, "terminal")
+    return error

@@ -1,0 +1,263 @@
+"""Paid work: accepted, then settled or released; each idempotency key runs once.
+
+An operation is accepted in one transaction (the key is taken, credit and cap are looked at, the
+most it may cost is held) and ends in another (charged and answered, or released). Between the two
+its process may die: the operation is then found dead, by its process's lock or its lease, its hold
+is freed, and its key with it. Whatever happens, the end is guarded by the operation's state, so it
+is charged at most once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from steelyard.billing import ledger
+from steelyard.errors import (
+    Operation,
+    OutcomeUnknownError,
+    RequestInProgressError,
+    SteelyardError,
+    StorageUnavailableError,
+)
+from steelyard.ids import new_id
+from steelyard.operations import store as rows
+from steelyard.operations.idempotency import AT_ONCE, KEEP_DAYS, SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.write import Replay, Write
+from steelyard.operations.writes import Accepted, FurtherWrite, OperationWrites, Pending
+from steelyard.storage import State
+
+_log = logging.getLogger(__name__)
+
+#: Seconds that a repeated key waits for the request it repeats, in the same process.
+WAIT_S = 20.0
+#: Seconds that an answer waits to be settled before its end counts as not known.
+SETTLE_S = 5.0
+#: Seconds beyond a request's deadline by which its operation has surely ended.
+LEASE_GRACE_S = 40.0
+
+
+class OperationLog:
+    """Accepts operations and ends them, in a state that several processes may share."""
+
+    def __init__(
+        self,
+        state: State,
+        *,
+        accounts_enabled: bool,
+        window_s: float = SECONDS_A_DAY,
+        keep_days: float = KEEP_DAYS,
+        lease_s: float = 90.0 + LEASE_GRACE_S,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._keys = KeyedWrites(state, keep_days=keep_days, now=now)
+        self._keep_s = keep_days * SECONDS_A_DAY
+        self._now = now
+        #: Operations of this process, each with a future that ends with it.
+        self._running: dict[str, Future[None]] = {}
+        #: Operations whose end could not be written; freed as soon as it can.
+        self._unresolved: deque[str] = deque()
+        self._writes = OperationWrites(
+            state=state,
+            running=self._running,
+            accounts_enabled=accounts_enabled,
+            window_s=window_s,
+            keep_s=self._keep_s,
+            lease_s=lease_s,
+        )
+
+    async def accept(self, write: Write, *, model: str, reserved_nano: int) -> Accepted:
+        """Accept an operation, which must then be settled or released.
+
+        Raises
+        ------
+        Replay
+            When the key has an answer already; nothing runs.
+        """
+        if reserved_nano < 0:
+            raise ValueError("What an operation may cost is 0 or more.")
+        give_up_at = time.monotonic() + WAIT_S
+        self._resolve()
+        while True:
+            accepted = Accepted(
+                operation_id=new_id("op"),
+                write=write,
+                reserved_nano=reserved_nano,
+                accepted_at=self._now(),
+                model=model,
+                is_recorded=write.key is not None or reserved_nano > 0,
+            )
+            if not accepted.is_recorded:
+                return accepted
+            outcome = await self._begin(accepted)
+            if isinstance(outcome, Accepted):
+                return outcome
+            if isinstance(outcome, Replay | SteelyardError):
+                raise outcome
+            await self._wait_for(outcome, give_up_at)
+
+    async def replay_known(self, write: Write) -> None:
+        """Raise the answer that a key has, for a request that would now be refused.
+
+        Raises
+        ------
+        Replay, steelyard.errors.SteelyardError
+            As ``accept``, for a key whose request has ended or runs in this process.
+        """
+        found = await self._keys.replay_known(write)
+        if found is not None and found.operation_id in self._running:
+            raise _in_progress(found.operation_id)
+
+    async def settle(
+        self,
+        accepted: Accepted,
+        *,
+        amount_nano: int,
+        body: bytes,
+        also: FurtherWrite | None = None,
+    ) -> None:
+        """Charge an operation, free the rest of its hold and keep its answer, all or nothing.
+
+        Raises
+        ------
+        ValueError
+            When the amount is negative or more than is held.
+        """
+        posting = ledger.settlement(accepted.reserved_nano, amount_nano)
+        if not accepted.is_recorded and also is None:
+            # It took neither key nor money and nothing is kept of it: its id is all there is.
+            accepted.write.sent.operation_id = accepted.operation_id
+            return
+        work = functools.partial(
+            self._writes.settle, accepted, amount_nano, posting, body, also, self._now()
+        )
+        is_settled = False
+        try:
+            async with asyncio.timeout(SETTLE_S):
+                is_settled = await self._state.write(work)
+        except (StorageUnavailableError, TimeoutError) as error:
+            self._remember(accepted)
+            if not accepted.is_recorded:
+                raise _as_unavailable(error) from error
+            raise _unknown_end(accepted) from error
+        except BaseException:
+            self._remember(accepted)
+            raise
+        finally:
+            self._end(accepted.operation_id)
+        if not is_settled:
+            raise _unknown_end(accepted)
+        accepted.write.sent.operation_id = accepted.operation_id
+
+    async def release(self, accepted: Accepted, error: SteelyardError | None = None) -> None:
+        """End an operation without an answer and free its hold; one that has ended stays so."""
+        if not accepted.is_recorded:
+            return
+        work = functools.partial(
+            self._writes.release, accepted.operation_id, self._now(), error=error
+        )
+        try:
+            is_released = await self._state.write(work)
+        except BaseException:
+            self._remember(accepted)
+            raise
+        finally:
+            self._end(accepted.operation_id)
+        if error is not None and is_released:
+            error.operation = Operation(accepted.operation_id, "terminal")
+
+    def sweep(self, now: float | None = None) -> None:
+        """Clear away what is over, blocking: dead operations, old answers, keys and operations."""
+        at = self._now() if now is None else now
+        self._resolve()
+        n_freed = self._state.write_now(functools.partial(self._writes.free_dead, at=at))
+        if n_freed:
+            _log.warning("Freed %d operations whose process died or did not end them.", n_freed)
+        for clear in (
+            functools.partial(rows.drop_answers, now=at, limit=AT_ONCE),
+            functools.partial(rows.forget_keys, now=at, limit=AT_ONCE),
+            functools.partial(rows.delete_free_operations, before=at - self._keep_s, limit=AT_ONCE),
+        ):
+            while self._state.write_now(clear) == AT_ONCE:
+                pass
+
+    async def _begin(self, accepted: Accepted) -> Accepted | Replay | Pending | SteelyardError:
+        self._running[accepted.operation_id] = Future()
+        try:
+            outcome = await self._state.write(functools.partial(self._writes.accept, accepted))
+        except BaseException:
+            # It may have been written all the same, or be yet: nothing runs it.
+            self._end(accepted.operation_id)
+            self._remember(accepted)
+            raise
+        if outcome is not accepted:
+            self._end(accepted.operation_id)
+        return outcome
+
+    async def _wait_for(self, pending: Pending, give_up_at: float) -> None:
+        """Wait for the end of an operation of this process, or raise that it has not ended."""
+        left_s = give_up_at - time.monotonic()
+        if not pending.is_ours or left_s <= 0:
+            raise _in_progress(pending.operation_id)
+        running = self._running.get(pending.operation_id)
+        if running is None:
+            return  # it has just ended
+        try:
+            await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(running)), left_s)
+        except TimeoutError:
+            raise _in_progress(pending.operation_id) from None
+
+    def _end(self, operation_id: str) -> None:
+        running = self._running.pop(operation_id, None)
+        if running is not None:
+            running.set_result(None)
+
+    def _remember(self, accepted: Accepted) -> None:
+        if accepted.is_recorded:
+            self._unresolved.append(accepted.operation_id)
+
+    def _resolve(self) -> None:
+        """Queue the release of what could not be ended; it comes before writes queued later."""
+        for _ in range(len(self._unresolved)):
+            operation_id = self._unresolved.popleft()
+            try:
+                released = self._state.submit(
+                    functools.partial(self._writes.release, operation_id, self._now())
+                )
+            except StorageUnavailableError:
+                self._unresolved.append(operation_id)
+                return
+            released.add_done_callback(functools.partial(self._keep_unresolved, operation_id))
+
+    def _keep_unresolved(self, operation_id: str, released: Future[bool]) -> None:
+        if released.cancelled() or released.exception() is not None:
+            self._unresolved.append(operation_id)
+
+
+def _in_progress(operation_id: str) -> RequestInProgressError:
+    error = RequestInProgressError(
+        "The request with this Idempotency-Key has not ended; send it again after Retry-After."
+    )
+    error.operation = Operation(operation_id, "pending")
+    return error
+
+
+def _unknown_end(accepted: Accepted) -> SteelyardError:
+    if accepted.write.key is not None:
+        return _in_progress(accepted.operation_id)
+    return OutcomeUnknownError(
+        "The request ran, and whether it was charged is not known; look at the account before "
+        "sending it again, and send an Idempotency-Key with it."
+    )
+
+
+def _as_unavailable(error: Exception) -> StorageUnavailableError:
+    if isinstance(error, StorageUnavailableError):
+        return error
+    return StorageUnavailableError("The answer could not be written in time; try again.")

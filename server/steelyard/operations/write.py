@@ -1,0 +1,59 @@
+"""A write as the pipeline hands it to a use case, and the answer that an earlier one left behind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from steelyard.caller import Caller
+
+
+@dataclass(slots=True)
+class Sent:
+    """What was written of an answer: the bytes that a key repeats, and the operation they end."""
+
+    body: bytes | None = None
+    operation_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Who writes, and the key under which it is done once."""
+
+    caller: Caller
+    route: str = ""
+    key: str | None = None
+    digest: str = ""
+    sent: Sent = field(default_factory=Sent, compare=False, repr=False)
+
+    def encode(self, answer: Any) -> bytes:
+        """Return an answer as JSON: what the key keeps is what is sent."""
+        self.sent.body = msgspec.json.encode(answer)
+        return self.sent.body
+
+
+class Replay(Exception):  # noqa: N818  an answer, and no error
+    """The answer that an earlier request with the key got; the pipeline alone knows of it."""
+
+    def __init__(self, body: bytes, operation_id: str | None = None) -> None:
+        super().__init__(operation_id)
+        self.body = body
+        self.operation_id = operation_id
+
+
+def payload_sha256(value: Any) -> str:
+    """Return the hash of a decoded payload, the same however its JSON was spelled.
+
+    Examples
+    --------
+    >>> payload_sha256({"a": 1, "b": [2]}) == payload_sha256({"b": [2], "a": 1})
+    True
+    """
+    text = json.dumps(
+        value, default=msgspec.to_builtins, sort_keys=True, separators=(",", ":"), ensure_ascii=True
+    )
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -1,0 +1,280 @@
+"""The transactions of an operation: what is looked at and written when it begins and ends.
+
+They run on the writer's thread; ``steelyard.operations.service`` calls them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from steelyard.billing import ledger
+from steelyard.billing.money import to_usd
+from steelyard.billing.months import utc_month
+from steelyard.billing.store import add_to_month, post, spendable
+from steelyard.errors import (
+    InsufficientCreditError,
+    KeyCapReachedError,
+    SteelyardError,
+)
+from steelyard.operations import store as rows
+from steelyard.operations.idempotency import answer_of, write_failure
+from steelyard.operations.write import Replay, Write
+from steelyard.storage import State
+
+#: A write of another room in the same transaction.
+FurtherWrite = Callable[[Connection], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """An operation that may run."""
+
+    operation_id: str
+    write: Write
+    reserved_nano: int
+    accepted_at: float
+    model: str = ""
+    is_recorded: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A key whose operation has not ended."""
+
+    operation_id: str
+    is_ours: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationWrites:
+    """The transactions, with what they need to know."""
+
+    state: State
+    running: Container[str]
+    accounts_enabled: bool
+    window_s: float
+    keep_s: float
+    lease_s: float
+
+    def accept(
+        self, accepted: Accepted, connection: Connection
+    ) -> Accepted | Replay | Pending | SteelyardError:
+        """Take the key, look at credit and cap, hold: all or nothing."""
+        # Refusals are values here: raised, they would undo the freeing of a dead operation.
+        write, caller = accepted.write, accepted.write.caller
+        key = write.key
+        if key is not None:
+            found = rows.find_key(connection, caller.account_id, write.route, key)
+            if found is not None:
+                met = self._meet(connection, found, accepted)
+                if met is not None:
+                    return met
+        refusal = self._refusal(connection, accepted)
+        if refusal is not None:
+            return refusal
+        rows.insert_operation(connection, self._row(accepted, state="pending"))
+        if key is not None:
+            rows.insert_key(
+                connection,
+                rows.KeyRow(
+                    account_id=caller.account_id,
+                    route=write.route,
+                    key=key,
+                    payload_sha256=write.digest,
+                    state="pending",
+                    operation_id=accepted.operation_id,
+                    body=None,
+                    replay_until=None,
+                    forget_at=accepted.accepted_at + self.keep_s,
+                ),
+            )
+        self._post(
+            connection, accepted, ledger.hold(accepted.reserved_nano), at=accepted.accepted_at
+        )
+        self._count(connection, accepted, held_nano=accepted.reserved_nano)
+        return accepted
+
+    def _meet(
+        self, connection: Connection, found: rows.KeyRow, accepted: Accepted
+    ) -> Replay | Pending | SteelyardError | None:
+        """Return what a key in use answers; ``None`` once it is free."""
+        now = accepted.accepted_at
+        running: Pending | None = None
+        if found.state == "pending":
+            operation = rows.find_operation(connection, found.operation_id or "")
+            if operation is None or not self._runs(connection, operation, now):
+                self._free(connection, found, operation, now)
+                return None
+            running = Pending(operation.id, operation.instance == self.state.instance)
+        elif found.forget_at <= now:
+            rows.delete_key(connection, found.account_id, found.route, found.key)
+            return None
+        return answer_of(found, accepted.write.digest, now) or running
+
+    def _free(
+        self,
+        connection: Connection,
+        found: rows.KeyRow,
+        operation: rows.OperationRow | None,
+        now: float,
+    ) -> None:
+        if operation is not None:
+            self.release(operation.id, now, connection)
+        rows.delete_key(connection, found.account_id, found.route, found.key)
+
+    def _runs(self, connection: Connection, operation: rows.OperationRow, now: float) -> bool:
+        if operation.state != "pending" or operation.instance is None:
+            return False
+        if operation.lease_until is not None and operation.lease_until <= now:
+            return False
+        if operation.instance == self.state.instance:
+            return operation.id in self.running
+        return self.state.is_alive(connection, operation.instance)
+
+    def _refusal(self, connection: Connection, accepted: Accepted) -> SteelyardError | None:
+        needed = accepted.reserved_nano
+        if needed == 0:
+            return None
+        caller = accepted.write.caller
+        if not self.accounts_enabled and caller.key_id is None:
+            return None
+        month = utc_month(accepted.accepted_at)
+        found = spendable(connection, caller.account_id, caller.key_id, month)
+        if self.accounts_enabled:
+            available = found.wallet_nano
+            if available < needed:
+                return InsufficientCreditError(
+                    f"The request may cost up to {to_usd(needed)} USD and the account has "
+                    f"{to_usd(max(available, 0))} USD available; add credit, or send less."
+                )
+        left = found.left_of_cap_nano
+        if left is not None and left < needed:
+            return KeyCapReachedError(
+                f"The request may cost up to {to_usd(needed)} USD and the API key has "
+                f"{to_usd(max(left, 0))} USD left of its cap of this month (UTC); use another "
+                "key, or one with a higher cap."
+            )
+        return None
+
+    def settle(
+        self,
+        accepted: Accepted,
+        amount_nano: int,
+        posting: ledger.Posting,
+        body: bytes,
+        also: FurtherWrite | None,
+        now: float,
+        connection: Connection,
+    ) -> bool:
+        """Charge, free the rest of the hold and keep the answer; return whether it was pending."""
+        if accepted.is_recorded:
+            is_pending = rows.end_operation(
+                connection,
+                accepted.operation_id,
+                state="succeeded",
+                amount_nano=amount_nano,
+                at=now,
+            )
+            if not is_pending:
+                return False
+            self._post(connection, accepted, posting, at=now)
+            self._count(
+                connection, accepted, spent_nano=amount_nano, held_nano=-accepted.reserved_nano
+            )
+        if accepted.write.key is not None:
+            rows.end_key(
+                connection,
+                self._row(accepted, state="succeeded"),
+                state="succeeded",
+                body=body,
+                replay_until=now + self.window_s,
+            )
+        if also is not None:
+            also(connection)
+        return True
+
+    def release(
+        self,
+        operation_id: str,
+        now: float,
+        connection: Connection,
+        *,
+        error: SteelyardError | None = None,
+    ) -> bool:
+        """Free hold and key, or let the key keep an error; return whether it was pending."""
+        operation = rows.find_operation(connection, operation_id)
+        if operation is None:
+            return False
+        state = "released" if error is None else "failed"
+        if not rows.end_operation(connection, operation_id, state=state, amount_nano=0, at=now):
+            return False
+        post(
+            connection,
+            ledger.release(operation.reserved_nano),
+            operation_id=operation_id,
+            account_id=operation.account_id,
+            at=now,
+        )
+        if operation.key_id is not None:
+            month = utc_month(operation.accepted_at)
+            add_to_month(connection, operation.key_id, month, held_nano=-operation.reserved_nano)
+        if operation.idempotency_key is None:
+            return True
+        if error is None:
+            rows.delete_key(
+                connection, operation.account_id, operation.route, operation.idempotency_key
+            )
+        else:
+            body = write_failure(error)
+            rows.end_key(connection, operation, state="failed", body=body, replay_until=None)
+        return True
+
+    def free_dead(self, connection: Connection, at: float) -> int:
+        """Release the operations that nothing runs any more; return how many."""
+        n_freed = 0
+        for operation in rows.pending_operations(connection):
+            if not self._runs(connection, operation, at):
+                n_freed += self.release(operation.id, at, connection)
+        return n_freed
+
+    def _row(self, accepted: Accepted, *, state: str) -> rows.OperationRow:
+        return rows.OperationRow(
+            id=accepted.operation_id,
+            account_id=accepted.write.caller.account_id,
+            key_id=accepted.write.caller.key_id,
+            route=accepted.write.route,
+            idempotency_key=accepted.write.key,
+            model=accepted.model,
+            state=state,
+            instance=self.state.instance,
+            lease_until=accepted.accepted_at + self.lease_s,
+            accepted_at=accepted.accepted_at,
+            ended_at=None,
+            reserved_nano=accepted.reserved_nano,
+            amount_nano=0,
+        )
+
+    @staticmethod
+    def _post(
+        connection: Connection, accepted: Accepted, posting: ledger.Posting, *, at: float
+    ) -> None:
+        post(
+            connection,
+            posting,
+            operation_id=accepted.operation_id,
+            account_id=accepted.write.caller.account_id,
+            at=at,
+        )
+
+    @staticmethod
+    def _count(
+        connection: Connection, accepted: Accepted, *, spent_nano: int = 0, held_nano: int = 0
+    ) -> None:
+        """Count towards the month in which the operation was accepted, whenever it ends."""
+        key_id = accepted.write.caller.key_id
+        if key_id is not None:
+            month = utc_month(accepted.accepted_at)
+            add_to_month(connection, key_id, month, spent_nano=spent_nano, held_nano=held_nano)

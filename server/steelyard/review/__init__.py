@@ -1,0 +1,1 @@
+"""Drafts of dataset versions: their rows, edits and sealing."""

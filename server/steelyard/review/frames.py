@@ -1,0 +1,70 @@
+"""Rows as a review reads them: with their side, and their labels apart from the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from steelyard.datasets.frames.rows import SENT_COLUMNS, encode_rows
+from steelyard.datasets.frames.scanning import scan
+from steelyard.datasets.versions import Manifest
+from steelyard.datasets.wire import Side
+from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedRow:
+    """One row of a version."""
+
+    index: int
+    side: Side
+    json: bytes
+
+
+def rows_for_review(
+    store: FrameStore, manifest: Manifest, indexes: Sequence[int]
+) -> list[ReviewedRow]:
+    """Return rows by their places, in the order asked; unknown places are skipped."""
+    if not indexes:
+        return []
+    # A range goes to the statistics of the files, so that groups far off are not read.
+    near = (pl.col("index") >= min(indexes)) & (pl.col("index") <= max(indexes))
+    wanted = scan(store, manifest).filter(near & pl.col("index").is_in(list(indexes)))
+    with told_as_unavailable():
+        table = wanted.select("index", "side", *SENT_COLUMNS).collect().to_arrow()
+    found = zip(
+        table["index"].to_pylist(),
+        table["side"].to_pylist(),
+        encode_rows(table, manifest.method),
+        strict=True,
+    )
+    by_index = {index: ReviewedRow(index, side, json) for index, side, json in found}
+    return [by_index[index] for index in indexes if index in by_index]
+
+
+def tasks_of(store: FrameStore, manifest: Manifest, places: NDArray[np.int64]) -> list[str]:
+    """Return every list of decisions that some rows ask, as JSON, each once."""
+    wanted = pl.Series("index", places, dtype=pl.Int64).to_frame().lazy()
+    with told_as_unavailable():
+        frame = scan(store, manifest).select("index", "decisions").join(wanted, on="index")
+        return frame.select("decisions").unique().collect()["decisions"].to_list()
+
+
+def iterate_side(
+    store: FrameStore,
+    manifest: Manifest,
+    side: Side,
+    places: NDArray[np.int64] | None = None,
+) -> Iterator[tuple[NDArray[np.int64], list[bytes]]]:
+    """Yield the rows of a side as JSON, with their places, a part of the version at a time."""
+    for part in manifest.parts_of(side):
+        with store.open(f"{part.sha256}.parquet") as file, told_as_unavailable():
+            frame = pl.read_parquet(file, columns=["index", *SENT_COLUMNS])
+        if places is not None:
+            frame = frame.filter(pl.Series(np.isin(frame["index"].to_numpy(), places)))
+        table = frame.to_arrow()
+        yield frame["index"].to_numpy(), list(encode_rows(table, manifest.method))

@@ -1,0 +1,68 @@
+"""Reviews kept at hand: every log applied once, and only its new entries after that.
+
+What is kept holds committed entries alone: a transaction that writes reads the newest ones itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from steelyard.review.log import Review
+from steelyard.review.store import entries_after
+from steelyard.storage import State
+
+#: Places of rows kept in all reviews together; one is about twenty bytes.
+_KEPT_PLACES = 8_000_000
+
+
+@dataclass(slots=True)
+class _Kept:
+    review: Review
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Reviews:
+    """The reviews of drafts, as far as this process knows them; safe to use from several threads."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def current(self, draft_id: str, n_places: int) -> Iterator[Review]:
+        """Yield a review with all that was committed; it blocks, and nobody else has it meanwhile."""
+        with self.held(draft_id, n_places) as review:
+            review.extend(
+                self._state.read_now(
+                    lambda connection: entries_after(connection, draft_id, review.revision)
+                )
+            )
+            yield review
+
+    @contextlib.contextmanager
+    def held(self, draft_id: str, n_places: int) -> Iterator[Review]:
+        """Yield a review as it was when it was last looked at; nobody else has it meanwhile."""
+        with self._lock:
+            kept = self._kept.get(draft_id)
+            if kept is None:
+                kept = self._kept[draft_id] = _Kept(Review(n_places))
+            self._kept.move_to_end(draft_id)
+            self._drop_oldest()
+        with kept.lock:
+            yield kept.review
+
+    def forget(self, draft_id: str) -> None:
+        """Drop the review of a draft that was deleted."""
+        with self._lock:
+            self._kept.pop(draft_id, None)
+
+    def _drop_oldest(self) -> None:
+        n_places = sum(len(kept.review.state) for kept in self._kept.values())
+        while n_places > _KEPT_PLACES and len(self._kept) > 1:
+            _, dropped = self._kept.popitem(last=False)
+            n_places -= len(dropped.review.state)

@@ -1,0 +1,187 @@
+"""A version without some rows of the one before it, and with others in their place.
+
+Parts that have no such row are shared; the others are written again without them. Every row keeps
+its index, and a row with new labels is a new row: whoever counts new rows by their indexes counts it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from steelyard.datasets.definitions import Definition
+from steelyard.datasets.findings import Refusal
+from steelyard.datasets.frames.rows import STORED_SCHEMA
+from steelyard.datasets.frames.scanning import load_definitions, load_retired, scan
+from steelyard.datasets.frames.writing import JSON, PARQUET, PartWriter, VersionWriter
+from steelyard.datasets.rows import Row, read_task
+from steelyard.datasets.versions import Manifest, Part, hash_without
+from steelyard.datasets.wire import SIDES, Side, Split
+from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.wire.violations import Violations
+
+Places = NDArray[np.int64]
+
+
+def write_revision(
+    store: FrameStore,
+    previous: Manifest,
+    *,
+    excluded: Places,
+    replaced: Places,
+    rows: Mapping[Side, Iterable[Sequence[Row]]],
+    min_rows: int = 1,
+) -> Manifest | Refusal:
+    """Write the version that a review makes of the latest one, durably; it blocks."""
+    kept = _without(store, previous, excluded, replaced)
+    if kept.rows + len(replaced) < max(min_rows, 1):
+        return Refusal(
+            "too_few_rows",
+            f"The version would have {kept.rows + len(replaced)} rows; a dataset has at least "
+            f"{max(min_rows, 1)}.",
+        )
+    n_replaced = 0
+    with VersionWriter(store, previous.dataset_id, kept) as writer:
+        for side in SIDES:
+            for batch in rows.get(side, ()):
+                writer.add(batch, side)
+                n_replaced += len(batch)
+        made: Manifest | Refusal | None = writer.finish() if n_replaced else None
+    if isinstance(made, Refusal) and made.code != "no_new_rows":
+        return made
+    if not isinstance(made, Manifest):
+        # Nothing is added: rows were left out alone, or others are already as these were made.
+        made = msgspec.structs.replace(
+            kept,
+            version=previous.version + 1,
+            added=0,
+            duplicates_removed=kept.duplicates_removed + n_replaced,
+        )
+    for side in SIDES:
+        if previous.parts_of(side) and not made.parts_of(side):
+            return Refusal(
+                "too_few_rows",
+                f"No {side} row would be left; include one of them, or make a new dataset.",
+            )
+    return made
+
+
+def _without(store: FrameStore, previous: Manifest, excluded: Places, replaced: Places) -> Manifest:
+    """Return a version without some rows, its number still that of the version."""
+    removed = np.sort(np.concatenate([excluded, replaced]))
+    if len(removed) == 0:
+        return previous
+    gone = _rows_at(store, previous, removed)
+    parts: list[Part] = []
+    for part in previous.parts:
+        inside = removed[
+            np.searchsorted(removed, part.first) : np.searchsorted(removed, part.last, side="right")
+        ]
+        parts += [part] if len(inside) == 0 else _rewrite(store, part, inside)
+    contexts = scan_contexts(store, parts)
+    split = Split(
+        training=sum(part.rows for part in parts if part.side == "training"),
+        evaluation=sum(part.rows for part in parts if part.side == "evaluation"),
+        training_contexts=contexts["training"],
+        evaluation_contexts=contexts["evaluation"],
+    )
+    hashes = sorted(gone["row_sha256"])
+    definitions = _uncount(load_definitions(store, previous), gone)
+    return msgspec.structs.replace(
+        previous,
+        sha256=hash_without(hashes, previous.sha256),
+        rows=split.training + split.evaluation,
+        contexts=split.training_contexts + split.evaluation_contexts,
+        split=split,
+        evaluation_only=previous.evaluation_only,
+        parts=tuple(parts),
+        definitions=store.put(msgspec.json.encode(definitions), JSON),
+        places=previous.next_index,
+        retired=_retire(store, previous, gone.filter(pl.col("index").is_in(excluded.tolist()))),
+    )
+
+
+def scan_contexts(store: FrameStore, parts: Sequence[Part]) -> dict[Side, int]:
+    """Count the contexts of each side in some parts."""
+    counts: dict[Side, int] = {}
+    for side in SIDES:
+        hashes = [pl.Series("context_sha256", [], dtype=pl.Binary)]
+        for part in parts:
+            if part.side == side:
+                with store.open(f"{part.sha256}.parquet") as file, told_as_unavailable():
+                    hashes.append(pl.read_parquet(file, columns=["context_sha256"]).to_series())
+        counts[side] = pl.concat(hashes).n_unique()
+    return counts
+
+
+def _rows_at(store: FrameStore, manifest: Manifest, places: Places) -> pl.DataFrame:
+    wanted = pl.Series("index", places, dtype=pl.Int64).to_frame().lazy()
+    frame = scan(store, manifest).select(
+        "index", "side", "decisions", "labels", "extra", "context_sha256", "row_sha256"
+    )
+    with told_as_unavailable():
+        return frame.join(wanted, on="index").sort("index").collect()
+
+
+def _rewrite(store: FrameStore, part: Part, removed: Places) -> list[Part]:
+    """Write a part again without some of its rows, a group in memory at a time."""
+    with contextlib.ExitStack() as owner:
+        writer = PartWriter(store, part.side, owner)
+        with store.open(f"{part.sha256}{PARQUET}") as file, told_as_unavailable():
+            for rows in _groups(file):
+                is_kept = ~np.isin(rows["index"].to_numpy(), removed)
+                writer.add(rows.filter(pa.array(is_kept)))
+        return writer.finish()
+
+
+def _groups(file: object) -> Iterator[pa.Table]:
+    parquet = pq.ParquetFile(file)
+    for group in range(parquet.num_row_groups):
+        yield parquet.read_row_group(group).cast(STORED_SCHEMA)
+
+
+def _uncount(definitions: list[Definition], gone: pl.DataFrame) -> list[Definition]:
+    """Take rows that are gone out of the counts; a wording that nobody asks any more stays."""
+    counts = {(one.id, one.fingerprint): msgspec.structs.asdict(one) for one in definitions}
+    for (decisions,), rows in gone.group_by("decisions"):
+        task, _ = read_task({"decisions": msgspec.json.decode(str(decisions))}, Violations())
+        if task is None:
+            raise RuntimeError("A stored row asks what no row can ask.")
+        training = rows.filter(pl.col("side") == "training")
+        tops = Counter(
+            (label["decision"], label["outcome"])
+            for labels in training["labels"].to_list()
+            for label in labels
+            if label["is_top"]
+        )
+        for asked in task.decisions:
+            fields = counts[asked.id, asked.fingerprint.hex()]
+            fields["training"] -= len(training)
+            fields["evaluation"] -= len(rows) - len(training)
+            fields["expected"] = {
+                outcome: count - tops[asked.id, outcome]
+                for outcome, count in fields["expected"].items()
+                if count > tops[asked.id, outcome]
+            }
+    return [Definition(**fields) for _, fields in sorted(counts.items())]
+
+
+def _retire(store: FrameStore, previous: Manifest, excluded: pl.DataFrame) -> str | None:
+    """Keep of excluded rows what must be known on: their sides, and what they were made of."""
+    known = load_retired(store, previous)
+    frame = excluded.select("context_sha256", "side", "extra")
+    frame = frame if known is None else pl.concat([known, frame])
+    if frame.is_empty():
+        return None
+    file_bytes = io.BytesIO()
+    frame.write_parquet(file_bytes, compression="zstd")
+    return store.put(file_bytes.getvalue(), PARQUET)

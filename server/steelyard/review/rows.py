@@ -1,0 +1,404 @@
+"""Pages of a draft's queues, and edits of all the rows of one.
+
+The rows that a filter holds for, in an order, are found once and kept: a version never changes. How
+they stand is in the review at hand, so that a page reads the rows that it shows and no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import UNSET
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from steelyard.caller import Caller
+from steelyard.datasets.filters import AsksFilter, Filter, LabelFilter, Sort
+from steelyard.datasets.frames.pages import RowStore
+from steelyard.datasets.frames.suspects import SUSPECT_OVER, SuspectTable
+from steelyard.datasets.versions import Manifest
+from steelyard.errors import (
+    DraftChangedError,
+    InvalidRequestError,
+    SupervisionMismatchError,
+    Violation,
+)
+from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.review import store as rows
+from steelyard.review.frames import tasks_of
+from steelyard.review.labels import Originals, outcomes_of, read_label
+from steelyard.review.log import (
+    EXCLUDED,
+    RELABELLED,
+    SKIPPED,
+    UNTOUCHED,
+    Entry,
+    EntryBody,
+    Places,
+    Review,
+    pack_places,
+)
+from steelyard.review.requests import (
+    BulkEdit,
+    DraftRowsSearch,
+)
+from steelyard.review.reviews import Reviews
+from steelyard.review.serializers import (
+    lock_draft,
+    new_entry,
+    receipt_of,
+    require_open,
+    rows_now,
+)
+from steelyard.review.service import DraftService, OpenDraft
+from steelyard.review.suspects import SuspectSearch
+from steelyard.review.wire import (
+    MAX_TOLD,
+    DraftRow,
+    DraftRowPage,
+    EditReceipt,
+    Queue,
+    RowNow,
+)
+from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.violations import BODY, Violations
+
+#: Rows of the queue of audits: a share found in so many is known to within five points.
+AUDIT_ROWS = 400
+#: Rows of all the orders that are kept at hand, each of eight bytes, and how many orders there are:
+#: one that no row is in takes memory, too.
+_KEPT_ROWS, _KEPT_ORDERS = 8_000_000, 256
+#: A target this near 1 is one.
+_WHOLE = 1 - 1e-9
+
+Mask = NDArray[np.bool_]
+_decode_neighbours = msgspec.json.Decoder(dict[str, str]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The rows of a queue in order, and what was known when they were chosen."""
+
+    places: Places
+    counts: dict[str, int]
+    revision: int
+
+
+class DraftRows:
+    """Reads drafts a page at a time, and edits whole queues."""
+
+    def __init__(
+        self,
+        drafts: DraftService,
+        store: FrameStore,
+        reviews: Reviews,
+        suspects: SuspectSearch,
+        writes: KeyedWrites,
+    ) -> None:
+        self._drafts = drafts
+        self._store = store
+        self._rows = RowStore(store)
+        self._reviews = reviews
+        self._suspects = suspects
+        self._writes = writes
+        self._orders = _Orders(self._rows)
+
+    async def page(self, caller: Caller, draft_id: str, search: DraftRowsSearch) -> DraftRowPage:
+        """Return a page of a queue."""
+        draft = await self._drafts.find(caller, draft_id)
+        return await asyncio.to_thread(self._page, draft, search)
+
+    async def bulk(self, write: Write, draft_id: str, request: BulkEdit) -> EditReceipt:
+        """Edit every row of a queue that a filter holds for."""
+        await self._writes.replay_known(write)
+        caller = write.caller
+        draft = await self._drafts.find(caller, draft_id)
+        require_open(draft.row)
+        work = await asyncio.to_thread(self._prepare_bulk, caller, draft, request)
+        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+
+    def _page(self, draft: OpenDraft, search: DraftRowsSearch) -> DraftRowPage:
+        manifest = draft.at.manifest
+        told, suspects = self._suspects.look(manifest, is_asked=search.queue == "suspect")
+        chosen = self._choose(
+            draft, search.queue, search.where, search.sort, search.reviewer, suspects
+        )
+        places = chosen.places[search.offset : search.offset + search.limit].tolist()
+        originals = self._drafts.originals(draft, places)
+        with self._reviews.current(draft.row.id, draft.n_places) as review:
+            now = rows_now(review, places, originals)
+            revision = review.revision
+        return DraftRowPage(
+            data=[_tell(place, originals, now[place], suspects) for place in places],
+            queue=search.queue,
+            total=len(chosen.places),
+            offset=search.offset,
+            limit=search.limit,
+            has_more=search.offset + len(places) < len(chosen.places) and bool(places),
+            counts=chosen.counts,
+            revision=revision,
+            suspects=told,
+        )
+
+    def _choose(
+        self,
+        draft: OpenDraft,
+        queue: Queue,
+        where: Filter | None,
+        sort: Sort | None,
+        reviewer: str | None,
+        suspects: SuspectTable | None,
+    ) -> _Chosen:
+        """Return the rows of a queue that a filter holds for, in order, and count every queue."""
+        manifest = draft.at.manifest
+        ordered = self._orders.of(manifest, where, sort)
+        sample = _audit_of(draft.row.id, self._orders.of(manifest, None, None))
+        with self._reviews.current(draft.row.id, draft.n_places) as review:
+            masks = _masks_of(review, reviewer, suspects)
+            state, revision = review.state.copy(), review.revision
+        is_audited = np.zeros(draft.n_places, dtype=np.bool_)
+        is_audited[sample] = True
+        masks["audit"] = is_audited
+        counts = {"all": len(ordered)}
+        counts.update((name, int(mask[ordered].sum())) for name, mask in masks.items())
+        places = (
+            ordered
+            if queue == "all"
+            else ordered[masks[queue][ordered]]
+            if (queue in masks)
+            else ordered[:0]
+        )
+        if sort is None and len(places):
+            if queue == "to_review":
+                places = places[np.argsort(state[places] == SKIPPED, kind="stable")]
+            elif queue == "suspect" and suspects is not None:
+                places = places[np.argsort(-suspects.score[places], kind="stable")]
+            elif queue == "audit":
+                places = sample[np.isin(sample, places, assume_unique=True)]
+        return _Chosen(places, counts, revision)
+
+    def _prepare_bulk(
+        self, caller: Caller, draft: OpenDraft, request: BulkEdit
+    ) -> Callable[[Connection], EditReceipt]:
+        manifest = draft.at.manifest
+        _, suspects = self._suspects.look(manifest, is_asked=request.queue == "suspect")
+        chosen = self._choose(draft, request.queue, request.where, None, request.reviewer, suspects)
+        places = np.sort(chosen.places)
+        if len(places) != request.expected:
+            raise DraftChangedError(
+                f"{len(places)} rows match by now, and {request.expected} were confirmed; nothing "
+                "was changed. Look at the queue again.",
+                details=[{"matching": len(places), "expected": request.expected}],
+            )
+        if len(places) == 0:
+            raise InvalidRequestError(
+                violations=[Violation((*BODY, "filter"), "No row matches; choose others.", "empty")]
+            )
+        body, same = self._body_of(manifest, request, places)
+        originals = self._drafts.originals(draft, places[:MAX_TOLD].tolist())
+        return functools.partial(
+            self._write_bulk,
+            caller=caller,
+            draft=draft,
+            request=request,
+            places=places,
+            revision=chosen.revision,
+            body=body,
+            same=same,
+            originals=originals,
+        )
+
+    def _write_bulk(
+        self,
+        connection: Connection,
+        *,
+        caller: Caller,
+        draft: OpenDraft,
+        request: BulkEdit,
+        places: Places,
+        revision: int,
+        body: EntryBody,
+        same: Places | None,
+        originals: Originals,
+    ) -> EditReceipt:
+        draft_id = str(draft.row.id)
+        row = require_open(lock_draft(connection, caller.account_id, draft_id))
+        with self._reviews.held(draft_id, draft.n_places) as review:
+            later = rows.entries_after(connection, draft_id, review.revision)
+            if _have_moved(review, later, request, places, revision):
+                raise DraftChangedError(
+                    "Others edited some of these rows since they were looked at, and nothing was "
+                    "changed; look at the queue again.",
+                )
+            made = new_entry(
+                row.revision + 1,
+                request.reviewer,
+                request.action,
+                row=int(places[0]) if len(places) == 1 else None,
+                places=None if len(places) == 1 else places,
+                body=body,
+                same=same,
+            )
+            self._drafts.append(connection, draft_id, [made])
+            told = places[:MAX_TOLD].tolist()
+            return receipt_of(draft_id, review, [*later, made], told, len(places), originals)
+
+    def _body_of(
+        self, manifest: Manifest, request: BulkEdit, places: Places
+    ) -> tuple[EntryBody, Places | None]:
+        """Return what the entry says, and the rows whose label it leaves as it is."""
+        decision, outcome = request.decision, request.outcome
+        if request.action != "relabel" or decision is None or outcome is None:
+            return EntryBody(), None
+        if manifest.method == "reward":
+            raise SupervisionMismatchError(
+                "The rows have rewards, and an outcome's name is none; relabel them one by one, "
+                "with rewards.",
+                path=(*BODY, "outcome"),
+            )
+        asking = self._orders.of(manifest, AsksFilter(decision=decision), None)
+        n_others = int((~np.isin(places, asking, assume_unique=True)).sum())
+        found = Violations()
+        if n_others:
+            found.add(
+                (*BODY, "decision"),
+                f"is not asked by {n_others} of the {len(places)} rows; filter them out.",
+                "unknown",
+            )
+            found.raise_if_any()
+        body: EntryBody | None = None
+        for task in tasks_of(self._store, manifest, places):
+            outcomes = outcomes_of(task.encode())[decision]
+            body = read_label(
+                "targets", decision, outcome, outcomes, path=(*BODY, "outcome"), found=found
+            )
+        found.raise_if_any()
+        expecting = LabelFilter(decision=decision, outcome=outcome, op="ge", value=_WHOLE)
+        same = np.intersect1d(
+            places, self._orders.of(manifest, expecting, None), assume_unique=True
+        )
+        if body is None:
+            raise RuntimeError("The rows ask nothing, though they were found by what they ask.")
+        if len(places) == 1 and len(same) == 1:
+            return msgspec.structs.replace(body, labels=None), None
+        if len(same) == 0 or len(places) == 1:
+            return body, None
+        return msgspec.structs.replace(body, same=pack_places(same)), same
+
+
+def _have_moved(
+    review: Review, later: Sequence[Entry], request: BulkEdit, places: Places, revision: int
+) -> bool:
+    """Return whether rows were edited since they were chosen, or by another since they were seen."""
+    # The review may know of edits that came after the rows were chosen: others read it meanwhile.
+    if (review.edit[places] > revision).any():
+        return True
+    seen = request.revision
+    if seen is not None and review.edited_since(seen, request.reviewer)[places].any():
+        return True
+    return any(
+        np.isin(entry.rows(), places, assume_unique=True).any()
+        for entry in later
+        if entry.number > revision
+        or (
+            seen is not None
+            and entry.number > seen
+            and (request.reviewer is None or entry.reviewer != request.reviewer)
+        )
+    )
+
+
+class _Orders:
+    """Rows that filters hold for, in orders, kept at hand; safe to use from several threads."""
+
+    def __init__(self, rows: RowStore) -> None:
+        self._rows = rows
+        self._kept: OrderedDict[bytes, Places] = OrderedDict()
+        self._n_rows = 0
+        self._lock = threading.Lock()
+
+    def of(self, manifest: Manifest, where: Filter | None, sort: Sort | None) -> Places:
+        """Return the places of the rows."""
+        if where is None and sort is None and manifest.next_index == manifest.rows:
+            return np.arange(manifest.rows, dtype=np.int64)
+        # A filter may be as long as a request: only its hash is kept.
+        asked = msgspec.json.encode([manifest.dataset_id, manifest.version, where, sort])
+        key = hashlib.blake2b(asked, digest_size=32).digest()
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+                return found
+        found = self._rows.indexes(manifest, where=where, order=sort)
+        with self._lock:
+            # Another thread may have found the same meanwhile.
+            self._n_rows += len(found) - len(self._kept.pop(key, ()))
+            self._kept[key] = found
+            while len(self._kept) > 1 and (
+                self._n_rows > _KEPT_ROWS or len(self._kept) > _KEPT_ORDERS
+            ):
+                self._n_rows -= len(self._kept.popitem(last=False)[1])
+        return found
+
+
+def _masks_of(
+    review: Review, reviewer: str | None, suspects: SuspectTable | None
+) -> dict[str, Mask]:
+    """Return by queue, but ``all`` and ``audit``, which places are in it."""
+    state = review.state
+    is_open: Mask = (state == UNTOUCHED) | (state == SKIPPED)
+    is_noted = np.zeros(len(state), dtype=np.bool_)
+    is_noted[list(review.notes)] = True
+    masks: dict[str, Mask] = {
+        "to_review": is_open,
+        "excluded": state == EXCLUDED,
+        "noted": is_noted,
+        "changed": (state == EXCLUDED) | (state == RELABELLED),
+    }
+    if suspects is not None:
+        masks["suspect"] = is_open & (np.nan_to_num(suspects.score) > SUSPECT_OVER)
+    if reviewer is not None:
+        masks["mine"] = review.edited_by(reviewer)
+    return masks
+
+
+def _audit_of(draft_id: str, places: Places) -> Places:
+    """Draw the rows of the audit, in a random order that is the draft's for ever."""
+    seed = int.from_bytes(draft_id.encode()[-16:], "big")
+    keys = np.random.PCG64(seed).random_raw(len(places))
+    return places[np.argsort(keys, kind="stable")[:AUDIT_ROWS]]
+
+
+def _tell(place: int, originals: Originals, now: RowNow, suspects: SuspectTable | None) -> DraftRow:
+    side, row = originals.rows[place]
+    score = None if suspects is None else float(suspects.score[place])
+    neighbours = None if suspects is None else suspects.neighbours.get(place)
+    optional: dict[str, Any] = {
+        name: UNSET if value is None else value
+        for name, value in (
+            ("images", row.images),
+            ("targets", row.targets),
+            ("rewards", row.rewards),
+            ("metadata", row.metadata),
+        )
+    }
+    return DraftRow(
+        row=place,
+        side=side,
+        context=row.context,
+        decisions=row.decisions,
+        now=now,
+        suspect=None if score is None or np.isnan(score) else score,
+        neighbours_label=None if neighbours is None else _decode_neighbours(neighbours),
+        **optional,
+    )

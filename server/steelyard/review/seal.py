@@ -1,0 +1,268 @@
+"""Sealing drafts: what a review made of a version becomes a new dataset, or the next version.
+
+As a dataset, every row is sent again, and is held to every rule of rows. As a version, parts of the
+version that no decision touched are shared, excluded rows are gone, and a row with other labels is
+a new row in place of the old: what counts new rows counts it. A context keeps its side in both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from steelyard.caller import Caller
+from steelyard.datasets.access import require_dataset
+from steelyard.datasets.findings import Refusal
+from steelyard.datasets.ingest import RowReader
+from steelyard.datasets.ingesting import MadeRows, RowBounds, as_error, read_sent
+from steelyard.datasets.labels import SUPERVISION_OF
+from steelyard.datasets.rows import Row
+from steelyard.datasets.service import DatasetService
+from steelyard.datasets.store import VersionRow, advance_dataset, insert_version
+from steelyard.datasets.uploads import Upload
+from steelyard.datasets.versions import Manifest
+from steelyard.datasets.wire import SIDES, CreateDataset, Dataset, Side
+from steelyard.errors import (
+    DatasetChangedError,
+    DraftChangedError,
+    NoNewRowsError,
+    NoRowsError,
+)
+from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.review.frames import iterate_side
+from steelyard.review.log import EXCLUDED, Places
+from steelyard.review.reviews import Reviews
+from steelyard.review.revising import write_revision
+from steelyard.review.serializers import lock_draft, require_open, tell
+from steelyard.review.service import DraftService, OpenDraft
+from steelyard.review.store import seal_draft
+from steelyard.review.wire import Draft, SealAs, SealDraft, SealedDraft
+from steelyard.storage.frame_store import FrameStore
+
+Labels = Mapping[str, Mapping[str, float]]
+
+
+class _Outcome:
+    """What a review decided: places of excluded rows, and the new labels of others by place."""
+
+    def __init__(self, excluded: Places, relabelled: dict[int, Labels], draft: Draft) -> None:
+        self.excluded = excluded
+        self.relabelled = relabelled
+        self.draft = draft
+
+
+class DraftSeals:
+    """Makes drafts datasets and versions."""
+
+    def __init__(
+        self,
+        drafts: DraftService,
+        datasets: DatasetService,
+        store: FrameStore,
+        writes: KeyedWrites,
+        reviews: Reviews,
+        *,
+        bounds: RowBounds,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._drafts = drafts
+        self._datasets = datasets
+        self._store = store
+        self._writes = writes
+        self._reviews = reviews
+        self._bounds = bounds
+        self._now = now
+
+    async def seal(self, write: Write, draft_id: str, request: SealDraft) -> Struct:
+        """Seal a draft; a ``Draft`` that says what it became."""
+        await self._writes.replay_known(write)
+        caller = write.caller
+        draft = await self._drafts.find(caller, draft_id)
+        require_open(draft.row)
+        outcome = await asyncio.to_thread(self._decide, draft)
+        seen = outcome.draft.revision
+        if request.revision is not None and request.revision != seen:
+            raise DraftChangedError(
+                f"The draft has {seen} entries by now, and {request.revision} were seen; look at "
+                "what came since, and seal it again."
+            )
+        if request.as_ == "version":
+            return await self._seal_version(write, draft, outcome)
+        name = request.name or draft.row.name
+        return await self._seal_dataset(write, draft, outcome, name)
+
+    def _decide(self, draft: OpenDraft) -> _Outcome:
+        with self._reviews.current(draft.row.id, draft.n_places) as review:
+            excluded = np.flatnonzero(review.state == EXCLUDED)
+            gone = set(excluded.tolist())
+            places = [place for place in review.relabelled() if place not in gone]
+            relabelled: dict[int, Labels] = {
+                place: fold.labels for place, fold in review.folds(places).items()
+            }
+            told = msgspec.structs.replace(tell(draft.row, review), revision=review.revision)
+        return _Outcome(excluded, relabelled, told)
+
+    async def _seal_dataset(
+        self, write: Write, draft: OpenDraft, outcome: _Outcome, name: str
+    ) -> Struct:
+        if len(outcome.excluded) >= draft.at.manifest.rows:
+            raise NoRowsError("Every row is excluded, so there is no row for a dataset.")
+        sealed: list[Draft] = []
+
+        def also(connection: Connection, dataset: Dataset) -> None:
+            done = self._mark(
+                connection, write.caller, draft, outcome, "dataset", dataset.id, dataset.version
+            )
+            sealed[:] = [done]  # the work may run again
+
+        made = MadeRows(lambda _: sealed[0], also=also)
+        with Upload("multipart", {"name": name}) as upload:
+            await asyncio.to_thread(self._write_rows, upload, draft.at.manifest, outcome)
+            sent = await asyncio.to_thread(read_sent, upload, CreateDataset)
+            return await self._datasets.create(write, sent, made)
+
+    def _write_rows(self, upload: Upload, manifest: Manifest, outcome: _Outcome) -> None:
+        """Write the rows that are left to files of the upload, by side."""
+        gone = set(outcome.excluded.tolist())
+        for side in SIDES:
+            file = None
+            for places, lines in iterate_side(self._store, manifest, side):
+                for place, line in zip(places.tolist(), lines, strict=True):
+                    if place in gone:
+                        continue
+                    labels = outcome.relabelled.get(place)
+                    file = file or upload.add_file(side)
+                    file.write((line if labels is None else relabel(line, labels)) + b"\n")
+
+    async def _seal_version(self, write: Write, draft: OpenDraft, outcome: _Outcome) -> Draft:
+        caller = write.caller
+        previous = draft.at.manifest
+        await self._datasets.dataset_at(caller, draft.at.dataset_id)  # refused when archived
+        latest = await self._datasets.dataset_at(caller, draft.at.dataset_id, is_new_work=False)
+        if latest.version != previous.version:
+            raise _not_latest(latest.version, previous.version)
+        if len(outcome.excluded) == 0 and not outcome.relabelled:
+            raise NoNewRowsError(
+                "The draft excludes and relabels no row, so the next version would be this one; "
+                "edit rows first, or seal it as a dataset."
+            )
+        manifest = await asyncio.to_thread(self._write_version, previous, outcome)
+
+        def work(connection: Connection) -> Draft:
+            row = require_dataset(
+                connection, caller.account_id, previous.dataset_id, is_new_work=True
+            )
+            if not advance_dataset(connection, previous.dataset_id, previous=previous.version):
+                raise _not_latest(row.version, previous.version)
+            now = self._now()
+            insert_version(
+                connection,
+                VersionRow(
+                    dataset_id=previous.dataset_id,
+                    version=manifest.version,
+                    created_at=now,
+                    added_via="api",
+                    added_from=None,
+                    manifest=manifest,
+                ),
+            )
+            return self._mark(
+                connection,
+                caller,
+                draft,
+                outcome,
+                "version",
+                previous.dataset_id,
+                manifest.version,
+            )
+
+        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+
+    def _write_version(self, previous: Manifest, outcome: _Outcome) -> Manifest:
+        made = write_revision(
+            self._store,
+            previous,
+            excluded=outcome.excluded,
+            replaced=np.array(sorted(outcome.relabelled), dtype=np.int64),
+            rows={side: self._new_rows(previous, side, outcome.relabelled) for side in SIDES},
+            min_rows=self._bounds.min_rows,
+        )
+        if isinstance(made, Refusal):
+            raise as_error(
+                Refusal(
+                    made.code, f"{made.message} A draft can be sealed as a dataset.", made.details
+                )
+            )
+        return made
+
+    def _new_rows(
+        self, manifest: Manifest, side: Side, relabelled: Mapping[int, Labels]
+    ) -> Iterator[Sequence[Row]]:
+        """Yield the rows of a side that have other labels now, in the order of the dataset."""
+        wanted = np.array(sorted(relabelled), dtype=np.int64)
+        for places, lines in iterate_side(self._store, manifest, side, wanted):
+            reader = RowReader(supervision=SUPERVISION_OF[manifest.method])
+            changed = (
+                relabel(line, relabelled[place]) + b"\n"
+                for place, line in zip(places.tolist(), lines, strict=True)
+            )
+            yield from reader.read_ndjson(changed)
+            if reader.findings.n_found:
+                # They were stored before, and their labels were read when they were relabelled.
+                told = "; ".join(finding.message for finding in reader.findings.listed)
+                raise RuntimeError(f"Rows cannot be stored any more: {told}")
+
+    def _mark(
+        self,
+        connection: Connection,
+        caller: Caller,
+        draft: OpenDraft,
+        outcome: _Outcome,
+        sealed_as: SealAs,
+        dataset_id: str,
+        version: int,
+    ) -> Draft:
+        """Note what a draft became, if it is still what that was made of."""
+        row = require_open(lock_draft(connection, caller.account_id, draft.row.id))
+        if row.revision != outcome.draft.revision:
+            raise DraftChangedError(
+                "The draft was edited while it was sealed, and nothing was made; look at what "
+                "came since, and seal it again."
+            )
+        now = self._now()
+        sealed = SealedDraft(
+            dataset_id=dataset_id, version=version, sealed_as=sealed_as, sealed_at=now
+        )
+        seal_draft(connection, draft.row.id, at=now, sealed=msgspec.json.encode(sealed))
+        return msgspec.structs.replace(
+            outcome.draft, status="sealed", updated_at=now, sealed=sealed
+        )
+
+
+def relabel(line: bytes, labels: Labels) -> bytes:
+    """Return a stored row with some of its labels others.
+
+    Examples
+    --------
+    >>> relabel(b'{"context":"Hi","targets":{"d":{"yes":1.0}}}', {"d": {"no": 1.0}})
+    b'{"context":"Hi","targets":{"d":{"no":1.0}}}'
+    """
+    row: dict[str, Any] = msgspec.json.decode(line)
+    supervision = "targets" if "targets" in row else "rewards"
+    row[supervision] = {**row[supervision], **labels}
+    return msgspec.json.encode(row)
+
+
+def _not_latest(latest: int, version: int) -> DatasetChangedError:
+    return DatasetChangedError(
+        f"The dataset has version {latest} by now, and the draft is of version {version}: a version "
+        "follows the latest alone. Seal the draft as a dataset, or begin one of the latest version."
+    )

@@ -1,0 +1,196 @@
+"""Drafts of the state, found, held to be open, and told as the wire has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import structs
+from sqlalchemy import Connection, Row
+
+from steelyard.datasets.access import require_dataset
+from steelyard.errors import DraftConflictError, DraftSealedError, NotFoundError
+from steelyard.review import store as rows
+from steelyard.review.labels import Originals
+from steelyard.review.log import STATES, Entry, EntryBody, Places, Review
+from steelyard.review.wire import (
+    Draft,
+    DraftConflict,
+    DraftSummary,
+    Edit,
+    EditReceipt,
+    EntryAction,
+    LogEntry,
+    RowNow,
+    SealedDraft,
+)
+from steelyard.wire.violations import show
+
+_decode_sealed = msgspec.json.Decoder(SealedDraft).decode
+
+
+def require_draft(connection: Connection, account_id: str, draft_id: str) -> Row[Any]:
+    """Return a draft of an account."""
+    row = rows.find_draft(connection, account_id, draft_id)
+    if row is None:
+        raise NotFoundError(f"There is no draft {show(draft_id)}; look at GET /v1/drafts.")
+    return row
+
+
+def lock_draft(connection: Connection, account_id: str, draft_id: str) -> Row[Any]:
+    """Return a draft that nobody else changes before the transaction ends."""
+    rows.find_draft(connection, account_id, draft_id, is_locked=True)
+    row = require_draft(connection, account_id, draft_id)
+    require_dataset(connection, account_id, row.dataset_id)
+    return row
+
+
+def tell(row: Row[Any], review: Review | None) -> Draft:
+    """Return a draft as the wire has it; without a review, of one that has no edits."""
+    counts: dict[str, int] = dict.fromkeys(STATES, 0)
+    if review is not None:
+        for code, count in enumerate(np.bincount(review.state, minlength=len(STATES)).tolist()):
+            counts[STATES[code]] = count
+    touched = sum(counts.values()) - counts["untouched"]
+    # A version may have fewer rows than places, and what is not there is not touched.
+    counts["untouched"] = row.rows - touched
+    noted = 0 if review is None else len(review.notes)
+    return Draft(**structs.asdict(summarise(row)), states=counts, noted=noted)
+
+
+def rows_now(
+    review: Review, rows: Sequence[int], originals: Originals, later: Sequence[Entry] = ()
+) -> dict[int, RowNow]:
+    """Return rows as they stand, by row, with the labels that they have by now."""
+    edits = review.last_edits(rows, later)
+    return {
+        row: RowNow(
+            row=row,
+            state=fold.state,
+            labels=originals.labels_now(row, fold.labels),
+            relabelled=sorted(fold.labels),
+            note=fold.note,
+            edit=edits[row][0],
+            reviewer=edits[row][1],
+        )
+        for row, fold in review.folds(rows, later).items()
+    }
+
+
+def receipt_of(
+    draft_id: str,
+    review: Review,
+    later: Sequence[Entry],
+    told: Sequence[int],
+    n_rows: int,
+    originals: Originals,
+    undone: int | None = None,
+) -> EditReceipt:
+    """Return what an entry, the last of ``later``, changed."""
+    last, now = later[-1], rows_now(review, told, originals, later)
+    return EditReceipt(
+        draft_id=draft_id,
+        edits=n_rows,
+        revision=last.number,
+        undone=undone,
+        rows=[now[row] for row in told],
+    )
+
+
+def new_entry(
+    number: int,
+    reviewer: str | None,
+    action: EntryAction,
+    *,
+    row: int | None = None,
+    places: Places | None = None,
+    target: int | None = None,
+    body: EntryBody | None = None,
+    same: Places | None = None,
+) -> Entry:
+    """Make the next entry of a log; the fields are those of ``Entry``."""
+    return Entry(
+        number=number,
+        reviewer=reviewer,
+        action=action,
+        row=row,
+        places=places,
+        target=target,
+        body=body or EntryBody(),
+        same=same,
+    )
+
+
+def require_open(row: Row[Any]) -> Row[Any]:
+    """Return a draft that takes edits."""
+    if row.status != "open":
+        sealed = _decode_sealed(row.sealed)
+        raise DraftSealedError(
+            f"The draft became version {sealed.version} of the dataset {sealed.dataset_id} and "
+            "takes no more edits; begin another draft."
+        )
+    return row
+
+
+def check_seen(
+    review: Review,
+    later: Sequence[Entry],
+    edits: Sequence[Edit],
+    reviewer: str | None,
+    originals: Originals,
+) -> None:
+    """Refuse edits of rows that another edited since they were seen."""
+    moved = []
+    last = review.last_edits([edit.row for edit in edits], later)
+    for edit in edits:
+        number, editor = last[edit.row]
+        is_own = reviewer is not None and editor == reviewer
+        if edit.seen is not None and number > edit.seen and not is_own:
+            moved.append(edit.row)
+    if not moved:
+        return
+    now = rows_now(review, moved, originals, later)
+    details = [
+        msgspec.to_builtins(DraftConflict(row=row, now=now[row])) for row in dict.fromkeys(moved)
+    ]
+    raise DraftConflictError(
+        f"{len(details)} of the rows were edited by another since they were seen, and nothing was "
+        "applied; look at details and decide again.",
+        details=details,
+    )
+
+
+def summarise(row: Row[Any]) -> DraftSummary:
+    """Return a draft as a list has it."""
+    return DraftSummary(
+        id=row.id,
+        dataset_id=row.dataset_id,
+        dataset_version=row.dataset_version,
+        name=row.name,
+        status=row.status,
+        revision=row.revision,
+        rows=row.rows,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        sealed=None if row.sealed is None else _decode_sealed(row.sealed),
+    )
+
+
+def log_entry(row: Row[Any]) -> LogEntry:
+    """Return an entry of a log as the wire has it."""
+    entry = rows.read_entry(row)
+    return LogEntry(
+        number=entry.number,
+        at=row.at,
+        reviewer=entry.reviewer,
+        action=entry.action,
+        rows=row.rows,
+        row=entry.row,
+        decision=entry.body.decision,
+        outcome=entry.body.outcome,
+        note=entry.body.note,
+        target=entry.target,
+        is_undone=row.undone != rows.HOLDS,
+    )

@@ -1,0 +1,378 @@
+"""The drafts use cases: begin a review, edit its rows, undo, redo, and look at its log.
+
+Every edit is an entry of the draft's log, written in a transaction that has the draft to itself: two
+reviewers in any processes write one log, and a reviewer who says what they saw overwrites nobody.
+Not here: pages of rows (``steelyard.review.rows``), what a draft becomes
+(``steelyard.review.seal``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Row
+
+from steelyard.caller import Caller
+from steelyard.datasets.access import require_dataset, require_version
+from steelyard.datasets.service import DatasetService
+from steelyard.datasets.version_service import DatasetAt
+from steelyard.errors import (
+    DraftChangedError,
+    NothingToUndoError,
+)
+from steelyard.ids import new_id
+from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.review import store as rows
+from steelyard.review.frames import rows_for_review
+from steelyard.review.labels import Originals, read_relabels
+from steelyard.review.log import Entry, EntryBody
+from steelyard.review.reviews import Reviews
+from steelyard.review.serializers import (
+    check_seen,
+    lock_draft,
+    log_entry,
+    new_entry,
+    receipt_of,
+    require_draft,
+    require_open,
+    summarise,
+    tell,
+)
+from steelyard.review.wire import (
+    MAX_TOLD,
+    CreateDraft,
+    DeletedDraft,
+    Draft,
+    DraftPage,
+    DraftsQuery,
+    Edit,
+    EditReceipt,
+    EditRows,
+    EntryAction,
+    History,
+    HistoryQuery,
+    UndoEdit,
+)
+from steelyard.storage import State
+from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.violations import BODY, Violations, show
+
+#: Times that an undo is tried again when its reviewer's log moved under it.
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDraft:
+    """A draft with the version that it reviews."""
+
+    row: Row[Any]
+    at: DatasetAt
+
+    @property
+    def n_places(self) -> int:
+        """Places of the version: every row's index is below it."""
+        return self.at.manifest.next_index
+
+
+class DraftService:
+    """The drafts of every account."""
+
+    def __init__(
+        self,
+        state: State,
+        datasets: DatasetService,
+        store: FrameStore,
+        writes: KeyedWrites,
+        reviews: Reviews,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._datasets = datasets
+        self._store = store
+        self._writes = writes
+        self._reviews = reviews
+        self._now = now
+
+    async def create(self, write: Write, request: CreateDraft) -> Draft:
+        """Begin a review of a version."""
+        caller = write.caller
+
+        def work(connection: Connection) -> Draft:
+            dataset = require_dataset(
+                connection, caller.account_id, request.dataset_id, is_new_work=True
+            )
+            version = require_version(connection, dataset, request.version)
+            draft_id, now = new_id("draft"), self._now()
+            rows.insert_draft(
+                connection,
+                {
+                    "id": draft_id,
+                    "account_id": caller.account_id,
+                    "dataset_id": dataset.id,
+                    "dataset_version": version.version,
+                    "name": request.name or dataset.name,
+                    "rows": version.manifest.rows,
+                    "created_at": now,
+                    "updated_at": now,
+                },
+            )
+            draft = require_draft(connection, caller.account_id, draft_id)
+            return tell(draft, None)
+
+        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+
+    async def page(self, caller: Caller, query: DraftsQuery) -> DraftPage:
+        """Return a page of the account's drafts, newest first."""
+        page = await self._state.read(
+            functools.partial(
+                rows.page_drafts,
+                account_id=caller.account_id,
+                dataset_id=query.dataset_id,
+                status=query.status,
+                limit=query.limit,
+                cursor=query.cursor,
+            )
+        )
+        return DraftPage(
+            data=[summarise(row) for row in page.rows],
+            has_more=page.next_cursor is not None,
+            next_cursor=page.next_cursor,
+        )
+
+    async def get(self, caller: Caller, draft_id: str) -> Draft:
+        """Return a draft, the states of its rows counted."""
+        draft = await self.find(caller, draft_id)
+        return await asyncio.to_thread(self._tell, draft)
+
+    async def find(self, caller: Caller, draft_id: str) -> OpenDraft:
+        """Return a draft with its version."""
+
+        def work(connection: Connection) -> Row[Any]:
+            return require_draft(connection, caller.account_id, draft_id)
+
+        row = await self._state.read(work)
+        at = await self._datasets.dataset_at(
+            caller, row.dataset_id, row.dataset_version, is_new_work=False
+        )
+        return OpenDraft(row, at)
+
+    async def delete(self, write: Write, draft_id: str) -> DeletedDraft:
+        """Delete a draft and its log. What it became stays."""
+
+        def work(connection: Connection) -> DeletedDraft:
+            require_draft(connection, write.caller.account_id, draft_id)
+            rows.delete_draft(connection, draft_id)
+            return DeletedDraft(id=draft_id)
+
+        deleted = await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+        self._reviews.forget(draft_id)
+        return deleted
+
+    async def edit(self, write: Write, draft_id: str, request: EditRows) -> EditReceipt:
+        """Edit rows, all of the edits or none."""
+        await self._writes.replay_known(write)
+        caller = write.caller
+        draft = await self.find(caller, draft_id)
+        require_open(draft.row)
+        bodies, originals = await asyncio.to_thread(self._prepare, draft, request.edits)
+        await asyncio.to_thread(self.catch_up, draft)
+
+        def work(connection: Connection) -> EditReceipt:
+            row = require_open(lock_draft(connection, caller.account_id, draft_id))
+            with self._reviews.held(draft_id, draft.n_places) as review:
+                later = rows.entries_after(connection, draft_id, review.revision)
+                check_seen(review, later, request.edits, request.reviewer, originals)
+                made = [
+                    new_entry(
+                        row.revision + place,
+                        request.reviewer,
+                        edit.action,
+                        row=edit.row,
+                        body=body,
+                    )
+                    for place, (edit, body) in enumerate(
+                        zip(request.edits, bodies, strict=True), start=1
+                    )
+                ]
+                self.append(connection, draft_id, made)
+                told = list(dict.fromkeys(edit.row for edit in request.edits))
+                return receipt_of(draft_id, review, [*later, *made], told, len(told), originals)
+
+        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+
+    async def undo(self, write: Write, draft_id: str, request: UndoEdit) -> EditReceipt:
+        """Undo the reviewer's own last entry, or those named.
+
+        What others did to their rows stays.
+        """
+        return await self._step(write, draft_id, request, action="undo")
+
+    async def redo(self, write: Write, draft_id: str, request: UndoEdit) -> EditReceipt:
+        """Redo what the reviewer undid last."""
+        return await self._step(write, draft_id, request, action="redo")
+
+    async def history(self, caller: Caller, draft_id: str, query: HistoryQuery) -> History:
+        """Return a page of a draft's log, newest first."""
+
+        def work(connection: Connection) -> History:
+            draft = require_draft(connection, caller.account_id, draft_id)
+            found, has_more = rows.page_entries(
+                connection, draft_id, row=query.row, after=query.after, limit=query.limit
+            )
+            return History(
+                data=[log_entry(row) for row in found],
+                has_more=has_more,
+                next_after=found[-1].number if has_more else None,
+                revision=draft.revision,
+            )
+
+        return await self._state.read(work)
+
+    def catch_up(self, draft: OpenDraft) -> None:
+        """Apply what was committed of a draft's log; it blocks."""
+        with self._reviews.current(draft.row.id, draft.n_places):
+            pass
+
+    def originals(self, draft: OpenDraft, places: Sequence[int]) -> Originals:
+        """Return rows as the version has them, by their places; it blocks."""
+        found = rows_for_review(self._store, draft.at.manifest, list(dict.fromkeys(places)))
+        return Originals.read(found, draft.at.manifest.method)
+
+    def append(self, connection: Connection, draft_id: str, made: Sequence[Entry]) -> None:
+        """Write new entries; what their reviewer undid before cannot be redone after."""
+        rows.append_entries(connection, draft_id, made, at=self._now())
+        rows.drop_redoable(connection, draft_id, made[0].reviewer)
+
+    @staticmethod
+    def reader_of(connection: Connection, dataset_id: str) -> str | None:
+        """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
+        return "an open draft with edits" if rows.has_open(connection, dataset_id) else None
+
+    def _tell(self, draft: OpenDraft) -> Draft:
+        with self._reviews.current(draft.row.id, draft.n_places) as review:
+            return tell(draft.row, review)
+
+    def _prepare(
+        self, draft: OpenDraft, edits: Sequence[Edit]
+    ) -> tuple[list[EntryBody], Originals]:
+        """Hold edits against the rows that they are about."""
+        originals = self.originals(draft, [edit.row for edit in edits])
+        found = Violations()
+        bodies = [
+            read_relabels(edit, originals, (*BODY, "edits", place), found)
+            for place, edit in enumerate(edits)
+        ]
+        found.raise_if_any()
+        return [body for body in bodies if body is not None], originals
+
+    async def _step(
+        self, write: Write, draft_id: str, request: UndoEdit, *, action: EntryAction
+    ) -> EditReceipt:
+        await self._writes.replay_known(write)
+        caller = write.caller
+        draft = await self.find(caller, draft_id)
+        find = functools.partial(_find_targets, draft_id=draft_id, request=request, action=action)
+        for _ in range(_TRIES):
+            targets = await self._state.read(find)
+            if not targets:
+                require_open(draft.row)
+                raise _nothing_to(action, request)
+            places = await asyncio.to_thread(rows_of, targets)
+            told = places[:MAX_TOLD].tolist()
+            originals = await asyncio.to_thread(self.originals, draft, told)
+            await asyncio.to_thread(self.catch_up, draft)
+
+            work = functools.partial(
+                self._write_step,
+                caller=caller,
+                draft=draft,
+                targets=targets,
+                find=find,
+                action=action,
+                tell_of=functools.partial(
+                    receipt_of, draft_id, told=told, n_rows=len(places), originals=originals
+                ),
+            )
+            try:
+                return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+            except _MovedError:
+                continue
+        raise DraftChangedError(
+            f"The log moved at each of {_TRIES} tries, and nothing was changed; send it again."
+        )
+
+    def _write_step(
+        self,
+        connection: Connection,
+        *,
+        caller: Caller,
+        draft: OpenDraft,
+        targets: Sequence[Entry],
+        find: Callable[[Connection], Sequence[Entry]],
+        action: EntryAction,
+        tell_of: Callable[..., EditReceipt],
+    ) -> EditReceipt:
+        draft_id = str(draft.row.id)
+        row = require_open(lock_draft(connection, caller.account_id, draft_id))
+        numbers = [target.number for target in targets]
+        if [entry.number for entry in find(connection)] != numbers:
+            raise _MovedError
+        with self._reviews.held(draft_id, draft.n_places) as review:
+            later = rows.entries_after(connection, draft_id, review.revision)
+            made = [
+                new_entry(
+                    row.revision + place,
+                    target.reviewer,
+                    action,
+                    row=target.row,
+                    places=target.places,
+                    target=target.number,
+                )
+                # The newest is undone first, and redone last.
+                for place, target in enumerate(
+                    reversed(targets) if action == "undo" else targets, start=1
+                )
+            ]
+            rows.append_entries(connection, draft_id, made, at=self._now())
+            undone = rows.UNDONE if action == "undo" else rows.HOLDS
+            rows.set_undone(connection, draft_id, numbers, undone)
+            return tell_of(review=review, later=[*later, *made], undone=numbers[-1])
+
+
+class _MovedError(Exception):
+    """What was to be undone is no longer what would be."""
+
+
+def _find_targets(
+    connection: Connection, draft_id: str, request: UndoEdit, action: EntryAction
+) -> list[Entry]:
+    """Return the entries that a request is to undo or redo, the oldest first."""
+    if request.last is not None:
+        first = request.last if request.first is None else request.first
+        standing = rows.HOLDS if action == "undo" else rows.UNDONE
+        return rows.entries_between(
+            connection, draft_id, request.reviewer, standing, first, request.last
+        )
+    find = rows.find_undoable if action == "undo" else rows.find_redoable
+    found = find(connection, draft_id, request.reviewer)
+    return [] if found is None else [found]
+
+
+def _nothing_to(action: EntryAction, request: UndoEdit) -> NothingToUndoError:
+    whose = "without a name" if request.reviewer is None else show(request.reviewer)
+    which = "" if request.last is None else " of the entries named"
+    return NothingToUndoError(f"The reviewer {whose} has nothing{which} to {action} in this draft.")
+
+
+def rows_of(entries: Sequence[Entry]) -> NDArray[np.int64]:
+    """Return the rows that entries are about, ascending, each once."""
+    return np.unique(np.concatenate([entry.rows() for entry in entries]))

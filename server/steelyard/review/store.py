@@ -1,0 +1,262 @@
+"""Rows of drafts and of their logs; the rules are in ``steelyard.review.service``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    delete,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from steelyard.review.log import Entry, EntryBody, pack_places, unpack_places
+from steelyard.review.tables import draft_entries, drafts
+from steelyard.storage.pages import RowPage, newest_first
+
+#: What becomes of an entry: it holds, it was undone, or it was undone for good.
+HOLDS, UNDONE, GONE = 0, 1, 2
+_STEPS = ("undo", "redo")
+
+_decode_body = msgspec.json.Decoder(EntryBody).decode
+
+
+def insert_draft(connection: Connection, values: dict[str, Any]) -> None:
+    """Write a new draft, open and with nothing in its log."""
+    connection.execute(insert(drafts), {"status": "open", "revision": 0, "sealed": None, **values})
+
+
+def find_draft(
+    connection: Connection, account_id: str, draft_id: str, *, is_locked: bool = False
+) -> Row[Any] | None:
+    """Return a draft of an account; locked, no other writer changes it before the transaction ends."""
+    wanted = select(drafts).where(drafts.c.account_id == account_id, drafts.c.id == draft_id)
+    return connection.execute(wanted.with_for_update() if is_locked else wanted).first()
+
+
+def page_drafts(
+    connection: Connection,
+    account_id: str,
+    *,
+    dataset_id: str | None = None,
+    status: str | None = None,
+    limit: int,
+    cursor: str | None = None,
+) -> RowPage:
+    """Return a page of an account's drafts, newest first."""
+    where: list[ColumnElement[bool]] = []
+    if dataset_id is not None:
+        where.append(drafts.c.dataset_id == dataset_id)
+    if status is not None:
+        where.append(drafts.c.status == status)
+    return newest_first(
+        connection,
+        drafts,
+        owned=drafts.c.account_id == account_id,
+        where=where,
+        limit=limit,
+        cursor=cursor,
+    )
+
+
+def delete_draft(connection: Connection, draft_id: str) -> None:
+    """Delete a draft and its log."""
+    connection.execute(delete(draft_entries).where(draft_entries.c.draft_id == draft_id))
+    connection.execute(delete(drafts).where(drafts.c.id == draft_id))
+
+
+def erase_logs(connection: Connection, dataset_id: str) -> None:
+    """Delete the logs of a dataset's drafts, which say what is in its rows; the drafts stay."""
+    reviews = select(drafts.c.id).where(drafts.c.dataset_id == dataset_id)
+    connection.execute(delete(draft_entries).where(draft_entries.c.draft_id.in_(reviews)))
+
+
+def has_open(connection: Connection, dataset_id: str) -> bool:
+    """Return whether a dataset has a draft with edits that was not sealed."""
+    found = connection.execute(
+        select(drafts.c.id)
+        .where(drafts.c.dataset_id == dataset_id, drafts.c.status == "open", drafts.c.revision > 0)
+        .limit(1)
+    )
+    return found.first() is not None
+
+
+def seal_draft(connection: Connection, draft_id: str, *, at: float, sealed: bytes) -> None:
+    """Note what a draft became, as JSON; the time is in Unix seconds."""
+    connection.execute(
+        update(drafts)
+        .where(drafts.c.id == draft_id)
+        .values(status="sealed", updated_at=at, sealed=sealed)
+    )
+
+
+def append_entries(
+    connection: Connection, draft_id: str, entries: Sequence[Entry], *, at: float
+) -> None:
+    """Write the next entries of a log; the time is in Unix seconds."""
+    connection.execute(
+        insert(draft_entries),
+        [
+            {
+                "draft_id": draft_id,
+                "number": entry.number,
+                "at": at,
+                "reviewer": entry.reviewer,
+                "action": entry.action,
+                "rows": len(entry.rows()),
+                "row": entry.row,
+                "places": None if entry.places is None else pack_places(entry.places),
+                "target": entry.target,
+                "undone": HOLDS,
+                "body": msgspec.json.encode(entry.body),
+            }
+            for entry in entries
+        ],
+    )
+    connection.execute(
+        update(drafts)
+        .where(drafts.c.id == draft_id)
+        .values(revision=entries[-1].number, updated_at=at)
+    )
+
+
+def entries_after(connection: Connection, draft_id: str, number: int) -> list[Entry]:
+    """Return the entries of a log that are newer than one, the oldest first."""
+    found = connection.execute(
+        select(draft_entries)
+        .where(draft_entries.c.draft_id == draft_id, draft_entries.c.number > number)
+        .order_by(draft_entries.c.number)
+    )
+    return [read_entry(row) for row in found]
+
+
+def read_entry(row: Row[Any]) -> Entry:
+    """Return an entry of its row."""
+    body = _decode_body(row.body)
+    return Entry(
+        number=row.number,
+        reviewer=row.reviewer,
+        action=row.action,
+        row=row.row,
+        places=None if row.places is None else unpack_places(row.places),
+        target=row.target,
+        body=body,
+        same=None if body.same is None else unpack_places(body.same),
+    )
+
+
+def find_undoable(connection: Connection, draft_id: str, reviewer: str | None) -> Entry | None:
+    """Return a reviewer's last entry that holds."""
+    wanted = _standing(draft_id, reviewer, HOLDS).order_by(draft_entries.c.number.desc())
+    return _first(connection, wanted)
+
+
+def find_redoable(connection: Connection, draft_id: str, reviewer: str | None) -> Entry | None:
+    """Return what a reviewer undid last and can redo."""
+    undo = draft_entries.alias("undo")
+    is_of_it = and_(
+        undo.c.draft_id == draft_entries.c.draft_id, undo.c.target == draft_entries.c.number
+    )
+    wanted = (
+        _standing(draft_id, reviewer, UNDONE)
+        .join(undo, is_of_it)
+        .where(undo.c.draft_id == draft_id, undo.c.action == "undo")
+        .order_by(undo.c.number.desc())
+    )
+    return _first(connection, wanted)
+
+
+def entries_between(
+    connection: Connection,
+    draft_id: str,
+    reviewer: str | None,
+    standing: int,
+    first: int,
+    last: int,
+) -> list[Entry]:
+    """Return a reviewer's entries of a range that hold, or were undone, the oldest first.
+
+    Of more numbers than one, those about one row each: the others may name any number of rows.
+    """
+    wanted = _standing(draft_id, reviewer, standing).where(
+        draft_entries.c.number.between(first, last)
+    )
+    if first < last:
+        wanted = wanted.where(draft_entries.c.row.is_not(None))
+    found = connection.execute(wanted.order_by(draft_entries.c.number))
+    return [read_entry(row) for row in found]
+
+
+def set_undone(connection: Connection, draft_id: str, numbers: Sequence[int], undone: int) -> None:
+    """Note whether entries hold."""
+    connection.execute(
+        update(draft_entries)
+        .where(draft_entries.c.draft_id == draft_id, draft_entries.c.number.in_(numbers))
+        .values(undone=undone)
+    )
+
+
+def drop_redoable(connection: Connection, draft_id: str, reviewer: str | None) -> None:
+    """Clear a reviewer's redo history: they made another edit since."""
+    connection.execute(
+        update(draft_entries)
+        .where(_of(draft_id, reviewer), draft_entries.c.undone == UNDONE)
+        .values(undone=GONE)
+    )
+
+
+def page_entries(
+    connection: Connection,
+    draft_id: str,
+    *,
+    row: int | None,
+    after: int | None,
+    limit: int,
+) -> tuple[list[Row[Any]], bool]:
+    """Return a page of a log, newest first, and whether there is more."""
+    found: list[Row[Any]] = []
+    while len(found) <= limit:
+        wanted = [draft_entries.c.draft_id == draft_id]
+        if after is not None:
+            wanted.append(draft_entries.c.number < after)
+        if row is not None:
+            wanted.append(or_(draft_entries.c.row == row, draft_entries.c.row.is_(None)))
+        page = connection.execute(
+            select(draft_entries)
+            .where(*wanted)
+            .order_by(draft_entries.c.number.desc())
+            .limit(limit + 1)
+        ).all()
+        # Which rows an entry about many has is seen only in its places.
+        found += [one for one in page if row is None or read_entry(one).touches(row)]
+        if len(page) <= limit:
+            break
+        after = page[-1].number
+    return found[:limit], len(found) > limit
+
+
+def _standing(draft_id: str, reviewer: str | None, standing: int) -> Select[Any]:
+    return select(draft_entries).where(_of(draft_id, reviewer), draft_entries.c.undone == standing)
+
+
+def _first(connection: Connection, wanted: Select[Any]) -> Entry | None:
+    row = connection.execute(wanted.limit(1)).first()
+    return None if row is None else read_entry(row)
+
+
+def _of(draft_id: str, reviewer: str | None) -> ColumnElement[bool]:
+    theirs = draft_entries.c.reviewer
+    return and_(
+        draft_entries.c.draft_id == draft_id,
+        theirs.is_(None) if reviewer is None else theirs == reviewer,
+        draft_entries.c.action.not_in(_STEPS),
+    )

@@ -1,0 +1,363 @@
+"""Drafts on the wire: a review of one version of a dataset, its edits, its rows, and its seal.
+
+A version never changes. A review is a draft: a log of edits beside a version, which becomes a new
+dataset or the next version when it is sealed. Not here: requests that choose rows
+(``steelyard.review.requests``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from steelyard.datasets.wire import MAX_PAGE_ROWS, DatasetName
+from steelyard.decisions.wire import Name
+from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, Cursor, PageSize
+
+DraftStatus = Literal["open", "sealed"]
+#: What can be done to a row.
+EditAction = Literal["relabel", "exclude", "include", "accept", "skip", "note"]
+#: What can be done to many rows at once.
+BulkAction = Literal["relabel", "exclude", "include", "accept", "skip"]
+#: What an entry of the log did.
+EntryAction = Literal["relabel", "exclude", "include", "accept", "skip", "note", "undo", "redo"]
+#: How a row stands. Excluded goes before relabelled, and relabelled before the others.
+RowState = Literal["untouched", "accepted", "relabelled", "excluded", "skipped"]
+#: Which rows of a draft, each queue in its own order.
+Queue = Literal["all", "to_review", "suspect", "audit", "excluded", "noted", "changed", "mine"]
+QUEUES: tuple[Queue, ...] = (
+    "all",
+    "to_review",
+    "suspect",
+    "audit",
+    "excluded",
+    "noted",
+    "changed",
+    "mine",
+)
+SealAs = Literal["dataset", "version"]
+SuspectStatus = Literal["ready", "computing", "unavailable"]
+
+#: The most edits of one call, and the most characters of a note and of a reviewer's name.
+MAX_EDITS, MAX_NOTE, MAX_REVIEWER = 500, 2000, 64
+#: The most rows whose state a receipt tells.
+MAX_TOLD = MAX_PAGE_ROWS
+
+Reviewer = Annotated[
+    Annotated[str, Meta(min_length=1, max_length=MAX_REVIEWER)] | None,
+    Meta(
+        description="Who edits, as the history names them. Undo and the queue `mine` go by it; "
+        "edits without it count as one another's."
+    ),
+]
+_Row = Annotated[
+    int, Meta(ge=0, le=MAX_NUMBER, description="The row's place in the dataset, from 0.")
+]
+_Count = Annotated[int, Meta(ge=0)]
+_Entry = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
+
+
+class CreateDraft(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A review to begin."""
+
+    dataset_id: Annotated[str, Meta(min_length=1, max_length=64, description="Id of the dataset.")]
+    version: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_NUMBER)] | None,
+        Meta(description="Its version; the latest by default."),
+    ] = None
+    name: Annotated[
+        DatasetName | None, Meta(description="To find it by; that of the dataset by default.")
+    ] = None
+
+
+class SealedDraft(Struct, frozen=True, kw_only=True):
+    """What a draft became."""
+
+    dataset_id: str
+    version: int
+    sealed_as: Annotated[SealAs, Meta(description="A new dataset, or a next version of its own.")]
+    sealed_at: Annotated[float, Meta(description="Unix seconds.")]
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """A review of one version; times are Unix seconds."""
+
+    id: str
+    dataset_id: str
+    dataset_version: int
+    name: str
+    status: DraftStatus
+    revision: Annotated[int, Meta(description="Entries of its log; 0 for none.")]
+    rows: Annotated[int, Meta(description="Of the version.")]
+    states: Annotated[
+        dict[str, int], Meta(description="State to the rows in it, every state told.")
+    ]
+    noted: Annotated[int, Meta(description="Rows with a note.")]
+    created_at: float
+    updated_at: float
+    sealed: SealedDraft | None
+
+
+class DraftSummary(Struct, frozen=True, kw_only=True):
+    """A draft in a list, without the counts that need its whole log."""
+
+    id: str
+    dataset_id: str
+    dataset_version: int
+    name: str
+    status: DraftStatus
+    revision: int
+    rows: int
+    created_at: float
+    updated_at: float
+    sealed: SealedDraft | None
+
+
+class DraftPage(Struct, frozen=True, kw_only=True):
+    """Drafts, newest first."""
+
+    data: list[DraftSummary]
+    has_more: bool
+    next_cursor: str | None
+
+
+class DraftsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which drafts, and which page of them."""
+
+    dataset_id: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=64)] | None,
+        Meta(description="Those of one dataset; all by default."),
+    ] = None
+    status: Annotated[
+        DraftStatus | None, Meta(description="Those that are so; all by default.")
+    ] = None
+    limit: Annotated[PageSize, Meta(description="Drafts of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+
+
+class DeletedDraft(Struct, frozen=True, kw_only=True):
+    """A draft that is gone, with its log."""
+
+    id: str
+    deleted: Literal[True] = True
+
+
+class Edit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What one row gets.
+
+    ``relabel`` takes ``decision`` and one of ``outcome``, ``targets`` and ``rewards``; ``note``
+    takes ``note``, which any action may bring. ``include`` undoes ``exclude``; ``accept`` says that
+    the labels are right; ``skip`` takes back relabelling and acceptance and decides nothing.
+    """
+
+    row: _Row
+    action: EditAction
+    decision: Annotated[Name | None, Meta(description="The decision to relabel.")] = None
+    outcome: Annotated[
+        str | None, Meta(description="The right outcome, where rows have targets.")
+    ] = None
+    targets: Annotated[
+        dict[str, float] | None, Meta(description="Outcome to probability, instead of `outcome`.")
+    ] = None
+    rewards: Annotated[
+        dict[str, float] | None, Meta(description="Every outcome to its reward, where rows have.")
+    ] = None
+    note: Annotated[
+        Annotated[str, Meta(max_length=MAX_NOTE)] | None,
+        Meta(description="The row's note from now on; empty removes it."),
+    ] = None
+    seen: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(
+            description="`edit` of the row as the reviewer saw it; a newer edit by another refuses "
+            "the call with `draft_conflict`."
+        ),
+    ] = None
+
+
+class EditRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Edits, all applied or none; each is an entry of the log."""
+
+    edits: Annotated[list[Edit], Meta(min_length=1, max_length=MAX_EDITS)]
+    reviewer: Reviewer = None
+
+
+class UndoEdit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Whose last entry, or which of their entries.
+
+    The entries of one call of edits follow each other and end at its receipt's ``revision``:
+    ``first`` and ``last`` name them, so that one call undoes what one call did.
+    """
+
+    reviewer: Reviewer = None
+    first: Annotated[
+        _Entry | None,
+        Meta(description="The first entry to undo or redo; that of `last` by default."),
+    ] = None
+    last: Annotated[
+        _Entry | None,
+        Meta(
+            description="The last entry to undo or redo; by default the reviewer's last that holds, "
+            "or what they undid last."
+        ),
+    ] = None
+
+
+class SealDraft(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"as_": "as"}
+):
+    """What a draft is to become."""
+
+    as_: Annotated[
+        SealAs,
+        Meta(
+            description="`dataset`: a new one. `version`: the next one of its dataset, of which the "
+            "draft's version must be the latest."
+        ),
+    ]
+    name: Annotated[
+        DatasetName | None, Meta(description="Of a new dataset; the draft's by default.")
+    ] = None
+    revision: Annotated[
+        _Count | None, Meta(description="Refuse with `draft_changed` when the log is longer.")
+    ] = None
+
+
+class RowNow(Struct, frozen=True, kw_only=True):
+    """How a row stands in a draft."""
+
+    row: int
+    state: RowState
+    labels: Annotated[
+        dict[str, dict[str, float]],
+        Meta(description="Decision to outcome to target or reward, with what was relabelled."),
+    ]
+    relabelled: Annotated[list[str], Meta(description="Decisions whose label is another now.")]
+    note: str | None
+    edit: Annotated[int, Meta(description="Number of the last entry that changed it; 0 for none.")]
+    reviewer: Annotated[str | None, Meta(description="Whose entry that was.")]
+
+
+class EditReceipt(Struct, frozen=True, kw_only=True):
+    """What a call changed."""
+
+    draft_id: str
+    edits: Annotated[int, Meta(description="Rows changed.")]
+    revision: Annotated[int, Meta(description="Number of the log's last entry.")]
+    undone: Annotated[
+        int | None,
+        Meta(
+            description="The entry that was undone or redone, the last of them where they were "
+            "several; else null."
+        ),
+    ]
+    rows: Annotated[
+        list[RowNow], Meta(description=f"The first {MAX_TOLD} of them, as they are now.")
+    ]
+
+
+class DraftConflict(Struct, frozen=True, kw_only=True):
+    """An entry of the ``details`` of ``draft_conflict``: a row that another edited meanwhile."""
+
+    row: int
+    now: RowNow
+
+
+class LogEntry(Struct, frozen=True, kw_only=True):
+    """One entry of a draft's log."""
+
+    number: Annotated[int, Meta(description="From 1.")]
+    at: Annotated[float, Meta(description="Unix seconds.")]
+    reviewer: str | None
+    action: EntryAction
+    rows: Annotated[int, Meta(description="How many it changed.")]
+    row: Annotated[int | None, Meta(description="The one; null for more.")]
+    decision: str | None
+    outcome: Annotated[str | None, Meta(description="The outcome that it expects.")]
+    note: str | None
+    target: Annotated[int | None, Meta(description="What `undo` and `redo` are about.")]
+    is_undone: bool
+
+
+class HistoryQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which entries of a draft's log."""
+
+    row: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_NUMBER)] | None,
+        Meta(description="Those about one row; all by default."),
+    ] = None
+    after: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_NUMBER)] | None,
+        Meta(description="`next_after` of the page before: entries older than this one."),
+    ] = None
+    limit: Annotated[PageSize, Meta(description="Entries of a page.")] = MAX_PAGE
+
+
+class History(Struct, frozen=True, kw_only=True):
+    """Entries of a log, newest first."""
+
+    data: list[LogEntry]
+    has_more: bool
+    next_after: int | None
+    revision: int
+
+
+class DraftRow(Struct, frozen=True, kw_only=True):
+    """A row of a draft: as the version has it, and how it stands now."""
+
+    row: Annotated[int, Meta(description="Its place in the dataset, from 0.")]
+    side: Literal["training", "evaluation"]
+    context: Any
+    decisions: list[Any]
+    images: list[Any] | UnsetType = UNSET
+    targets: Annotated[
+        dict[str, dict[str, float]] | UnsetType, Meta(description="As the version has them.")
+    ] = UNSET
+    rewards: Annotated[
+        dict[str, dict[str, float]] | UnsetType, Meta(description="As the version has them.")
+    ] = UNSET
+    metadata: dict[str, Any] | UnsetType | None = UNSET
+    now: RowNow
+    suspect: Annotated[
+        float | None,
+        Meta(description="Share of the nearest rows whose label differs, 0 to 1; null if unknown."),
+    ]
+    neighbours_label: Annotated[
+        dict[str, str] | None,
+        Meta(description="Decision to the outcome that the nearest rows expect most."),
+    ]
+
+
+class Suspects(Struct, frozen=True, kw_only=True):
+    """How far the search for suspect labels is; it begins when the queue is first asked for."""
+
+    status: Annotated[
+        SuspectStatus | None, Meta(description="Null while nobody has asked for the queue.")
+    ]
+    done: Annotated[int, Meta(description="Rows embedded so far, which is most of the work.")]
+    rows: int
+    method: Annotated[str, Meta(description="How rows are compared.")]
+    message: Annotated[str | None, Meta(description="Why it is unavailable; else null.")]
+
+
+class DraftRowPage(Struct, frozen=True, kw_only=True):
+    """A page of a queue."""
+
+    data: list[DraftRow]
+    queue: Queue
+    total: Annotated[int, Meta(description="Rows of the queue that the filter holds for.")]
+    offset: int
+    limit: int
+    has_more: bool
+    counts: Annotated[
+        dict[str, int],
+        Meta(
+            description="Queue to its rows under the filter; `suspect` stands when it is ready, "
+            "and `mine` when a reviewer is named."
+        ),
+    ]
+    revision: Annotated[int, Meta(description="Of the draft, which the page shows.")]
+    suspects: Suspects

@@ -1,0 +1,79 @@
+"""How a base model reads a request: as token ids, with the sentences of its context.
+
+A base model has a reading, a number that its manifest holds, and what is trained on a base model
+keeps the reading that it was trained with. Reading 1 takes names as they are written and compares
+outcomes with the whole context. Reading 2 splits names into words. Reading 3 also compares the
+outcomes of a choice with each sentence of the context: what surrounds the sentence that decides
+then hides it less, and a text that must be taken as a whole is read worse.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest, read_outcomes
+from steelyard.scoring.packing import TokenizedDecision, TokenizedRequest, windows
+from steelyard.scoring.tokenizer import Tokenizer
+
+#: The reading of a manifest that names none, and that of base models trained today.
+FIRST_READING, READING = 1, 3
+_WORDS, _SENTENCES = 2, 3
+#: Tokens of a sentence: shorter ones go with the next, longer ones are cut into windows.
+MIN_SENTENCE, MAX_SENTENCE, SENTENCE_OVERLAP = 6, 64, 16
+#: Where a sentence ends: after its mark and what closes with it, or at a line's end, which is
+#: written as two characters in a context that is JSON.
+_END = re.compile(r"""(?<=[.!?…。])["')\]}»”\u2019,]*\s+|\s*(?:\n|\\n)+\s*""")
+
+
+def identity_at(sha256: str, reading: int) -> str:
+    """Return what names the answers of a model's files under a reading."""
+    if not sha256 or reading == FIRST_READING:
+        return sha256
+    return hashlib.sha256(f"{sha256} reading {reading}".encode()).hexdigest()
+
+
+def read_request(
+    request: RenderedRequest, tokenizer: Tokenizer, reading: int = READING
+) -> TokenizedRequest:
+    """Return a request as the model reads it."""
+    decisions = [
+        TokenizedDecision(
+            decision.kind,
+            tokenizer.encode(decision.question),
+            tokenizer.encode_many(outcomes_read(decision, reading)),
+        )
+        for decision in request.decisions
+    ]
+    sentences: Sequence[tuple[int, ...]] = ()
+    if reading >= _SENTENCES and any(one.kind == "single" for one in decisions):
+        sentences = sentences_of(request.context, tokenizer)
+    return TokenizedRequest(tokenizer.encode(request.context), decisions, sentences)
+
+
+def outcomes_read(decision: RenderedDecision, reading: int = READING) -> tuple[str, ...]:
+    """Return the texts of a decision's outcomes that a reading puts before the tokenizer."""
+    return read_outcomes(decision.outcomes) if reading >= _WORDS else decision.outcomes
+
+
+def sentences_of(text: str, tokenizer: Tokenizer) -> list[tuple[int, ...]]:
+    """Return the token ids of each sentence of a text; none where the text is one sentence.
+
+    Their number is bounded by the text's tokens over ``MIN_SENTENCE``, and so is the memory that
+    their vectors take.
+    """
+    found: list[tuple[int, ...]] = []
+    short: tuple[int, ...] = ()
+    for part in _END.split(text):
+        tokens = (*short, *tokenizer.encode(part))
+        short = ()
+        if len(tokens) < MIN_SENTENCE:
+            short = tokens
+        elif len(tokens) <= MAX_SENTENCE:
+            found.append(tokens)
+        else:
+            found += map(tuple, windows(tokens, MAX_SENTENCE, SENTENCE_OVERLAP))
+    if short:
+        found[-1:] = [(*found[-1], *short)] if found else [short]
+    return found if len(found) > 1 else []

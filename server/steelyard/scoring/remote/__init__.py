@@ -1,0 +1,1 @@
+"""Passes of the scorer in a Triton server."""

@@ -1,0 +1,57 @@
+"""Marks of processes in names that others see, so that what a killed one left can be told.
+
+A number of a process means something in its own PID namespace alone, and containers may share
+``/dev/shm`` or a server. So a mark names the namespace too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+_NAMESPACE, _BOOT = Path("/proc/self/ns/pid"), Path("/proc/sys/kernel/random/boot_id")
+_MARK = re.compile(r"([0-9a-f]{12})-(\d{1,9})-")
+_UNKNOWN = "0" * 12
+
+
+def mark() -> str:
+    """Return the mark of this process; names that begin with it continue after a dash.
+
+    Examples
+    --------
+    >>> mark().endswith(f"-{os.getpid()}")
+    True
+    """
+    return f"{_namespace()}-{os.getpid()}"
+
+
+def is_left_behind(name: str, prefix: str) -> bool:
+    """Return whether a name that begins so was given by a process of this namespace that is gone.
+
+    Examples
+    --------
+    >>> is_left_behind(f"a-{mark()}-1", "a-"), is_left_behind("a-b", "a-")
+    (False, False)
+    """
+    found = _MARK.match(name.removeprefix(prefix)) if name.startswith(prefix) else None
+    if found is None or found[1] == _UNKNOWN or found[1] != _namespace():
+        return False
+    try:
+        os.kill(int(found[2]), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it is another user's
+        return False
+    return False
+
+
+def _namespace() -> str:
+    """Name this PID namespace; zeros where it cannot be known."""
+    try:
+        inode, boot = _NAMESPACE.stat().st_ino, _BOOT.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return _UNKNOWN
+    # Every machine's first namespace has the same inode, and a port may lead to another machine.
+    return hashlib.sha256(f"{boot} {inode}".encode()).hexdigest()[:12]

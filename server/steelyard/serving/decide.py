@@ -1,0 +1,236 @@
+"""The decide use case: check a request, render it, and turn its scores into an answer.
+
+Scoring lies between ``prepare`` and ``finish``, so that a server can score several requests in one
+pass of the engine; ``decide`` does all three in a row. Nothing is charged or stored here, and every
+answer says so; ``steelyard.serving.service`` does both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from msgspec import UNSET
+
+from steelyard.calibration.temperature import TemperatureTable
+from steelyard.decisions.answer import answer_decision
+from steelyard.decisions.kinds import Decision, render_decision
+from steelyard.decisions.rendering import RenderedRequest, render_context
+from steelyard.decisions.temperature import temper_log_probabilities
+from steelyard.decisions.tokens import TokenCounter, count_input_tokens
+from steelyard.decisions.validation import ValidRequest, read_request
+from steelyard.decisions.wire import (
+    Charge,
+    DecideResponse,
+    DecisionResult,
+    TokenizerInfo,
+    Usage,
+)
+from steelyard.errors import (
+    ContextTooLongError,
+    ImagesNotSupportedError,
+    InternalError,
+    InvalidRequestError,
+    NotFoundError,
+    Violation,
+)
+from steelyard.ids import new_id
+from steelyard.scoring.protocol import ScoredDecision
+
+#: The calibration of what is calibrated already: a temperature of 1.
+_UNTEMPERED = TemperatureTable()
+
+
+@dataclass(frozen=True, slots=True)
+class DecideLimits:
+    """Bounds of one request that a server may set; the wire's own are in its structs."""
+
+    max_input_tokens: int = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request that may be scored."""
+
+    request: ValidRequest
+    rendered: RenderedRequest
+    model: str
+    input_tokens: int
+    tokenizer: TokenizerInfo
+    render_ms: float
+    started: float
+
+
+class DecideService:
+    """Answers decide requests with one base model.
+
+    Notes
+    -----
+    Holds no state of its own: safe to call from several threads when the tokenizer is.
+    """
+
+    def __init__(
+        self,
+        *,
+        model_name: str,
+        temperatures: TemperatureTable,
+        tokenizer: TokenCounter,
+        limits: DecideLimits | None = None,
+    ) -> None:
+        self._model_name = model_name
+        self._temperatures = temperatures
+        self._counter = tokenizer
+        self._limits = limits or DecideLimits()
+        self._tokenizer = TokenizerInfo(
+            name=tokenizer.name, revision=tokenizer.revision, sha256=tokenizer.sha256
+        )
+
+    @property
+    def limits(self) -> DecideLimits:
+        """Bounds of a request."""
+        return self._limits
+
+    @property
+    def tokenizer(self) -> TokenCounter:
+        """What counts input tokens."""
+        return self._counter
+
+    @property
+    def model_name(self) -> str:
+        """The model that answers."""
+        return self._model_name
+
+    def renamed(self, model_name: str) -> DecideService:
+        """Return the service of another model under the same rules, such as one tuned from this."""
+        return DecideService(
+            model_name=model_name,
+            temperatures=self._temperatures,
+            tokenizer=self._counter,
+            limits=self._limits,
+        )
+
+    def prepare(self, payload: bytes | bytearray | Mapping[str, Any]) -> Prepared:
+        """Check a request and render it."""
+        started = perf_counter()
+        request = read_request(payload)
+        if request.model not in {None, self._model_name}:
+            raise unknown_model(str(request.model), (self._model_name,))
+        return self.prepare_request(request, started=started)
+
+    def prepare_request(self, request: ValidRequest, *, started: float | None = None) -> Prepared:
+        """Render a valid request for this model, whichever model it names."""
+        started = perf_counter() if started is None else started
+        model = self._model_name
+        if request.has_images:
+            raise ImagesNotSupportedError(
+                f"The model {model} reads text alone; describe the images in the context and leave "
+                "images out.",
+                path=("body", "images"),
+            )
+        # Nothing is read when a request of another dialect has one answer everywhere.
+        input_tokens = (
+            count_input_tokens(self._counter, request.context, request.decisions)
+            if request.decisions
+            else 0
+        )
+        if input_tokens > self._limits.max_input_tokens:
+            raise ContextTooLongError(
+                f"The request has {input_tokens} input tokens, and {self._limits.max_input_tokens} "
+                "are allowed; shorten the context, or ask its decisions in several requests.",
+                path=request.context_path,
+            )
+        rendered = RenderedRequest(
+            context=render_context(request.context),
+            decisions=tuple(render_decision(decision) for decision in request.decisions),
+        )
+        render_ms = (perf_counter() - started) * 1000
+        return Prepared(request, rendered, model, input_tokens, self._tokenizer, render_ms, started)
+
+    def finish(
+        self,
+        prepared: Prepared,
+        scored: Sequence[ScoredDecision],
+        *,
+        queue_ms: float = 0.0,
+        score_ms: float = 0.0,
+    ) -> DecideResponse:
+        """Turn the scores of a prepared request into its answer."""
+        request = prepared.request
+        if len(scored) != len(request.decisions):
+            raise InternalError(
+                f"The engine scored {len(scored)} decisions of {len(request.decisions)}; report it."
+            )
+        pairs = zip(request.decisions, scored, strict=True)
+        results = {
+            decision.id: self._answer(decision, score, request.temperature)
+            for decision, score in pairs
+        }
+        temperature = request.temperature
+        is_tempered = temperature is not None and temperature != 1
+        timing_ms = {
+            "queue": queue_ms,
+            "render": prepared.render_ms,
+            "score": score_ms,
+            "total": (perf_counter() - prepared.started) * 1000,
+        }
+        return DecideResponse(
+            id=new_id("dec"),
+            model=self._model_name,
+            decisions=results,
+            usage=Usage(
+                input_tokens=prepared.input_tokens,
+                tokenizer=prepared.tokenizer,
+                decisions=len(results),
+                # The engine reads the context once for all decisions, so both counts are one.
+                prompt_tokens=prepared.input_tokens,
+            ),
+            timing_ms={stage: round(value, 3) for stage, value in timing_ms.items()},
+            charge=Charge(operation_id=new_id("op")),
+            temperature=dict.fromkeys(results, float(temperature or 1)) if is_tempered else UNSET,
+        )
+
+    def count_tokens(self, text: str) -> int:
+        """Count the tokens of a text."""
+        return self._counter.count(text)
+
+    def probabilities(
+        self, decision: Decision, score: ScoredDecision, temperature: float | None = None
+    ) -> list[float]:
+        """Return the calibrated probabilities of a decision that was scored."""
+        n_outcomes = len(decision.outcomes.names)
+        if score.logits.shape != (n_outcomes,):
+            raise InternalError(
+                f"The engine gave logits of shape {score.logits.shape} for {n_outcomes} outcomes; "
+                "report it."
+            )
+        temperatures = _UNTEMPERED if score.is_calibrated else self._temperatures
+        try:
+            if temperature is None or temperature == 1:
+                probabilities = temperatures.probabilities(score.logits, decision.kind)
+            else:
+                logs = temperatures.log_probabilities(score.logits, decision.kind)
+                probabilities = temper_log_probabilities(logs, temperature)
+        except ValueError as error:
+            raise InternalError("The engine gave logits that are not finite; report it.") from error
+        return list(probabilities.tolist())
+
+    def _answer(
+        self, decision: Decision, score: ScoredDecision, temperature: float | None
+    ) -> DecisionResult:
+        return answer_decision(decision, self.probabilities(decision, score, temperature))
+
+
+def unknown_model(name: str, known: Sequence[str]) -> NotFoundError:
+    """Return the refusal of a name that no model has."""
+    return NotFoundError(
+        f"There is no model named {name!r}; the models here are: {', '.join(known)}."
+    )
+
+
+def not_in_playground(name: str, known: Sequence[str]) -> InvalidRequestError:
+    """Return the playground's refusal of a name that no base model has."""
+    models = ", ".join(known)
+    message = f"model is {name!r}; the playground answers with base models alone: {models}."
+    return InvalidRequestError(violations=[Violation(("body", "model"), message, "not_allowed")])

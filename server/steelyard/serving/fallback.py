@@ -1,0 +1,298 @@
+"""Which models may answer a request, and trying them in turn within one deadline.
+
+========  ==========================================================================================
+fallback  who may stand in when the model asked for is unable to answer at the moment
+========  ==========================================================================================
+auto      every other base model that is no dearer, in the server's order
+none      nobody
+a list    its models in its order, dearer ones too, at the price of the model asked for; a name that
+          answers no calls is passed over
+========  ==========================================================================================
+
+What passes moves a request on: a model that is loading, an engine that fails, is overloaded or takes
+too long. That a family or a number is off moves it on to a list alone, and is told where there is
+none; that a model is gone is what the caller must be told in any case.
+
+A model that failed in the last 30 seconds is passed over without an attempt as long as another of
+them did not. Every attempt but the last gets at most half of the time that is left, so that a model
+that hangs leaves time for the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import msgspec
+
+from steelyard.caller import Caller
+from steelyard.decisions.rendering import RenderedRequest
+from steelyard.decisions.validation import ValidRequest
+from steelyard.decisions.wire import DecideResponse, FallbackReport
+from steelyard.errors import (
+    DeadlineExceededError,
+    EngineUnavailableError,
+    FamilyEmptyError,
+    FamilyOffError,
+    ModelOffError,
+    ModelUnavailableError,
+    ModelWarmingError,
+    SteelyardError,
+)
+from steelyard.serving.decide import Prepared
+from steelyard.serving.registry import HostedModel, ModelRegistry, Scores
+
+#: The reason given for a model that was passed over without an attempt.
+RECENTLY_UNAVAILABLE = "recently_unavailable"
+#: What keeps a model from answering for a while: whoever may stand in is tried.
+PASSING = (EngineUnavailableError, DeadlineExceededError, ModelWarmingError)
+#: That the model asked for is off: who is listed to stand in is tried.
+OFF = (FamilyOffError, FamilyEmptyError, ModelOffError)
+#: Shorter waits than this many seconds are no attempt.
+_SHORTEST_S = 0.001
+
+
+class Answerer(Protocol):
+    """What may answer a request under one name: a base model, or a call to a tuned one.
+
+    ``steelyard.serving.registry.HostedModel`` is one.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name that the answer carries."""
+        ...
+
+    @property
+    def price_nano(self) -> int:
+        """Nano-USD per input token."""
+        ...
+
+    @property
+    def max_input_tokens(self) -> int:
+        """Most input tokens of a request."""
+        ...
+
+    @property
+    def failed_recently(self) -> bool:
+        """Whether it failed a short while ago and has not answered since."""
+        ...
+
+    @property
+    def hangs(self) -> bool:
+        """Whether its engine is in a call that outlasted the wait of a request."""
+        ...
+
+    def check_room(self, request: RenderedRequest) -> None:
+        """Refuse a request that could not be begun now."""
+        ...
+
+    async def answer(
+        self, prepared: Prepared, wait_s: float, *, on_queued: Callable[[Scores], None]
+    ) -> DecideResponse:
+        """Score a request and finish its answer."""
+        ...
+
+
+class TunedAnswerer(Answerer, Protocol):
+    """A family or a number as one request calls it."""
+
+    def prepare(self, request: ValidRequest, started: float) -> Prepared:
+        """Render a request for it."""
+        ...
+
+
+class OffCall:
+    """A family or a number that a request asks for and that is off, so that others may stand in.
+
+    It has the rules and the price of the base model under it, and answers with its refusal.
+    """
+
+    failed_recently = hangs = False
+
+    def __init__(self, name: str, base: HostedModel, refusal: SteelyardError) -> None:
+        self.name = name
+        self.refusal = refusal
+        self._base = base
+
+    @property
+    def price_nano(self) -> int:
+        """Nano-USD per input token."""
+        return self._base.price_nano
+
+    @property
+    def max_input_tokens(self) -> int:
+        """Most input tokens of a request."""
+        return self._base.max_input_tokens
+
+    def prepare(self, request: ValidRequest, started: float) -> Prepared:
+        """Render a request for whoever stands in."""
+        prepared = self._base.decide.prepare_request(request, started=started)
+        return dataclasses.replace(prepared, model=self.name)
+
+    def check_room(self, *_: Any) -> None:
+        """Refuse every request."""
+        raise self.refusal
+
+    async def answer(self, *_: Any, **__: Any) -> DecideResponse:
+        """Refuse every request."""
+        raise self.refusal
+
+
+class Resolver(Protocol):
+    """Who answers calls to names that are no base model's; the families fill it."""
+
+    async def find(self, caller: Caller, name: str) -> TunedAnswerer:
+        """Return who answers calls to a name, or refuse the call; nothing is loaded."""
+        ...
+
+    async def base_of(self, caller: Caller, name: str) -> str:
+        """Return the base model under a family or a number, on or off."""
+        ...
+
+    def note_use(self, account_id: str, name: str) -> None:
+        """Note that a call named a family or a number; returns at once."""
+        ...
+
+
+#: No name of the request is a family's or a number.
+NO_TUNED: Mapping[str, Answerer] = MappingProxyType({})
+
+
+class UnansweredError(Exception):
+    """No model answered."""
+
+    def __init__(self, error: SteelyardError, *, has_begun: bool) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.has_begun = has_begun
+
+
+class Attempts:
+    """The attempts at one request: what waits at the moment, and how to give it up."""
+
+    def __init__(
+        self, prepared: Prepared, candidates: tuple[Answerer, ...], deadline: float
+    ) -> None:
+        self._prepared = prepared
+        self._candidates = candidates
+        self._deadline = deadline
+        self._waiting: Scores | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._is_abandoned = False
+        self._has_begun = False
+
+    def abandon(self) -> None:
+        """Stop: nobody waits for the answer. What an engine has begun it ends."""
+        self._is_abandoned = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+        elif self._task is not None:  # its model is loading
+            self._task.cancel()
+
+    async def run(self) -> tuple[DecideResponse, Answerer]:
+        """Try the models in turn.
+
+        Raises
+        ------
+        UnansweredError
+            When none did.
+        """
+        self._task = asyncio.current_task()
+        try:
+            return await self._try()
+        finally:
+            self._task = None
+
+    async def _try(self) -> tuple[DecideResponse, Answerer]:
+        asked = self._candidates[0]
+        untried = _order(self._candidates)
+        put_off = [] if asked in untried else [asked]
+        reason = None if untried[0] is asked else RECENTLY_UNAVAILABLE
+        error: SteelyardError | None = None
+        while untried:
+            model = untried.pop(0)
+            left_s = self._deadline - perf_counter()
+            try:
+                answer = await self._attempt(model, left_s / 2 if untried else left_s)
+            except ModelUnavailableError as failure:
+                if model is asked:  # it is gone for good, and no other is what was asked for
+                    raise UnansweredError(failure, has_begun=False) from failure
+                if not untried and error is None:  # nobody else is there to stand in
+                    untried, put_off = put_off, []
+                continue
+            except (*PASSING, *OFF) as failure:
+                if error is None or model is asked:
+                    error = failure
+                reason = reason or failure.code
+                continue
+            except asyncio.CancelledError:
+                if self._is_abandoned:
+                    if self._task is not None:
+                        self._task.uncancel()
+                    break
+                raise
+            if model is asked:
+                return answer, model
+            report = FallbackReport(from_=asked.name, to=model.name, reason=str(reason))
+            return msgspec.structs.replace(answer, fallback=report), model
+        raise UnansweredError(
+            error or DeadlineExceededError("The caller went away; nothing was charged."),
+            has_begun=self._has_begun,
+        )
+
+    async def _attempt(self, model: Answerer, wait_s: float) -> DecideResponse:
+        if self._is_abandoned:
+            raise asyncio.CancelledError
+        if wait_s < _SHORTEST_S:
+            raise DeadlineExceededError(
+                "No answer by the deadline; nothing was charged. Try again, or ask less in one "
+                "request."
+            )
+        had_begun = self._has_begun
+        try:
+            return await model.answer(self._prepared, wait_s, on_queued=self._queued)
+        except EngineUnavailableError as failure:
+            if failure.is_unreached:  # it waited for nothing: no engine ever had it
+                self._has_begun = had_begun
+            raise
+        finally:
+            self._waiting = None
+
+    def _queued(self, scores: Scores) -> None:
+        self._has_begun = True
+        self._waiting = scores
+
+
+def candidates_of(
+    prepared: Prepared, registry: ModelRegistry, tuned: Mapping[str, Answerer] = NO_TUNED
+) -> tuple[Answerer, ...]:
+    """Return the models that may answer a request: the one asked for, then those that may stand in."""
+    asked = tuned.get(prepared.model) or registry.get(prepared.model)
+    fallback = prepared.request.fallback
+    others: list[Answerer | None] = []
+    if fallback == "auto":
+        others = [model for model in registry.hosted if model.price_nano <= asked.price_nano]
+    elif not isinstance(fallback, str):
+        others = [registry.find(name) or tuned.get(name) for name in fallback]
+    fitting = [
+        model
+        for model in others
+        if model is not None and prepared.input_tokens <= model.max_input_tokens
+    ]
+    return tuple(dict.fromkeys([asked, *fitting]))
+
+
+def quote_nano(prepared: Prepared, asked: Answerer, model: Answerer) -> int:
+    """Return what a request costs when a model answers it: never more than the one asked for."""
+    return min(asked.price_nano, model.price_nano) * prepared.input_tokens
+
+
+def _order(candidates: tuple[Answerer, ...]) -> list[Answerer]:
+    """Return the models to try, in turn; all of them when every one failed recently."""
+    healthy = [model for model in candidates if not model.failed_recently and not model.hangs]
+    return healthy or list(candidates)

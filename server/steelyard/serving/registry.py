@@ -1,0 +1,269 @@
+"""The models that answer here: what each is, what it costs, and whether it answers at the moment.
+
+A hosted model is a scorer's queue with the rules of one base model around it. What goes wrong in
+an engine ends here as ``EngineUnavailableError`` with its cause in the log: a caller can only try
+again, and another model may stand in (``steelyard.serving.fallback``).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.decisions.rendering import RenderedRequest
+from steelyard.decisions.wire import DecideResponse
+from steelyard.errors import (
+    DeadlineExceededError,
+    EngineUnavailableError,
+    InvalidRequestError,
+    ModelWarmingError,
+)
+from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
+from steelyard.serving.answers import Queue, wait_for_scores
+from steelyard.serving.decide import DecideService, Prepared, unknown_model
+
+_log = logging.getLogger(__name__)
+
+#: Seconds for which a model that failed is passed over while another can answer.
+RECENT_S = 30.0
+#: Seconds that a caller refused for an engine that hangs should wait.
+_HUNG_RETRY_S = 5.0
+#: An engine hangs when one call of it took more than this share of the time a request waited.
+_HUNG_SHARE = 0.5
+
+#: The future of a request's scores.
+Scores = Future[list[ScoredDecision]]
+
+
+class WatchedQueue(Queue, Protocol):
+    """A queue that tells how it goes."""
+
+    @property
+    def n_waiting(self) -> int:
+        """Requests that wait for the engine."""
+        ...
+
+    @property
+    def max_queue(self) -> int:
+        """Requests that may wait."""
+        ...
+
+    @property
+    def running_call(self) -> tuple[int, float] | None:
+        """The number of the engine's current call and its seconds; ``None`` when it is idle."""
+        ...
+
+    def check_room(self, request: RenderedRequest) -> None:
+        """Refuse a request as ``submit`` would now."""
+        ...
+
+
+class HostedModel:
+    """One base model that answers here.
+
+    Notes
+    -----
+    Safe to use from several threads.
+    """
+
+    def __init__(
+        self,
+        decide: DecideService,
+        queue: WatchedQueue,
+        *,
+        engine: str,
+        description: str,
+        release_date: dt.date,
+        price_nano: int,
+        evaluation_key: str,
+        embed: Callable[[Sequence[str]], NDArray[np.float32]] | None = None,
+        engine_status: Callable[[], EngineStatus | None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.decide = decide
+        self.queue = queue
+        self.engine = engine
+        self.description = description
+        self.release_date = release_date
+        self.price_nano = price_nano
+        self.evaluation_key = evaluation_key
+        self.embed = embed
+        self._engine_status = engine_status
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failed_at: float | None = None
+        self._hung_call: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name that requests give and answers carry."""
+        return self.decide.model_name
+
+    @property
+    def runs_on(self) -> str:
+        """Engine and precision, and where: ``onnxruntime-int8``, or ``triton-int8`` elsewhere."""
+        status = None if self._engine_status is None else self._engine_status()
+        if status is None or status.place != "triton":
+            return self.engine
+        return f"triton-{self.engine.rpartition('-')[2]}"
+
+    @property
+    def max_input_tokens(self) -> int:
+        """Most input tokens of a request."""
+        return self.decide.limits.max_input_tokens
+
+    @property
+    def failed_recently(self) -> bool:
+        """Whether it failed in the last ``RECENT_S`` seconds and has not answered since."""
+        with self._lock:
+            return self._failed_at is not None and self._clock() - self._failed_at < RECENT_S
+
+    @property
+    def hangs(self) -> bool:
+        """Whether its engine is still in a call that outlasted the wait of a request."""
+        call = self.queue.running_call
+        with self._lock:
+            return call is not None and call[0] == self._hung_call
+
+    @property
+    def is_away(self) -> bool:
+        """Whether no engine would answer now: its server is away, and none here stands in."""
+        status = None if self._engine_status is None else self._engine_status()
+        return status is not None and status.place == "none"
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether a call would be answered now, as far as is known without one."""
+        return not (self.hangs or self.failed_recently or self.is_away)
+
+    def check_room(self, request: RenderedRequest) -> None:
+        """Refuse a request that could not be begun now; nothing is queued."""
+        if self.hangs:
+            raise EngineUnavailableError(
+                f"The engine of {self.name} failed recently and has not come back; send the "
+                "request again after Retry-After, or name another model.",
+                retry_after_s=_HUNG_RETRY_S,
+            )
+        self.queue.check_room(request)
+
+    async def answer(
+        self, prepared: Prepared, wait_s: float, *, on_queued: Callable[[Scores], None]
+    ) -> DecideResponse:
+        """Score a request and finish its answer."""
+        if not prepared.rendered.decisions:
+            # A request in another dialect may have one outcome everywhere: nothing is scored.
+            return self.decide.finish(prepared, [])
+        self.check_room(prepared.rendered)
+        submitted = perf_counter()
+        future = self.queue.submit(prepared.rendered, wait_s)
+        on_queued(future)
+        try:
+            scored = await wait_for_scores(future, wait_s)
+            started = getattr(future, "started_at", submitted)
+            answer = self.decide.finish(
+                prepared,
+                scored,
+                queue_ms=(started - submitted) * 1000,
+                score_ms=(perf_counter() - started) * 1000,
+            )
+        except DeadlineExceededError:
+            self._note_late(wait_s)
+            raise
+        except EngineUnavailableError as error:
+            self._note_failure()
+            # A fresh one: an engine may raise the same object for every request.
+            raise EngineUnavailableError(
+                error.message, retry_after_s=error.retry_after_s, is_unreached=error.is_unreached
+            ) from error
+        except ModelWarmingError as error:
+            self._note_failure()
+            raise ModelWarmingError(error.message, retry_after_s=error.retry_after_s) from error
+        except InvalidRequestError:
+            raise
+        except Exception as error:
+            self._note_failure()
+            _log.exception("The engine of %s failed.", self.name)
+            raise EngineUnavailableError(
+                f"The engine of {self.name} failed on this request; send it again, or name "
+                "another model."
+            ) from error
+        with self._lock:
+            self._failed_at = None
+        return answer
+
+    def _note_failure(self) -> None:
+        with self._lock:
+            self._failed_at = self._clock()
+
+    def _note_late(self, wait_s: float) -> None:
+        self._note_failure()
+        call = self.queue.running_call
+        # An engine that was in one call for most of the wait hangs; one that went from call to
+        # call is only busy. When the call ends after all, the engine is back by itself.
+        if call is not None and call[1] >= wait_s * _HUNG_SHARE:
+            with self._lock:
+                self._hung_call = call[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A base model under tuned ones."""
+
+    hosted: HostedModel
+    scorer: Scorer
+
+
+class ModelRegistry:
+    """The base models of a server, by name."""
+
+    def __init__(
+        self,
+        hosted: Sequence[HostedModel],
+        *,
+        engine_statuses: Callable[[], Mapping[str, EngineStatus]] | None = None,
+    ) -> None:
+        self._hosted = tuple(hosted)
+        self._engine_statuses = engine_statuses
+        self._by_name = {model.name: model for model in self._hosted}
+        if not self._hosted or len(self._by_name) != len(self._hosted):
+            raise ValueError("A registry needs at least one model, and names that are distinct.")
+
+    def engine_statuses(self) -> Mapping[str, EngineStatus]:
+        """Return where passes go, by model; those left out run in this process alone."""
+        return {} if self._engine_statuses is None else self._engine_statuses()
+
+    @property
+    def default(self) -> HostedModel:
+        """What answers a request that names no model."""
+        return self._hosted[0]
+
+    @property
+    def hosted(self) -> tuple[HostedModel, ...]:
+        """Every model, the default first."""
+        return self._hosted
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the models, the default's first."""
+        return tuple(self._by_name)
+
+    def find(self, name: str | None) -> HostedModel | None:
+        """Return the model of a name, the default without one; ``None`` when there is no such."""
+        return self.default if name is None else self._by_name.get(name)
+
+    def get(self, name: str | None) -> HostedModel:
+        """Return the model of a name, the default without one."""
+        model = self.find(name)
+        if model is None:
+            raise unknown_model(str(name), self.names)
+        return model

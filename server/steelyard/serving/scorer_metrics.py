@@ -1,0 +1,83 @@
+"""Figures of engines that may be in another process: where passes go, and how that goes."""
+
+from __future__ import annotations
+
+from collections import Counter as Counts
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+if TYPE_CHECKING:
+    from steelyard.scoring.protocol import EngineStatus
+    from steelyard.serving.registry import ModelRegistry
+
+_PLACES: Final = ("triton", "in-process", "none")
+
+
+class ScorerFigures:
+    """Where passes go, for Prometheus; nothing where they run in this process alone."""
+
+    def __init__(self, models: ModelRegistry, registry: CollectorRegistry) -> None:
+        self._models = models
+        self._waiting = Gauge(
+            "steelyard_queue_waiting",
+            "Requests that wait for an engine.",
+            ["model"],
+            multiprocess_mode="livesum",
+            registry=registry,
+        )
+        self._engines = Gauge(
+            "steelyard_scorer_engines",
+            "Engines that are to be in a server, by where their passes go now.",
+            ["place"],
+            multiprocess_mode="livesum",
+            registry=registry,
+        )
+        self._passes = Counter(
+            "steelyard_scorer_passes",
+            "Passes of those engines, by where they ran.",
+            ["place"],
+            registry=registry,
+        )
+        self._faults = Counter(
+            "steelyard_scorer_faults",
+            "Passes that the server failed, by the error's code.",
+            ["code"],
+            registry=registry,
+        )
+        self._changes = Counter(
+            "steelyard_scorer_changes",
+            "Times that passes of an engine began to go elsewhere.",
+            registry=registry,
+        )
+        self._counted: dict[str, EngineStatus] = {}
+
+    def read(self) -> None:
+        """Note where passes go now, and what was counted since the last time."""
+        for model in self._models.hosted:
+            self._waiting.labels(model.name).set(model.queue.n_waiting)
+        statuses = self._models.engine_statuses()
+        if not statuses and not self._counted:
+            return
+        places = Counts(one.place for one in statuses.values() if one.remote is not None)
+        for place in _PLACES:
+            self._engines.labels(place).set(places[place])
+        for name, status in statuses.items():
+            before = self._counted.get(name)
+            # An engine that was made anew counts from nought again.
+            if before is not None and not _has_grown(before, status):
+                before = None
+            for place, n in status.passes.items():
+                self._passes.labels(place).inc(n - (before.passes.get(place, 0) if before else 0))
+            for code, n in status.faults.items():
+                self._faults.labels(code).inc(n - (before.faults.get(code, 0) if before else 0))
+            self._changes.inc(status.n_changes - (before.n_changes if before else 0))
+        self._counted = dict(statuses)
+
+
+def _has_grown(before: EngineStatus, now: EngineStatus) -> bool:
+    return (
+        before.n_changes <= now.n_changes
+        and all(old <= now.passes.get(place, 0) for place, old in before.passes.items())
+        and all(old <= now.faults.get(code, 0) for code, old in before.faults.items())
+    )

@@ -1,0 +1,361 @@
+"""The paid decide use case: hold, score with fallback, settle and store, exactly once per key.
+
+The compatibility routes decide here too. The order: who may answer, where that
+is not a base model, then the token allowance, then
+acceptance (one transaction: the key, the credit, the hold), then scoring, then settlement (one
+transaction: the charge, the stored decision, the answer kept for the key). A refusal up to and with
+acceptance leaves the key free; so does one by a full queue or by an engine that could not be reached,
+since nothing ran. Any other failure after acceptance is terminal: the hold is released, and the key
+answers with that failure from then on.
+
+From acceptance on the work is a task of its own. A caller that goes away cannot stop it half-way:
+without a key it is given up while it waits, with one it ends and its answer is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from time import perf_counter
+
+import msgspec
+from msgspec import Struct
+
+from steelyard.accounts.allowance import TokenAllowance
+from steelyard.billing.money import to_usd
+from steelyard.caller import Caller
+from steelyard.decisions.estimate_wire import EstimateResponse, ModelQuote
+from steelyard.decisions.validation import ValidRequest
+from steelyard.decisions.wire import Charge, DecideResponse
+from steelyard.errors import (
+    EngineUnavailableError,
+    FamilyDeletedError,
+    FamilyEmptyError,
+    FamilyOffError,
+    InternalError,
+    InvalidRequestError,
+    ModelDeletedError,
+    ModelDiscardedError,
+    ModelOffError,
+    ModelUnavailableError,
+    NotFoundError,
+    Operation,
+    SteelyardError,
+    StorageUnavailableError,
+)
+from steelyard.operations.service import OperationLog
+from steelyard.operations.write import Write
+from steelyard.operations.writes import Accepted, FurtherWrite
+from steelyard.serving.decide import Prepared, not_in_playground
+from steelyard.serving.fallback import (
+    NO_TUNED,
+    OFF,
+    Answerer,
+    Attempts,
+    OffCall,
+    Resolver,
+    TunedAnswerer,
+    UnansweredError,
+    candidates_of,
+    quote_nano,
+)
+from steelyard.serving.registry import HostedModel, ModelRegistry
+from steelyard.wire.bodies import work_on
+
+_log = logging.getLogger(__name__)
+
+#: Makes the write that stores an answer: whose it is, when it was given, its request, the answer.
+RecordAnswer = Callable[[str, float, ValidRequest, DecideResponse], FurtherWrite]
+
+#: A request that was read: rendered where it names a base model, else once it is known what it names.
+Read = Prepared | ValidRequest
+
+#: Why a name in a list of fallbacks answers no calls.
+_NO_ANSWERER = (
+    NotFoundError,
+    FamilyOffError,
+    FamilyEmptyError,
+    FamilyDeletedError,
+    ModelOffError,
+    ModelDeletedError,
+    ModelDiscardedError,
+    ModelUnavailableError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A request that may be scored, and who may answer it: the one asked for first."""
+
+    prepared: Prepared
+    candidates: tuple[Answerer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """One request on its way from acceptance to settlement."""
+
+    write: Write
+    prepared: Prepared
+    tell: Callable[[DecideResponse], Struct]
+    asked: Answerer
+    attempts: Attempts
+
+
+def _as_it_is(answer: DecideResponse) -> Struct:
+    return answer
+
+
+class DecisionService:
+    """Answers decide requests: accounted for, stored and replayed."""
+
+    def __init__(
+        self,
+        models: ModelRegistry,
+        operations: OperationLog,
+        allowance: TokenAllowance,
+        *,
+        deadline_s: float,
+        stores_by_default: bool,
+        record: RecordAnswer,
+        tuned: Resolver | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._models = models
+        self._operations = operations
+        self._allowance = allowance
+        self._deadline_s = deadline_s
+        self._stores_by_default = stores_by_default
+        self._record = record
+        self._tuned = tuned
+        self._now = now
+        self._running: set[asyncio.Task[Struct]] = set()
+
+    async def decide(
+        self,
+        write: Write,
+        request: ValidRequest,
+        tell: Callable[[DecideResponse], Struct] = _as_it_is,
+    ) -> Struct:
+        """Answer a request: accept, score with fallback, settle.
+
+        Raises
+        ------
+        Replay
+            When the key has an answer already.
+        """
+        read = await self._read(request)
+        try:
+            question = await self._open(write.caller, read)
+            prepared, candidates = question.prepared, question.candidates
+            self._allowance.take(write.caller, prepared.input_tokens, prepared.request.context_path)
+        except SteelyardError:
+            # What was answered under the key stays so, whatever became of the model since, and of
+            # what the caller may still send in this minute.
+            await self._operations.replay_known(write)
+            raise
+        attempts = self._attempts(prepared, candidates)
+        if write.key is None:
+            # With a key the answer may be there already, so the log is asked first.
+            _check_room(prepared, candidates)
+        run = _Run(
+            write=write, prepared=prepared, tell=tell, asked=candidates[0], attempts=attempts
+        )
+        task = asyncio.create_task(self._operate(run), name="steelyard-decide")
+        self._running.add(task)
+        task.add_done_callback(self._forget)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if write.key is None:
+                attempts.abandon()
+            raise
+
+    async def playground(self, request: ValidRequest, address: str) -> DecideResponse:
+        """Answer a request for nothing: no account, no key, nothing stored."""
+        hosted = self._models.find(request.model)
+        if hosted is None:
+            raise not_in_playground(str(request.model), self._models.names)
+        prepared = await _prepare(hosted, request)
+        self._allowance.take_public(address, prepared.input_tokens)
+        attempts = self._attempts(prepared, candidates_of(prepared, self._models))
+        try:
+            answer, _ = await attempts.run()
+        except UnansweredError as unanswered:
+            raise unanswered.error from unanswered
+        except asyncio.CancelledError:
+            attempts.abandon()
+            raise
+        return answer
+
+    async def estimate(self, caller: Caller, request: ValidRequest) -> EstimateResponse:
+        """Return the price of a request by every model that may answer it; nothing runs."""
+        question = await self._open(caller, await self._read(request))
+        prepared, candidates = question.prepared, question.candidates
+        self._allowance.check(prepared.input_tokens, prepared.request.context_path)
+        asked = candidates[0]
+        return EstimateResponse(
+            input_tokens=prepared.input_tokens,
+            tokenizer=prepared.tokenizer,
+            maximum_charge_usd=to_usd(quote_nano(prepared, asked, asked)),
+            models=[
+                ModelQuote(id=model.name, quote_usd=to_usd(quote_nano(prepared, asked, model)))
+                for model in candidates
+                if not isinstance(model, OffCall)
+            ],
+        )
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Wait for requests that nobody waits for any more; returns whether all ended in time."""
+        if not self._running:
+            return True
+        _, pending = await asyncio.wait(tuple(self._running), timeout=timeout_s)
+        return not pending
+
+    async def _operate(self, run: _Run) -> Struct:
+        accepted = await self._operations.accept(
+            run.write,
+            model=run.asked.name,
+            reserved_nano=quote_nano(run.prepared, run.asked, run.asked),
+        )
+        try:
+            answer, model = await run.attempts.run()
+            amount_nano = min(quote_nano(run.prepared, run.asked, model), accepted.reserved_nano)
+            answer = self._account_for(answer, accepted, amount_nano, run.prepared.request)
+            told = run.tell(answer)
+            body = run.write.encode(told)
+        except UnansweredError as unanswered:
+            error = unanswered.error
+            await self._release(accepted, error, is_terminal=unanswered.has_begun)
+            raise error from unanswered
+        except InvalidRequestError as error:
+            # The request was at fault after all: it is refused as if it had not been accepted.
+            await self._release(accepted, error, is_terminal=False)
+            raise
+        except asyncio.CancelledError as error:
+            # The loop is ending. Nothing was answered, so the key is free again.
+            await self._release(accepted, error, is_terminal=False)
+            raise
+        except Exception as error:
+            _log.exception("Operation %s failed.", accepted.operation_id)
+            fault = InternalError(
+                "This server failed and logged why; nothing was charged. Tell whoever runs it."
+            )
+            await self._release(accepted, fault, is_terminal=True)
+            raise fault from error
+        account_id, also = run.write.caller.account_id, None
+        if answer.stored:
+            also = self._record(account_id, self._now(), run.prepared.request, answer)
+        await self._operations.settle(accepted, amount_nano=amount_nano, body=body, also=also)
+        self._note_use(account_id, run.asked, model)
+        return told
+
+    async def _read(self, request: ValidRequest) -> Read:
+        """Render a request where it names a base model; whether another name is known, see _open."""
+        hosted = self._models.find(request.model)
+        if hosted is None and self._tuned is not None:
+            return request
+        return await _prepare(hosted or self._models.get(request.model), request)
+
+    async def _open(self, caller: Caller, request: Read) -> _Question:
+        """Find who may answer; what names base models alone waits for nothing."""
+        fallback = request.request.fallback if isinstance(request, Prepared) else request.fallback
+        tuned: Mapping[str, Answerer] = NO_TUNED
+        if self._tuned is not None and not isinstance(fallback, str):
+            tuned = await self._find_listed(caller, self._tuned, fallback)
+        if isinstance(request, Prepared):
+            return _Question(request, candidates_of(request, self._models, tuned))
+        started = perf_counter()
+        # Only a name that no base model has is looked up, and only where there are tuned ones.
+        assert self._tuned is not None and request.model is not None  # noqa: PT018, S101
+        asked = await self._find_asked(caller, self._tuned, request.model, fallback)
+        # Off the event loop: the context may be long.
+        prepared = await asyncio.to_thread(asked.prepare, request, started)
+        tuned = {**tuned, request.model: asked}
+        candidates = candidates_of(prepared, self._models, tuned)
+        if candidates == (asked,) and isinstance(asked, OffCall):
+            raise asked.refusal
+        return _Question(prepared, candidates)
+
+    async def _find_asked(
+        self, caller: Caller, calls: Resolver, name: str, fallback: str | tuple[str, ...]
+    ) -> TunedAnswerer:
+        """Return who answers calls to a name; one that is off keeps its place before a list."""
+        try:
+            return await calls.find(caller, name)
+        except OFF as refusal:
+            base = self._models.find(await calls.base_of(caller, name))
+            if isinstance(fallback, str) or base is None:
+                raise
+            return OffCall(name, base, refusal)
+
+    async def _find_listed(
+        self, caller: Caller, calls: Resolver, names: Iterable[str]
+    ) -> dict[str, Answerer]:
+        found: dict[str, Answerer] = {}
+        for name in dict.fromkeys(names):
+            if self._models.find(name) is None:
+                with suppress(*_NO_ANSWERER):
+                    found[name] = await calls.find(caller, name)
+        return found
+
+    def _note_use(self, account_id: str, *used: Answerer) -> None:
+        if self._tuned is None:
+            return
+        called = {one.name for one in used if not isinstance(one, OffCall)}
+        for name in called.difference(self._models.names):
+            self._tuned.note_use(account_id, name)
+
+    def _account_for(
+        self, answer: DecideResponse, accepted: Accepted, amount_nano: int, request: ValidRequest
+    ) -> DecideResponse:
+        charge = Charge(
+            operation_id=accepted.operation_id,
+            amount_usd=to_usd(amount_nano),
+            reserved_usd=to_usd(accepted.reserved_nano),
+        )
+        stored = self._stores_by_default if request.store is None else request.store
+        return msgspec.structs.replace(answer, charge=charge, stored=stored)
+
+    async def _release(
+        self, accepted: Accepted, error: BaseException, *, is_terminal: bool
+    ) -> None:
+        """Free the hold. Terminal: the key keeps the error, which is marked so."""
+        kept = error if is_terminal and isinstance(error, SteelyardError) else None
+        try:
+            await self._operations.release(accepted, kept)
+        except StorageUnavailableError:
+            # The log frees the hold as soon as it can; until then the key's request has no end.
+            _log.exception("The end of operation %s could not be written.", accepted.operation_id)
+            if kept is not None:
+                kept.operation = Operation(accepted.operation_id, "pending")
+
+    def _attempts(self, prepared: Prepared, candidates: tuple[Answerer, ...]) -> Attempts:
+        return Attempts(prepared, candidates, prepared.started + self._deadline_s)
+
+    def _forget(self, task: asyncio.Task[Struct]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # told by now, or nobody is there to be told
+
+
+async def _prepare(hosted: HostedModel, request: ValidRequest) -> Prepared:
+    return await work_on(hosted.decide.prepare_request, request, is_long=request.is_long)
+
+
+def _check_room(prepared: Prepared, candidates: tuple[Answerer, ...]) -> None:
+    """Refuse a request before it is accepted when no model could begin it."""
+    refusal: SteelyardError | None = None
+    for model in candidates:
+        try:
+            model.check_room(prepared.rendered)
+        except (EngineUnavailableError, *OFF) as error:
+            refusal = refusal or error
+        else:
+            return
+    if refusal is not None:
+        raise refusal

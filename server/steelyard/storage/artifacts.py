@@ -1,0 +1,216 @@
+"""Fine-tuned models in a store: each a folder of files named by their SHA-256.
+
+A model's name is the SHA-256 of its ``manifest.json``, which names the SHA-256 of every other file.
+Files that models have in common are stored once. A process that serves a model keeps a folder of
+its files on the local disk, and checks every hash each time that it loads it.
+
+Here: storing, fetching and removing. Not here: what the files mean (``steelyard.scoring.tuned``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path, PurePosixPath
+
+import msgspec
+from msgspec import Struct
+
+from steelyard.errors import EngineUnavailableError
+from steelyard.storage.frame_store import (
+    SWEEP_AFTER_S,
+    FrameStore,
+    open_store,
+    told_as_unavailable,
+)
+
+MANIFEST = "manifest.json"
+_SUFFIX = ".file"
+_MANIFEST_SUFFIX = ".manifest.json"
+_PARTIAL = ".partial-"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+#: Seconds for which a folder of a model in use is left alone: the model may have joined its family
+#: since it was asked which are referred to.
+_JUST_MADE_S = 60.0
+
+
+class _Manifest(Struct):
+    """What a store needs of a manifest: path to SHA-256."""
+
+    files: dict[str, str]
+
+
+class ArtifactStore:
+    """Stores fine-tuned models.
+
+    Notes
+    -----
+    Safe to use from several threads and processes. On a local disk a folder shares its files with
+    the store where both are on one file system, and takes no room.
+    """
+
+    def __init__(self, store: FrameStore | str | Path, cache: Path) -> None:
+        self._store = store if isinstance(store, FrameStore) else open_store(store)
+        self._cache = cache
+
+    def put(self, folder: Path) -> str:
+        """Store a model.
+
+        Raises
+        ------
+        ValueError
+            When the folder is no model, or a file is missing or not the one that the manifest names.
+        """
+        try:
+            sent = (folder / MANIFEST).read_bytes()
+            files = _read_manifest(sent)
+        except (OSError, msgspec.DecodeError, ValueError) as error:
+            raise ValueError(
+                f"{folder.name} has no {MANIFEST} of a model; train it again."
+            ) from error
+        for name, wanted in files.items():
+            if not (folder / name).is_file():
+                raise ValueError(f"The model lacks its file {name}; train it again.")
+            with self._store.draft() as draft:
+                shutil.copyfile(folder / name, draft)
+                found, _ = self._store.adopt(draft, _SUFFIX)
+            if found != wanted:
+                raise ValueError(
+                    f"The model's file {name} is not the one its {MANIFEST} names; train it again."
+                )
+        # Last, so that a manifest in the store says that everything it names is there.
+        return self._store.put(sent, _MANIFEST_SUFFIX)
+
+    def fetch(self, sha256: str) -> Path:
+        """Return a local folder of a model, every hash checked now."""
+        sent = self._store.find(f"{sha256}{_MANIFEST_SUFFIX}")
+        if sent is None:
+            raise _unusable("it is not in the store", "files_missing")
+        if hashlib.sha256(sent).hexdigest() != sha256:
+            raise _unusable(f"its {MANIFEST} was altered", "files_altered")
+        try:
+            files = _read_manifest(sent)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise _unusable(f"its {MANIFEST} cannot be read", "files_altered") from error
+        folder = self._cache / sha256
+        if not _is_whole(folder, sent, files):
+            with told_as_unavailable():
+                self._fill(folder, sent, files)
+        return folder
+
+    def holds(self, sha256: str) -> bool:
+        """Return whether a model is in the store."""
+        return self._store.find(f"{sha256}{_MANIFEST_SUFFIX}") is not None
+
+    def claim(self, owner: str) -> bool:
+        """Take a store that is nobody's; say whether it is the owner's."""
+        return self._store.claim(owner)
+
+    def sweep(self, live: Collection[str], *, older_than_s: float = SWEEP_AFTER_S) -> list[str]:
+        """Remove models that nobody refers to."""
+        kept = set(live)
+        for name in self._store.names():
+            model = name.removesuffix(_MANIFEST_SUFFIX)
+            if model != name and model in live:
+                # One that cannot be read keeps nothing, and is never served either.
+                with contextlib.suppress(msgspec.DecodeError, ValueError):
+                    kept.update(_read_manifest(self._store.read(name)).values())
+        removed = self._store.sweep(kept, older_than_s=older_than_s)
+        if self._cache.is_dir():
+            self._sweep_cache(live, older_than_s)
+        return removed
+
+    def _sweep_cache(self, live: Collection[str], older_than_s: float) -> None:
+        for folder in self._cache.iterdir():
+            name, is_partial, _ = folder.name.partition(_PARTIAL)
+            if _SHA256.fullmatch(name) is None:
+                continue
+            if name in live and not is_partial:
+                continue
+            # A partial one outlives its making only when the process died.
+            least_s = older_than_s if is_partial else min(older_than_s, _JUST_MADE_S)
+            # It may be renamed now, or another process may sweep the same folder.
+            with contextlib.suppress(FileNotFoundError):
+                if folder.stat().st_mtime <= time.time() - least_s:
+                    shutil.rmtree(folder, ignore_errors=True)
+
+    def _fill(self, folder: Path, sent: bytes, files: Mapping[str, str]) -> None:
+        """Make a model's folder, whole or not at all."""
+        self._cache.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}{_PARTIAL}", dir=self._cache))
+        try:
+            for name, wanted in files.items():
+                self._bring(f"{wanted}{_SUFFIX}", partial / name, name)
+            (partial / MANIFEST).write_bytes(sent)
+            if not _is_whole(partial, sent, files):
+                raise _unusable("a file of it was altered in the store", "files_altered")
+            _replace(partial, folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+    def _bring(self, stored: str, path: Path, name: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if self._store.is_local:
+            source = Path(self._store.path_of(stored))
+            if not source.is_file():
+                raise _unusable(f"its file {name} is not in the store", "files_missing")
+            try:
+                os.link(source, path)
+            except OSError:
+                # Another file system, or one without links.
+                shutil.copyfile(source, path)
+            return
+        content = self._store.find(stored)
+        if content is None:
+            raise _unusable(f"its file {name} is not in the store", "files_missing")
+        path.write_bytes(content)
+
+
+def _read_manifest(sent: bytes) -> dict[str, str]:
+    files = msgspec.json.decode(sent, type=_Manifest).files
+    for name in files:
+        place = PurePosixPath(name)
+        if place.is_absolute() or ".." in place.parts or name == MANIFEST:
+            raise ValueError("A manifest names a file that cannot be a model's; train it again.")
+    return files
+
+
+def _is_whole(folder: Path, sent: bytes, files: Mapping[str, str]) -> bool:
+    """Return whether a folder has exactly a model's bytes."""
+    try:
+        if (folder / MANIFEST).read_bytes() != sent:
+            return False
+        for name, wanted in files.items():
+            with (folder / name).open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != wanted:
+                    return False
+    except OSError:
+        return False
+    return True
+
+
+def _replace(partial: Path, folder: Path) -> None:
+    """Put a folder in the place of what is there, if anything is."""
+    try:
+        partial.rename(folder)
+    except OSError:
+        # What is there was not whole a moment ago; or another process has just put it there.
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            partial.rename(folder)
+    if not folder.is_dir():
+        raise _unusable("its folder cannot be written", "files_missing")
+
+
+def _unusable(what: str, reason: str) -> EngineUnavailableError:
+    return EngineUnavailableError(
+        f"The fine-tuned model cannot be loaded: {what}; restore it from a backup, or continue its "
+        "family to make another.",
+        details=[{"reason": reason}],
+    )

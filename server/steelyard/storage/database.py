@@ -1,0 +1,338 @@
+"""The state's database: opened, migrated, written by one thread and read by several.
+
+SQLite (in WAL mode, every commit synced) or PostgreSQL, by the URL; the code is the same. Several
+processes may have one SQLite file open on one host, and one PostgreSQL database on any.
+
+A ``State`` belongs to the process that opened it: after a fork the child must open its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import os
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy
+from sqlalchemy import URL, Connection, Engine, event, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from steelyard.errors import StorageUnavailableError
+from steelyard.settings import InvalidSettingError
+from steelyard.storage.failures import is_disconnect, refused, unavailable
+from steelyard.storage.locks import (
+    FileLiveness,
+    FileTurns,
+    ServerLiveness,
+    ServerTurns,
+    new_instance,
+)
+from steelyard.storage.migrate import bring_to_head
+from steelyard.storage.writer import Writer
+
+T = TypeVar("T")
+
+#: Seconds that a write waits for its turn, and SQLite or PostgreSQL for a lock.
+WAIT_S = 30.0
+_READERS = 4
+_CONNECT_S = 5
+
+#: Errors of statements are logged: their parameters, which hold what callers sent, stay out.
+create_engine = functools.partial(sqlalchemy.create_engine, hide_parameters=True)
+
+_LATE = "The state is being written by another process for too long; try again."
+
+
+class State:
+    """An open state; ``open_state`` makes it."""
+
+    def __init__(
+        self,
+        *,
+        instance: str,
+        writer: Writer,
+        readers: Engine,
+        lookups: Engine,
+        liveness: FileLiveness | ServerLiveness,
+        is_local: bool = False,
+    ) -> None:
+        self.instance = instance
+        self._writer = writer
+        self._readers = readers
+        self._lookups = lookups
+        self._is_local = is_local
+        self._liveness = liveness
+        self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="steelyard-read")
+        self._process = os.getpid()
+        self._is_closed = False
+        _opened.add(self)
+
+    def submit(self, work: Callable[[Connection], T]) -> Future[T]:
+        """Queue a write and give its future; see ``write``."""
+        self._check_process()
+        return self._writer.submit(work)
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """Run a write in a transaction; what it wrote is durable when this returns.
+
+        Parameters
+        ----------
+        work : callable
+            Takes the connection. It runs on the writer's thread, maybe beside other writes in one
+            transaction, and maybe again after a lost connection: it must touch only the database.
+            An exception of it undoes what it wrote and is raised here.
+
+        Notes
+        -----
+        A cancelled call is not written if its turn has not come; otherwise it may be.
+        """
+        future = self.submit(work)
+        waiting = asyncio.wrap_future(future)
+        try:
+            done, _ = await asyncio.wait({waiting}, timeout=WAIT_S)
+        except asyncio.CancelledError:
+            waiting.cancel()
+            raise
+        if not done and future.cancel():
+            raise StorageUnavailableError(_LATE)
+        return await waiting
+
+    def write_now(self, work: Callable[[Connection], T]) -> T:
+        """Do as ``write`` does, blocking the calling thread."""
+        future = self.submit(work)
+        try:
+            return future.result(WAIT_S)
+        except FutureTimeoutError:
+            # An answer of the work may itself be a TimeoutError.
+            if not future.done() and future.cancel():
+                raise StorageUnavailableError(_LATE) from None
+            return future.result()
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Run a read on a thread; all its statements see the same commits on SQLite."""
+        self._check_open()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self.read_now, work)
+
+    async def look_up(self, work: Callable[[Connection], T]) -> T:
+        """Do as ``read`` does for a single statement, without a transaction around it.
+
+        A few rows of a local file are read on the calling thread: another one would take longer to
+        begin than to read them. Where that had to wait, another thread does.
+        """
+        self._check_open()
+        if self._is_local:
+            with contextlib.suppress(StorageUnavailableError):
+                return self._read_from(self._lookups, work)
+            return await self.read(work)
+        read = functools.partial(self._read_from, self._lookups, work)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, read)
+
+    def read_now(self, work: Callable[[Connection], T]) -> T:
+        """Do as ``read`` does, on the calling thread."""
+        return self._read_from(self._readers, work)
+
+    def _read_from(self, engine: Engine, work: Callable[[Connection], T]) -> T:
+        self._check_open()
+        try:
+            return _read_once(engine, work)
+        except SQLAlchemyError as error:
+            if not is_disconnect(error):
+                raise (unavailable(error) or refused(error) or error) from error
+        # The server was restarted since the pooled connection was last used.
+        try:
+            return _read_once(engine, work)
+        except SQLAlchemyError as error:
+            raise (unavailable(error) or error) from error
+
+    def is_alive(self, connection: Connection, instance: str) -> bool:
+        """Return whether an opening of this state, in any process, is alive."""
+        return instance == self.instance or self._liveness.is_alive(connection, instance)
+
+    def close(self) -> None:
+        """Finish the writes that are queued and let go of the database; may be called twice."""
+        self._check_process()
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._writer.close()
+        self._pool.shutdown()
+        self._readers.dispose()
+        self._lookups.dispose()
+        self._liveness.close()
+
+    def _check_open(self) -> None:
+        self._check_process()
+        if self._is_closed:
+            raise StorageUnavailableError("The state is closed: the server is stopping.")
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise RuntimeError(
+                "This state was opened by the process that forked this one; open it anew here."
+            )
+
+    def _inherited(self) -> None:
+        self._liveness.forget()
+
+
+def _read_once(engine: Engine, work: Callable[[Connection], T]) -> T:
+    with engine.connect() as connection:
+        return work(connection)
+
+
+# SQLite must not close, in a forked child, what its parent has open: the copies are kept for good.
+_opened: weakref.WeakSet[State] = weakref.WeakSet()
+_inherited: list[State] = []
+
+
+def _keep_inherited() -> None:
+    for state in list(_opened):
+        _inherited.append(state)
+        state._inherited()
+    _opened.clear()
+
+
+os.register_at_fork(after_in_child=_keep_inherited)
+
+
+def open_state(url: str) -> State:
+    """Open the state, made or migrated first where that is needed."""
+    parsed = _parse(url)
+    try:
+        if parsed.get_backend_name() == "sqlite":
+            return _open_file(parsed)
+        return _open_server(parsed)
+    except SQLAlchemyError as error:
+        raise (unavailable(error) or error) from error
+    except OSError as error:
+        raise StorageUnavailableError(
+            f"The state cannot be opened: {error.strerror or error}. Check the folder of the "
+            "setting home or state_url."
+        ) from error
+
+
+def _parse(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+        backend = parsed.get_backend_name()
+    except (ArgumentError, ValueError):
+        backend, parsed = "", None
+    if (
+        parsed is not None
+        and backend == "sqlite"
+        and parsed.drivername in {"sqlite", "sqlite+pysqlite"}
+    ):
+        if parsed.database and parsed.database != ":memory:" and not parsed.query:
+            return parsed
+    elif parsed is not None and parsed.drivername in {"postgresql", "postgresql+psycopg"}:
+        return parsed.set(drivername="postgresql+psycopg")
+    # The URL itself may hold a password: it is not repeated.
+    raise InvalidSettingError(
+        "The setting state_url (STEELYARD_STATE_URL) names no database that can hold the state; "
+        "give sqlite:///PATH or postgresql+psycopg://USER@HOST/DATABASE."
+    )
+
+
+def _open_file(url: URL) -> State:
+    path = Path(url.database or "").expanduser().absolute()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # SQLite gives its other files the mode of this one.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    locks = path.with_name(f"{path.name}.locks")
+    locks.mkdir(mode=0o700, exist_ok=True)
+    url = url.set(database=str(path))
+    writing = create_engine(url, poolclass=NullPool, connect_args=_FILE_ARGUMENTS)
+    event.listen(writing, "connect", _prepare_file_writer)
+    event.listen(writing, "begin", _begin_write)
+    reading = create_engine(
+        url, pool_size=_READERS, max_overflow=3 * _READERS, connect_args=_FILE_ARGUMENTS
+    )
+    looking = create_engine(url, pool_size=1, connect_args={**_FILE_ARGUMENTS, "timeout": 0})
+    for engine in (reading, looking):
+        event.listen(engine, "connect", _prepare_file_reader)
+    event.listen(reading, "begin", _begin_read)
+    turns = FileTurns(locks)
+    try:
+        turns.wait()
+        try:
+            bring_to_head(writing)
+        finally:
+            turns.done()
+        instance = new_instance()
+        liveness = FileLiveness(locks, instance)
+    except BaseException:
+        turns.close()
+        raise
+    return State(
+        instance=instance,
+        writer=Writer(writing, turns),
+        readers=reading,
+        lookups=looking,
+        liveness=liveness,
+        is_local=True,
+    )
+
+
+#: The readers' threads share the pooled connections, one at a time.
+_FILE_ARGUMENTS = {"check_same_thread": False, "timeout": WAIT_S}
+
+
+def _prepare_file_writer(connection: Any, _record: object) -> None:
+    # Transactions are begun by the listeners below and not by the driver, which would begin them
+    # late and never before a SAVEPOINT.
+    connection.isolation_level = None
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _prepare_file_reader(connection: Any, _record: object) -> None:
+    connection.isolation_level = None
+    connection.execute("PRAGMA query_only = ON").close()
+
+
+def _begin_write(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _begin_read(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN")
+
+
+def _open_server(url: URL) -> State:
+    instance = new_instance()
+    liveness = ServerLiveness(instance)
+    arguments = {"connect_timeout": _CONNECT_S, "application_name": "steelyard"}
+    try:
+        writing = create_engine(url, poolclass=NullPool, connect_args=arguments)
+        reading = create_engine(
+            url, pool_size=_READERS, max_overflow=3 * _READERS, connect_args=arguments
+        )
+    except ImportError:
+        raise InvalidSettingError(
+            "The setting state_url (STEELYARD_STATE_URL) names a PostgreSQL database, and its "
+            "driver is not installed; install steelyard[postgres]."
+        ) from None
+
+    def prepare_writer(connection: Any, _record: object) -> None:
+        connection.autocommit = True
+        connection.execute("SET SESSION synchronous_commit = on")
+        connection.execute(f"SET SESSION lock_timeout = {int(WAIT_S * 1000)}")
+        connection.execute("SELECT pg_advisory_lock_shared(%s)", (liveness.key,))
+        connection.autocommit = False
+
+    event.listen(writing, "connect", prepare_writer)
+    bring_to_head(writing)
+    return State(
+        instance=instance,
+        writer=Writer(writing, ServerTurns()),
+        readers=reading,
+        lookups=reading.execution_options(isolation_level="AUTOCOMMIT"),
+        liveness=liveness,
+    )

@@ -1,0 +1,72 @@
+"""Telling a database that cannot serve now, or cannot hold a text, from a fault of the code."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from steelyard.errors import InvalidRequestError, StorageUnavailableError
+
+_FULL = "The state's disk is full; free space on it, then try again."
+_AWAY = "The state's database cannot be used at the moment; try again in a few seconds."
+
+# Primary result codes that say something about the disk or other users, and nothing about the SQL.
+_SQLITE = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+}
+# Class 53: insufficient resources, of which 53100 is a full disk; 25006: a standby, read only.
+_POSTGRES_FULL = "53100"
+_POSTGRES_READ_ONLY = "25006"
+
+
+def unavailable(error: BaseException) -> StorageUnavailableError | None:
+    """Return the error to raise when the database cannot serve; ``None`` for any other failure.
+
+    The message names neither the place of the database nor what was written.
+    """
+    if isinstance(error, PoolTimeoutError):
+        return StorageUnavailableError(_AWAY)
+    if not isinstance(error, DBAPIError):
+        return None
+    cause = error.orig
+    if isinstance(cause, sqlite3.Error):
+        primary = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        is_full, is_away = primary == sqlite3.SQLITE_FULL, primary in _SQLITE
+    else:
+        state = getattr(cause, "sqlstate", None)
+        is_full = state == _POSTGRES_FULL
+        is_away = (
+            error.connection_invalidated
+            or state == _POSTGRES_READ_ONLY
+            or isinstance(error, OperationalError | InterfaceError)
+        )
+    if is_full:
+        return StorageUnavailableError(_FULL)
+    return StorageUnavailableError(_AWAY) if is_away else None
+
+
+def refused(error: BaseException) -> InvalidRequestError | None:
+    """Return the error to raise when PostgreSQL cannot hold a text that was sent."""
+    if isinstance(error, DataError) and "NUL (0x00)" in str(error.orig):
+        return InvalidRequestError(
+            "A text of the request has the character NUL (U+0000), which the state's database cannot "
+            "hold; send it without."
+        )
+    return None
+
+
+def is_disconnect(error: BaseException) -> bool:
+    """Return whether the connection was lost, so that another may serve at once."""
+    return isinstance(error, DBAPIError) and error.connection_invalidated

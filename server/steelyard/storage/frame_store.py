@@ -1,0 +1,239 @@
+"""Files named by the SHA-256 of their bytes, in a directory or in an object store.
+
+A file is whole and durable when ``adopt`` returns, and never changes after. Its name is not in any
+index: whoever stores it refers to it, and ``sweep`` removes what nobody refers to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Collection, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import polars as pl
+import pyarrow as pa
+from pyarrow import fs
+
+from steelyard.errors import StorageUnavailableError
+
+_COPY_BYTES = 4 * 1024 * 1024
+_DRAFTS = "drafts"
+#: In a folder of its own, so that it is none of the files.
+_OWNER = "owner/state"
+#: Files that nobody refers to are left alone for this long, in seconds: the write that will refer
+#: to them may still run.
+SWEEP_AFTER_S = 24 * 3600.0
+
+
+class FrameStore:
+    """A place for files named by their hash.
+
+    Notes
+    -----
+    In a local directory a file is written beside the others, flushed to the disk, renamed, and the
+    directory is flushed. An object store shows an object only when it is whole. Safe to use from
+    several threads and processes: two that write the same bytes write the same file.
+    """
+
+    def __init__(self, filesystem: fs.FileSystem, root: str) -> None:
+        self.filesystem = filesystem
+        self.root = root.rstrip("/")
+        self.is_local = isinstance(filesystem, fs.LocalFileSystem)
+        with told_as_unavailable():
+            filesystem.create_dir(self.root, recursive=True)
+            if self.is_local:
+                Path(self.root, _DRAFTS).mkdir(exist_ok=True)
+
+    def path_of(self, name: str) -> str:
+        """Return the path of a file within the file system."""
+        return f"{self.root}/{name}"
+
+    @contextlib.contextmanager
+    def draft(self) -> Iterator[Path]:
+        """Yield a path on the local disk to write a file to; it is removed at the end."""
+        folder = Path(self.root, _DRAFTS) if self.is_local else None
+        with told_as_unavailable():
+            handle, name = tempfile.mkstemp(dir=folder, suffix=".draft")
+            os.close(handle)
+            path = Path(name)
+            try:
+                yield path
+            finally:
+                path.unlink(missing_ok=True)
+
+    def adopt(self, draft: Path, suffix: str) -> tuple[str, int]:
+        """Make a finished draft a file of the store."""
+        with told_as_unavailable():
+            with draft.open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+                os.fsync(file.fileno())
+            n_bytes = draft.stat().st_size
+            name = f"{sha256}{suffix}"
+            if self.is_local:
+                draft.replace(Path(self.root, name))
+                _flush_directory(self.root)
+            else:
+                self._upload(draft, name)
+        return sha256, n_bytes
+
+    def put(self, data: bytes, suffix: str) -> str:
+        """Store bytes; give their SHA-256 in hex."""
+        with self.draft() as draft:
+            draft.write_bytes(data)
+            return self.adopt(draft, suffix)[0]
+
+    def put_beside(self, name: str, data: bytes) -> None:
+        """Store what was made of a file, under its hash and a suffix; it goes when the file goes."""
+        with self.draft() as draft, told_as_unavailable():
+            with draft.open("wb") as file:
+                file.write(data)
+                file.flush()
+                # Whoever reads the name takes what it holds for whole.
+                os.fsync(file.fileno())
+            if self.is_local:
+                path = Path(self.root, name)
+                draft.replace(path)
+                _flush_directory(str(path.parent))
+            else:
+                self._upload(draft, name)
+
+    def find(self, name: str) -> bytes | None:
+        """Return the bytes of a file; ``None`` when it is not there."""
+        with told_as_unavailable():
+            info = self.filesystem.get_file_info(self.path_of(name))
+        return self.read(name) if info.type == fs.FileType.File else None
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of a file."""
+        with self.open(name) as file:
+            return bytes(file.read())
+
+    @contextlib.contextmanager
+    def open(self, name: str) -> Iterator[Any]:
+        """Open a file for random access."""
+        with told_as_unavailable(), self.filesystem.open_input_file(self.path_of(name)) as file:
+            yield file
+
+    def is_intact(self, name: str) -> bool:
+        """Return whether a file is there and its bytes are those that it is named for."""
+        info = self.filesystem.get_file_info(self.path_of(name))
+        if info.type != fs.FileType.File:
+            return False
+        with self.open(name) as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        return found == name.partition(".")[0]
+
+    def names(self) -> list[str]:
+        """Return the name of every file, sorted."""
+        return sorted(info.base_name for info in self._infos())
+
+    def claim(self, owner: str) -> bool:
+        """Take a store that is nobody's; say whether it is the owner's."""
+        if not (found := self.find(_OWNER)):
+            with told_as_unavailable():
+                self.filesystem.create_dir(self.path_of(_OWNER.partition("/")[0]), recursive=True)
+            self.put_beside(_OWNER, owner.encode())
+            found = self.read(_OWNER)  # of two at once, the later one's
+        return found == owner.encode()
+
+    def sweep(self, live: Collection[str], *, older_than_s: float = SWEEP_AFTER_S) -> list[str]:
+        """Remove files that nobody refers to."""
+        limit = datetime.now(UTC) - timedelta(seconds=older_than_s)
+        removed = []
+
+        def is_old(info: fs.FileInfo) -> bool:
+            return older_than_s <= 0 or (info.mtime is not None and info.mtime < limit)
+
+        with told_as_unavailable():
+            for info in self._infos():
+                if info.base_name.partition(".")[0] in live or not is_old(info):
+                    continue
+                # Looked at again: equal content may have been written since they were listed.
+                if is_old(self.filesystem.get_file_info(info.path)):
+                    # Another process may sweep the same store.
+                    with contextlib.suppress(FileNotFoundError):
+                        self.filesystem.delete_file(info.path)
+                    removed.append(info.base_name)
+            if self.is_local:
+                self._sweep_drafts(limit)
+        return sorted(removed)
+
+    def _infos(self) -> list[fs.FileInfo]:
+        with told_as_unavailable():
+            infos = self.filesystem.get_file_info(fs.FileSelector(self.root))
+        return [info for info in infos if info.type == fs.FileType.File]
+
+    def _sweep_drafts(self, limit: datetime) -> None:
+        # Drafts outlive their write only when the process died.
+        for path in Path(self.root, _DRAFTS).iterdir():
+            if path.stat().st_mtime < limit.timestamp():
+                path.unlink(missing_ok=True)
+
+    def _upload(self, draft: Path, name: str) -> None:
+        # Written even when it is there: a sweep goes by the time of the last write.
+        path = self.path_of(name)
+        with draft.open("rb") as source, self.filesystem.open_output_stream(path) as target:
+            while chunk := source.read(_COPY_BYTES):
+                target.write(chunk)
+
+
+def open_store(url: str | Path, folder: str = "") -> FrameStore:
+    """Open a store.
+
+    Raises
+    ------
+    ValueError
+        When no store has such an address.
+    """
+    if isinstance(url, Path) or not urlsplit(url).scheme:
+        return FrameStore(fs.LocalFileSystem(), str(Path(url, folder).absolute()))
+    shown = _without_secrets(url)
+    try:
+        filesystem, root = fs.FileSystem.from_uri(url)
+        return FrameStore(filesystem, f"{root.rstrip('/')}/{folder}")
+    except (ValueError, NotImplementedError, pa.ArrowException) as error:
+        # PyArrow repeats the address as it was given, in traces too.
+        reason = str(error).replace(url, shown)
+        raise ValueError(f"{shown} is no address of a store of frames: {reason}") from None
+    except (OSError, StorageUnavailableError) as error:
+        # Whoever opens a store may know all that its server said.
+        said = error.__cause__ or error
+        raise StorageUnavailableError(
+            f"The store of frames at {shown} cannot be opened: {said}. Check that the bucket is "
+            "there, and the credentials, region and endpoint."
+        ) from error
+
+
+def _without_secrets(url: str) -> str:
+    """Return an address without its credentials and options."""
+    parts = urlsplit(url)
+    place = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{place}{parts.path}"
+
+
+@contextlib.contextmanager
+def told_as_unavailable() -> Iterator[None]:
+    """Turn failures of disks, networks and files in what runs inside into one error of ours."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, pl.exceptions.ComputeError) as error:
+        # Paths stay in the cause: a message goes to callers.
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise StorageUnavailableError(
+            f"The store of frames cannot be used: {reason}. Check its disk or its object store, and "
+            "try again."
+        ) from error
+
+
+def _flush_directory(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,196 @@
+"""Between processes: whose turn it is to write, and which processes still live.
+
+On SQLite both are files beside the database, locked with ``flock``: the kernel frees the locks of a
+process that dies, however it dies. On PostgreSQL both are advisory locks, freed with the
+connection that took them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlalchemy import Connection, text
+
+from steelyard.ids import new_id
+
+# "steelyrd" in ASCII, and one more: any other program's choice is unlikely to be the same.
+_WRITE_KEY = 0x7374_6565_6C79_7264
+MIGRATE_KEY = _WRITE_KEY + 1
+
+_INSTANCE = re.compile(r"srv_[0-9a-z]{26}")
+
+
+def new_instance() -> str:
+    """Return an id for a process that opens the state."""
+    return new_id("srv")
+
+
+class FileLock:
+    """An exclusive lock on a file that is never removed; no two holders, in or between processes."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def acquire(self) -> None:
+        """Wait for the lock and take it."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+
+    def release(self) -> None:
+        """Release it to the next waiter."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Close the file, which also lets go of the lock."""
+        os.close(self._descriptor)
+
+
+class FileTurns:
+    """Turns of the processes that write one SQLite file; SQLite's own waiting polls and is unfair.
+
+    Notes
+    -----
+    Who wants to write waits in a queue of one place before the turn itself, and leaves it on
+    getting the turn. A process that ends its turn thus finds the place taken by one that waits,
+    and cannot overtake it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._queue = FileLock(folder / "queue")
+        self._turn = FileLock(folder / "turn")
+
+    def wait(self) -> None:
+        """Wait for the turn."""
+        self._queue.acquire()
+        try:
+            self._turn.acquire()
+        finally:
+            self._queue.release()
+
+    def begin(self, connection: Connection) -> None:
+        """Do nothing: the turn was had before."""
+
+    def done(self) -> None:
+        """End the turn."""
+        self._turn.release()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._queue.close()
+        self._turn.close()
+
+
+class ServerTurns:
+    """Turns of the processes that write one PostgreSQL database, on however many hosts."""
+
+    def wait(self) -> None:
+        """Do nothing: the turn comes inside the transaction, and ends with it."""
+
+    def begin(self, connection: Connection) -> None:
+        """Wait for the turn."""
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITE_KEY})
+
+    def done(self) -> None:
+        """Do nothing: the turn ended with the transaction."""
+
+    def close(self) -> None:
+        """Do nothing: the lock is the connection's."""
+
+
+class FileLiveness:
+    """A file for each process that has the state open, locked as long as it lives."""
+
+    def __init__(self, folder: Path, instance: str) -> None:
+        self._folder = folder
+        self._path = folder / f"{instance}.live"
+        self._remove_dead()
+        self._descriptor = self._take()
+
+    def is_alive(self, connection: Connection, instance: str) -> bool:  # noqa: ARG002
+        """Return whether a process still has the state open."""
+        if not _INSTANCE.fullmatch(instance):
+            return False
+        with self._probe(self._folder / f"{instance}.live") as is_free:
+            return not is_free
+
+    def forget(self) -> None:
+        """Close a copy that a fork made: it would keep the lock after the process's death."""
+        with contextlib.suppress(OSError):
+            os.close(self._descriptor)
+
+    def close(self) -> None:
+        """Mark the state as no longer open in this process."""
+        self._path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+    def _take(self) -> int:
+        while True:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            # Another process may have found the file before it was locked, and removed it.
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), self._path.stat()):
+                    return descriptor
+            os.close(descriptor)
+
+    def _remove_dead(self) -> None:
+        for path in self._folder.glob("srv_*.live"):
+            with self._probe(path) as is_free:
+                if is_free:
+                    path.unlink(missing_ok=True)
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _probe(path: Path) -> Iterator[bool]:
+        """Yield whether nobody holds the file; a shared lock, so that two who ask do not meet."""
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            yield True
+            return
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+        finally:
+            os.close(descriptor)
+
+
+class ServerLiveness:
+    """An advisory lock for each process that has the state open, held by its writing connection.
+
+    The lock is a shared one: a process whose connection was lost takes it again beside the old
+    connection, of which the server may not have heard yet.
+    """
+
+    def __init__(self, instance: str) -> None:
+        self.key = _advisory_key(instance)
+
+    def is_alive(self, connection: Connection, instance: str) -> bool:
+        """Return whether a process still has the state open.
+
+        The lock asked for is had until the transaction ends, if it is free.
+        """
+        is_free = connection.execute(
+            text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _advisory_key(instance)}
+        ).scalar_one()
+        return not is_free
+
+    def forget(self) -> None:
+        """Do nothing: a fork does not use the connection."""
+
+    def close(self) -> None:
+        """Do nothing: the lock ends with the connection."""
+
+
+def _advisory_key(instance: str) -> int:
+    digest = hashlib.sha256(instance.encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)

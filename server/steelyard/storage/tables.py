@@ -1,0 +1,55 @@
+"""The one metadata of the state, and the accounts and keys that rows of every room belong to.
+
+Each room has its own tables in ``tables.py``; all of them are as the newest migration leaves them.
+
+Money is in integers of nano-USD, times are Unix seconds, hashes are lower-case hex SHA-256.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    MetaData,
+    Table,
+    Text,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+#: Who owns resources and pays. The account ``local`` is there from the first migration on.
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("created_at", Double, nullable=False),
+)
+
+#: Keys by their hash; ``prefix`` is the part of a key that is no secret.
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("account_id", Text, ForeignKey("accounts.id"), nullable=False, index=True),
+    Column("name", Text, nullable=False),
+    Column("prefix", Text, nullable=False, unique=True),
+    Column("sha256", Text, nullable=False),
+    Column("scope", Text, nullable=False),
+    Column("monthly_cap_nano", BigInteger),
+    Column("created_at", Double, nullable=False),
+    Column("last_used_at", Double),
+    Column("revoked_at", Double),
+    CheckConstraint("scope IN ('full', 'inference', 'read')", name="scope"),
+)

@@ -1,0 +1,54 @@
+"""What discovery warns of, by what waits."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from steelyard.app.bootstrap import open_service
+from steelyard.app.discovery import DiscoveryService, PublishedLimits, full_queues
+from steelyard.families.fine_tuning.service import Waiting
+from steelyard.families.lineage_store import LineRules
+from steelyard.settings import read_settings
+from support.kept_lines import base_models
+from support.operating import LOCAL
+
+LIMITS = PublishedLimits.of(
+    read_settings({"fine_tune_queue": 5, "fine_tune_queue_per_account": 2}, environ={})
+)
+
+
+@pytest.mark.parametrize(
+    ("total", "of_account", "codes"),
+    [
+        (4, 1, []),
+        (4, 2, ["tenant_queue_full"]),
+        (5, 0, ["queue_full"]),
+        (6, 3, ["tenant_queue_full", "queue_full"]),
+    ],
+)
+def test_full_queues(total, of_account, codes):
+    async def waiting(caller):
+        assert caller == LOCAL
+        return Waiting(total=total, of_account=of_account)
+
+    with base_models() as models:
+        service = DiscoveryService(
+            models, LIMITS, warnings=[full_queues(LIMITS, waiting)], training_available=True
+        )
+        found = asyncio.run(service.discover(LOCAL))
+    assert [warning.code for warning in found.warnings] == codes
+
+
+def test_a_server_that_trains_nothing_looks_at_no_queue(tmp_path, monkeypatch):
+    async def waiting(_):
+        raise AssertionError("there is no queue")
+
+    monkeypatch.setattr("steelyard.families.fine_tuning.service.FineTuneJobs.waiting", waiting)
+    rules = LineRules(base_models=frozenset(), trainable=frozenset(), lacking=lambda: "No torch.")
+    monkeypatch.setattr("steelyard.app.bootstrap.rules_of_lineages", lambda _: rules)
+    settings = read_settings({"engine": "hashing", "home": tmp_path}, environ={})
+    with open_service(settings) as services:
+        found = asyncio.run(services.discovery.discover(LOCAL))
+    assert (found.training_available, found.warnings) == (False, [])

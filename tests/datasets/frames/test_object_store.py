@@ -1,0 +1,119 @@
+"""Frames in an object store: the same service on a real S3 server as on a directory."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from pyarrow import fs
+
+import steelyard
+from steelyard.errors import StorageUnavailableError
+from steelyard.storage.frame_store import open_store
+from support.dataset_rows import make_rows
+
+moto = pytest.importorskip(
+    "moto.server", reason="needs an S3 server: pip install steelyard[test-s3]"
+)
+
+KEY, SECRET = "the-key", "the-secret"
+
+
+@pytest.fixture(scope="module")
+def s3():
+    """A server, and how to speak to it."""
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    _, port = server.get_host_and_port()
+    yield (
+        fs.S3FileSystem(
+            access_key=KEY,
+            secret_key=SECRET,
+            endpoint_override=f"127.0.0.1:{port}",
+            scheme="http",
+            region="eu-west-1",
+            allow_bucket_creation=True,
+        ),
+        f"endpoint_override=127.0.0.1%3A{port}&scheme=http&region=eu-west-1",
+    )
+    server.stop()
+
+
+@pytest.fixture
+def bucket(s3):
+    """An empty bucket: its files, and its address with a prefix."""
+    filesystem, options = s3
+    name = f"steelyard-{uuid.uuid4().hex[:12]}"
+    filesystem.create_dir(name)
+
+    def names():
+        found = filesystem.get_file_info(fs.FileSelector(name, recursive=True))
+        return sorted(one.path.partition("/")[2] for one in found if one.is_file)
+
+    return names, f"s3://{KEY}:{SECRET}@{name}/at/prefix?{options}"
+
+
+def use(home, **settings):
+    """Do with datasets and evaluations what goes through the store; give what came of it."""
+    with steelyard.embed(home, engine="hashing", dataset_min_rows=1, **settings) as server:
+        client = server.client
+        made = client.datasets.create(
+            "tickets", training=make_rows(30), evaluation=make_rows(40)[30:]
+        )
+        # On sides that are named: those that are drawn go by the id of the dataset.
+        client.datasets.add_rows(made.id, training=make_rows(60)[40:])
+        [evaluation] = client.evaluations.create(made.id, ["hashing"]).data
+        ended = client.evaluations.wait(evaluation, timeout_s=60, progress=False)
+        again = client.datasets.get(made.id)
+        return {
+            "status": ended.status,
+            "metrics": ended.metrics,
+            "sha256": again.sha256,
+            "first": client.datasets.download(made.id, version=1),
+            "rows": client.datasets.rows(made.id, limit=7).data,
+            "found": client.datasets.search(made.id, text="invoice", limit=5).data,
+        }
+
+
+def test_a_store_keeps_files_by_their_bytes(bucket):
+    names, url = bucket
+    store = open_store(url, "datasets")
+    sha256 = store.put(b"rows", ".parquet")
+    assert store.put(b"rows", ".parquet") == sha256
+    assert names() == [f"at/prefix/datasets/{sha256}.parquet"]
+    assert store.read(f"{sha256}.parquet") == b"rows"
+    assert store.is_intact(f"{sha256}.parquet")
+    assert store.find("absent.parquet") is None
+    with pytest.raises(StorageUnavailableError):
+        store.read("absent.parquet")
+    assert store.sweep([sha256], older_than_s=0) == []
+    assert store.sweep([], older_than_s=0) == [f"{sha256}.parquet"]
+    assert names() == []
+
+
+def test_the_service_answers_from_a_bucket_as_from_a_directory(bucket, tmp_path):
+    names, url = bucket
+    ours, theirs = use(tmp_path / "ours"), use(tmp_path / "theirs", frames_url=url)
+    assert theirs == ours
+    assert ours["status"] == "succeeded"
+    assert {name.split("/")[2] for name in names()} >= {"datasets", "evaluations"}
+    assert not (tmp_path / "theirs" / "frames").exists()
+
+
+def test_rows_outlive_the_server(bucket, tmp_path):
+    _, url = bucket
+    made = None
+    for _ in range(2):
+        with steelyard.embed(
+            tmp_path, engine="hashing", dataset_min_rows=1, frames_url=url
+        ) as server:
+            made = made or server.client.datasets.create("tickets", make_rows(30))
+            assert server.client.datasets.download(made.id)
+            assert len(server.client.datasets.rows(made.id, limit=50).data) > 0
+
+
+def test_a_bucket_that_is_not_there_is_named_and_no_secret_is(s3):
+    with pytest.raises(StorageUnavailableError, match="s3://absent-bucket/frames") as raised:
+        open_store(f"s3://{KEY}:{SECRET}@absent-bucket/frames?{s3[1]}", "datasets")
+    assert SECRET not in str(raised.value)
+    assert "bucket" in str(raised.value)

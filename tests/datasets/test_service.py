@@ -1,0 +1,293 @@
+"""The dataset services: two writers at once, files nobody needs, and processes that die."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from steelyard.caller import LOCAL_ACCOUNT, Caller
+from steelyard.datasets import service as service_module
+from steelyard.datasets.ingesting import RowBounds
+from steelyard.datasets.queries_wire import DatasetsQuery
+from steelyard.datasets.service import DatasetService
+from steelyard.datasets.store import mark_dataset_used
+from steelyard.datasets.uploads import Upload
+from steelyard.errors import (
+    DatasetChangedError,
+    DatasetDeletedError,
+    DatasetMismatchError,
+    NotFoundError,
+    StorageUnavailableError,
+)
+from steelyard.families.store import dataset_of_family
+from steelyard.families.tables import families
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.storage import open_state
+from steelyard.storage.frame_store import open_store
+from support.calling import upload_rows
+from support.dataset_rows import make_row_dict, make_rows, to_ndjson
+from support.serving import serving
+
+CALLER = Caller(LOCAL_ACCOUNT, None, "full", "127.0.0.1")
+ROUTE = "POST /v1/datasets"
+
+
+class Opened:
+    """A dataset service on a folder, driven from tests without a loop of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.state = open_state(f"sqlite:///{folder / 'state.sqlite'}")
+        self.store = open_store(folder / "frames")
+        self.service = DatasetService(
+            self.state, self.store, KeyedWrites(self.state), bounds=RowBounds(2, 1000)
+        )
+
+    def create(self, rows, key=None, name="n"):
+        return asyncio.run(self._create(rows, key, name))
+
+    async def _create(self, rows, key, name):
+        with upload_of(rows, name=name) as upload:
+            reply = await upload_rows(self.service, upload, caller=CALLER, key=key)
+        return json.loads(reply.body)
+
+    async def add(self, dataset_id, rows, key=None, **fields):
+        with upload_of(rows, **fields) as upload:
+            reply = await upload_rows(self.service, upload, dataset_id, caller=CALLER, key=key)
+        return json.loads(reply.body)
+
+    def names(self):
+        return self.store.names()
+
+
+def upload_of(rows, **fields):
+    upload = Upload("jsonl", fields)
+    upload.add_file("examples").write(to_ndjson(rows))
+    return upload
+
+
+@pytest.fixture
+def opened(tmp_path):
+    opened = Opened(tmp_path)
+    yield opened
+    opened.state.close()
+
+
+def test_two_writers_at_once_give_two_versions_or_one_clean_refusal(opened):
+    made = opened.create(make_rows(10))
+
+    async def both():
+        return await asyncio.gather(
+            opened.add(made["id"], make_rows(5, 100)),
+            opened.add(made["id"], make_rows(5, 200)),
+            return_exceptions=True,
+        )
+
+    answers = asyncio.run(both())
+    refused = [answer for answer in answers if isinstance(answer, Exception)]
+    assert all(isinstance(answer, DatasetChangedError) for answer in refused)
+    versions = asyncio.run(opened.service.versions(CALLER, made["id"])).data
+    assert len(versions) == 3 - len(refused)
+    assert [version.rows for version in versions] == [20, 15, 10][len(refused) :]
+
+
+def test_a_version_made_meanwhile_is_told(opened, monkeypatch):
+    made = opened.create(make_rows(10))
+    write_version = service_module.write_version
+
+    def slow(*given):
+        monkeypatch.setattr(service_module, "write_version", write_version)
+        asyncio.run(opened.add(made["id"], make_rows(1, 50)))
+        return write_version(*given)
+
+    monkeypatch.setattr(service_module, "write_version", slow)
+    with pytest.raises(DatasetChangedError, match="version 2"):
+        asyncio.run(opened.add(made["id"], make_rows(1, 60)))
+    assert [v.rows for v in asyncio.run(opened.service.versions(CALLER, made["id"])).data] == [
+        11,
+        10,
+    ]
+
+
+def test_rows_of_a_family_go_to_the_dataset_that_it_grows_on(opened):
+    own, other = (opened.create(make_rows(5, start))["id"] for start in (0, 50))
+    router = {
+        "account_id": LOCAL_ACCOUNT,
+        "name": "router",
+        "dataset_id": own,
+        "created_at": 1.0,
+        "body": b"{}",
+    }
+    opened.state.write_now(lambda c: c.execute(families.insert(), router))
+    opened.service.register_families(dataset_of_family)
+
+    def version(dataset_id, rows, family):
+        return asyncio.run(opened.add(dataset_id, rows, family=family))["version"]
+
+    with pytest.raises(DatasetMismatchError, match=own):
+        version(other, make_rows(1, 60), "router")
+    assert len(asyncio.run(opened.service.versions(CALLER, other)).data) == 1
+    assert version(own, make_rows(1, 60), "router") == 2
+    assert version(other, make_rows(1, 60), "nobody") == 2
+    opened.state.write_now(lambda c: c.execute(families.update().values(deleted_at=2.0)))
+    assert version(other, make_rows(1, 70), "router") == 3
+
+
+def test_a_replay_reads_no_rows_again(opened, monkeypatch):
+    first = opened.create(make_rows(3), key="k")
+    monkeypatch.setattr(service_module, "write_version", None)
+    assert opened.create(make_rows(3), key="k") == first
+
+
+def test_a_full_disk_makes_no_dataset_and_leaves_the_key_free(opened, monkeypatch):
+    def full(*_):
+        raise StorageUnavailableError("The disk is full.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(opened.store, "adopt", full)
+        with pytest.raises(StorageUnavailableError):
+            opened.create(make_rows(3), key="k")
+    assert opened.create(make_rows(3), key="k")["rows"] == 3
+
+
+def test_work_reads_a_version_that_does_not_change(opened):
+    made = opened.create([make_row_dict({"n": number}) for number in range(20)])
+    at = asyncio.run(opened.service.dataset_at(CALLER, made["id"]))
+    before = list(opened.service.evaluation_rows(at))
+    assert (at.version, at.sha256, at.method) == (1, made["sha256"], "sft")
+    assert len(before) == at.split.evaluation == 4
+    assert before[0].targets == {"route": {"billing": 1.0}, "refund": {"yes": 1.0}}
+    assert len({row.context_sha256 for row in before}) == 4
+    asyncio.run(opened.add(made["id"], make_rows(10)))
+    assert list(opened.service.evaluation_rows(at)) == before
+    assert list(opened.service.side_rows(at, "evaluation", start=3)) == before[3:]
+    newest = asyncio.run(opened.service.dataset_at(CALLER, made["id"]))
+    assert newest.evaluation_sha256 != at.evaluation_sha256
+
+
+def test_work_reads_a_rows_metadata(opened):
+    rows = [make_row_dict({"n": number}, metadata={"team": str(number)}) for number in range(5)]
+    made = opened.create(rows)
+    at = asyncio.run(opened.service.dataset_at(CALLER, made["id"]))
+    read = [
+        row for side in ("training", "evaluation") for row in opened.service.side_rows(at, side)
+    ]
+    assert sorted((row.context["n"], row.metadata) for row in read) == [
+        (number, {"team": str(number)}) for number in range(5)
+    ]
+    with pytest.raises(NotFoundError):
+        asyncio.run(opened.service.dataset_at(CALLER, made["id"], 3))
+
+
+def test_used_datasets_come_first(opened):
+    ids = [opened.create(make_rows(2, 10 * number))["id"] for number in range(3)]
+    opened.state.write_now(lambda c: mark_dataset_used(c, ids[0], time.time()))
+
+    def listed(cursor=None):
+        return asyncio.run(opened.service.page(CALLER, DatasetsQuery(limit=1, cursor=cursor)))
+
+    walked, page = [], listed()
+    while page.has_more:
+        walked += page.data
+        page = listed(page.next_cursor)
+    assert [one.id for one in [*walked, *page.data]] == [ids[0], ids[2], ids[1]]
+    assert walked[0].used_at is not None
+
+
+def test_files_that_no_version_needs_are_removed(opened, monkeypatch):
+    kept = opened.create(make_rows(5))
+    needed = opened.names()
+    gone = opened.create(make_rows(5, 50))
+    old = time.time() - service_module.ERASE_AFTER_S - 60
+    orphan = opened.store.put(b"left behind", ".parquet")
+    for name in opened.names():
+        os.utime(opened.store.path_of(name), (old, old))
+    asyncio.run(opened.service.delete(Write(CALLER), gone["id"]))
+    assert opened.names() == needed
+    assert f"{orphan}.parquet" not in opened.names()
+    at = asyncio.run(opened.service.dataset_at(CALLER, kept["id"]))
+    assert len(list(opened.service.side_rows(at, "training"))) == 4
+    with pytest.raises(DatasetDeletedError):
+        asyncio.run(opened.service.dataset_at(CALLER, gone["id"]))
+
+
+def test_rows_that_two_datasets_share_stay_when_one_goes(opened):
+    made = [opened.create(make_rows(5), name=name) for name in "ab"]
+    old = time.time() - service_module.ERASE_AFTER_S - 60
+    for name in opened.names():
+        os.utime(opened.store.path_of(name), (old, old))
+    asyncio.run(opened.service.delete(Write(CALLER), made[0]["id"]))
+    at = asyncio.run(opened.service.dataset_at(CALLER, made[1]["id"]))
+    assert len(list(opened.service.side_rows(at, "training"))) == 4
+
+
+def test_young_files_are_left_alone(opened):
+    orphan = opened.store.put(b"on its way", ".parquet")
+    assert opened.service.sweep() == []
+    assert f"{orphan}.parquet" in opened.names()
+
+
+def check_whole(url: str, acknowledged: dict[str, int], *, newest: int = 10_000) -> None:
+    """What was acknowledged is listed, and the newest datasets can be read in whole."""
+    with httpx.Client(base_url=url, timeout=30) as client:
+        listed: dict[str, dict] = {}
+        cursor = ""
+        while cursor is not None:
+            params = {"cursor": cursor} if cursor else {}
+            page = client.get("/v1/datasets", params=params).json()
+            listed.update((one["id"], one) for one in page["data"])
+            cursor = page["next_cursor"]
+        assert acknowledged.keys() <= listed.keys()
+        assert all(listed[id_]["version"] >= number for id_, number in acknowledged.items())
+        for dataset_id in list(listed)[:newest]:
+            for version in client.get(f"/v1/datasets/{dataset_id}/versions").json()["data"]:
+                params = {"version": version["version"]}
+                lines = client.get(f"/v1/datasets/{dataset_id}/download", params=params)
+                assert len(lines.content.splitlines()) == version["rows"]
+
+
+@pytest.mark.parametrize(
+    "n_kills", [3, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
+)
+def test_kill_9_while_rows_are_uploaded_and_committed(tmp_path, n_kills):
+    chance = random.Random(f"kill {n_kills}")
+    acknowledged: dict[str, int] = {}
+    start = 0
+    # Nobody reads the log here, and a pipe that is full would stop the server.
+    quiet = {"STEELYARD_LOG_LEVEL": "warning"}
+    for _ in range(n_kills):
+        with serving(tmp_path, **quiet) as (process, told):
+            check_whole(told["url"], acknowledged, newest=5)
+            timer = threading.Timer(chance.uniform(0.05, 1.0), process.kill)
+            timer.start()
+            try:
+                while True:
+                    start += 400
+                    write(told["url"], start, acknowledged)
+            except httpx.TransportError:
+                pass
+            timer.join()
+        (tmp_path / "serve.json").unlink(missing_ok=True)
+    with serving(tmp_path, **quiet) as (_, told):
+        check_whole(told["url"], acknowledged)
+
+
+def write(url: str, start: int, acknowledged: dict[str, int]) -> None:
+    """Make a dataset and add to it; note what was acknowledged."""
+    headers = {"Content-Type": "application/x-ndjson"}
+    with httpx.Client(base_url=url, timeout=30, headers=headers) as client:
+        made = client.post(
+            "/v1/datasets", params={"name": "n"}, content=to_ndjson(make_rows(200, start))
+        ).json()
+        acknowledged[made["id"]] = 1
+        path = f"/v1/datasets/{made['id']}/versions"
+        added = client.post(path, content=to_ndjson(make_rows(200, start + 200))).json()
+        acknowledged[made["id"]] = added["version"]

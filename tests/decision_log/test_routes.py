@@ -1,0 +1,228 @@
+"""GET /v1/decisions/log and /v1/decisions/summary: what was answered, and what came true."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from sqlalchemy import delete
+
+from steelyard.decision_log.tables import decisions
+from support.error_shape import assert_canonical_error
+from support.live_server import LiveServer, live_server
+
+pytestmark = pytest.mark.usefixtures("every_response_is_checked")
+
+LOG, SUMMARY = "/v1/decisions/log", "/v1/decisions/summary"
+URGENCY = {
+    "id": "urgent",
+    "kind": "binary",
+    "question": "Is it urgent?",
+    "policy": {"abstain_below": 1.0},
+}
+REFUND = {"id": "refund", "kind": "binary", "question": "Is money asked back?"}
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[tuple[LiveServer, httpx.Client]]:
+    """A server of this module alone, with its client."""
+    with live_server() as server, httpx.Client(base_url=server.url, timeout=30) as client:
+        yield server, client
+
+
+@pytest.fixture
+def client(own: tuple[LiveServer, httpx.Client]) -> httpx.Client:
+    """A client of a server that has no stored answers."""
+    server, client = own
+    server.services.state.write_now(lambda connection: connection.execute(delete(decisions)))
+    return client
+
+
+def decide(client: httpx.Client, *asked: object, n: int = 0, **fields: object) -> dict:
+    request = {"context": f"Ticket {n}: my card was charged twice.", "decisions": asked}
+    response = client.post("/v1/decide", json={**request, **fields})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def tell(client: httpx.Client, answer: dict, outcomes: dict) -> None:
+    body = {"decision_id": answer["id"], "outcomes": outcomes}
+    assert client.post("/v1/feedback", json=body).status_code == 200
+
+
+def other(answer: dict, name: str) -> str:
+    """The outcome that was not the top one."""
+    result = answer["decisions"][name]
+    return next(outcome for outcome in result["probabilities"] if outcome != result["top"])
+
+
+def ids(client: httpx.Client, **params: object) -> list[str]:
+    response = client.get(LOG, params=params)
+    assert response.status_code == 200, response.text
+    return [entry["id"] for entry in response.json()["data"]]
+
+
+def test_stored_answers_are_listed_newest_first_with_what_came_true(client):
+    first = decide(client, REFUND, URGENCY)
+    second = decide(client, REFUND, n=1)
+    decide(client, REFUND, n=2, store=False)
+    tell(client, first, {"refund": {"yes": 0.75, "no": 0.25}})
+    listed = client.get(LOG).json()
+    assert [entry["id"] for entry in listed["data"]] == [second["id"], first["id"]]
+    assert (listed["has_more"], listed["next_cursor"]) == (False, None)
+    entry = listed["data"][1]
+    assert entry["model"] == first["model"]
+    assert entry["total_ms"] == first["timing_ms"]["total"]
+    refund, urgent = entry["decisions"]["refund"], entry["decisions"]["urgent"]
+    assert {name: refund[name] for name in ("top", "p_top", "action")} == {
+        name: first["decisions"]["refund"][name] for name in ("top", "p_top", "action")
+    }
+    assert refund["feedback"] == {"yes": 0.75, "no": 0.25}
+    assert (refund["abstained"], urgent["abstained"], urgent["feedback"]) == (False, True, None)
+    assert "Ticket" not in client.get(LOG).text  # contexts are long, and for those who open one
+
+
+def test_pages_hold_every_answer_once(client):
+    made = [decide(client, REFUND, n=n)["id"] for n in range(5)]
+    seen, cursor = [], {}
+    while True:
+        page = client.get(LOG, params={"limit": 2, **cursor}).json()
+        seen += [entry["id"] for entry in page["data"]]
+        if not page["has_more"]:
+            break
+        cursor = {"cursor": page["next_cursor"]}
+    assert seen == made[::-1]
+
+
+def test_filters_are_about_one_and_the_same_decision(client):
+    both = decide(client, REFUND, URGENCY)
+    refund = decide(client, REFUND, n=1)
+    tell(client, both, {"refund": both["decisions"]["refund"]["top"]})
+    tell(client, refund, {"refund": other(refund, "refund")})
+    assert ids(client, decision="urgent") == [both["id"]]
+    assert ids(client, decision="nobody") == []
+    assert ids(client, abstained=True) == [both["id"]]
+    assert ids(client, abstained=True, has_feedback=True) == []
+    assert ids(client, has_feedback=True) == [refund["id"], both["id"]]
+    assert ids(client, decision="urgent", has_feedback=False) == [both["id"]]
+    assert ids(client, wrong=True) == [refund["id"]]
+    assert ids(client, wrong=False) == [both["id"]]
+    p_top = refund["decisions"]["refund"]["p_top"]
+    assert refund["id"] in ids(client, p_from=p_top - 0.01, p_to=p_top)
+    assert refund["id"] not in ids(client, p_from=p_top)
+    assert ids(client, model="no-model") == []
+    assert ids(client, model=refund["model"]) == [refund["id"], both["id"]]
+    assert ids(client, until=1.0) == []
+    assert ids(client, since=time.time() + 60) == []
+
+
+def test_a_page_that_a_filter_leaves_short_goes_on(client, monkeypatch):
+    monkeypatch.setattr("steelyard.decision_log.service._AT_A_TIME", 2)
+    monkeypatch.setattr("steelyard.decision_log.service._MAX_LOOKED", 2)
+    wanted = decide(client, URGENCY)["id"]
+    for n in range(3):
+        decide(client, REFUND, n=n)
+    page = client.get(LOG, params={"abstained": True}).json()
+    assert (page["data"], page["has_more"]) == ([], True)
+    assert ids(client, abstained=True, cursor=page["next_cursor"]) == [wanted]
+
+
+def test_one_answer_has_what_was_asked_answered_and_observed(client):
+    answer = decide(client, REFUND, URGENCY, metadata={"queue": "tickets"})
+    tell(client, answer, {"refund": "no"})
+    stored = client.get(f"{LOG}/{answer['id']}").json()
+    assert stored["request"]["context"] == "Ticket 0: my card was charged twice."
+    assert [asked["id"] for asked in stored["request"]["decisions"]] == ["refund", "urgent"]
+    assert stored["results"] == answer["decisions"]
+    assert stored["metadata"] == {"queue": "tickets"}
+    assert stored["feedback"] == {"refund": "no"}
+    assert stored["expires_at"] - stored["created_at"] == pytest.approx(30 * 86_400)
+
+
+def test_an_unknown_answer_is_not_found(client):
+    assert_canonical_error(client.get(f"{LOG}/dec_nobody"), 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("path", "params", "wrong"),
+    [
+        (LOG, {"since": 5, "until": 5}, ["until"]),
+        (LOG, {"p_from": 0.5, "p_to": 0.4, "since": 2, "until": 1}, ["until", "p_to"]),
+        (LOG, {"p_from": 1.5, "abstained": "maybe", "color": 1}, ["p_from", "abstained", "color"]),
+        (LOG, {"since": "nan"}, ["since"]),
+        (LOG, {"cursor": "dec_nobody"}, ["cursor"]),
+        (LOG, {"limit": 201}, ["limit"]),
+        (SUMMARY, {"since": 5, "until": 5}, ["until"]),
+        (SUMMARY, {"since": 9e9}, ["since"]),
+        (SUMMARY, {"since": 0, "until": 86_400, "bucket_s": 10}, ["bucket_s"]),
+        (SUMMARY, {"bucket_s": 0}, ["bucket_s"]),
+    ],
+)
+def test_queries_that_cannot_be_used_say_what_is_wrong(client, path, params, wrong):
+    error = assert_canonical_error(client.get(path, params=params), 422, "invalid_request")
+    assert [detail["path"] for detail in error["details"]] == [["query", name] for name in wrong]
+
+
+def test_a_window_without_decisions_has_no_shares(client):
+    summary = client.get(SUMMARY).json()
+    assert (summary["answers"], summary["decisions"], summary["groups"]) == (0, 0, [])
+    for name in ("abstain_rate", "feedback_share", "accuracy", "latency_p50_ms"):
+        assert summary[name] is None
+    assert {row["n"] for row in summary["reliability"]} == {0}
+
+
+def test_figures_have_their_n_and_interval(client):
+    before = client.get(SUMMARY).json()["server"]
+    answers = [decide(client, REFUND, URGENCY, n=n) for n in range(4)]
+    tell(client, answers[0], {"refund": answers[0]["decisions"]["refund"]["top"]})
+    tell(client, answers[1], {"refund": other(answers[1], "refund")})
+    assert client.post("/v1/decide", json={}).status_code == 422
+    summary = client.get(SUMMARY).json()
+    assert (summary["answers"], summary["decisions"]) == (4, 8)
+    assert summary["abstain_rate"]["value"] == 0.5
+    assert summary["feedback_share"]["value"] == 0.25
+    accuracy = summary["accuracy"]
+    assert (accuracy["value"], accuracy["n"]) == (0.5, 2)
+    # Wilson's interval of 1 in 2.
+    assert (accuracy["low"], accuracy["high"]) == pytest.approx((0.0945, 0.9055), abs=1e-4)
+    assert sum(row["n"] for row in summary["reliability"]) == 2
+    assert sum(bucket["decisions"] for bucket in summary["buckets"]) == 8
+    assert sum(bucket["answers"] for bucket in summary["buckets"]) == 4
+    assert summary["latency_p50_ms"]["n"] == 4
+    groups = {group["decision"]: group for group in summary["groups"]}
+    assert groups["urgent"]["abstain_rate"]["value"] == 1.0
+    assert groups["urgent"]["accuracy"] is None
+    assert groups["refund"]["accuracy"]["n"] == 2
+    server = summary["server"]
+    gained = {name: server[name] - before[name] for name in ("requests", "refused", "failed")}
+    assert gained == {"requests": 5, "refused": 1, "failed": 0}
+    assert (server["error_rate"]["value"], server["error_rate"]["n"]) == (0.0, server["requests"])
+
+
+def test_a_summary_may_be_of_one_decision_and_of_a_window(client):
+    answer = decide(client, REFUND, URGENCY)
+    only = client.get(SUMMARY, params={"decision": "urgent"}).json()
+    assert (only["answers"], only["decisions"], only["abstain_rate"]["value"]) == (1, 1, 1.0)
+    none = client.get(SUMMARY, params={"decision": "nobody"}).json()
+    assert (none["answers"], none["decisions"]) == (0, 0)
+    before = client.get(SUMMARY, params={"until": answer_time(client) - 1}).json()
+    assert before["answers"] == 0
+    assert len(before["buckets"]) in {60, 61}
+    assert client.get(SUMMARY, params={"model": answer["model"]}).json()["answers"] == 1
+
+
+def answer_time(client: httpx.Client) -> float:
+    return client.get(LOG).json()["data"][0]["created_at"]
+
+
+def test_rows_of_named_decisions_alone_become_a_dataset(client):
+    answers = [decide(client, REFUND, n=n) for n in range(4)]
+    for answer in answers:
+        tell(client, answer, {"refund": "yes"})
+    named = [answer["id"] for answer in answers[:3]]
+    body = {"name": "Named", "decision_ids": named}
+    made = client.post("/v1/datasets/from-feedback", json=body)
+    assert made.status_code == 200, made.text
+    assert (made.json()["rows"], made.json()["feedback"]["stored"]) == (3, 3)

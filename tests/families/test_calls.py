@@ -1,0 +1,225 @@
+"""A call to a tuned model: under which name it is answered, and what becomes of it while it loads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from steelyard.caller import Caller
+from steelyard.decisions.validation import read_request
+from steelyard.errors import (
+    EngineUnavailableError,
+    FamilyOffError,
+    InvalidReferenceError,
+    ModelUnavailableError,
+    ModelWarmingError,
+    NotFoundError,
+    SteelyardError,
+    StorageUnavailableError,
+)
+from steelyard.families import lineage as line
+from steelyard.families.calls import TunedCall, TunedCalls
+from steelyard.families.tuned import TunedModels
+from steelyard.scoring.protocol import Scorer
+from steelyard.serving.decide import Prepared
+from steelyard.serving.fallback import Attempts, UnansweredError, candidates_of
+from steelyard.serving.registry import Base, ModelRegistry
+from support.factories import make_request_dict
+from support.family_lines import make_gate
+from support.hosting import Behaving, hosted, until
+
+PATIENCE_S = 30
+CALLER = Caller("acc_1", "key_1", "full", "127.0.0.1")
+
+
+def model(number: int, base: str = "base") -> line.Model:
+    return line.Model(
+        adapter=f"ft-ftj_{number}",
+        family="router",
+        version=number,
+        job_id=f"ftj_{number}",
+        base=base,
+        parent=None,
+        created_at=0.0,
+        gate=make_gate(),
+    )
+
+
+@dataclass(frozen=True)
+class Meaning:
+    model: line.Model
+    version: str | None = None
+    artifact_sha256: str = "sha"
+
+
+@dataclass
+class World:
+    """What names mean, and a loader that waits or fails when told to."""
+
+    meanings: dict[str, Meaning | SteelyardError] = field(default_factory=dict)
+    used: list[tuple[str, str]] = field(default_factory=list)
+    scorer: Behaving = field(default_factory=lambda: Behaving("tuned"))
+    may_load: threading.Event = field(default_factory=threading.Event)
+    failure: Exception | None = None
+    registry: ModelRegistry = field(init=False)
+    calls: TunedCalls = field(init=False)
+    models: TunedModels = field(init=False)
+
+    async def resolve(self, caller: Caller, name: str) -> Meaning:
+        assert caller is CALLER
+        meaning = self.meanings[name]
+        if isinstance(meaning, SteelyardError):
+            raise meaning
+        return meaning
+
+    def note_use(self, account_id: str, name: str) -> None:
+        self.used.append((account_id, name))
+
+    def fetch(self, sha256: str) -> Path:
+        assert self.may_load.wait(timeout=60)
+        if self.failure is not None:
+            raise self.failure
+        return Path(sha256)
+
+    def load(self, folder: Path, base: Any, *, threads: int | None, adapter: str) -> Scorer:
+        return self.scorer
+
+    def find(self, name: str) -> TunedCall:
+        return asyncio.run(self.calls.find(CALLER, name))
+
+    def attempts(
+        self, name: str, within_s: float = PATIENCE_S, **fields: Any
+    ) -> tuple[Attempts, Prepared]:
+        call = self.find(name)
+        request = read_request(make_request_dict(model=name, **fields))
+        prepared = call.prepare(request, perf_counter())
+        candidates = candidates_of(prepared, self.registry, {name: call})
+        return Attempts(prepared, candidates, perf_counter() + within_s), prepared
+
+    def ask(self, name: str, within_s: float = PATIENCE_S, **fields: Any) -> Any:
+        return asyncio.run(self.attempts(name, within_s, **fields)[0].run())[0]
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with ExitStack() as closing:
+        base, scorer = closing.enter_context(hosted("base", price_nano=12))
+        cheap, _ = closing.enter_context(hosted("cheap", price_nano=3))
+        world = World({"router": Meaning(model(1), "router@1"), "router@1": Meaning(model(1))})
+        world.registry = ModelRegistry([base, cheap])
+        bases = {"base": Base(base, scorer)}
+        world.models = TunedModels(world, bases, world.load)
+        world.calls = TunedCalls(world, world.models, bases, warm_wait_s=0.05)
+        world.may_load.set()
+        closing.callback(world.models.close)
+        closing.callback(world.may_load.set)
+        yield world
+
+
+def load(world: World) -> None:
+    asyncio.run(world.models.ensure(model(1), "sha", PATIENCE_S))
+
+
+def test_an_answer_has_the_name_called_and_a_familys_the_version(world: World) -> None:
+    load(world)
+    answer = world.ask("router")
+    assert (answer.model, answer.version, answer.fallback) == ("router", "router@1", None)
+    answer = world.ask("router@1")
+    assert (answer.model, answer.version) == ("router@1", UNSET)
+    call = world.find("router")
+    assert (call.price_nano, call.max_input_tokens) == (12, 65_536)
+
+
+def test_the_price_is_the_bases_and_no_dearer_model_stands_in(world: World) -> None:
+    attempts, prepared = world.attempts("router")
+    del attempts
+    candidates = candidates_of(prepared, world.registry, {"router": world.find("router")})
+    assert [one.name for one in candidates] == ["router", "base", "cheap"]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "raised"),
+    [
+        (FamilyOffError("It is off."), FamilyOffError),
+        (NotFoundError("There is none."), NotFoundError),
+        (InvalidReferenceError("It is no name."), NotFoundError),
+    ],
+)
+def test_what_answers_no_calls_is_told(
+    world: World, refusal: SteelyardError, raised: type[SteelyardError]
+) -> None:
+    world.meanings["other"] = refusal
+    with pytest.raises(raised):
+        world.find("other")
+
+
+def test_a_model_whose_base_is_not_here_cannot_be_called(world: World) -> None:
+    world.meanings["other@2"] = Meaning(model(2, base="elsewhere"))
+    with pytest.raises(ModelUnavailableError, match="router@2"):
+        world.find("other@2")
+
+
+def test_while_it_loads_a_base_model_stands_in_or_it_is_told(world: World) -> None:
+    world.may_load.clear()
+    answer = world.ask("router")
+    assert (answer.model, answer.fallback.reason) == ("base", "model_warming")
+    with pytest.raises(UnansweredError) as caught:
+        world.ask("router", fallback="none")
+    assert isinstance(caught.value.error, ModelWarmingError)
+    assert not caught.value.has_begun
+    world.may_load.set()
+    load(world)
+    assert world.ask("router").fallback is None, "it counts as failed"
+
+
+def test_it_waits_no_longer_than_the_request_may(world: World) -> None:
+    world.may_load.clear()
+    world.calls._warm_wait_s = 60
+    with pytest.raises(UnansweredError) as caught:
+        world.ask("router", within_s=0.05, fallback="none")
+    assert isinstance(caught.value.error, ModelWarmingError)
+
+
+def test_the_call_that_finds_it_cannot_be_loaded_is_told_so(world: World) -> None:
+    world.calls._warm_wait_s = PATIENCE_S
+    world.failure = EngineUnavailableError("A file was altered.")
+    attempts, _ = world.attempts("router", fallback="auto")
+    with pytest.raises(UnansweredError) as caught:
+        asyncio.run(attempts.run())
+    assert isinstance(caught.value.error, ModelUnavailableError)
+    with pytest.raises(ModelUnavailableError):
+        world.find("router")
+
+
+def test_a_store_that_is_away_lets_another_stand_in(world: World) -> None:
+    world.calls._warm_wait_s = PATIENCE_S
+    world.failure = StorageUnavailableError("The store is away.")
+    answer = world.ask("router")
+    assert (answer.model, answer.fallback.reason) == ("base", "engine_unavailable")
+
+
+def test_giving_up_while_it_loads_scores_nothing(world: World) -> None:
+    world.may_load.clear()
+    world.calls._warm_wait_s = PATIENCE_S
+    attempts, _ = world.attempts("router")
+
+    async def give_up() -> None:
+        asking = asyncio.ensure_future(attempts.run())
+        await until(lambda: world.models.states() == {"ft-ftj_1": "loading"})
+        attempts.abandon()
+        with pytest.raises(UnansweredError):
+            await asking
+        world.may_load.set()
+        await until(lambda: world.models.states() == {"ft-ftj_1": "loaded"})
+
+    asyncio.run(give_up())
+    assert world.scorer.n_calls == 1, "more than the probe was scored"

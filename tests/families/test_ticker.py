@@ -1,0 +1,26 @@
+"""The clock of lines goes on whatever a tick does, and stops when it is told to."""
+
+from __future__ import annotations
+
+import threading
+
+from steelyard.errors import StorageUnavailableError
+from steelyard.families.ticker import LineClock
+
+
+def test_it_ticks_again_after_a_failure_and_stops():
+    failures = [StorageUnavailableError("The disk is full."), RuntimeError("a fault")]
+    ticked = threading.Event()
+
+    def tick():
+        if failures:
+            raise failures.pop()
+        ticked.set()
+
+    others = set(threading.enumerate())
+    clock = LineClock(tick, interval_s=0.001)
+    assert ticked.wait(timeout=60)
+    clock.close()
+    ticked.clear()
+    left = set(threading.enumerate()) - others
+    assert not any(thread.name == "steelyard-lines" for thread in left)

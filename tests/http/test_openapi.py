@@ -1,0 +1,146 @@
+"""The OpenAPI document: valid, complete, the one that is served, and the one that is committed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import httpx
+import pytest
+from jsonschema import Draft202012Validator
+
+from steelyard.app.application import ROUTES
+from steelyard.app.openapi import COMMITTED
+from steelyard.errors import error_classes
+from steelyard.http.openapi import build_document, errors_of, to_text
+from steelyard.http.routing import Access
+from support.openapi_validation import check_response, document
+
+pytestmark = pytest.mark.usefixtures("every_response_is_checked")
+
+HEADERS = {"content-type": "application/json", "x-request-id": "req_1"}
+
+
+def references(value):
+    if isinstance(value, dict):
+        if "$ref" in value:
+            yield value["$ref"]
+        for member in value.values():
+            yield from references(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from references(member)
+
+
+def operations():
+    for path, methods in document()["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def test_the_committed_copy_is_the_one_that_the_routes_make():
+    assert COMMITTED.read_text(encoding="utf-8") == to_text(build_document(ROUTES)), (
+        "run: python -m steelyard.app.openapi --write"
+    )
+
+
+def test_the_command_prints_it():
+    done = subprocess.run(
+        [sys.executable, "-m", "steelyard.app.openapi"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == to_text(document())
+
+
+def test_it_is_served(client):
+    response = client.get("/openapi.json")
+    assert response.headers["content-type"] == "application/json"
+    assert response.json() == document()
+    assert (response.json()["openapi"], response.json()["info"]["version"]) == ("3.1.0", "0.1.0")
+
+
+def test_every_reference_leads_somewhere():
+    for reference in references(document()):
+        target = document()
+        for step in reference.removeprefix("#/").split("/"):
+            target = target[step]
+
+
+def test_every_schema_is_a_schema():
+    for schema in document()["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+    for _, _, operation in operations():
+        for parameter in operation.get("parameters", ()):
+            if "schema" in parameter:
+                Draft202012Validator.check_schema(parameter["schema"])
+
+
+def test_every_route_is_an_operation_with_a_name_of_its_own():
+    assert [(method, path) for method, path, _ in operations()] == sorted(
+        ((route.method, route.path) for route in ROUTES),
+        key=[(method, path) for method, path, _ in operations()].index,
+    )
+    names = [operation["operationId"] for _, _, operation in operations()]
+    assert len(set(names)) == len(names) == len(ROUTES)
+
+
+def test_path_parameters_are_those_of_the_path():
+    for _, path, operation in operations():
+        named = [p["name"] for p in operation.get("parameters", ()) if p.get("in") == "path"]
+        assert named == re.findall(r"\{(\w+)\}", path)
+
+
+def test_public_operations_need_no_key_and_keyed_ones_do():
+    for route in ROUTES:
+        operation = document()["paths"][route.path][route.method.lower()]
+        assert (operation["security"] == []) == (route.access is Access.PUBLIC)
+        assert ("401" in operation["responses"]) == (route.access is not Access.PUBLIC)
+
+
+def test_every_error_is_declared_somewhere():
+    declared = {error.code for route in ROUTES for error in errors_of(route)}
+    # Answered where no operation is.
+    assert error_classes().keys() - declared == {"method_not_allowed"}
+
+
+class TestTheCheckItself:
+    """The plugin finds what it is there to find."""
+
+    @pytest.mark.parametrize(
+        ("status", "headers", "content", "problem"),
+        [
+            (201, {}, b"{}", "status"),
+            (200, {}, b"{}", "required property"),
+            (200, {"content-type": "text/plain"}, b"{}", "content type"),
+            (200, {"x-request-id": "other"}, b'{"warnings":[]}', "x-request-id"),
+            (200, {"x-news": "1"}, b'{"warnings":[]}', "not documented"),
+            (
+                429,
+                {"retry-after": "soon"},
+                b'{"error":{"code":"rate_limited","message":"","retryable":true,"request_id":"r"}}',
+                "retry-after",
+            ),
+            (
+                422,
+                {},
+                b'{"error":{"code":"no_rows","message":"","retryable":true,"request_id":"r"}}',
+                "no_rows",
+            ),
+        ],
+    )
+    def test_a_wrong_response_is_found(self, status, headers, content, problem):
+        with pytest.raises(AssertionError, match=problem):
+            check_response("POST", "/v1/lint", status, {**HEADERS, **headers}, content)
+
+    def test_every_call_of_httpx_is_checked(self, server, monkeypatch):
+        monkeypatch.setitem(document()["paths"]["/health"]["get"], "responses", {})
+        with pytest.raises(AssertionError, match="status is not declared"):
+            httpx.get(f"{server.url}/health")
+
+
+def test_head_answers_where_get_does(client):
+    paths = [path for path, methods in document()["paths"].items() if "get" in methods]
+    for path in paths:
+        head, get = client.head(path), client.get(path)
+        assert (head.status_code, head.content) == (get.status_code, b""), path
+        assert head.headers["Content-Type"] == get.headers["Content-Type"], path

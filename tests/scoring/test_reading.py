@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.scoring.onnx import OnnxScorer
+from steelyard.scoring.reading import (
+    FIRST_READING,
+    MAX_SENTENCE,
+    MIN_SENTENCE,
+    identity_at,
+    read_request,
+    sentences_of,
+)
+from steelyard.scoring.tokenizer import Tokenizer
+from support.random_model import make_words
+
+ONE, TWO, THREE = (make_words(n, n) for n in (7, 12, 20))
+TEAM = RenderedDecision("single", "Which team?", ("bankCard", "B) river", "cold_water: late"))
+OPEN = RenderedDecision("binary", "Is it open?", ("yes", "no"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{ONE}. {TWO}! {THREE}?",
+        f"{ONE}\n\n{TWO}\n{THREE}",
+        f'{ONE}." {TWO}.) {THREE}',
+        # A context that is JSON has its lines' ends as two characters.
+        f'{{"body": "{ONE}\\n{TWO}.", "place": "{THREE}"}}',
+    ],
+)
+def test_sentences_end_at_marks_and_lines(random_tokenizer: Tokenizer, text: str) -> None:
+    found = sentences_of(text, random_tokenizer)
+    assert len(found) == 3
+    for sentence, words in zip(found, (ONE, TWO, THREE), strict=True):
+        inside = " ".join(map(str, sentence))
+        assert " ".join(map(str, random_tokenizer.encode(words))) in inside
+
+
+def test_one_sentence_is_the_context_itself(random_tokenizer: Tokenizer) -> None:
+    for text in (THREE, f"{THREE}.", f"{THREE}. A. b", "", "no context", "3.5 v2.0 a.b"):
+        assert sentences_of(text, random_tokenizer) == []
+
+
+def test_a_sentence_has_a_bounded_number_of_tokens(random_tokenizer: Tokenizer) -> None:
+    text = f"a. b! c? {make_words(3 * MAX_SENTENCE)}. d. {TWO}. e."
+    found = sentences_of(text, random_tokenizer)
+    assert all(MIN_SENTENCE <= len(one) <= MAX_SENTENCE + MIN_SENTENCE for one in found)
+    assert set(random_tokenizer.encode(text)) == {token for one in found for token in one}
+    many = sentences_of("a. " * 6_000, random_tokenizer)
+    assert len(many) <= 12_000 / MIN_SENTENCE
+
+
+def test_the_first_reading_takes_names_and_contexts_as_they_are(
+    random_tokenizer: Tokenizer,
+) -> None:
+    request = RenderedRequest(f"{ONE}. {TWO}.", (TEAM, OPEN))
+    first = read_request(request, random_tokenizer, FIRST_READING)
+    second = read_request(request, random_tokenizer)
+    encode = random_tokenizer.encode
+    assert first.sentences == ()
+    assert list(first.decisions[0].outcomes) == [encode(text) for text in TEAM.outcomes]
+    assert second.sentences == sentences_of(request.context, random_tokenizer)
+    words = ("bank Card", "B) river", "cold water: late")
+    assert list(second.decisions[0].outcomes) == [encode(text) for text in words]
+    assert (second.context, second.decisions[1]) == (first.context, first.decisions[1])
+    asked = RenderedRequest(request.context, (OPEN,))
+    assert read_request(asked, random_tokenizer).sentences == ()
+
+
+def test_a_reading_has_an_identity_of_its_own() -> None:
+    assert identity_at("ab", FIRST_READING) == "ab"
+    assert len({identity_at("ab", reading) for reading in (1, 2, 3)}) == 3
+    assert identity_at("", 2) == ""
+
+
+@pytest.fixture(params=["onnxruntime-float32", "onnxruntime-int8"])
+def scorer(load, request: pytest.FixtureRequest) -> OnnxScorer:
+    return load("random", request.param).scorer
+
+
+def test_what_surrounds_the_sentence_that_decides_changes_no_similarity(
+    scorer: OnnxScorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = []
+    run = type(scorer._engine).run
+
+    def watch(self, inputs, outputs):
+        if "logits" in outputs:
+            given.append(inputs["outcome_vectors"][:, :, 0])
+        return run(self, inputs, outputs)
+
+    monkeypatch.setattr(type(scorer._engine), "run", watch)
+    near = f"{TWO} bank card bank card"
+    scorer.score([RenderedRequest(f"{near}. {ONE}", (TEAM,))])
+    scorer.score([RenderedRequest(f"{ONE}. {near}. {THREE} {THREE}. {THREE}", (TEAM,))])
+    alone, surrounded = (one[0, :3] for one in given)
+    assert (surrounded >= alone - 1e-6).all()
+    vectors = scorer.embed([f"{near}.", *("bank Card", "B) river", "cold water: late")])
+    assert (alone >= vectors[1:] @ vectors[0] - 1e-2).all()
+
+
+def test_an_earlier_reading_answers_as_it_did(scorer: OnnxScorer) -> None:
+    earlier = scorer.at_reading(FIRST_READING)
+    assert earlier.sha256 != scorer.sha256
+    request = RenderedRequest(f"{ONE}. {TWO}.", (TEAM, OPEN))
+    (then,), (now,) = earlier.score([request]), scorer.score([request])
+    assert abs(then[0].logits - now[0].logits).max() > 1e-3
+    np.testing.assert_allclose(then[1].logits, now[1].logits, atol=1e-3)
+    plain = RenderedRequest(ONE, (OPEN, RenderedDecision("single", "Which?", ("bank", "river"))))
+    for one, other in zip(earlier.score([plain])[0], scorer.score([plain])[0], strict=True):
+        np.testing.assert_array_equal(one.logits, other.logits)

@@ -1,0 +1,197 @@
+"""What needs somebody: gathered from the server, each with the way to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from steelyard.client import Client
+from steelyard.client.job_calls import page as page_of_jobs
+from steelyard.datasets.wire import Dataset
+from steelyard.evaluations.wire import ENDED, Evaluation
+from steelyard.families.discovery_wire import Discovery
+from steelyard.families.fine_tuning.wire import Job
+from steelyard.families.wire import Family
+from steelyard.review.wire import Draft
+from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.families.labels import ACTIVE, move_text
+from steelyard_workbench.families.verdicts import verdict_of
+from steelyard_workbench.theme import Status
+
+#: Open drafts whose rows are counted, fine-tunes that are looked at, and datasets whose evaluations
+#: are.
+MOST_DRAFTS, MOST_JOBS, MOST_DATASETS = 5, 50, 5
+#: Evaluations of one dataset that are looked at.
+MOST_EVALUATIONS = 5
+#: Seconds for which a fine-tune whose gate did not pass needs somebody.
+WEEK_S = 7 * 86_400
+#: What the session has of these is of whatever was looked at before.
+_AFRESH = {"query": "", "view": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing that needs somebody, or is under way.
+
+    Parameters
+    ----------
+    status : {"good", "bad", "unsure", "running", "off"}
+    title, text : str
+        What it is, and why; the latter as Markdown.
+    action : str
+        Label of the button that leads to it; none when empty.
+    """
+
+    status: Status
+    title: str
+    text: str
+    action: str = ""
+    page: str = ""
+    chosen: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDrafts:
+    """The newest open drafts, and whether there are older ones."""
+
+    newest: list[Draft]
+    has_more: bool = False
+
+
+def open_drafts(client: Client) -> OpenDrafts:
+    """Return the newest open drafts with their rows counted, a call each."""
+    found = client.drafts.list(status="open", limit=MOST_DRAFTS)
+    newest = in_parallel(lambda one: client.drafts.get(one.id), found.data)
+    return OpenDrafts(newest, found.has_more)
+
+
+def recent_jobs(client: Client) -> list[Job]:
+    """Return the newest fine-tunes."""
+    return list(client.send(page_of_jobs(limit=MOST_JOBS)).data)
+
+
+def recent_evaluations(client: Client, datasets: Sequence[Dataset]) -> list[Evaluation]:
+    """Return the newest evaluations of some datasets, newest first, a call a dataset."""
+
+    def of(dataset: Dataset) -> list[Evaluation]:
+        found: list[Evaluation] = []
+        for one in client.evaluations.list(dataset.id, page_size=MOST_EVALUATIONS):
+            found.append(one)
+            if len(found) == MOST_EVALUATIONS:
+                break
+        return found
+
+    listed = in_parallel(of, list(datasets)[:MOST_DATASETS])
+    return sorted((one for part in listed for one in part), key=lambda one: -one.created_at)
+
+
+def in_parallel(work: Any, items: Sequence[Any]) -> list[Any]:
+    """Do the same for each of some things, all at a time; in their order."""
+    if not items:
+        return []
+    with ThreadPoolExecutor(len(items), thread_name_prefix="home") as pool:
+        return list(pool.map(work, items))
+
+
+def draft_needs(found: OpenDrafts) -> list[Need]:
+    """Return the drafts that have rows left to review, or are ready to be sealed."""
+    needs = []
+    for draft in found.newest:
+        left = draft.states.get("untouched", 0) + draft.states.get("skipped", 0)
+        chosen = {
+            "dataset": draft.dataset_id,
+            "version": draft.dataset_version,
+            "draft": draft.id,
+            **_AFRESH,
+        }
+        text = f"{left:,} of {draft.rows:,} rows to review, last edited {ago(draft.updated_at)}."
+        action = "Review"
+        if not left:
+            text, action = f"All {draft.rows:,} rows are reviewed; it can be sealed.", "Seal"
+        needs.append(Need("unsure", f"Draft {draft.name}:", text, action, "review", chosen))
+    if found.has_more:
+        every = {"dataset": "", "version": 0, "draft": "", **_AFRESH}
+        text = f"The {len(found.newest)} newest are told here."
+        needs.append(Need("off", "More drafts are open.", text, "See all", "review", every))
+    return needs
+
+
+def job_needs(jobs: Iterable[Job], now: float | None = None) -> list[Need]:
+    """Return the fine-tunes that run, and those that ended badly in the last week.
+
+    Of a family's, newest first, only the last that ended counts: those before it were answered by it.
+    """
+    now = time.time() if now is None else now
+    needs = []
+    ended: set[str] = set()
+    for job in jobs:
+        if job.status not in ACTIVE and job.family:
+            if job.family in ended:
+                continue
+            ended.add(job.family)
+        chosen = {"job": job.id, **({"family": job.family} if job.family else {})}
+        name = f"Fine-tune of {job.family or job.model}"
+        if job.status in ACTIVE:
+            done = ""
+            if job.progress is not None:
+                done = f", step {job.progress.step:,} of {job.progress.steps:,}"
+            needs.append(
+                Need("running", f"{name}:", f"{job.status}{done}.", "Look", "jobs", chosen)
+            )
+        elif now - job.updated_at > WEEK_S:
+            continue
+        elif job.outcome == "gate_failed" and job.gate is not None:
+            told = verdict_of(job.gate)
+            why = escape_markdown(told.settles or job.reason or "")
+            text = f"{ago(job.updated_at, now)}. {why}".strip()
+            needs.append(
+                Need(told.status, f"{name}: gate {told.word}", text, "Look", "jobs", chosen)
+            )
+        elif job.status == "failed":
+            why = escape_markdown(job.error.message if job.error else job.reason or "")
+            needs.append(
+                Need("bad", f"{name}: failed", f"{ago(job.updated_at, now)}. {why}", "Look", "jobs",
+                     chosen)
+            )  # fmt: skip
+    return needs
+
+
+def family_needs(families: Iterable[Family]) -> list[Need]:
+    """Return the families that wait to move to their latest model."""
+    return [
+        Need(
+            "unsure", f"Family {one.id}:", move_text(one.move), "Look", "families",
+            {"family": one.id},
+        )
+        for one in families
+        if one.move is not None
+    ]  # fmt: skip
+
+
+def evaluation_needs(evaluations: Iterable[Evaluation], now: float | None = None) -> list[Need]:
+    """Return the evaluations that run, and those that failed in the last week."""
+    now = time.time() if now is None else now
+    needs = []
+    for one in evaluations:
+        chosen = {"evaluation": one.id, "dataset": one.dataset_id, **_AFRESH}
+        name = f"Evaluation of {one.named or one.model_label}:"
+        if one.status not in ENDED:
+            text = f"{one.status}, {one.completed_rows:,} of {one.evaluation_rows:,} rows."
+            needs.append(Need("running", name, text, "Look", "evaluations", chosen))
+        elif one.status == "failed" and now - one.updated_at <= WEEK_S:
+            why = escape_markdown(one.error.message if one.error else "")
+            text = f"failed {ago(one.updated_at, now)}. {why}"
+            needs.append(Need("bad", name, text, "Look", "evaluations", chosen))
+    return needs
+
+
+def server_needs(found: Discovery) -> list[Need]:
+    """Return the warnings of the server."""
+    return [
+        Need("unsure", f"{warning.code}:", escape_markdown(warning.message), "Settings", "settings")
+        for warning in found.warnings
+    ]

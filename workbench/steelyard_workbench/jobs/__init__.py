@@ -1,0 +1,1 @@
+"""Fine-tunes and evaluations that wait, run or have ended."""

@@ -1,0 +1,90 @@
+"""One fine-tune in full."""
+
+from __future__ import annotations
+
+import panel as pn
+import panel_material_ui as pmui
+from bokeh.models import ColumnDataSource
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client.display_families import job_facts, show_time
+from steelyard.families.fine_tuning.wire import Job, JobEvent
+from steelyard_workbench.components import figures
+from steelyard_workbench.components.facts import facts, heading, table
+from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.jobs.progress import Track
+from steelyard_workbench.jobs.summary import progress_text, summary_of_job
+from steelyard_workbench.theme import BLUE
+
+_SHOWN_EVENTS = 25
+
+
+class JobDetail(Viewer):
+    """A fine-tune: how far it is, its loss, what happened, and the way to what it made."""
+
+    def __init__(self, job: Job, links: list[Viewable]) -> None:
+        super().__init__()
+        self._text = pmui.Typography("", variant="body1")
+        self._facts = pn.Column(sizing_mode="stretch_width")
+        self._events = pn.Column(sizing_mode="stretch_width")
+        self._source = ColumnDataSource({"step": [], "loss": []})
+        self._curve = pn.Column(sizing_mode="stretch_width")
+        self._shown: Job | None = None
+        self._box = pn.Column(
+            heading(f"Fine-tune {job.id}"),
+            self._text,
+            self._facts,
+            pmui.FlexBox(*links),
+            self._curve,
+            heading("What happened", level=3),
+            self._events,
+            sizing_mode="stretch_width",
+        )
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    @property
+    def losses(self) -> list[tuple[int, float]]:
+        """Steps and losses that are drawn."""
+        return list(zip(self._source.data["step"], self._source.data["loss"], strict=True))
+
+    def update(self, job: Job, events: list[JobEvent], track: Track) -> None:
+        """Show how it is now."""
+        work = summary_of_job(job)
+        said = progress_text(work, track) if work.is_active else work.ended
+        self._text.object = escape_markdown(said)
+        if job != self._shown:
+            # What it ends with says the reason.
+            told = {name: text for name, text in job_facts(job) if name != "reason"}
+            self._facts[:] = [facts(told)]
+        self._shown = job
+        points = track.losses
+        if isinstance(job.curve, list) and job.curve:
+            points = [(point.step, point.loss) for point in job.curve]
+        if points != self.losses and len(points) > 1:  # one point is no curve
+            self._draw(points)
+        rows = [
+            # A time stays on one line.
+            (
+                str(event.seq),
+                show_time(event.created_at).replace(" ", "\u00a0"),
+                event.type,
+                event.message,
+            )
+            for event in reversed(events[-_SHOWN_EVENTS:])
+        ]
+        self._events[:] = [table(("", "at (UTC)", "what", ""), rows, label="Events, newest first")]
+
+    def _draw(self, points: list[tuple[int, float]]) -> None:
+        self._source.data = {
+            "step": [step for step, _ in points],
+            "loss": [loss for _, loss in points],
+        }
+        if self._curve.objects:
+            return
+        made = figures.plot("Training loss", "step", "loss (nats)", height=260)
+        made.line(x="step", y="loss", source=self._source, color=BLUE, line_width=2)
+        made.scatter(x="step", y="loss", source=self._source, color=BLUE, size=6)
+        made.hover.tooltips = [("step", "@step"), ("loss", "@loss{0.0000}")]
+        self._curve[:] = [figures.show(made)]

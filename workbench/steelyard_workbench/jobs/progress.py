@@ -1,0 +1,83 @@
+"""How far work is, how fast it goes and when it is done, as one sees it from outside."""
+
+from __future__ import annotations
+
+from collections import deque
+
+#: Seconds that a rate is of: the last half minute predicts what is left better than the whole.
+WINDOW_S = 30.0
+
+
+class Track:
+    """What was seen of one piece of work."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+        self._phase = ""
+        self._loss_phase = ""
+        self._steps = 0
+        self.losses: list[tuple[int, float]] = []
+
+    def add(self, at: float, phase: str, step: int, steps: int, loss: float | None = None) -> None:
+        """Take down how far the work is.
+
+        Parameters
+        ----------
+        at : float
+            Seconds, of a clock that does not go back.
+        """
+        if phase != self._phase or (self._seen and step < self._seen[-1][1]):
+            self._seen.clear()
+            self._phase = phase
+        self._steps = steps
+        self._seen.append((at, step))
+        while len(self._seen) > 2 and at - self._seen[1][0] >= WINDOW_S:
+            self._seen.popleft()
+        if loss is None:
+            return
+        if phase != self._loss_phase:
+            self.losses.clear()
+            self._loss_phase = phase
+        if not self.losses or step > self.losses[-1][0]:
+            self.losses.append((step, loss))
+
+    @property
+    def rate(self) -> float | None:
+        """Steps a second over the last half minute; ``None`` before two were seen."""
+        if len(self._seen) < 2:
+            return None
+        (first_at, first), (last_at, last) = self._seen[0], self._seen[-1]
+        if last_at <= first_at or last <= first:
+            return None
+        return (last - first) / (last_at - first_at)
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds that the rest of the phase takes at this rate; ``None`` where it is not known."""
+        rate = self.rate
+        if rate is None:
+            return None
+        return max(self._steps - self._seen[-1][1], 0) / rate
+
+    def text(self, unit: str) -> str:
+        """Return in words the rate and the time that is left; empty where neither is known."""
+        rate, left_s = self.rate, self.left_s
+        if rate is None or left_s is None:
+            return ""
+        speed = f"{rate:.0f} {unit}/s" if rate >= 1 else f"{rate * 60:.1f} {unit}/min"
+        return f"{speed}, about {duration(left_s)} left"
+
+
+def duration(seconds: float) -> str:
+    """Return a span of time in words.
+
+    Examples
+    --------
+    >>> duration(5), duration(90), duration(7300)
+    ('5 s', '2 min', '2 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h"

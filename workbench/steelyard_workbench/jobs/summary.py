@@ -1,0 +1,98 @@
+"""A fine-tune or an evaluation as a line of a list, with how far it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from steelyard.evaluations.wire import ENDED, Evaluation
+from steelyard.families.fine_tuning.wire import Job
+from steelyard_workbench.families.labels import ACTIVE
+from steelyard_workbench.jobs.progress import Track
+
+Kind = Literal["fine-tune", "evaluation"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """A fine-tune or an evaluation, as the list shows it.
+
+    Parameters
+    ----------
+    kind : {"fine-tune", "evaluation"}
+    ended : str
+        How it ended, in words; empty while it has not.
+    """
+
+    kind: Kind
+    id: str
+    name: str
+    status: str
+    dataset_id: str
+    created_at: float
+    ended: str = ""
+    phase: str = ""
+    step: int = 0
+    steps: int = 0
+    loss: float | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has not ended."""
+        return self.status in ACTIVE
+
+    @property
+    def unit(self) -> str:
+        """What its steps are."""
+        return "steps" if self.kind == "fine-tune" else "rows"
+
+
+def summary_of_job(job: Job) -> JobSummary:
+    """Return a fine-tune as the list shows it."""
+    now = job.progress
+    ended = ""
+    if job.status not in ACTIVE:
+        ended = (job.outcome or job.status).replace("_", " ")
+        ended += f": {job.reason}" if job.reason else ""
+    return JobSummary(
+        "fine-tune",
+        job.id,
+        job.family or "a deleted family",
+        job.status,
+        job.dataset_id,
+        job.created_at,
+        ended=ended,
+        **({} if now is None else _progress(now.phase, now.step, now.steps, now.loss)),
+    )
+
+
+def summary_of_evaluation(one: Evaluation) -> JobSummary:
+    """Return an evaluation as the list shows it."""
+    ended: str = one.status if one.status in ENDED else ""
+    if one.error is not None:
+        ended = f"{ended}: {one.error.message}"
+    return JobSummary(
+        "evaluation",
+        one.id,
+        f"{one.model_label} on version {one.dataset_version}",
+        one.status,
+        one.dataset_id,
+        one.created_at,
+        ended=ended,
+        **_progress("scoring", one.completed_rows, one.evaluation_rows, None),
+    )
+
+
+def progress_text(work: JobSummary, track: Track) -> str:
+    """Return in words how far work is, how fast it goes and when it is done."""
+    said = [work.status]
+    if work.steps:
+        said.append(f"{work.phase}: {work.step:,} of {work.steps:,} {work.unit}")
+    if work.loss is not None:
+        said.append(f"loss {work.loss:.4f}")
+    speed = track.text(work.unit) if work.status == "running" else ""
+    return ", ".join([*said, *([speed] if speed else [])])
+
+
+def _progress(phase: str, step: int, steps: int, loss: float | None) -> dict[str, Any]:
+    return {"phase": phase, "step": step, "steps": steps, "loss": loss}

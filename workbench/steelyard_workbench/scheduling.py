@@ -1,0 +1,74 @@
+"""When work is done: soon, once the browser has the page, or once it has drawn it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import panel as pn
+
+#: Work under way without a page: a loop keeps no hold of its tasks itself.
+_UNDER_WAY: set[asyncio.Task[None]] = set()
+#: Seconds that a browser has to draw a page.
+_DRAWN_S = 30.0
+
+
+def schedule(work: Callable[[], Awaitable[Any]]) -> None:
+    """Start work on the loop of the page; without a loop, do it now with all that it starts."""
+    if pn.state.curdoc is not None:
+        # Panel awaits what it can see is a coroutine function, and nothing else.
+        pn.state.execute(partial(_do, work))
+        return
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(_settle(work))
+        return
+    task = loop.create_task(_do(work))
+    _UNDER_WAY.add(task)
+    task.add_done_callback(_UNDER_WAY.discard)
+
+
+async def _do(work: Callable[[], Awaitable[Any]]) -> None:
+    await work()
+
+
+async def _settle(work: Callable[[], Awaitable[Any]]) -> None:
+    await work()
+    loop = asyncio.get_running_loop()
+    while mine := [task for task in _UNDER_WAY if task.get_loop() is loop]:
+        await asyncio.gather(*mine)
+
+
+async def until_shown() -> None:
+    """Wait while the browser is taking the page: what changes then may be lost on its way.
+
+    Before that, changes are part of what it takes; after it, they are sent.
+    """
+    document = pn.state.curdoc
+    if document is None or pn.state.loaded:
+        return
+    session = getattr(document.session_context, "session", None)
+    if session is None or session.connection_count == 0:
+        return
+    await _on_load().wait()
+
+
+async def until_drawn() -> None:
+    """Wait until the browser has drawn the page as it first came, if it has not yet."""
+    document = pn.state.curdoc
+    if document is None or document.session_context is None or pn.state.loaded:
+        return
+    # A page that nobody draws is dropped with its session; what waits for it must end by itself.
+    with suppress(TimeoutError):
+        await asyncio.wait_for(_on_load().wait(), _DRAWN_S)
+
+
+def _on_load() -> asyncio.Event:
+    """Return what is set once the browser has drawn the page of this session."""
+    event = asyncio.Event()
+    pn.state.onload(event.set)
+    return event
