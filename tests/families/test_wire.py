@@ -31,7 +31,7 @@ from steelyard.families.wire import (
     SwitchFamily,
     SwitchModel,
 )
-from steelyard.wire.shapes import check_shape
+from steelyard.wire.payloads import check_shape
 from steelyard.wire.violations import Violations
 
 START = {"family": "router", "dataset_id": "ds_1"}

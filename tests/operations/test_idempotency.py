@@ -18,8 +18,8 @@ from steelyard.errors import (
     InvalidRequestError,
     NotFoundError,
 )
-from steelyard.operations.idempotency import KeyedWrites, check_idempotency_key
-from steelyard.operations.write import Write, payload_sha256
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write, check_idempotency_key, payload_sha256
 from steelyard.storage import State
 from steelyard.storage.tables import accounts
 from support.calling import Sent, sent

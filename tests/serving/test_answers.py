@@ -16,7 +16,7 @@ from steelyard.errors import DeadlineExceededError, EngineUnavailableError, Inva
 from steelyard.scoring.batching import Batcher
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.protocol import ScoredDecision
-from steelyard.serving.answers import AnswerService
+from steelyard.serving.decide import AnswerService
 from support.factories import make_request_dict, make_service
 
 PATIENCE_S = 30

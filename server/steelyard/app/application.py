@@ -30,7 +30,7 @@ from steelyard.http.openapi import build_document
 from steelyard.http.pipeline import begin, finish, pipe
 from steelyard.http.routes import llms, metrics, openapi
 from steelyard.http.routing import Route
-from steelyard.http.signals import QuietSignals
+from steelyard.http.server import QuietSignals
 from steelyard.ids import new_id
 from steelyard.review import routes as drafts
 from steelyard.serving import health_routes as health

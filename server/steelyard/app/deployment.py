@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from steelyard.scoring.batching import Batcher
-from steelyard.serving.answers import AnswerService
 from steelyard.serving.base import LoadedModel, ModelLoader, load_named_model
-from steelyard.serving.decide import DecideService
+from steelyard.serving.decide import AnswerService, DecideService
 from steelyard.settings import Settings, read_settings
 
 

@@ -13,8 +13,7 @@ from msgspec import Raw, Struct
 
 from steelyard.datasets.wire import DEFAULT_FRACTION, AddRows, CreateDataset
 from steelyard.wire.json_values import check_json, decode_json
-from steelyard.wire.payloads import open_payload
-from steelyard.wire.shapes import check_shape
+from steelyard.wire.payloads import check_shape, open_payload
 from steelyard.wire.violations import BODY, Violations
 
 Shape = TypeVar("Shape", bound=Struct)

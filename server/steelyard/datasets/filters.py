@@ -35,8 +35,8 @@ from msgspec import Meta, Struct
 from steelyard.datasets.wire import Side
 from steelyard.decisions.wire import Name
 from steelyard.wire.json_values import check_json
+from steelyard.wire.payloads import check_shape
 from steelyard.wire.queries import MAX_NUMBER
-from steelyard.wire.shapes import check_shape
 from steelyard.wire.violations import BODY, Path, Violations, show
 
 #: Bounds of one filter: how deep it nests and how many parts it has.

@@ -23,7 +23,7 @@ from steelyard.datasets.wire import RowInput
 from steelyard.decisions.validation import check_model_names
 from steelyard.errors import InvalidRequestError, Violation
 from steelyard.wire.json_values import check_json, decode_json
-from steelyard.wire.shapes import check_shape
+from steelyard.wire.payloads import check_shape
 from steelyard.wire.violations import BODY, Violations, show
 
 #: How many rows are handed on at a time.

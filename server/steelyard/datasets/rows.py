@@ -21,7 +21,7 @@ from steelyard.decisions.images import check_images
 from steelyard.decisions.validation import check_model_names, read_decisions
 from steelyard.errors import InvalidRequestError, Violation
 from steelyard.wire.json_values import check_json, decode_json
-from steelyard.wire.shapes import check_shape
+from steelyard.wire.payloads import check_shape
 from steelyard.wire.violations import BODY, Path, Violations
 
 #: Fields that are kept for the download and otherwise ignored, in the order they are written.

@@ -17,9 +17,8 @@ from steelyard.decisions.kinds import Decision
 from steelyard.decisions.outcomes import read_outcomes
 from steelyard.decisions.policy import read_policy
 from steelyard.decisions.wire import DecideRequest, Kind
-from steelyard.wire.bodies import INLINE_BYTES
 from steelyard.wire.limits import MAX_DECISIONS
-from steelyard.wire.payloads import open_payload
+from steelyard.wire.payloads import INLINE_BYTES, open_payload
 from steelyard.wire.violations import BODY, Path, Violations, show
 
 #: Past this many characters an outcome's name is shared by every decision that has such names.

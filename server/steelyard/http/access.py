@@ -8,8 +8,7 @@ from sanic import Request
 
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.errors import InvalidApiKeyError, KeyScopeError, MissingApiKeyError
-from steelyard.http.context import Services
-from steelyard.http.routing import Access, Route
+from steelyard.http.routing import Access, Route, Services
 
 #: The tag of the routes that probes and scrapers call; these are not counted.
 OPERATIONS = "operations"

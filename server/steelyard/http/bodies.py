@@ -23,7 +23,7 @@ from steelyard.errors import (
     UnsupportedMediaTypeError,
 )
 from steelyard.http.compression import BodyTooLargeError, content_encoding, decompress
-from steelyard.http.context import route_of, services_of
+from steelyard.http.routing import route_of, services_of
 
 _log = logging.getLogger(__name__)
 

@@ -27,8 +27,8 @@ from steelyard.errors import (
     SteelyardError,
 )
 from steelyard.http.bodies import json_response
-from steelyard.http.context import route_of
-from steelyard.http.tracing import get_request_id, is_typesafe, request_id_headers
+from steelyard.http.logs import get_request_id, is_typesafe, request_id_headers
+from steelyard.http.routing import route_of
 
 _log = logging.getLogger(__name__)
 

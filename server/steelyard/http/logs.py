@@ -1,4 +1,4 @@
-"""Structured logs: JSON lines on the error stream, one for every request.
+"""Request ids, and structured logs: JSON lines on the error stream, one for every request.
 
 A line never holds a context, a body, a header's secret or a query's value; a route is told by its
 pattern and a caller by its ids.
@@ -13,8 +13,36 @@ from sanic import Request
 from sanic.http import Http
 from sanic.response import BaseHTTPResponse
 
-from steelyard.http.context import route_of
-from steelyard.http.tracing import get_request_id
+from steelyard.http.routing import route_of
+from steelyard.ids import new_id
+
+REQUEST_ID_HEADER = "X-Request-ID"
+#: The same id under the name that TypeSafe's clients read, on the routes that they call.
+TYPESAFE_REQUEST_ID_HEADER = "x-typesafe-request-id"
+_TYPESAFE_PATHS = ("/v1/systemone", "/v1/models")
+
+
+def get_request_id(request: Request) -> str:
+    """Return the request's id, minting it at the first call."""
+    request_id: str | None = getattr(request.ctx, "request_id", None)
+    if request_id is None:
+        request_id = request.ctx.request_id = new_id("req")
+    return request_id
+
+
+def is_typesafe(path: str) -> bool:
+    """Return whether a path is one that TypeSafe's clients call."""
+    return any(path == known or path.startswith(f"{known}/") for known in _TYPESAFE_PATHS)
+
+
+def request_id_headers(request: Request) -> dict[str, str]:
+    """Return the headers that carry the request's id."""
+    request_id = get_request_id(request)
+    headers = {REQUEST_ID_HEADER: request_id}
+    if is_typesafe(request.path):
+        headers[TYPESAFE_REQUEST_ID_HEADER] = request_id
+    return headers
+
 
 _access = logging.getLogger("steelyard.access")
 

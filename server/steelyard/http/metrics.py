@@ -18,8 +18,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from sanic import Request
 from sanic.response import BaseHTTPResponse
 
-from steelyard.http.context import route_of
 from steelyard.http.logs import UNMATCHED
+from steelyard.http.routing import route_of
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 

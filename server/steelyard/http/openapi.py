@@ -33,8 +33,8 @@ from steelyard.errors import (
 from steelyard.http.access import OPERATIONS
 from steelyard.http.bodies import JSON
 from steelyard.http.cors import EXPOSED_HEADERS
+from steelyard.http.logs import TYPESAFE_REQUEST_ID_HEADER, is_typesafe
 from steelyard.http.routing import Access, Route
-from steelyard.http.tracing import TYPESAFE_REQUEST_ID_HEADER, is_typesafe
 from steelyard.wire.errors import ErrorBody
 
 OPENAPI_VERSION = "3.1.0"

@@ -24,18 +24,15 @@ from sanic.response import BaseHTTPResponse
 from steelyard.errors import NotFoundError
 from steelyard.http.access import admit
 from steelyard.http.bodies import answer_response, discard_body, read_json_bytes
-from steelyard.http.context import route_of, services_of
 from steelyard.http.cors import add_cors_headers
 from steelyard.http.draining import Drain
-from steelyard.http.logs import log_access
+from steelyard.http.logs import get_request_id, log_access, request_id_headers
 from steelyard.http.metrics import Metrics
 from steelyard.http.queries import read_query
-from steelyard.http.routing import Call, Route
-from steelyard.http.tracing import get_request_id, request_id_headers
-from steelyard.operations.idempotency import check_idempotency_key
-from steelyard.operations.write import Replay, Write, payload_sha256
-from steelyard.wire.bodies import read_body
+from steelyard.http.routing import Call, Route, route_of, services_of
+from steelyard.operations.write import Replay, Write, check_idempotency_key, payload_sha256
 from steelyard.wire.json_values import decode_json
+from steelyard.wire.payloads import read_body
 from steelyard.wire.queries import NoQuery
 
 #: Seconds that a client has to send the rest of a body that is not wanted.

@@ -1,4 +1,7 @@
-"""What a route is: one row that the router, the pipeline and the OpenAPI document all read."""
+"""What a route is: one row that the router, the pipeline and the OpenAPI document all read.
+
+Also what a composed application hands to routes: ``Services``.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from msgspec import Raw, Struct
 from sanic import HTTPResponse, Request
 
 from steelyard.caller import Caller
 from steelyard.errors import SteelyardError
-from steelyard.http.context import Services
 from steelyard.operations.write import Write
+from steelyard.settings import Settings
 from steelyard.wire.payloads import read_payload
+
+if TYPE_CHECKING:
+    from steelyard.http.routing import Route
 
 T = TypeVar("T")
 
@@ -120,3 +126,57 @@ class Route:
         """A name that no other route has, such as ``get_v1_models_model``."""
         words = self.path.replace("{", "").replace("}", "").replace("-", "_").replace(".", "_")
         return f"{self.method.lower()}{words.replace('/', '_')}"
+
+
+class Accounts(Protocol):
+    """Knows callers by their keys."""
+
+    async def authenticate(self, authorization: str | None, address: str) -> Caller:
+        """Return the caller of a request, or refuse its key."""
+        ...
+
+
+class Limits(Protocol):
+    """Counts requests by the minute."""
+
+    def take(self, caller: Caller) -> None:
+        """Count a caller's request, or refuse it."""
+        ...
+
+    def take_public(self, address: str) -> None:
+        """Count a request without a key, or refuse it."""
+        ...
+
+
+class Services(Protocol):
+    """What an application answers with; ``steelyard.app`` composes it."""
+
+    @property
+    def settings(self) -> Settings:
+        """Bounds of bodies and times."""
+        ...
+
+    @property
+    def accounts(self) -> Accounts:
+        """Who knows callers."""
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """Who counts requests."""
+        ...
+
+    def get(self, kind: type[T]) -> T:
+        """Return the service of a class."""
+        ...
+
+
+def services_of(request: Request) -> Services:
+    """Return the services behind the application that got the request."""
+    services: Services = request.app.ctx.services
+    return services
+
+
+def route_of(request: Request) -> Route | None:
+    """Return the route that the request is for; ``None`` before one was found."""
+    return getattr(request.ctx, "route", None)

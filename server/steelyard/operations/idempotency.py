@@ -1,4 +1,4 @@
-"""Idempotency keys: their form, what a key in use answers, and writes that happen once per key."""
+"""Idempotency keys: what a key in use answers, and writes that happen once per key."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from sqlalchemy import Connection
 from steelyard.errors import (
     IdempotencyConflictError,
     IdempotencyResponseExpiredError,
-    InvalidRequestError,
     Operation,
     SteelyardError,
-    Violation,
     error_from_body,
 )
 from steelyard.operations import store as rows
@@ -30,7 +28,6 @@ SECONDS_A_DAY = 86_400.0
 KEEP_DAYS = 30.0
 #: Rows that one sweeping transaction touches, so that requests wait little for it.
 AT_ONCE = 500
-_MAX_KEY = 255
 
 
 class KeyedWrites:
@@ -118,30 +115,6 @@ class KeyedWrites:
         )
         rows.insert_key(connection, kept)
         return answer
-
-
-def check_idempotency_key(value: str | None) -> str | None:
-    """Return the value of an ``Idempotency-Key`` header, or ``None`` where there is none.
-
-    Examples
-    --------
-    >>> check_idempotency_key("order-118"), check_idempotency_key(None)
-    ('order-118', None)
-    """
-    if value is None:
-        return None
-    if 1 <= len(value) <= _MAX_KEY and all("!" <= letter <= "~" for letter in value):
-        return value
-    raise InvalidRequestError(
-        violations=[
-            Violation(
-                ("header", "Idempotency-Key"),
-                "Idempotency-Key is not 1 to 255 visible ASCII characters without spaces; a UUID "
-                "is a good key.",
-                "invalid_key",
-            )
-        ]
-    )
 
 
 def conflict() -> IdempotencyConflictError:

@@ -10,6 +10,9 @@ from typing import Any
 import msgspec
 
 from steelyard.caller import Caller
+from steelyard.errors import InvalidRequestError, Violation
+
+_MAX_KEY = 255
 
 
 @dataclass(slots=True)
@@ -57,3 +60,27 @@ def payload_sha256(value: Any) -> str:
         value, default=msgspec.to_builtins, sort_keys=True, separators=(",", ":"), ensure_ascii=True
     )
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def check_idempotency_key(value: str | None) -> str | None:
+    """Return the value of an ``Idempotency-Key`` header, or ``None`` where there is none.
+
+    Examples
+    --------
+    >>> check_idempotency_key("order-118"), check_idempotency_key(None)
+    ('order-118', None)
+    """
+    if value is None:
+        return None
+    if 1 <= len(value) <= _MAX_KEY and all("!" <= letter <= "~" for letter in value):
+        return value
+    raise InvalidRequestError(
+        violations=[
+            Violation(
+                ("header", "Idempotency-Key"),
+                "Idempotency-Key is not 1 to 255 visible ASCII characters without spaces; a UUID "
+                "is a good key.",
+                "invalid_key",
+            )
+        ]
+    )

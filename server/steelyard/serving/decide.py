@@ -1,17 +1,20 @@
 """The decide use case: check a request, render it, and turn its scores into an answer.
 
 Scoring lies between ``prepare`` and ``finish``, so that a server can score several requests in one
-pass of the engine; ``decide`` does all three in a row. Nothing is charged or stored here, and every
+pass of the engine; ``AnswerService`` does all three in a row, for callers in this process. Nothing is charged or stored here, and every
 answer says so; ``steelyard.serving.service`` does both.
 """
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
+import msgspec
 from msgspec import UNSET
 
 from steelyard.calibration.temperature import TemperatureTable
@@ -30,10 +33,12 @@ from steelyard.decisions.wire import (
 )
 from steelyard.errors import (
     ContextTooLongError,
+    DeadlineExceededError,
     ImagesNotSupportedError,
     InternalError,
     InvalidRequestError,
     NotFoundError,
+    SteelyardError,
     Violation,
 )
 from steelyard.ids import new_id
@@ -234,3 +239,81 @@ def not_in_playground(name: str, known: Sequence[str]) -> InvalidRequestError:
     models = ", ".join(known)
     message = f"model is {name!r}; the playground answers with base models alone: {models}."
     return InvalidRequestError(violations=[Violation(("body", "model"), message, "not_allowed")])
+
+
+class Queue(Protocol):
+    """Where rendered requests wait for the engine."""
+
+    def submit(
+        self, request: RenderedRequest, deadline_s: float | None = None
+    ) -> concurrent.futures.Future[list[ScoredDecision]]:
+        """Queue a request; the future gives one scored decision per decision.
+
+        The future may say when the engine took the request: an attribute ``started_at``, in
+        seconds of ``time.perf_counter``. Without it the whole wait counts as scoring.
+        """
+        ...
+
+
+class AnswerService:
+    """Answers requests with one scorer.
+
+    Notes
+    -----
+    Safe to use from several threads and event loops.
+    """
+
+    def __init__(self, decide: DecideService, queue: Queue, *, deadline_s: float) -> None:
+        self._decide = decide
+        self._queue = queue
+        self._deadline_s = deadline_s
+
+    def answer(self, payload: bytes | Mapping[str, Any]) -> DecideResponse:
+        """Answer a request, waiting for the engine."""
+        prepared = self._decide.prepare(payload)
+        submitted = perf_counter()
+        future = self._queue.submit(prepared.rendered, self._deadline_s)
+        try:
+            scored = future.result(timeout=self._deadline_s)
+        except SteelyardError:  # one of them is a TimeoutError too
+            raise
+        except TimeoutError:
+            raise _late(future, self._deadline_s) from None
+        return self._finish(prepared, scored, submitted, getattr(future, "started_at", submitted))
+
+    def answer_dict(self, payload: bytes | Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a request as plain dictionaries and lists."""
+        answer: dict[str, Any] = msgspec.to_builtins(self.answer(payload))
+        return answer
+
+    def _finish(
+        self, prepared: Prepared, scored: list[ScoredDecision], submitted: float, started: float
+    ) -> DecideResponse:
+        return self._decide.finish(
+            prepared,
+            scored,
+            queue_ms=(started - submitted) * 1000,
+            score_ms=(perf_counter() - started) * 1000,
+        )
+
+
+async def wait_for_scores(
+    future: concurrent.futures.Future[list[ScoredDecision]], wait_s: float
+) -> list[ScoredDecision]:
+    """Wait for what a queue was given, without blocking the event loop."""
+    try:
+        async with asyncio.timeout(wait_s):
+            return await asyncio.wrap_future(future)
+    except SteelyardError:  # one of them is a TimeoutError too
+        raise
+    except TimeoutError:
+        raise _late(future, wait_s) from None
+
+
+def _late(
+    future: concurrent.futures.Future[list[ScoredDecision]], wait_s: float
+) -> DeadlineExceededError:
+    future.cancel()
+    return DeadlineExceededError(
+        f"No answer within {wait_s:.3g} s; nothing was charged. Try again, or ask less in one request."
+    )

@@ -12,7 +12,7 @@ from steelyard.errors import EngineUnavailableError, SteelyardError, StorageUnav
 from steelyard.ids import new_id
 from steelyard.operations import store as rows
 from steelyard.scoring.protocol import EngineStatus
-from steelyard.serving.answers import wait_for_scores
+from steelyard.serving.decide import wait_for_scores
 
 if TYPE_CHECKING:
     from steelyard.serving.registry import HostedModel, ModelRegistry

@@ -29,8 +29,7 @@ from steelyard.errors import (
     ModelWarmingError,
 )
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
-from steelyard.serving.answers import Queue, wait_for_scores
-from steelyard.serving.decide import DecideService, Prepared, unknown_model
+from steelyard.serving.decide import DecideService, Prepared, Queue, unknown_model, wait_for_scores
 
 _log = logging.getLogger(__name__)
 

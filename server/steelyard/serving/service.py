@@ -64,7 +64,7 @@ from steelyard.serving.fallback import (
     quote_nano,
 )
 from steelyard.serving.registry import HostedModel, ModelRegistry
-from steelyard.wire.bodies import work_on
+from steelyard.wire.payloads import work_on
 
 _log = logging.getLogger(__name__)
 

@@ -1,16 +1,26 @@
-"""The first pass over a request's body: strict JSON, in the shape of the wire's struct."""
+"""The first pass over a request's body: strict JSON, in the shape of the wire's struct.
+
+msgspec tells whether a value fits, fast, and stops at the first thing that does not. When it does
+not fit, the walk here over msgspec's own description of the struct finds everything: one source of
+truth, and no second set of rules.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import difflib
+import itertools
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 from steelyard.wire.json_values import check_json, decode_json
-from steelyard.wire.shapes import check_shape
-from steelyard.wire.violations import BODY, Violations
+from steelyard.wire.violations import BODY, Path, Violations, show
 
+T = TypeVar("T")
 Shape = TypeVar("Shape", bound=msgspec.Struct)
 
 
@@ -42,3 +52,232 @@ def read_payload(payload: object, shape: type[Shape]) -> Shape:
     fields = open_payload(payload, shape, found)
     found.raise_if_any()
     return msgspec.convert(fields, shape)
+
+
+#: Bodies longer than this are worked on by a thread; a shorter one costs less than the thread's turn.
+INLINE_BYTES = 16 * 1024
+
+
+async def read_body(read: Callable[[bytes], T], body: bytes) -> T:
+    """Return ``read(body)``, off the event loop when the body is long."""
+    return await work_on(read, body, is_long=len(body) > INLINE_BYTES)
+
+
+async def work_on(work: Callable[..., T], *what: object, is_long: bool) -> T:
+    """Return ``work(*what)``, off the event loop when it is long."""
+    return await asyncio.to_thread(work, *what) if is_long else work(*what)
+
+
+# Nobody mistypes a name of more characters than this, and comparing long texts is slow.
+_COMPARED_CHARACTERS = 64
+_NOUNS: dict[type[inspect.Type], str] = {
+    inspect.StrType: "a text",
+    inspect.IntType: "a whole number",
+    inspect.FloatType: "a number",
+    inspect.BoolType: "true or false",
+    inspect.DictType: "an object",
+    inspect.StructType: "an object",
+    inspect.ListType: "an array",
+}
+
+
+def check_shape(value: object, struct: type[msgspec.Struct], found: Violations, path: Path) -> None:
+    """Note everything in a value that a struct's shape does not allow."""
+    try:
+        msgspec.convert(value, struct)
+    except (
+        msgspec.MsgspecError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        TypeError,
+        UnicodeError,
+    ):
+        # The walk has the last word. It takes what msgspec does not: subclasses of plain types,
+        # such as NumPy's float64, which programs pass in without knowing; and strings with lone
+        # surrogates, which ``check_json`` has refused.
+        _walk(value, _describe(struct), path, found)
+
+
+@cache
+def _describe(struct: type[msgspec.Struct]) -> inspect.Type:
+    return inspect.type_info(struct)
+
+
+def _walk(value: object, expected: inspect.Type, path: Path, found: Violations) -> None:
+    expected = _unwrap(expected)
+    if isinstance(expected, inspect.UnionType):
+        fitting = [kind for kind in map(_unwrap, expected.types) if _accepts(kind, value)]
+        if not fitting:
+            _wrong(value, expected, path, found)
+        elif value is not None:
+            _walk(value, fitting[0], path, found)
+    elif not _accepts(expected, value):
+        _wrong(value, expected, path, found)
+    elif isinstance(expected, inspect.StructType):
+        _walk_struct(value, expected, path, found)  # type: ignore[arg-type]
+    elif isinstance(expected, inspect.DictType):
+        _walk_dict(value, expected, path, found)  # type: ignore[arg-type]
+    elif isinstance(expected, inspect.ListType):
+        _walk_list(value, expected, path, found)  # type: ignore[arg-type]
+    elif isinstance(expected, inspect.StrType):
+        _check_length(value, expected, path, found)  # type: ignore[arg-type]
+    elif isinstance(expected, inspect.IntType | inspect.FloatType):
+        _check_bounds(value, expected, path, found)  # type: ignore[arg-type]
+    elif isinstance(expected, inspect.LiteralType) and value not in expected.values:
+        allowed = _join([show(choice) for choice in sorted(expected.values, key=str)])
+        found.add(path, f"is {show(value)}; use {allowed}.", "not_allowed")
+
+
+def _unwrap(expected: inspect.Type) -> inspect.Type:
+    while isinstance(expected, inspect.Metadata):
+        expected = expected.type
+    return expected
+
+
+def _accepts(expected: inspect.Type, value: object) -> bool:
+    """Return whether a value is of the JSON type expected, its content aside."""
+    python_types: tuple[type, ...]
+    if isinstance(expected, inspect.AnyType):
+        return True
+    if isinstance(expected, inspect.NoneType):
+        return value is None
+    if isinstance(expected, inspect.StrType | inspect.LiteralType):
+        python_types = (str,)
+    elif isinstance(expected, inspect.DictType | inspect.StructType):
+        python_types = (dict,)
+    elif isinstance(expected, inspect.ListType):
+        python_types = (list, tuple)
+    elif isinstance(expected, inspect.BoolType):
+        python_types = (bool,)
+    elif isinstance(expected, inspect.IntType):
+        return isinstance(value, int) and not isinstance(value, bool)
+    else:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, python_types)
+
+
+def _walk_struct(
+    value: dict[Any, Any], expected: inspect.StructType, path: Path, found: Violations
+) -> None:
+    fields = {field.encode_name: field for field in expected.fields}
+    for name, field in fields.items():
+        if name in value:
+            _walk(value[name], field.type, (*path, name), found)
+        elif field.required:
+            found.add((*path, name), "is missing; add it.", "missing")
+    refused: dict[str, str] = getattr(expected.cls, "refused_fields", {})
+    for name in value:
+        if name in fields or not isinstance(name, str):
+            continue
+        if name in refused:
+            found.add((*path, name), f"is not taken here. {refused[name]}; remove it.", "refused")
+        else:
+            hint = "" if found.is_full else _suggest(name, list(fields))
+            found.add((*path, name), f"is not a field here; {hint}remove it.", "unknown_field")
+
+
+def _suggest(name: str, known: list[str]) -> str:
+    if len(name) > _COMPARED_CHARACTERS:
+        return ""
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    return f"did you mean {near[0]!r}? Rename or " if near else ""
+
+
+def _walk_dict(
+    value: dict[Any, Any], expected: inspect.DictType, path: Path, found: Violations
+) -> None:
+    # Here and in arrays, entries past the bound are not looked at: they have to go anyway.
+    _check_length(value, expected, path, found)
+    key_type, value_type = _unwrap(expected.key_type), expected.value_type
+    for key, item in itertools.islice(value.items(), expected.max_length):
+        if not isinstance(key, str):
+            continue
+        if isinstance(key_type, inspect.StrType) and key_type.max_length is not None:
+            bound = key_type.max_length
+            if len(key) > bound:
+                found.add(
+                    (*path, key),
+                    f"is a key of {len(key)} characters; use at most {bound}.",
+                    "too_long",
+                )
+                continue
+        _walk(item, value_type, (*path, key), found)
+
+
+def _walk_list(
+    value: list[Any] | tuple[Any, ...], expected: inspect.ListType, path: Path, found: Violations
+) -> None:
+    _check_length(value, expected, path, found)
+    for index, item in enumerate(value[: expected.max_length]):
+        _walk(item, expected.item_type, (*path, index), found)
+
+
+def _check_length(
+    value: str | dict[Any, Any] | list[Any] | tuple[Any, ...],
+    expected: inspect.StrType | inspect.DictType | inspect.ListType,
+    path: Path,
+    found: Violations,
+) -> None:
+    low, high = expected.min_length or 0, expected.max_length
+    if low <= len(value) and (high is None or len(value) <= high):
+        return
+    unit = "characters" if isinstance(value, str) else "entries"
+    allowed = f"at least {low}" if high is None else f"at most {high}"
+    if low and high is not None:
+        allowed = f"{low} to {high}"
+    has = "is empty" if len(value) == 0 else f"has {len(value)} {unit}"
+    found.add(path, f"{has}; give {allowed}.", "too_long" if len(value) > low else "too_short")
+
+
+def _check_bounds(
+    value: float, expected: inspect.IntType | inspect.FloatType, path: Path, found: Violations
+) -> None:
+    bounds: list[tuple[bool, str]] = []
+    if expected.ge is not None:
+        bounds.append((value >= expected.ge, f"at least {_number(expected.ge)}"))
+    if expected.gt is not None:
+        bounds.append((value > expected.gt, f"more than {_number(expected.gt)}"))
+    if expected.le is not None:
+        bounds.append((value <= expected.le, f"at most {_number(expected.le)}"))
+    if expected.lt is not None:
+        bounds.append((value < expected.lt, f"less than {_number(expected.lt)}"))
+    if not all(holds for holds, _ in bounds):
+        allowed = " and ".join(text for _, text in bounds)
+        found.add(path, f"is {show(value)}; give {allowed}.", "out_of_range")
+
+
+def _number(bound: float) -> str:
+    return str(bound) if isinstance(bound, int) else f"{bound:g}"
+
+
+def _wrong(value: object, expected: inspect.Type, path: Path, found: Violations) -> None:
+    found.add(path, f"is {_noun(value)}; give {_join(_wanted(expected))}.", "wrong_type")
+
+
+def _wanted(expected: inspect.Type) -> list[str]:
+    expected = _unwrap(expected)
+    if isinstance(expected, inspect.UnionType):
+        nouns = [noun for kind in expected.types for noun in _wanted(kind)]
+        return list(dict.fromkeys(nouns))
+    if isinstance(expected, inspect.NoneType):
+        return ["null"]
+    if isinstance(expected, inspect.LiteralType):
+        return [show(choice) for choice in sorted(expected.values, key=str)]
+    return [_NOUNS.get(type(expected), "another value")]
+
+
+def _noun(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return show(value)
+    nouns = ((str, "a text"), (dict, "an object"), (list | tuple, "an array"))
+    for kind, noun in nouns:
+        if isinstance(value, kind):
+            return noun
+    return "a number" if isinstance(value, int | float) else f"a {type(value).__name__}"
+
+
+def _join(choices: list[str]) -> str:
+    return choices[0] if len(choices) == 1 else f"{', '.join(choices[:-1])} or {choices[-1]}"

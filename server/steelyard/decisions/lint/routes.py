@@ -7,7 +7,7 @@ from steelyard.decisions.lint.wire import LintResponse
 from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.decisions.wire import DecideRequest
 from steelyard.http.routing import Access, Call, Route
-from steelyard.wire.bodies import work_on
+from steelyard.wire.payloads import work_on
 
 
 async def post_lint(call: Call) -> LintResponse:

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from steelyard.decisions.playground_wire import PlaygroundRequest
 from steelyard.decisions.wire import DecideRequest
-from steelyard.wire.shapes import check_shape
+from steelyard.wire.payloads import check_shape
 from steelyard.wire.violations import BODY, Violations
 from support.factories import make_request_dict
 from support.strategies import few, json_values, mutated
