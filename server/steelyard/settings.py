@@ -85,6 +85,14 @@ SETTINGS: tuple[Setting, ...] = (
         maximum=65535,
     ),
     Setting(
+        "hosts",
+        str,
+        "",
+        "Further names under which the server is called, separated by commas, such as the name that "
+        "a proxy passes on. On loopback no others are answered but `localhost` and loopback "
+        "addresses.",
+    ),
+    Setting(
         "home",
         Path,
         None,
@@ -401,6 +409,7 @@ class Settings:
 
     host: str
     port: int
+    hosts: str
     home: Path | None
     state_url: str | None = field(repr=False)
     frames_url: str | None

@@ -18,7 +18,7 @@ from support.error_shape import assert_canonical_body, parse_raw_response
 from support.serving import REQUEST, wait_until
 
 BODY = json.dumps(REQUEST).encode()
-HEAD = b"POST /v1/decide HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+HEAD = b"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 FULL_HEAD = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY)
 
 

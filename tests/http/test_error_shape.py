@@ -256,6 +256,7 @@ def raw_post(*headers: str, body: bytes = b"") -> bytes:
 
 VALID_BODY = json.dumps(request_of()).encode()
 
+CHUNKED = ("Content-Type: application/json", "Transfer-Encoding: chunked")
 #: Name, raw bytes, status, code.
 RAW_REQUESTS = [
     ("no HTTP at all", b"hello there\r\n\r\n", 400, "malformed_request"),
@@ -287,14 +288,34 @@ RAW_REQUESTS = [
         "invalid_request",
     ),
     (
-        "broken chunks",
-        raw_post(
-            "Content-Type: application/json",
-            "Transfer-Encoding: chunked",
-            body=b"zz\r\nhello\r\n0\r\n\r\n",
-        ),
+        "a space before a colon",
+        raw_post("Content-Length : 2", body=b"{}"),
         400,
         "malformed_request",
+    ),
+    ("a NUL in a header", raw_post("X-Name: a\0b"), 400, "malformed_request"),
+    ("a header folded over two lines", raw_post("X-Name: a", " b"), 400, "malformed_request"),
+    ("no host", b"GET /health HTTP/1.1\r\n\r\n", 400, "malformed_request"),
+    (
+        "two hosts",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
+        400,
+        "malformed_request",
+    ),
+    (
+        "no path",
+        b"GET ?key=SECRET HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        400,
+        "malformed_request",
+    ),
+    *(
+        (name, raw_post(*CHUNKED, body=body), 400, "malformed_request")
+        for name, body in (
+            ("a chunk longer than it says", b"2\r\n{}XX0\r\n\r\n"),
+            ("a chunk's length in Python's way", b"0x2\r\n{}\r\n0\r\n\r\n"),
+            ("a chunk with a long extension", b"2;" + b"a" * 100_000 + b"\r\n{}\r\n0\r\n\r\n"),
+            ("a length that is no number in a chunk", b"zz\r\nhello\r\n0\r\n\r\n"),
+        )
     ),
     (
         "an expectation nobody meets",
@@ -316,9 +337,12 @@ RAW_REQUESTS = [
 @pytest.mark.parametrize(
     ("sent", "status", "code"), [c[1:] for c in RAW_REQUESTS], ids=[c[0] for c in RAW_REQUESTS]
 )
-def test_a_request_that_is_not_http(server, client, sent, status, code):
+def test_a_request_that_is_not_http(server, client, sent, status, code, caplog):
+    # What follows in the same bytes is no second request: the connection is closed.
     got_status, headers, body = parse_raw_response(server.exchange(sent))
     assert got_status == status, body
+    assert b"SECRET" not in body
+    assert "SECRET" not in caplog.text
     assert_canonical_body(body, headers, code)
     assert client.get("/health").status_code == 200
 

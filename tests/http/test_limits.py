@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from support.error_shape import assert_canonical_error
+from support.server_thread import exchange
 from support.stand_ins import REQUEST, stand_in_server
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
@@ -55,6 +56,13 @@ def test_guessing_keys_is_limited():
         assert [ask(server, f"guess{n}").status_code for n in range(2)] == [401, 401]
         assert_limited(ask(server, "guess3"))
         assert ask(server, "full").status_code == 200
+
+
+def test_what_is_no_http_is_limited():
+    with stand_in_server(public_requests_per_minute=2) as server:
+        answers = [exchange(server.host, server.port, b"GET ?a HTTP/1.1\r\n\r\n") for _ in range(3)]
+        assert [answer.split()[1] for answer in answers] == [b"400", b"400", b"429"]
+        assert ask(server).status_code == 200
 
 
 def test_typesafe_clients_get_milliseconds_too():

@@ -68,7 +68,7 @@ def test_a_request_that_does_not_arrive_is_408():
     def hurry(app):
         app.config.REQUEST_TIMEOUT = 0.2
 
-    head = b"POST /v1/decide HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
+    head = b"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
     with live_server(hurry) as server:
         status, headers, body = parse_raw_response(server.exchange(head))
         assert status == 408
@@ -81,7 +81,7 @@ def test_a_body_that_does_not_arrive_is_408():
         app.config.RESPONSE_TIMEOUT = 0.2
 
     head = (
-        b"POST /v1/decide HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         b"Content-Length: 100\r\n\r\n{"
     )
     with live_server(hurry) as server:

@@ -26,7 +26,7 @@ def server(shared):
 
 
 def head(*headers: str, path: str = "/v1/decide") -> bytes:
-    lines = [f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json", *headers]
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
@@ -97,5 +97,5 @@ def test_the_connection_goes_on_after_a_refusal_whose_body_came(server):
 
 
 def test_a_get_with_a_body_is_answered(server):
-    sent = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"
+    sent = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"
     assert server.exchange(sent).startswith(b"HTTP/1.1 200 OK")

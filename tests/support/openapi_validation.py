@@ -20,9 +20,14 @@ from sanic import HTTPResponse, Request, Sanic
 
 from steelyard.app.application import ROUTES
 from steelyard.http.openapi import build_document
+from steelyard.http.origins import SECURITY_HEADERS
 
-#: Headers that HTTP itself brings; the document does not list them.
-PLAIN_HEADERS = {"connection", "content-length", "content-type", "transfer-encoding"}
+#: Headers that HTTP itself brings, and those that are the same everywhere; the document lists
+#: neither.
+PLAIN_HEADERS = {
+    *("connection", "content-length", "content-type", "transfer-encoding"),
+    *map(str.lower, SECURITY_HEADERS),
+}
 _CODE = re.compile(r"`(\w+)`")
 
 
@@ -47,7 +52,11 @@ def check_response(method: str, path: str, status: int, headers: Any, content: b
     the error body and the request id alone.
     """
     operation = find_operation(method, path)
-    problems: list[str] = []
+    problems = [
+        f"the header {name} is not {value!r}"
+        for name, value in SECURITY_HEADERS.items()
+        if headers.get(name) != value
+    ]
     if operation is None:
         if status >= 400 and method != "HEAD":
             problems += _schema_problems({"$ref": "#/components/schemas/ErrorBody"}, content)

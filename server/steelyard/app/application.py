@@ -27,6 +27,7 @@ from steelyard.http.draining import Drain
 from steelyard.http.errors import answer_error
 from steelyard.http.metrics import Metrics
 from steelyard.http.openapi import build_document
+from steelyard.http.origins import Origins
 from steelyard.http.pipeline import begin, finish, pipe
 from steelyard.http.routes import llms, metrics, openapi
 from steelyard.http.routing import Route
@@ -95,6 +96,7 @@ def create_app(services: ApiServices) -> Sanic[Any, Any]:
         strict_slashes=True,
     )
     app.ctx.services = services
+    app.ctx.origins = Origins(settings)
     app.ctx.drain = Drain()
     app.ctx.metrics = Metrics()
     app.ctx.metrics.watch(ScorerFigures(services.models, app.ctx.metrics.registry).read)

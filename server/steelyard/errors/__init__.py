@@ -13,6 +13,7 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     ├── PaymentRequiredError
     │   ├── InsufficientCreditError          402  insufficient_credit           RuntimeError
     │   └── KeyCapReachedError               402  key_cap_reached               RuntimeError
+    ├── CrossSiteError                       403  cross_site_request            PermissionError
     ├── KeyScopeError                        403  key_scope                     PermissionError
     ├── NotFoundError                        404  not_found                     LookupError
     ├── MethodNotAllowedError                405  method_not_allowed            RuntimeError
@@ -63,6 +64,7 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     ├── UnsupportedError
     │   ├── UnsupportedMediaTypeError        415  unsupported_media_type        ValueError
     │   └── UnsupportedEncodingError         415  unsupported_encoding          ValueError
+    ├── MisdirectedRequestError              421  misdirected_request           LookupError
     ├── UnprocessableError
     │   ├── InvalidRequestError              422  invalid_request               ValueError
     │   ├── InvalidReferenceError            422  invalid_reference             ValueError
@@ -168,6 +170,7 @@ from steelyard.errors.kinds import UnauthenticatedError as UnauthenticatedError
 from steelyard.errors.kinds import UnavailableError as UnavailableError
 from steelyard.errors.kinds import UnprocessableError as UnprocessableError
 from steelyard.errors.kinds import UnsupportedError as UnsupportedError
+from steelyard.errors.requests import CrossSiteError as CrossSiteError
 from steelyard.errors.requests import DeadlineExceededError as DeadlineExceededError
 from steelyard.errors.requests import IdempotencyConflictError as IdempotencyConflictError
 from steelyard.errors.requests import (
@@ -177,6 +180,7 @@ from steelyard.errors.requests import InternalError as InternalError
 from steelyard.errors.requests import InvalidRequestError as InvalidRequestError
 from steelyard.errors.requests import MalformedRequestError as MalformedRequestError
 from steelyard.errors.requests import MethodNotAllowedError as MethodNotAllowedError
+from steelyard.errors.requests import MisdirectedRequestError as MisdirectedRequestError
 from steelyard.errors.requests import NotFoundError as NotFoundError
 from steelyard.errors.requests import OutcomeUnknownError as OutcomeUnknownError
 from steelyard.errors.requests import PayloadTooLargeError as PayloadTooLargeError

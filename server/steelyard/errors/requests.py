@@ -22,6 +22,20 @@ class MalformedRequestError(SteelyardError, ValueError):
     status = 400
 
 
+class MisdirectedRequestError(SteelyardError, LookupError):
+    """A request for a server of another name, as a page that rebinds its name sends it."""
+
+    code = "misdirected_request"
+    status = 421
+
+
+class CrossSiteError(SteelyardError, PermissionError):
+    """A write that a page of another site sent."""
+
+    code = "cross_site_request"
+    status = 403
+
+
 class InvalidRequestError(UnprocessableError):
     """A request with something wrong in it; ``details`` says what, field by field.
 

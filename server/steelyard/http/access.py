@@ -8,6 +8,7 @@ from sanic import Request
 
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.errors import InvalidApiKeyError, KeyScopeError, MissingApiKeyError
+from steelyard.http.origins import host_of, is_loopback
 from steelyard.http.routing import Access, Route, Services
 
 #: The tag of the routes that probes and scrapers call; these are not counted.
@@ -15,7 +16,8 @@ OPERATIONS = "operations"
 #: The account of callers of public routes: nobody's.
 NOBODY = "public"
 
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+_PAGES = ("origin", "referer")
 
 
 async def admit(request: Request, route: Route, services: Services) -> Caller:
@@ -62,13 +64,15 @@ def check_scope(caller: Caller, route: Route) -> None:
 
 
 def is_from_this_machine(request: Request) -> bool:
-    """Return whether the client is on a loopback address and no proxy speaks for another one."""
-    if any(name in request.headers for name in _FORWARDED):
+    """Return whether a program of this machine asks, for itself.
+
+    It comes from a loopback address, to a loopback name; no proxy speaks for another client, and no
+    page of a browser asks.
+    """
+    headers = request.headers
+    if any(name in headers for name in (*_FORWARDED, *_PAGES)):
         return False
-    try:
-        return ipaddress.ip_address(request.ip).is_loopback
-    except ValueError:
-        return False
+    return is_loopback(request.ip) and is_loopback(host_of(headers.get("host", "")))
 
 
 def address_group(address: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from steelyard.errors import (
+    CrossSiteError,
     DeadlineExceededError,
     EngineUnavailableError,
     InternalError,
@@ -21,6 +22,7 @@ from steelyard.errors import (
     InvalidRequestError,
     KeyScopeError,
     MalformedRequestError,
+    MisdirectedRequestError,
     MissingApiKeyError,
     PayloadTooLargeError,
     RateLimitedError,
@@ -45,7 +47,8 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 
 _DESCRIPTION = (
     "Decisions with calibrated probabilities: a context and questions in, probabilities and an "
-    "action out. Every failed call has one body, and every answer the header `X-Request-ID`. "
+    "action out. Every failed call has one body, and every answer the header `X-Request-ID` and "
+    "those that tell browsers not to guess its type, frame it or say whence they come. "
     "HEAD answers where GET does; a parameter that the document does not name is refused. "
     "Times are Unix seconds; amounts named `…_usd` are exact decimal strings."
 )
@@ -155,10 +158,18 @@ def build_document(routes: Iterable[Route]) -> dict[str, Any]:
 def errors_of(route: Route) -> tuple[type[SteelyardError], ...]:
     """Return every refusal that a route may answer, its own and those of its kind."""
     errors: dict[type[SteelyardError], None] = dict.fromkeys(
-        (MalformedRequestError, RequestTimeoutError, PayloadTooLargeError, InvalidRequestError)
+        (
+            MalformedRequestError,
+            RequestTimeoutError,
+            PayloadTooLargeError,
+            MisdirectedRequestError,
+            InvalidRequestError,
+        )
     )
     if route.access is not Access.PUBLIC:
         errors.update(dict.fromkeys((MissingApiKeyError, InvalidApiKeyError, KeyScopeError)))
+        if route.is_write:
+            errors[CrossSiteError] = None
     if route.request is not None or route.is_write:
         errors.update(dict.fromkeys((UnsupportedMediaTypeError, UnsupportedEncodingError)))
     errors.update(dict.fromkeys(route.errors))

@@ -22,12 +22,13 @@ from sanic.http import Http
 from sanic.response import BaseHTTPResponse
 
 from steelyard.errors import NotFoundError
-from steelyard.http.access import admit
+from steelyard.http.access import address_group, admit
 from steelyard.http.bodies import answer_response, discard_body, read_json_bytes
 from steelyard.http.cors import add_cors_headers
 from steelyard.http.draining import Drain
 from steelyard.http.logs import get_request_id, log_access, request_id_headers
 from steelyard.http.metrics import Metrics
+from steelyard.http.origins import SECURITY_HEADERS, Origins
 from steelyard.http.queries import read_query
 from steelyard.http.routing import Call, Route, route_of, services_of
 from steelyard.operations.write import Replay, Write, check_idempotency_key, payload_sha256
@@ -37,6 +38,8 @@ from steelyard.wire.queries import NoQuery
 
 #: Seconds that a client has to send the rest of a body that is not wanted.
 _LINGER_S = 5.0
+#: Sanic's name for the method of a request whose head it could not read.
+_UNREAD = "NONE"
 
 
 def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]]:
@@ -47,6 +50,7 @@ def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]
         services = services_of(request)
         drain: Drain = request.app.ctx.drain
         with drain.request():
+            request.app.ctx.origins.check_page(request, route)
             caller = request.ctx.caller = await admit(request, route, services)
             if not all(part.isprintable() for part in parts.values()):
                 # No id or name has such a character, and PostgreSQL takes no NUL in a text.
@@ -113,15 +117,25 @@ def open_call(route: Route, call: Call, payload: bytes | None = None) -> Call:
 
 
 async def begin(request: Request) -> None:
-    """Note when a request began, and name it."""
+    """Note when a request began, name it, and refuse one that is meant for another server.
+
+    What cannot be read as HTTP is counted against its address, like any call without a key.
+    """
     request.ctx.started = perf_counter()
     get_request_id(request)
+    if request.method == _UNREAD:
+        services_of(request).limits.take_public(address_group(request.ip))
+    else:
+        origins: Origins = request.app.ctx.origins
+        origins.check_host(request)
 
 
 async def finish(request: Request, response: BaseHTTPResponse) -> None:
     """Add the headers that every response has, and count and log the request."""
     headers = response.headers
     for name, value in request_id_headers(request).items():
+        headers.setdefault(name, value)
+    for name, value in SECURITY_HEADERS.items():
         headers.setdefault(name, value)
     add_cors_headers(route_of(request), headers)
     stream = request.stream

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec import Raw, Struct
 from sanic import HTTPResponse, Request
@@ -19,9 +19,6 @@ from steelyard.errors import SteelyardError
 from steelyard.operations.write import Write
 from steelyard.settings import Settings
 from steelyard.wire.payloads import read_payload
-
-if TYPE_CHECKING:
-    from steelyard.http.routing import Route
 
 T = TypeVar("T")
 

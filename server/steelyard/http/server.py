@@ -21,6 +21,7 @@ from sanic.server import HttpProtocol
 from sanic.signals import SignalRouter
 
 from steelyard.http.draining import Drain
+from steelyard.http.framing import StrictHttp
 
 #: Connections that wait to be accepted.
 _BACKLOG = 1024
@@ -178,6 +179,8 @@ class Connection(HttpProtocol):
     Sanic counts ``REQUEST_TIMEOUT`` from the last byte, so that a client which sends one now and
     then would hold its connection for days.
     """
+
+    HTTP_CLASS = StrictHttp
 
     def data_received(self, data: bytes) -> None:
         """Take what arrived; in the middle of a head it earns no more time."""

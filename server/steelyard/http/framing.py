@@ -1,0 +1,104 @@
+"""The framing of a request, read strictly (RFC 9112), before Sanic's parser sees it.
+
+Sanic splits a head at its first colons and a chunk at its line ends, and takes what stands there.
+Where it is laxer than a proxy before it, bytes of one request become another one. What does not
+have exactly the form that the standard gives it is refused here, and the connection closed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sanic.exceptions import BadRequest, PayloadTooLarge
+from sanic.http import Http
+from sanic.http.http1 import HTTP_CONTINUE
+
+_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+#: A path with or without a query, or a whole URL, or the ``*`` of OPTIONS.
+_REQUEST_LINE = re.compile(rb"%b (?:/|https?://|\*(?= ))[\x21-\x7e]* HTTP/1\.[01]" % _TOKEN)
+_FIELD = re.compile(rb"(%b):([\t\x20-\x7e\x80-\xff]*)" % _TOKEN)
+_LENGTH = re.compile(rb"[0-9]{1,18}")
+_CHUNK = re.compile(rb"[0-9A-Fa-f]{1,16}(?:[\t ]*;[\t\x20-\x7e]*)?")
+#: Most bytes of the line that begins a chunk; extensions mean nothing here.
+_MAX_CHUNK_LINE = 256
+_END = b"\r\n\r\n"
+
+
+class StrictHttp(Http):
+    """Sanic's reading of HTTP/1.1, of well-formed requests alone."""
+
+    async def http1_request_header(self) -> None:
+        """Read a head, once it is known to be well-formed."""
+        buffer, seen = self.recv_buffer, 0
+        while (end := buffer.find(_END, seen)) < 0:
+            seen = max(0, len(buffer) - len(_END) + 1)
+            if seen >= self.HEADER_MAX_SIZE:
+                raise PayloadTooLarge("Request header exceeds the size limit")
+            await self._receive_more()
+        if end < self.HEADER_MAX_SIZE:  # Sanic refuses a longer one
+            problem = head_problem(bytes(buffer[:end]))
+            if problem is not None:
+                raise BadRequest(problem)
+        await super().http1_request_header()  # type: ignore[no-untyped-call]
+
+    async def read(self) -> bytes | None:
+        """Read a piece of the body; the line that begins a chunk has to be well-formed."""
+        framing: Any = self.request_body
+        if framing == "chunked" and self.request_bytes_left == 0:
+            await self._check_chunk()
+        data: bytes | None = await super().read()
+        return data
+
+    async def _check_chunk(self) -> None:
+        if self.expecting_continue:
+            self.expecting_continue = False
+            await self._send(HTTP_CONTINUE)
+        buffer = self.recv_buffer
+        while (end := buffer.find(b"\r\n", 2)) < 0 and len(buffer) <= _MAX_CHUNK_LINE:
+            if len(buffer) >= 2 and buffer[:2] != b"\r\n":
+                break
+            await self._receive_more()
+        line = bytes(buffer[2:end]) if end >= 0 else b""
+        is_short = len(line) <= _MAX_CHUNK_LINE
+        if buffer[:2] != b"\r\n" or not is_short or not _CHUNK.fullmatch(line):
+            self.keep_alive = False
+            self.request_body = None  # where the next request would begin is not known
+            raise BadRequest("a chunk of the body does not have the form of RFC 9112")
+
+
+def head_problem(head: bytes) -> str | None:
+    r"""Return what is wrong with the head of a request, or ``None``; never a word of its content.
+
+    Examples
+    --------
+    >>> head_problem(b"GET / HTTP/1.1\r\nHost: localhost") is None
+    True
+    >>> head_problem(b"GET ?key=SECRET HTTP/1.1\r\nHost: localhost")
+    'its first line is not METHOD /path HTTP/1.1'
+    >>> head_problem(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length : 37")
+    'header 2 is not NAME: VALUE in visible characters'
+    """
+    request_line, *lines = head.split(b"\r\n")
+    if not _REQUEST_LINE.fullmatch(request_line):
+        return "its first line is not METHOD /path HTTP/1.1"
+    values: dict[bytes, list[bytes]] = {}
+    for number, line in enumerate(lines, start=1):
+        field = _FIELD.fullmatch(line)
+        if field is None:
+            return f"header {number} is not NAME: VALUE in visible characters"
+        values.setdefault(field[1].lower(), []).append(field[2].strip())
+    hosts = values.get(b"host", [])
+    if len(hosts) > 1 or (not hosts and request_line.endswith(b"1.1")):
+        return "it does not have exactly one Host header"
+    return _length_problem(values.get(b"content-length", []), values.get(b"transfer-encoding", []))
+
+
+def _length_problem(lengths: list[bytes], codings: list[bytes]) -> str | None:
+    if len(lengths) + len(codings) > 1:
+        return "it gives its length more than once"
+    if lengths and not _LENGTH.fullmatch(lengths[0]):
+        return "its Content-Length is not a number"
+    if codings and codings[0].lower() != b"chunked":
+        return "its Transfer-Encoding is not chunked"
+    return None
