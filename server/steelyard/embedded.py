@@ -25,6 +25,7 @@ from steelyard.app.services import ApiServices
 from steelyard.client import Client, ClientOptions
 from steelyard.http.server import Stop, serve_app
 from steelyard.settings import InvalidSettingError, read_settings
+from steelyard.storage.home import make_home
 
 _LOOPBACK = "127.0.0.1"
 _starting = threading.Lock()
@@ -161,9 +162,7 @@ class Embedded:
 
     def _open_home(self, home: str | Path | None) -> Path:
         if home is not None:
-            path = Path(home).expanduser().absolute()
-            path.mkdir(parents=True, exist_ok=True)
-            return path
+            return make_home(Path(home).expanduser().absolute())
         path = Path(tempfile.mkdtemp(prefix="steelyard-"))
         self._closing.callback(shutil.rmtree, path, ignore_errors=True)
         return path

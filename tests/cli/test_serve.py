@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import stat
 import subprocess
 import sys
 
@@ -18,8 +19,11 @@ from support.serving import ENVIRONMENT, REQUEST, serving, wait_until
 @pytest.mark.parametrize("stop_signal", [signal.SIGTERM, signal.SIGINT])
 def test_serves_until_told_to_stop(tmp_path, stop_signal):
     home = tmp_path / "home"
+    home.mkdir(mode=0o755)
     with serving(home) as (process, address):
         assert address["pid"] == process.pid
+        assert stat.S_IMODE(home.stat().st_mode) == 0o700
+        assert stat.S_IMODE((home / "serve.json").stat().st_mode) == 0o600
         answer = httpx.post(f"{address['url']}/v1/decide", json=REQUEST)
         assert answer.status_code == 200
         process.send_signal(stop_signal)
@@ -98,6 +102,13 @@ def test_a_home_that_cannot_be_used(tmp_path, run):
     result = run("serve", "--port", "0", "--home", str(taken))
     assert result.exit_code == 1
     assert str(taken) in result.stderr
+
+
+def test_a_folder_with_other_things_keeps_its_mode(tmp_path):
+    (tmp_path / "notes.txt").write_text("")
+    tmp_path.chmod(0o755)
+    with address_file(tmp_path):
+        assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
 
 
 def test_the_address_of_a_server_in_another_container_is_left(tmp_path):

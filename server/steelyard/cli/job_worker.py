@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -133,9 +132,9 @@ def _alone(settings: Settings) -> Iterator[bool]:
     import fcntl
 
     from steelyard.settings import home_of
+    from steelyard.storage.home import make_home
 
-    home = Path(home_of(settings))
-    home.mkdir(parents=True, exist_ok=True)
+    home = make_home(home_of(settings))
     give_up_at = time.monotonic() + _LOCK_S
     with (home / "jobs.lock").open("w") as file:
         while True:

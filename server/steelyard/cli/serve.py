@@ -43,6 +43,7 @@ _EXAMPLE = {
 @click.command("serve", epilog=_EPILOG)
 @setting_option("host")
 @setting_option("port")
+@setting_option("hosts")
 @setting_option("home")
 @setting_option("state_url")
 @setting_option("accounts")
@@ -197,19 +198,19 @@ def curl_command(url: str, *, with_key: bool = False) -> str:
 @contextmanager
 def address_file(home: Path) -> Iterator[Callable[[str], None]]:
     """Keep ``serve.json`` in a home directory while the server runs; another server's is left."""
+    from steelyard.storage.home import make_home, write_private
+
     path = home / "serve.json"
     written: bytes | None = None
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        make_home(home)
     except OSError as error:
         raise click.ClickException(f"Cannot use {home}: {error.strerror}.") from None
 
     def write(url: str) -> None:
         nonlocal written
         told = json.dumps({"url": url, "pid": os.getpid(), "version": __version__}).encode()
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(told)
-        partial.replace(path)
+        write_private(path, told)
         written = told
 
     try:

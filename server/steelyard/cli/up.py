@@ -20,6 +20,7 @@ Examples:
 @click.command("up", epilog=_EPILOG)
 @setting_option("host")
 @setting_option("port")
+@setting_option("hosts")
 @setting_option("home")
 @setting_option("state_url")
 @setting_option("accounts")

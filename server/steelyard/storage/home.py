@@ -1,0 +1,31 @@
+"""The directory of a server's files: rows, answers and hashes of keys, for its user alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_FOR_ITS_USER = 0o700
+_FILE_FOR_ITS_USER = 0o600
+
+
+def make_home(home: Path) -> Path:
+    """Make a server's directory where there is none, close it to other users, and return it.
+
+    One that holds other things and no state keeps its mode: it may be a project's folder.
+    """
+    home.mkdir(mode=_FOR_ITS_USER, parents=True, exist_ok=True)
+    if (home / "state.sqlite").exists() or not any(home.iterdir()):
+        home.chmod(_FOR_ITS_USER)
+    return home
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace a file, which its user alone can read; a reader sees the old or the new content."""
+    partial = path.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    with os.fdopen(
+        os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_FOR_ITS_USER), "wb"
+    ) as file:
+        file.write(content)
+    partial.replace(path)
