@@ -57,15 +57,7 @@ class BaseModel:
 
 @dataclass(frozen=True, slots=True)
 class BaseFiles:
-    """What a base model's files hold, checked and not yet run.
-
-    Parameters
-    ----------
-    precision : str
-        ``float32`` or ``int8``.
-    weights : dict of str to array
-        As stored: int8 matrices with their ``.scale``, and float32 vectors.
-    """
+    """What a base model's files hold, checked and not yet run; ``weights`` are as stored."""
 
     engine: str
     precision: str
@@ -114,17 +106,9 @@ def load_base_model(
     host: EngineHost | None = None,
     hosted_name: str | None = None,
 ) -> BaseModel:
-    """Load a base model, every file's SHA-256 checked.
+    """Load a base model, every file's SHA-256 checked; ``auto`` is its manifest's default engine.
 
-    Parameters
-    ----------
-    engine : str, default ``auto``
-        ``onnxruntime-float32``, ``onnxruntime-int8``, or ``auto`` for the manifest's default.
-
-    Raises
-    ------
-    EngineUnavailableError
-        When a file is missing or altered, or the engine is not one of ``ENGINES``.
+    Raises ``EngineUnavailableError`` when a file is missing or altered, or there is no such engine.
     """
     files = read_base_files(engine, folder)
     hosted = None
@@ -154,13 +138,7 @@ def load_base_model(
 
 
 def read_base_files(engine: str = AUTO, folder: Path | None = None) -> BaseFiles:
-    """Read a base model's files, every one's SHA-256 checked.
-
-    Raises
-    ------
-    EngineUnavailableError
-        As ``load_base_model`` does.
-    """
+    """Read a base model's files; raises as ``load_base_model`` does."""
     folder = folder or BASE
     manifest = read_manifest(folder)
     name = manifest["engine"] if engine == AUTO else engine
@@ -198,13 +176,7 @@ def earlier_temperatures(
 
 
 def read_manifest(folder: Path | None = None) -> dict[str, Any]:
-    """Read a base model's manifest.
-
-    Raises
-    ------
-    EngineUnavailableError
-        When there is none, or a field is missing.
-    """
+    """Read a base model's manifest; raises ``EngineUnavailableError`` when it cannot be used."""
     path = (folder or BASE) / MANIFEST
     try:
         manifest = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])

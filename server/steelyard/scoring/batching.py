@@ -48,11 +48,9 @@ class _Waiting:
 
 
 class Batcher:
-    """A queue and one thread in front of a scorer.
+    """A queue and one thread in front of a scorer; thread-safe.
 
-    Notes
-    -----
-    Thread-safe. Which requests share a call changes no answer: scorers are batch-invariant.
+    Which requests share a call changes no answer: scorers are batch-invariant.
     """
 
     def __init__(self, scorer: Scorer, *, max_queue: int = MAX_QUEUE) -> None:
@@ -69,13 +67,7 @@ class Batcher:
         self._thread.start()
 
     def submit(self, request: RenderedRequest, deadline_s: float | None = None) -> Answer:
-        """Queue a request.
-
-        Raises
-        ------
-        EngineUnavailableError
-            When the queue is full, with ``retry_after_s``, or the batcher is closed.
-        """
+        """Queue a request; raises ``EngineUnavailableError`` when the queue is full or closed."""
         expires_at = None if deadline_s is None else time.monotonic() + deadline_s
         entry = _Waiting(request, _characters(request), expires_at)
         with self._changed:
@@ -108,13 +100,7 @@ class Batcher:
             return self._n_calls, time.monotonic() - self._call_started
 
     def check_room(self, request: RenderedRequest) -> None:
-        """Refuse a request as ``submit`` would now; a moment later there may be room, or none.
-
-        Raises
-        ------
-        EngineUnavailableError
-            When the queue is full, with ``retry_after_s``, or the batcher is closed.
-        """
+        """Refuse a request as ``submit`` would now; a moment later there may be room, or none."""
         with self._changed:
             self._check_room(_Waiting(request, _characters(request), None))
 

@@ -22,13 +22,7 @@ def only_while(is_wanted: Callable[[], bool]) -> Iterator[None]:
 
 
 def check_wanted() -> None:
-    """Look whether anybody still waits.
-
-    Raises
-    ------
-    DeadlineExceededError
-        When nobody does.
-    """
+    """Raise ``DeadlineExceededError`` when nobody waits for this thread's work any more."""
     is_wanted = _is_wanted.get()
     if is_wanted is not None and not is_wanted():
         message = "The request was not scored by its deadline; shorten it, or ask less at once."

@@ -28,7 +28,7 @@ class PassEngine(Protocol):
     """What runs passes of the graph, here or elsewhere. Safe to use from several threads."""
 
     def run(self, inputs: Tensors, outputs: Sequence[str]) -> Tensors:
-        """Run one pass and give the outputs asked for."""
+        """Run one pass and return the outputs asked for."""
         ...
 
     def close(self) -> None:
@@ -37,18 +37,9 @@ class PassEngine(Protocol):
 
 
 class Engine:
-    """Runs passes of the graph.
+    """Runs passes of the graph on weights as they are stored; thread-safe.
 
-    Parameters
-    ----------
-    weights : mapping of str to array
-        The stored weights: int8 matrices with their ``.scale``, and float32 vectors.
-    precision : str
-        ``float32`` or ``int8``; the graph must be of that precision.
-
-    Notes
-    -----
-    Safe to use from several threads.
+    The graph must be of the precision, ``float32`` or ``int8``.
     """
 
     def __init__(
@@ -75,14 +66,10 @@ class Engine:
         )
 
     def run(self, inputs: Tensors, outputs: Sequence[str]) -> Tensors:
-        """Run one pass and give the outputs asked for.
+        """Run one pass and return the outputs asked for.
 
-        Raises
-        ------
-        EngineUnavailableError
-            When the engine is closed or the runtime fails.
-        DeadlineExceededError
-            When nobody waits any more for what the thread works on (``wanted.only_while``).
+        Raises ``EngineUnavailableError`` when the engine is closed or the runtime fails, and
+        ``DeadlineExceededError`` when nobody waits for it (``cancellation.only_while``).
         """
         check_wanted()
         session = self._session
@@ -107,11 +94,8 @@ def graph_weights(
 ) -> dict[str, NDArray[np.generic]]:
     """Return the tensors that a graph takes from the stored weights.
 
-    Parameters
-    ----------
-    precision : str
-        ``float32`` dequantises every matrix but the word embeddings, which the graph looks up as
-        int8; ``int8`` keeps the encoder's matrices as they are.
+    In ``float32`` every matrix is dequantised but the word embeddings, which the graph looks up as
+    int8; in ``int8`` the encoder's matrices stay as they are.
     """
     tensors: dict[str, NDArray[np.generic]] = {}
     for name, value in stored.items():

@@ -25,20 +25,7 @@ _DIGEST_BYTES = 64
 
 
 class HashingScorer:
-    """A scorer whose logits come from a keyed hash of the texts.
-
-    Notes
-    -----
-    Safe to call from several threads. Takes no time worth measuring: one hash per outcome.
-
-    Examples
-    --------
-    >>> decision = RenderedDecision("binary", "Is it urgent?", ("yes", "no"))
-    >>> request = RenderedRequest("The roof is on fire.", (decision,))
-    >>> scored = HashingScorer().score([request])[0][0]
-    >>> scored.logits.shape, scored.logits.dtype.name
-    ((2,), 'float32')
-    """
+    """A scorer whose logits come from a keyed hash of the texts; thread-safe."""
 
     def __init__(
         self, key: str = "", *, name: str = "hashing", scale: float = 3.0, width: int = 8
@@ -103,13 +90,7 @@ class HashingScorer:
 
 
 class WordCounter:
-    """Counts words and punctuation marks: a token counter that needs no file.
-
-    Examples
-    --------
-    >>> WordCounter().count("Is it, really?")
-    5
-    """
+    """Counts words and punctuation marks: a token counter that needs no file."""
 
     name = "words"
     revision = "1"

@@ -100,13 +100,8 @@ class HeadSpec(Struct, frozen=True, kw_only=True):
 class Inputs:
     """What heads read of one context or many; each is None where no head needs it.
 
-    Parameters
-    ----------
-    embedding : float32 array of shape (n, width), optional
-    logits : float32 array of shape (n, n_outcomes), optional
-        The base's, outcomes in canonical order.
-    markers : float32 array of shape (n, n_outcomes, width), optional
-        In canonical order too.
+    ``embedding`` is float32 of shape (n, width); ``logits``, the base's, of shape (n, n_outcomes)
+    and ``markers`` of shape (n, n_outcomes, width), both with outcomes in canonical order.
     """
 
     texts: Sequence[str]
@@ -123,17 +118,7 @@ def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def nearness(vectors: Floats, landmarks: Floats, sharpness: float) -> Floats:
-    """Return how near vectors are to landmarks: 1 where equal, towards 0 far away.
-
-    Parameters
-    ----------
-    vectors : float32 array of shape (n, width)
-    landmarks : float32 array of shape (n_landmarks, width)
-
-    Returns
-    -------
-    float32 array of shape (n, n_landmarks)
-    """
+    """Return how near vectors are to landmarks, (n, n_landmarks): 1 where equal, 0 far away."""
     squares = (vectors**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1)
     distances = squares - 2 * (vectors @ landmarks.T)
     near: Floats = np.exp(-sharpness * np.maximum(distances, 0)).astype(np.float32)
@@ -173,17 +158,9 @@ def marker_logits(member: MarkerMember, tensors: Tensors, inputs: Inputs) -> NDA
 
 
 def calibrate(logs: NDArray[np.float64], steps: Sequence[Calibration]) -> NDArray[np.float64]:
-    """Return calibrated log probabilities.
+    """Return calibrated log probabilities, (n, n_outcomes), from logits or log probabilities.
 
-    Parameters
-    ----------
-    logs : float64 array of shape (n, n_outcomes)
-        Log probabilities, or logits.
-
-    Returns
-    -------
-    float64 array of shape (n, n_outcomes)
-        No curve changes the order of outcomes; the isotonic one is kept from making ties.
+    No curve changes the order of outcomes; the isotonic one is kept from making ties.
     """
     for step in steps:
         logs = log_softmax(logs / step.temperature)
@@ -207,25 +184,11 @@ def pair_features(
     prior: NDArray[np.float64],
     lengths: NDArray[np.float64],
 ) -> Floats:
-    """Return what a booster reads of each pair of a context and an outcome.
+    """Return what a booster reads of each context and outcome, (n, n_outcomes, n_features).
 
-    Parameters
-    ----------
-    logs : sequence of float64 arrays of shape (n, n_outcomes)
-        Log probabilities of every member.
-    blended : float64 array of shape (n, n_outcomes)
-        Of the blend.
-    base_logits : float32 array of shape (n, n_outcomes), optional
-    prior : float64 array of shape (n_outcomes,)
-        Log share of each outcome in training.
-    lengths : float64 array of shape (n,)
-        Characters of each context.
-
-    Returns
-    -------
-    float32 array of shape (n, n_outcomes, n_features)
-        Each member's log probability, and how far it is from that member's largest; the same of
-        the blend; the base's logit less its mean; the prior; the logarithm of the length.
+    Each member's log probability, and how far it is from that member's largest; the same of the
+    blend; the base's logit less its mean; the prior (log share in training); the logarithm of the
+    length in characters.
     """
     n, k = blended.shape
     columns = []

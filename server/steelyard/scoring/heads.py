@@ -62,31 +62,16 @@ def canonical_order(decision: RenderedDecision) -> list[int]:
 
 
 def fingerprint(decision: RenderedDecision) -> str:
-    """Name a decision by its words.
-
-    Examples
-    --------
-    >>> one = RenderedDecision("binary", "Is it urgent?", ("yes", "no"))
-    >>> other = RenderedDecision("binary", "Is it urgent?", ("no", "yes"))
-    >>> fingerprint(one) == fingerprint(other)
-    True
-    """
+    """Name a decision by its words; the order of outcomes counts only where they are levels."""
     outcomes = [decision.outcomes[place] for place in canonical_order(decision)]
     content = msgspec.json.encode([decision.kind, decision.question, outcomes])
     return hashlib.sha256(content).hexdigest()
 
 
 class Head:
-    """Answers one decision, worded as in training.
+    """Answers one decision, worded as in training, from it and the context alone; thread-safe.
 
-    Raises
-    ------
-    ValueError
-        When a tensor is missing or of another shape than the spec says.
-
-    Notes
-    -----
-    Thread-safe. Its answer depends on the context and the decision alone.
+    Raises ``ValueError`` when a tensor is missing or of another shape than the spec says.
     """
 
     def __init__(
@@ -156,22 +141,9 @@ class Head:
         base: ScoredDecision | None,
         embedding: NDArray[np.float32] | None,
     ) -> NDArray[np.float32]:
-        """Return the calibrated log probabilities of a decision's outcomes.
+        """Return the calibrated log probabilities of a decision's outcomes, in their order.
 
-        Parameters
-        ----------
-        embedding : float32 array of shape (width,) or None
-            The context's vector, where ``needs_embedding``.
-
-        Returns
-        -------
-        float32 array of shape (n_outcomes,)
-            In the order of the decision's outcomes.
-
-        Raises
-        ------
-        ValueError
-            When what it needs is missing.
+        Raises ``ValueError`` when the base's scores or the context's vector is missing and needed.
         """
         if (self.needs_base and base is None) or (self.needs_embedding and embedding is None):
             raise ValueError("The head needs what the base says of the decision; give both.")
@@ -187,12 +159,7 @@ class Head:
         return logs
 
     def evaluate(self, inputs: Inputs) -> NDArray[np.float64]:
-        """Return calibrated log probabilities of many contexts, outcomes in canonical order.
-
-        Returns
-        -------
-        float64 array of shape (n, n_outcomes)
-        """
+        """Return calibrated log probabilities of many contexts, (n, n_outcomes), in canonical order."""
         spec = self._spec
         logs = [log_softmax(self._member_logits(i, inputs)) for i in range(len(spec.members))]
         blended: NDArray[np.float64] = np.zeros_like(logs[0])
@@ -259,12 +226,7 @@ class Head:
 
 
 class Heads:
-    """The heads of a model, by the decisions that they answer.
-
-    Notes
-    -----
-    Immutable and thread-safe.
-    """
+    """The heads of a model, by the decisions that they answer; immutable and thread-safe."""
 
     def __init__(self, heads: Iterable[Head]) -> None:
         self._heads = {head.spec.fingerprint: head for head in heads}
@@ -281,12 +243,8 @@ class Heads:
     def load(cls, folder: Path) -> Heads:
         """Read the heads of a folder.
 
-        Raises
-        ------
-        OSError
-            When a file cannot be read.
-        ValueError
-            When a file does not hold what this version writes.
+        Raises ``OSError`` when a file cannot be read, ``ValueError`` when it does not hold what
+        this version writes.
         """
         try:
             file = msgspec.json.decode((folder / SPECS).read_bytes(), type=HeadsFile)

@@ -46,14 +46,9 @@ Pair = tuple[NDArray[np.float32], NDArray[np.float32]]
 class AdapterFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What an adapter is and what it may be merged into.
 
-    Parameters
-    ----------
-    parity : float
-        The largest difference in a probability between the trained model and the merged float32
-        engine, over ``parity_decisions``.
-    int8_difference : float
-        The mean difference in a probability between the merged int8 and float32 engines, over the
-        same decisions.
+    ``parity`` is the largest difference in a probability between the trained model and the merged
+    float32 engine over ``parity_decisions``; ``int8_difference`` is the mean difference between the
+    merged int8 and float32 engines over the same.
     """
 
     base: str
@@ -68,13 +63,10 @@ class AdapterFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """An adapter's matrices.
+    """An adapter's matrices, by linear layer such as ``layers.0.query``.
 
-    Parameters
-    ----------
-    pairs : dict of str to (float32 array, float32 array)
-        By linear layer, such as ``layers.0.query``: A of shape (rank, n_in) and B of shape
-        (n_out, rank), LoRA's scaling folded into B; the layer's weight changes by B A.
+    A is float32 of shape (rank, n_in) and B of shape (n_out, rank), LoRA's scaling folded into B;
+    the layer's weight changes by B A.
     """
 
     facts: AdapterFacts
@@ -94,15 +86,8 @@ def merged_scorer(
 ) -> OnnxScorer:
     """Load a base model with an adapter merged into its weights.
 
-    Parameters
-    ----------
-    engine : str, default ``auto``
-        ``onnxruntime-float32``, ``onnxruntime-int8``, or ``auto`` for the base's default.
-
-    Raises
-    ------
-    EngineUnavailableError
-        When a file is missing or altered, or the adapter was trained on another base model.
+    Raises ``EngineUnavailableError`` when a file is missing or altered, or the adapter was trained
+    on another base model.
     """
     files = read_base_files(engine, base_folder)
     adapter = read_adapter(merged_folder)
@@ -128,13 +113,7 @@ def merged_scorer(
 
 
 def read_adapter(folder: Path) -> Adapter:
-    """Read an adapter, every file's SHA-256 checked.
-
-    Raises
-    ------
-    EngineUnavailableError
-        When a file is missing or altered.
-    """
+    """Read an adapter; raises ``EngineUnavailableError`` when a file is missing or altered."""
     try:
         facts = msgspec.json.decode((folder / ADAPTER_FACTS).read_bytes(), type=AdapterFacts)
         content = (folder / ADAPTER).read_bytes()
@@ -173,13 +152,7 @@ def base_hashes(files: BaseFiles) -> dict[str, str]:
 
 
 def pairs_of(tensors: Mapping[str, Array]) -> dict[str, Pair]:
-    """Sort the tensors of an adapter's file by linear layer.
-
-    Raises
-    ------
-    KeyError
-        When one of a pair is missing.
-    """
+    """Sort the tensors of an adapter's file by linear layer; ``KeyError`` where half a pair is missing."""
     names = sorted({name.rpartition(".")[0] for name in tensors})
     return {
         name: (
@@ -195,13 +168,8 @@ def merge(
 ) -> dict[str, Array]:
     """Add an adapter to a base's stored weights.
 
-    Parameters
-    ----------
-    pairs : mapping of str to (float32 array, float32 array)
-        As in ``Adapter``.
-    precision : str
-        ``float32`` gives the changed matrices in float32, without a scale; ``int8`` rounds them
-        to int8 with one scale an output channel.
+    ``float32`` leaves the changed matrices in float32, without a scale; ``int8`` rounds them to
+    int8 with one scale an output channel.
     """
     merged = dict(stored)
     for layer in range(N_LAYERS):
@@ -248,14 +216,7 @@ def _product(pair: Pair) -> NDArray[np.float32]:
 def quantize_columns(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """Quantise a float32 matrix to int8 with one scale a column.
 
-    Parameters
-    ----------
-    weight : float32 array of shape (n_in, n_out)
-
-    Returns
-    -------
-    int8 array of shape (n_in, n_out), float32 array of shape (n_out,)
-        ``weight`` is about ``stored * scale``; no element is off by more than half a scale.
+    No element of ``stored * scale`` is off by more than half a scale.
     """
     scale = np.maximum(np.abs(weight).max(axis=0), 1e-12) / 127.0
     stored = np.clip(np.rint(weight / scale), -127, 127).astype(np.int8)

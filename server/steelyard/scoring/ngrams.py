@@ -31,19 +31,7 @@ Floats = NDArray[np.float32]
 
 
 def hash_ngrams(text: str) -> tuple[tuple[Hashes, Floats], ...]:
-    """Return the n-grams of a text: those of words, and those of characters.
-
-    Returns
-    -------
-    tuple of (hashes, counts)
-        Two pairs: uint32 array of shape (n,), rising; float32 array of shape (n,).
-
-    Examples
-    --------
-    >>> (words, counts), _ = hash_ngrams("No, no!")
-    >>> len(words), sorted(counts.tolist())
-    (6, [1.0, 1.0, 1.0, 1.0, 1.0, 2.0])
-    """
+    """Return the n-grams of a text, of words and of characters: rising hashes, and their counts."""
     lowered = text.lower()
     words = _WORD.findall(lowered)
     of_words = np.array(
@@ -66,15 +54,7 @@ def hash_ngrams(text: str) -> tuple[tuple[Hashes, Floats], ...]:
 
 @dataclass(frozen=True, eq=False)
 class NgramTable:
-    """The n-grams that count, and how much each does.
-
-    Parameters
-    ----------
-    columns : uint32 array of shape (n_columns,)
-        Their hashes, rising.
-    rarity : float32 array of shape (n_columns,)
-        Inverse document frequency.
-    """
+    """The n-grams that count, by their rising hashes, and their inverse document frequency."""
 
     columns: Hashes
     rarity: Floats
@@ -90,13 +70,10 @@ class NgramTable:
         return hashlib.sha256(content).hexdigest()[:16]
 
     def vector(self, text: str) -> tuple[NDArray[np.intp], Floats]:
-        """Return a text's vector as its non-zero places.
+        """Return a text's vector as its non-zero places: columns, and values.
 
-        Returns
-        -------
-        intp array of shape (n,), float32 array of shape (n,)
-            Columns and values. Words and characters weigh the same: each part is of length
-            ``sqrt(0.5)``, or of 0 where no n-gram of it is known.
+        Words and characters weigh the same: each part is of length ``sqrt(0.5)``, or of 0 where no
+        n-gram of it is known.
         """
         places, values = [], []
         for hashes, counts in hash_ngrams(text):

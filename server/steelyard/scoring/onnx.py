@@ -71,14 +71,12 @@ class LaidOut:
 
 
 class OnnxScorer:
-    """Scores requests with an engine of passes; implements ``Scorer``.
+    """Scores requests with an engine of passes; implements ``Scorer``; thread-safe.
 
-    Notes
-    -----
-    Short requests share rows of a pass. A long one is read in stages: its context's windows
-    first, whose keys and values then serve all its decisions. Both give the same logits, up to
-    floating point. Time is linear in the context's length, and memory is bounded by
-    ``PASS_WEIGHTS`` and the keys and values (18 kB a token of context). Thread-safe.
+    Short requests share rows of a pass. A long one is read in stages: its context's windows first,
+    whose keys and values then serve all its decisions. Both give the same logits, up to floating
+    point. Time is linear in the context's length, and memory is bounded by ``PASS_WEIGHTS`` and the
+    keys and values (18 kB a token of context).
     """
 
     def __init__(
@@ -178,12 +176,7 @@ class OnnxScorer:
         return scored
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a unit vector of each text: of contexts, to tell which are alike.
-
-        Returns
-        -------
-        float32 array, shape (n_texts, width)
-        """
+        """Return a unit vector of each text, (n_texts, width): of contexts, to see which are alike."""
         encoded = [
             tuple(tokens)
             for tokens in self._tokenizer.encode_many(list(map(render_context, texts)))

@@ -78,23 +78,14 @@ class TokenizedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One request as a packed sequence.
+    """One request as a packed sequence of n_tokens.
 
-    Parameters
-    ----------
-    ids, positions, roles : int32 arrays of shape (n_tokens,)
-        Token ids, position ids (0 to 511) and roles (0 to 4).
-    blocks : int32 array of shape (n_tokens, 5)
-        Block, channel it speaks on (0: none), and the context, question and outcome channels it
-        listens to (-1: none). Ids start at 1 and are local to the request.
-    stages : int8 array of shape (n_tokens,)
-        Order in which blocks can be computed, 0 to 3.
-    markers : tuple of int32 arrays of shape (n_outcomes,)
-        For each decision, where its outcomes' marker tokens are.
-    spans : tuple of (int, int)
-        For each decision, where its tokens start and end.
-    context_channel : int
-        The channel of the context's tokens.
+    ``ids``, ``positions`` (0 to 511) and ``roles`` (0 to 4) are int32 of shape (n_tokens,).
+    ``blocks`` is int32 of shape (n_tokens, 5): block, channel it speaks on (0: none), and the
+    context, question and outcome channels it listens to (-1: none); ids start at 1 and are local to
+    the request. ``stages`` is the order in which blocks can be computed, 0 to 3. ``markers`` and
+    ``spans`` say for each decision where its outcomes' marker tokens are, and where its tokens
+    start and end.
     """
 
     ids: NDArray[np.int32]
@@ -232,12 +223,9 @@ def lay_out_text(tokens: Sequence[int]) -> Layout:
 
 
 def level_features(kind: str, n_outcomes: int) -> NDArray[np.float32]:
-    """Return the level encoding of a decision's outcomes: zeros unless it is ordinal.
+    """Return the level encoding of outcomes, (n_outcomes, 3): zeros unless the decision is ordinal.
 
-    Returns
-    -------
-    float32 array of shape (n_outcomes, 3)
-        Is ordinal, level from 0 to 1, its square.
+    Is ordinal, level from 0 to 1, its square.
     """
     features = np.zeros((n_outcomes, 3), np.float32)
     if kind == "ordinal":

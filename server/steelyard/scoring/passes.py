@@ -27,10 +27,8 @@ NO_POOL = -2
 class Past:
     """Keys and values of earlier passes, per layer, and the channels of their tokens.
 
-    Parameters
-    ----------
-    channels : int32 array of shape (n_past,)
-    keys, values : tuples of float32 arrays of shape (n_heads, n_past, head)
+    ``channels`` is int32 of shape (n_past,); keys and values are float32 of (n_heads, n_past,
+    head).
     """
 
     channels: NDArray[np.int32]
@@ -57,15 +55,7 @@ PAST_OUTPUTS = tuple(f"{part}_{i}" for i in range(N_LAYERS) for part in ("key", 
 
 @dataclass(frozen=True, slots=True)
 class ReadTokens:
-    """Tokens that a pass has read.
-
-    Parameters
-    ----------
-    channels : int32 array of shape (n_tokens,)
-        On which each speaks.
-    tensors : dict of str to float32 array of shape (n_tokens, width)
-        ``PAST_OUTPUTS`` by name.
-    """
+    """Tokens that a pass has read: the channel of each, and its ``PAST_OUTPUTS`` (n_tokens, width)."""
 
     channels: NDArray[np.int32]
     tensors: Tensors
@@ -102,16 +92,10 @@ def extend_past(past: Past, parts: Sequence[ReadTokens]) -> Past:
 class PassDecision:
     """A decision in a pass.
 
-    Parameters
-    ----------
-    markers : int32 array of shape (n_outcomes,)
-        Flat token index of each marker, or ``GIVEN``.
-    vectors : float32 array of shape (n_outcomes, width), optional
-        The outcomes' texts alone, of length one; None where similarity is not used.
-    given : float32 array of shape (n_outcomes, width), optional
-        Marker vectors of earlier passes.
-    similarity : float32 array of shape (n_outcomes,), optional
-        Instead of ``vectors``, where it is known before the pass.
+    ``markers`` has the flat token index of each marker, or ``GIVEN``; ``given`` the marker vectors
+    of earlier passes, (n_outcomes, width). ``vectors`` are those of the outcomes' texts alone, of
+    length one, or None where similarity is not used; ``similarity``, (n_outcomes,), stands instead
+    where it is known before the pass.
     """
 
     kind: str
@@ -136,12 +120,8 @@ def pass_inputs(
 ) -> Tensors:
     """Return the graph's inputs for a pass.
 
-    Parameters
-    ----------
-    pool_channels : sequence of int
-        For each pooled context, the channel of its tokens; at least one.
-    pooled_past : float32 array of shape (n_pools, width), optional
-        Sums over tokens of earlier passes.
+    ``pool_channels`` is the channel of the tokens of each pooled context, at least one, and
+    ``pooled_past``, (n_pools, width), has their sums over tokens of earlier passes.
     """
     n_outcomes = max(len(decision.markers) for decision in decisions)
     shape = (len(decisions), n_outcomes)

@@ -14,14 +14,11 @@ from steelyard.decisions.rendering import RenderedRequest
 
 @dataclass(frozen=True, slots=True)
 class ScoredDecision:
-    """What a scorer says of one decision.
+    """What a scorer says of one decision, in outcome order.
 
-    Parameters
-    ----------
-    logits : float32 array of shape (n_outcomes,)
-        Uncalibrated, similarity channel included, in outcome order.
-    marker_vectors : float32 array of shape (n_outcomes, width)
-        The vectors at the outcomes' marker tokens: features for heads.
+    ``logits`` are uncalibrated unless it says otherwise, similarity channel included, of shape
+    (n_outcomes,); ``marker_vectors``, (n_outcomes, width), are those at the outcomes' marker
+    tokens: features for heads.
     """
 
     logits: NDArray[np.float32]

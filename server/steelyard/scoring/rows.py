@@ -32,10 +32,7 @@ MAX_KEYS = 512
 class Tokens:
     """Some tokens of one or several layouts, ids already told apart.
 
-    Parameters
-    ----------
-    ids, positions, roles : int32 arrays of shape (n_tokens,)
-    blocks : int32 array of shape (n_tokens, 5)
+    Each array is int32 of shape (n_tokens,), ``blocks`` of (n_tokens, 5).
     """
 
     ids: NDArray[np.int32]
@@ -59,15 +56,10 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a pass, and where each unit of tokens went.
+    """Rows of a pass, (n_rows, length), and where each unit of tokens starts.
 
-    Parameters
-    ----------
-    ids, positions, roles : int32 arrays of shape (n_rows, length)
-    blocks : int32 array of shape (n_rows, length, 5)
-    context_keys, keys : int32 arrays of shape (n_rows, n_keys)
-        For each row, the flat indices (row * length + column) of the tokens that it attends to,
-        rising, then ``NO_KEY``: of contexts, and the others. The numbers of keys differ.
+    ``context_keys`` and ``keys`` have for each row the flat indices (row * length + column) of the
+    tokens that it attends to, of contexts and the others, rising, then ``NO_KEY``.
     """
 
     ids: NDArray[np.int32]
@@ -80,15 +72,7 @@ class Rows:
 
 
 def fill_rows(units: Sequence[Tokens], row_length: int = ROW_LENGTH) -> Rows:
-    """Lay units one after another and cut them into rows.
-
-    Parameters
-    ----------
-    units : sequence of Tokens
-        At least one.
-    row_length : int, default ``ROW_LENGTH``
-        Tokens of a row at most.
-    """
+    """Lay one unit or more after another and cut them into rows of at most ``row_length`` tokens."""
     rows = _cut(units, row_length)
     if len(units) > 1 and max(rows.context_keys.shape[1], rows.keys.shape[1]) > MAX_KEYS:
         # Each unit from a row of its own on: then what a row sees is of one unit.
@@ -131,18 +115,10 @@ def _cut(units: Sequence[Tokens], row_length: int, *, is_apart: bool = False) ->
 
 
 def visible_tokens(blocks: NDArray[np.int32], n_rows: int) -> NDArray[np.bool_]:
-    """Return which tokens any token of a row may see.
+    """Return which tokens any token of a row may see, (n_rows, n_tokens).
 
-    Parameters
-    ----------
-    blocks : int32 array of shape (n_tokens, 5)
-        Of every token of the pass: its block, its channel, and up to three channels it listens to.
-    n_rows : int
-        Divides ``n_tokens``.
-
-    Returns
-    -------
-    bool array of shape (n_rows, n_tokens)
+    ``blocks``, (n_tokens, 5): each token's block, channel, and up to three channels it listens to.
+    ``n_rows`` divides n_tokens.
     """
     row = np.repeat(np.arange(n_rows), len(blocks) // n_rows)
     n_ids = int(blocks.max()) + 1
@@ -158,13 +134,7 @@ def visible_tokens(blocks: NDArray[np.int32], n_rows: int) -> NDArray[np.bool_]:
 
 
 def indices_of(visible: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Return where each row is true.
-
-    Returns
-    -------
-    int32 array of shape (n_rows, n_most)
-        At least one column; a row with fewer than the most ends in ``NO_KEY``.
-    """
+    """Return where each row is true, in at least one column; a shorter row ends in ``NO_KEY``."""
     counts = visible.sum(axis=1)
     indices = np.full((len(visible), max(1, int(counts.max()))), NO_KEY, np.int32)
     indices[np.arange(indices.shape[1]) < counts[:, None]] = np.nonzero(visible)[1]

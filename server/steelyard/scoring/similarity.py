@@ -28,11 +28,9 @@ PASS_TOKENS = 512
 
 
 class OutcomeVectors:
-    """A bounded store of unit vectors of outcome texts, least recently used out first.
+    """A bounded store of unit vectors of outcome texts, least recently used out first; thread-safe.
 
-    Notes
-    -----
-    Safe to use from several threads. A text's vector depends on the text alone.
+    A text's vector depends on the text alone.
     """
 
     def __init__(self, engine: PassEngine, max_vectors: int = MAX_VECTORS) -> None:
@@ -42,17 +40,7 @@ class OutcomeVectors:
         self._lock = threading.Lock()
 
     def get(self, texts: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], NDArray[np.float32]]:
-        """Return the unit vector of each text, encoding those not yet known.
-
-        Parameters
-        ----------
-        texts : sequence of tuple of int
-            Token ids, without special tokens.
-
-        Returns
-        -------
-        dict of tuple of int to float32 array of shape (width,)
-        """
+        """Return the unit vector of each text of token ids, encoding those not yet known."""
         found = {}
         keys = {text: _key(text) for text in texts if len(text) <= MAX_KEPT_TOKENS}
         with self._lock:
@@ -77,13 +65,7 @@ class OutcomeVectors:
         return found
 
     def encode(self, texts: Sequence[tuple[int, ...]]) -> NDArray[np.float32]:
-        """Return the unit vectors of texts without keeping them.
-
-        Returns
-        -------
-        float32 array, shape (n_texts, width)
-            In the order of the texts.
-        """
+        """Return the unit vectors of texts, (n_texts, width), without keeping them."""
         found = [self._encode(group) for group in groups_of(texts, PASS_TOKENS)]
         return np.concatenate(found) if found else np.zeros((0, WIDTH), np.float32)
 

@@ -21,13 +21,9 @@ _ENTRY_BYTES = 300
 
 
 class Tokenizer:
-    """A WordPiece tokenizer made from a ``tokenizer.json`` file.
+    """A WordPiece tokenizer made from a ``tokenizer.json`` file; thread-safe.
 
     Padding and truncation named in the file are switched off: nothing is cut silently.
-
-    Notes
-    -----
-    Safe to use from several threads.
     """
 
     def __init__(self, content: bytes, *, name: str, revision: str) -> None:

@@ -60,8 +60,6 @@ class ArtifactManifest(Struct, frozen=True, kw_only=True):
 class TunedScorer:
     """Answers decisions that it has a head for through the head, any other through a scorer.
 
-    Notes
-    -----
     A head that needs nothing of the scorer spares its pass. Keeps every promise of a ``Scorer``
     where the scorer below does. Thread-safe.
     """
@@ -115,12 +113,7 @@ class TunedScorer:
         ]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a unit vector of each text, as the scorer below does.
-
-        Returns
-        -------
-        float32 array, shape (n_texts, width)
-        """
+        """Return a unit vector of each text, (n_texts, width), as the scorer below does."""
         self._check_open()
         embed = getattr(self._scorer, "embed", None)
         if embed is None:

@@ -20,13 +20,7 @@ class TritonPythonModel:
     """One instance of a model: a process of its own, with a session of its own."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Load the graph with its weights.
-
-        Raises
-        ------
-        Exception
-            When a file is missing or is not the one that was exported; Triton tells its message.
-        """
+        """Load the graph with its weights; raises when a file is not the one that was exported."""
         import numpy as np
         import onnxruntime
         import triton_python_backend_utils

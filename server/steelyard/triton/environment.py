@@ -151,11 +151,6 @@ def is_plain(path: Path) -> bool:
     """Return whether a shell takes a path as it is.
 
     Triton's Python backend has one start each model's process, with paths that it does not quote.
-
-    Examples
-    --------
-    >>> is_plain(Path("/srv/triton")), is_plain(Path("/srv/my models"))
-    (True, False)
     """
     return _SHELL.search(str(path)) is None
 

@@ -77,15 +77,7 @@ class ServerTls:
 
 
 class TritonHost:
-    """A server process; started by ``start`` or by entering a ``with`` block.
-
-    Examples
-    --------
-    ::
-
-        with TritonHost(repository, environment, load=["steelyard-base-1"]) as host:
-            print(host.url)
-    """
+    """A server process; started by ``start`` or by entering a ``with`` block."""
 
     def __init__(
         self,

@@ -48,18 +48,10 @@ def render_config(
 ) -> str:
     """Return the text of a model's configuration.
 
-    Notes
-    -----
     The inputs of a pass are ragged: rows, tokens, decisions, outcomes and past all vary, and the
     rows of two passes do not go together without new block ids. So the server is told that nothing
     can be stacked (``max_batch_size: 0``) and to merge nothing: passes come packed. What
     ``dynamic_batching`` is still for is its queue, whose length and waits it bounds.
-
-    Examples
-    --------
-    >>> text = render_config("m", backend="python", inputs=[], outputs=[], parameters={})
-    >>> text.splitlines()[:3]
-    ['name: "m"', 'backend: "python"', 'max_batch_size: 0']
     """
     is_gpu = backend != "python"
     fields: dict[str, Any] = {

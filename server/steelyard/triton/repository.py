@@ -102,13 +102,7 @@ def base_source(
 
 
 def write_model(folder: Path, source: ModelSource, options: ExportOptions) -> bool:
-    """Write a model into a repository unless it is there.
-
-    Raises
-    ------
-    OSError
-        When it cannot be written.
-    """
+    """Write a model into a repository unless it is there; raises ``OSError`` when it cannot be."""
     _check_precision(source, options)
     if is_current(folder, source, options):
         return False

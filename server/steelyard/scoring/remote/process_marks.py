@@ -17,24 +17,12 @@ _UNKNOWN = "0" * 12
 
 
 def mark() -> str:
-    """Return the mark of this process; names that begin with it continue after a dash.
-
-    Examples
-    --------
-    >>> mark().endswith(f"-{os.getpid()}")
-    True
-    """
+    """Return the mark of this process; names that begin with it continue after a dash."""
     return f"{_namespace()}-{os.getpid()}"
 
 
 def is_left_behind(name: str, prefix: str) -> bool:
-    """Return whether a name that begins so was given by a process of this namespace that is gone.
-
-    Examples
-    --------
-    >>> is_left_behind(f"a-{mark()}-1", "a-"), is_left_behind("a-b", "a-")
-    (False, False)
-    """
+    """Return whether a name was given by a process of this namespace that is gone."""
     found = _MARK.match(name.removeprefix(prefix)) if name.startswith(prefix) else None
     if found is None or found[1] == _UNKNOWN or found[1] != _namespace():
         return False

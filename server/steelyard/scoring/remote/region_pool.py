@@ -23,12 +23,7 @@ _SILENT = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"})
 
 
 class RegionPool:
-    """Regions that passes borrow and give back.
-
-    Notes
-    -----
-    Safe to use from several threads.
-    """
+    """Regions that passes borrow and give back; thread-safe."""
 
     def __init__(
         self,

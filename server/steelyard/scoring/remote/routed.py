@@ -71,13 +71,7 @@ class RemoteEngine(PassEngine, Protocol):
         ...
 
     def check(self) -> None:
-        """Return, cheaply, whether passes would run with the weights that they must have.
-
-        Raises
-        ------
-        DeadlineExceededError
-            When it does not answer in time.
-        """
+        """Raise, cheaply, unless passes would run with the weights that they must have."""
         ...
 
     def interrupt(self) -> None:
@@ -102,19 +96,13 @@ class _Counts:
 
 
 class RoutedEngine:
-    """Runs passes in a remote engine, or here.
+    """Runs passes in a remote engine, or here; thread-safe.
 
-    Parameters
-    ----------
-    falls_back : bool, default True
-        Whether passes that the remote engine fails run here. The engine here is then made at once:
-        the moment of a failure is the wrong one to find out that it cannot be, and what the remote
-        engine answers is held against it before any pass is sent. Without, it is made only when
-        passes are to run here anyway, and let go of when they change over to a remote engine.
-
-    Notes
-    -----
-    Safe to use from several threads. ``step`` does the probing; ``start`` has a thread do it.
+    With ``falls_back`` passes that the remote engine fails run here. The engine here is then made
+    at once: the moment of a failure is the wrong one to find out that it cannot be, and what the
+    remote engine answers is held against it before any pass is sent. Without, it is made only when
+    passes are to run here anyway, and let go of when they change over to a remote engine. ``step``
+    does the probing; ``start`` has a thread do it.
     """
 
     def __init__(
@@ -174,17 +162,11 @@ class RoutedEngine:
             )
 
     def run(self, inputs: Tensors, outputs: Sequence[str]) -> Tensors:
-        """Run one pass and give the outputs asked for.
+        """Run one pass and return the outputs asked for.
 
-        Raises
-        ------
-        EngineUnavailableError
-            When no engine can run it.
-        ModelWarmingError
-            When the remote engine is loading its model, and there is none here.
-        DeadlineExceededError
-            When the remote engine did not answer in time, and there is none here; or nobody waits
-            any more for what the thread works on (``wanted.only_while``).
+        Raises what the remote engine raised where there is none here, ``EngineUnavailableError``
+        when none can run it, and ``DeadlineExceededError`` when nobody waits for it
+        (``cancellation.only_while``).
         """
         # Before any engine is asked: that nobody waits is no failure of a server.
         check_wanted()
@@ -270,7 +252,7 @@ class RoutedEngine:
             self._on_close(self)
 
     def _change(self, remote: RemoteEngine | None, local: _Used[PassEngine] | None) -> bool:
-        """Exchange the wanted engine, unless that takes one here and there is none: tell whether."""
+        """Exchange the wanted engine; ``False`` where that takes one here and there is none."""
         wanted = None if remote is None else _Used(remote)
         retired: list[_Used[Any] | None] = []
         with self._lock:

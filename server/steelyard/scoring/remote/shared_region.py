@@ -33,12 +33,7 @@ _PREFIX = "steelyard-"
 class SharedRegion:
     """One region, mapped here and by a server.
 
-    Raises
-    ------
-    OSError
-        When there is no room.
-    Exception
-        What ``register`` raises.
+    Raises ``OSError`` when there is no room, and what ``register`` raises.
     """
 
     def __init__(self, size: int, register: Callable[[str, int], None]) -> None:
@@ -87,13 +82,7 @@ def left_regions(names: Iterable[str]) -> list[str]:
 def place(
     sizes: Mapping[str, NDArray[np.generic]] | Mapping[str, int], start: int = 0
 ) -> dict[str, tuple[int, int]]:
-    """Return where tensors lie one after another: start and bytes of each.
-
-    Examples
-    --------
-    >>> place({"a": 100, "b": 8})
-    {'a': (0, 100), 'b': (128, 8)}
-    """
+    """Return where tensors lie one after another, aligned: start and bytes of each."""
     places = {}
     for name, one in sizes.items():
         n_bytes = one if isinstance(one, int) else one.nbytes

@@ -90,13 +90,7 @@ class TritonAddress:
 
 
 def parse_address(text: str, tls: TlsFiles = _NO_FILES) -> TritonAddress | None:
-    """Read a URL of a scorer; ``None`` for a blank one, which is this process.
-
-    Examples
-    --------
-    >>> parse_address("triton://127.0.0.1").port
-    8001
-    """
+    """Read a URL of a scorer; ``None`` for a blank one, which is this process."""
     text = text.strip()
     if not text:
         return None
@@ -144,13 +138,7 @@ class ScorerSource:
 
 
 def parse_scorer(text: str, tls: TlsFiles = _NO_FILES) -> ScorerSource:
-    """Read the setting ``scorer``.
-
-    Examples
-    --------
-    >>> parse_scorer("file:///etc/steelyard/scorer").file
-    PosixPath('/etc/steelyard/scorer')
-    """
+    """Read the setting ``scorer``."""
     text = text.strip()
     if text.partition(":")[0] == _FILE:
         parts = urlsplit(text)

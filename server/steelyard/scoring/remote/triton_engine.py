@@ -96,14 +96,7 @@ def connect(address: TritonAddress) -> InferenceServerClient:
 
 
 class RetryBudget:
-    """Bounds how much tries add to the load of a server that fails.
-
-    Examples
-    --------
-    >>> budget = RetryBudget(most=1)
-    >>> budget.take(), budget.take()
-    (True, False)
-    """
+    """Bounds how much tries add to the load of a server that fails."""
 
     def __init__(self, most: float = 10.0, share: float = 0.1) -> None:
         self._most, self._share = most, share
@@ -111,7 +104,7 @@ class RetryBudget:
         self._lock = threading.Lock()
 
     def take(self) -> bool:
-        """Take one try; tell whether there was one."""
+        """Take one try; return whether there was one."""
         with self._lock:
             if self._left < 1.0:
                 return False
@@ -133,11 +126,9 @@ class _Wanted:
 
 
 class TritonEngine:
-    """Runs passes in a model of a Triton server.
+    """Runs passes in a model of a Triton server; thread-safe.
 
-    Notes
-    -----
-    Safe to use from several threads. A pass may be tried again: it changes nothing.
+    A pass may be tried again: it changes nothing.
     """
 
     def __init__(
@@ -183,12 +174,8 @@ class TritonEngine:
     def open(self, *, loads: bool = True) -> None:
         """Load the model unless it is, and compare what its configuration says of its weights.
 
-        Raises
-        ------
-        EngineUnavailableError
-            When the server cannot be reached, has no such model, or has it with other weights.
-        DeadlineExceededError
-            When it does not answer in time.
+        Raises ``EngineUnavailableError`` when the server cannot be reached, has no such model or
+        has it with other weights, and ``DeadlineExceededError`` when it does not answer in time.
         """
         self._regions.resume()
         if not self._ask(lambda client: client.is_server_live(client_timeout=CHECK_S)):
@@ -204,15 +191,7 @@ class TritonEngine:
             self._drop_left_regions()
 
     def check(self) -> None:
-        """Ask whether the model is ready, and still has the weights that it must have.
-
-        Raises
-        ------
-        EngineUnavailableError
-            When the server cannot be reached, the model is not ready, or has other weights.
-        DeadlineExceededError
-            When it does not answer in time.
-        """
+        """Ask whether the model is ready, with the weights that it must have; raises as ``open``."""
         if not self._is_ready():
             raise self._refusal(f"no longer has the model {self._model} loaded", SOON_S)
         # Exported and loaded again, it may be another: services of other weights share its name.
@@ -220,16 +199,11 @@ class TritonEngine:
         self._regions.ask_again()
 
     def run(self, inputs: Tensors, outputs: Sequence[str]) -> Tensors:
-        """Run one pass and give the outputs asked for.
+        """Run one pass and return the outputs asked for.
 
-        Raises
-        ------
-        EngineUnavailableError
-            When the server cannot run it, or its answer is none.
-        ModelWarmingError
-            When the server lives and has the model not loaded.
-        DeadlineExceededError
-            When there is no answer in time.
+        Raises ``EngineUnavailableError`` when the server cannot run it or its answer is none,
+        ``ModelWarmingError`` when it has the model not loaded, ``DeadlineExceededError`` when it is
+        late.
         """
         shapes = _output_shapes(inputs, outputs)
         ends_at = time.monotonic() + self._timeout_s

@@ -19,13 +19,7 @@ SOON_S, LATER_S = 1.0, 15.0
 
 
 def status_of(error: InferenceServerException) -> str:
-    """Return the name of an error's gRPC status; ``UNKNOWN`` where it has none.
-
-    Examples
-    --------
-    >>> status_of(InferenceServerException("gone", status="StatusCode.UNAVAILABLE"))
-    'UNAVAILABLE'
-    """
+    """Return the name of an error's gRPC status; ``UNKNOWN`` where it has none."""
     return str(error.status() or "UNKNOWN").rpartition(".")[2]
 
 
