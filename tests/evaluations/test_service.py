@@ -34,8 +34,13 @@ from steelyard.errors import (
 )
 from steelyard.evaluations import store as evaluation_rows
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
+from steelyard.evaluations.queries_wire import (
+    ComparisonQuery,
+    CostTrial,
+    EvaluationsQuery,
+    RecordsQuery,
+)
 from steelyard.evaluations.run import EvaluationRuns
-from steelyard.evaluations.wire import ComparisonQuery, CostTrial, EvaluationsQuery, RecordsQuery
 from steelyard.families import lineage as line
 from steelyard.families.tables import tuned_models
 from steelyard.jobs.runtime import JobRuntime

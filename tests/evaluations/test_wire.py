@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from steelyard.evaluations.queries_wire import CreateEvaluation
 from steelyard.evaluations.wire import (
-    CreateEvaluation,
     Evaluation,
     EvaluationMetrics,
     EvaluationPage,

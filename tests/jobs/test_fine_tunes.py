@@ -21,7 +21,7 @@ from steelyard.errors import (
     StorageUnavailableError,
     VersionInUseError,
 )
-from steelyard.evaluations.wire import EvaluationsQuery
+from steelyard.evaluations.queries_wire import EvaluationsQuery
 from steelyard.families.fine_tuning import store as rows_of_jobs
 from steelyard.families.fine_tuning.queries_wire import JobRecordsQuery, JobsQuery
 from steelyard.families.fine_tuning.run import FineTuneRun, FineTuneRuns

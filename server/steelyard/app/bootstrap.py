@@ -27,6 +27,7 @@ from steelyard.datasets.frames.scanning import load_definitions
 from steelyard.datasets.from_feedback import FeedbackRows
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
+from steelyard.datasets.version_service import DatasetAt
 from steelyard.decision_log.feedback import FeedbackService
 from steelyard.decision_log.recording import record_answer
 from steelyard.decision_log.service import DecisionLog
@@ -34,9 +35,7 @@ from steelyard.dialects.openai.service import OpenAIDecisionService
 from steelyard.dialects.systemone.service import SystemOneService
 from steelyard.evaluations import store as evaluation_rows
 from steelyard.evaluations.figures import EvaluationFigures
-from steelyard.evaluations.files import sweep_predictions
 from steelyard.evaluations.models import EvaluatedModels
-from steelyard.evaluations.rows import FrozenDataset
 from steelyard.evaluations.service import EvaluationService
 from steelyard.families.calls import TunedCalls
 from steelyard.families.evaluated import EvaluatedFamilies
@@ -143,7 +142,7 @@ def _open_sweeper(on: Foundation, operations: OperationLog, datasets: DatasetSer
     )
     sweeps: list[Callable[[], object]] = [
         datasets.sweep,
-        functools.partial(sweep_predictions, on.state, predictions),
+        functools.partial(evaluation_rows.sweep_predictions, on.state, predictions),
         fine_tunes.sweep,
     ]
     retention_days = on.settings.retention_days
@@ -224,7 +223,7 @@ def _open_evaluations(
     return evaluations
 
 
-def _count_decisions(store: FrameStore, at: FrozenDataset) -> int:
+def _count_decisions(store: FrameStore, at: DatasetAt) -> int:
     return sum(definition.evaluation for definition in load_definitions(store, at.manifest))
 
 

@@ -1,9 +1,4 @@
-"""Bins of top probability: the sums under calibration error and reliability tables.
-
-Here: which bin a decision falls in, sums within bins, and the calibration error of such sums. Not
-here: the measures of a set of decisions (``steelyard.calibration.metrics``). The package's own
-modules and the benchmarks import it.
-"""
+"""Bins of top probability: the sums under calibration error and reliability tables."""
 
 from __future__ import annotations
 
@@ -21,12 +16,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 def bin_index(top_probabilities: ArrayLike, n_bins: int = N_BINS) -> NDArray[np.intp]:
     """Return the bin of each top probability: bin i holds those in (i / n_bins, (i + 1) / n_bins].
 
-    Parameters
-    ----------
-    top_probabilities : float array of shape (n_decisions,)
-        Within 0 and 1; 0 falls in the first bin.
-    n_bins : int, default 10
-        At least 1.
+    0 falls in the first bin.
     """
     inner_edges = np.arange(1, n_bins) / n_bins
     return np.searchsorted(inner_edges, np.asarray(top_probabilities, dtype=np.float64))
@@ -38,18 +28,7 @@ def bin_totals(
     weights: FloatArray,
     n_bins: int = N_BINS,
 ) -> FloatArray:
-    """Sum weight, top probability and hits within each bin of top probability.
-
-    Parameters
-    ----------
-    top_probabilities, hits, weights : float64 arrays of shape (n_decisions,)
-        The largest probability, 1 where the top outcome was right, and how often it counts.
-    n_bins : int, default 10
-
-    Returns
-    -------
-    float64 array of shape (n_bins, 3)
-    """
+    """Sum weight, top probability and hits within each bin of top probability: (n_bins, 3)."""
     index = bin_index(top_probabilities, n_bins)
     columns = (weights, weights * top_probabilities, weights * hits)
     return np.stack([np.bincount(index, column, n_bins) for column in columns], axis=1)
@@ -60,15 +39,7 @@ def bin_columns(
 ) -> FloatArray:
     """Return each decision's own bin totals, a row of columns that ``resample_totals`` can sum.
 
-    Parameters
-    ----------
-    top_probabilities, hits : float64 arrays of shape (n_decisions,)
-    n_bins : int, default 10
-
-    Returns
-    -------
-    float64 array of shape (n_decisions, 3 * n_bins)
-        Summed over decisions and reshaped to (n_bins, 3), these are ``bin_totals``.
+    Summed over decisions and reshaped to (n_bins, 3), these are ``bin_totals``.
     """
     n = len(top_probabilities)
     columns = np.zeros((n, n_bins, 3))
@@ -79,16 +50,6 @@ def bin_columns(
 
 
 def ece_from_totals(totals: FloatArray) -> FloatArray:
-    """Return the calibration error of one or many sets of bin totals.
-
-    Parameters
-    ----------
-    totals : float64 array of shape (..., n_bins, 3)
-        As ``bin_totals`` gives them.
-
-    Returns
-    -------
-    float64 array of shape (...)
-    """
+    """Return the calibration error of each of some bin totals of shape (..., n_bins, 3)."""
     gaps = np.abs(totals[..., 1] - totals[..., 2]).sum(axis=-1)
     return np.asarray(gaps / totals[..., 0].sum(axis=-1), dtype=np.float64)

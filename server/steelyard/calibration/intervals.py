@@ -1,10 +1,7 @@
 """Intervals around measured figures: Wilson's for proportions, the bootstrap for everything else.
 
-Here: the interval type, Wilson's interval, and a seeded bootstrap over clusters (the decisions of
-one context stand or fall together, so a resample draws contexts). Not here: what is measured
-(``steelyard.calibration.metrics``). Evaluation, gates and the benchmarks may import it.
-
-A resample is a vector of counts, one a cluster, and every statistic is a function of sums over
+The bootstrap is seeded and over clusters: the decisions of one context stand or fall together, so a
+resample draws contexts. A resample is a vector of counts, one a cluster, and every statistic is a function of sums over
 clusters: the sums of all resamples are one matrix product, and statistics resampled with one seed
 are paired.
 """
@@ -29,14 +26,13 @@ _COUNTS_AT_A_TIME = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A confidence interval.
+    """A confidence interval of a nominal coverage, such as 0.95.
 
     Parameters
     ----------
     low, high : float
         The ends, ``low <= high``.
     level : float
-        Nominal coverage, between 0 and 1, such as 0.95.
     method : str
         How it was made: ``wilson``, ``bootstrap-percentile`` or ``bootstrap-basic``.
     """

@@ -1,8 +1,7 @@
 """Measures of probabilistic decisions: accuracy, log loss, Brier score, calibration error.
 
-Here: each measure for every decision and over all of them, in NumPy alone. Not here: the
-bins under the calibration error (``steelyard.calibration.bins``), reliability tables
-(``steelyard.calibration.reliability``), intervals (``steelyard.calibration.intervals``). Evaluation, training and the benchmarks may import it.
+Reliability tables are in ``steelyard.calibration.reliability``, intervals in
+``steelyard.calibration.intervals``.
 
 Decisions differ in their number of outcomes. Everything here reads two arrays of shape
 (n_decisions, most_outcomes), padded with zeros on the right, as ``pad_rows`` makes them: a padded

@@ -1,8 +1,6 @@
 """Reliability: how often decisions of a given top probability are right.
 
-Here: the reliability table and the interval of the calibration error it sums up to. Not here: the
-error itself (``steelyard.calibration.metrics``), pictures of it (the workbench). Evaluation and the
-benchmarks may import it.
+The reliability table, and the interval of the calibration error it sums up to.
 """
 
 from __future__ import annotations
@@ -13,12 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steelyard.calibration.bins import (
-    N_BINS,
-    FloatArray,
-    bin_columns,
-    ece_from_totals,
-)
+from steelyard.calibration.bins import N_BINS, FloatArray, bin_columns, ece_from_totals
 from steelyard.calibration.intervals import (
     N_RESAMPLES,
     Interval,

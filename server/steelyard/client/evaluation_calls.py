@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
+from steelyard.evaluations.queries_wire import RecordOrder
 from steelyard.evaluations.wire import (
     CostCurve,
     Evaluation,
@@ -15,7 +16,6 @@ from steelyard.evaluations.wire import (
     EvaluationRecordPage,
     EvaluationSubmission,
     PolicyReport,
-    RecordOrder,
 )
 
 _PATH = "/v1/evaluations"

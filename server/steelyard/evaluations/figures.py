@@ -30,20 +30,22 @@ from steelyard.errors import (
     Violation,
 )
 from steelyard.evaluations.contexts import EvaluatedContexts
+from steelyard.evaluations.queries_wire import (
+    MAX_RECORD_CONTEXTS,
+    ComparisonQuery,
+    CostTrial,
+    PolicyTrial,
+    RecordOrder,
+    RecordsQuery,
+)
 from steelyard.evaluations.rows import slices_of
 from steelyard.evaluations.service import EvaluationService
 from steelyard.evaluations.wire import (
-    MAX_RECORD_CONTEXTS,
-    ComparisonQuery,
     CostCurve,
-    CostTrial,
     EvaluationComparison,
     EvaluationRecord,
     EvaluationRecordPage,
     PolicyReport,
-    PolicyTrial,
-    RecordOrder,
-    RecordsQuery,
 )
 from steelyard.jobs.serial_executor import Turns
 from steelyard.wire.violations import BODY, Violations, show

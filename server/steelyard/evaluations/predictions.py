@@ -1,7 +1,4 @@
-"""Predictions of evaluations as Parquet files, of ``steelyard.evaluations.prediction_columns``.
-
-Not here: which file belongs to which evaluation (``steelyard.evaluations.store``).
-"""
+"""Predictions of evaluations as Parquet files, of ``steelyard.evaluations.prediction_columns``."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ def write_predictions(store: FrameStore, predictions: Sequence[Prediction]) -> s
 
 
 def write_table(store: FrameStore, table: pa.Table) -> str:
-    """Store a table of predictions; return its hash. Raises as ``write_predictions``."""
+    """Store a table of predictions; return its hash."""
     with store.draft() as draft:
         pq.write_table(table, draft, compression="zstd")
         return store.adopt(draft, SUFFIX)[0]

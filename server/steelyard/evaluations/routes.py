@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
-from steelyard.errors import (
-    DatasetArchivedError,
-    DatasetDeletedError,
-    EvaluationNotReadyError,
-    EvaluationNotRetryableError,
-    IdempotencyConflictError,
-    IdempotencyResponseExpiredError,
-    ModelUnavailableError,
-    NotFoundError,
-    NotMeasurableError,
-    QueueFullError,
-    SupervisionMismatchError,
-    TenantQueueFullError,
-    TooFewRowsError,
-)
+from steelyard import errors
 from steelyard.evaluations.figures import EvaluationFigures
-from steelyard.evaluations.service import EvaluationService
-from steelyard.evaluations.wire import (
+from steelyard.evaluations.queries_wire import (
     ComparisonQuery,
-    CostCurve,
     CostTrial,
     CreateEvaluation,
+    EvaluationsQuery,
+    PolicyTrial,
+    RecordsQuery,
+)
+from steelyard.evaluations.service import EvaluationService
+from steelyard.evaluations.wire import (
+    CostCurve,
     Evaluation,
     EvaluationComparison,
     EvaluationDetail,
     EvaluationPage,
     EvaluationRecordPage,
-    EvaluationsQuery,
     EvaluationSubmission,
     PolicyReport,
-    PolicyTrial,
-    RecordsQuery,
 )
 from steelyard.http.routing import Access, Route
 from steelyard.serving.routes import UNCALLABLE
 
 _TAGS = ("evaluations",)
-_KEYED = (NotFoundError, IdempotencyConflictError, IdempotencyResponseExpiredError)
-_FULL = (TenantQueueFullError, QueueFullError)
-_FOUND = (NotFoundError, DatasetDeletedError, EvaluationNotReadyError)
-_MEASURED = (*_FOUND, NotMeasurableError, SupervisionMismatchError)
+_KEYED = (
+    errors.NotFoundError,
+    errors.IdempotencyConflictError,
+    errors.IdempotencyResponseExpiredError,
+)
+_FULL = (errors.TenantQueueFullError, errors.QueueFullError)
+_FOUND = (errors.NotFoundError, errors.DatasetDeletedError, errors.EvaluationNotReadyError)
+_MEASURED = (*_FOUND, errors.NotMeasurableError, errors.SupervisionMismatchError)
 
 ROUTES = (
     Route(
@@ -58,9 +50,9 @@ ROUTES = (
             *_KEYED,
             *_FULL,
             *UNCALLABLE,
-            DatasetArchivedError,
-            DatasetDeletedError,
-            TooFewRowsError,
+            errors.DatasetArchivedError,
+            errors.DatasetDeletedError,
+            errors.TooFewRowsError,
         ),
     ),
     Route(
@@ -72,7 +64,7 @@ ROUTES = (
         tags=_TAGS,
         query=EvaluationsQuery,
         response=EvaluationPage,
-        errors=(NotFoundError,),
+        errors=(errors.NotFoundError,),
     ),
     Route(
         method="GET",
@@ -93,7 +85,7 @@ ROUTES = (
         access=Access.KEYED,
         tags=_TAGS,
         response=Evaluation,
-        errors=(NotFoundError,),
+        errors=(errors.NotFoundError,),
     ),
     Route(
         method="POST",
@@ -118,10 +110,10 @@ ROUTES = (
         errors=(
             *_KEYED,
             *_FULL,
-            DatasetArchivedError,
-            DatasetDeletedError,
-            EvaluationNotRetryableError,
-            ModelUnavailableError,
+            errors.DatasetArchivedError,
+            errors.DatasetDeletedError,
+            errors.EvaluationNotRetryableError,
+            errors.ModelUnavailableError,
         ),
     ),
     Route(
@@ -147,7 +139,7 @@ ROUTES = (
         tags=_TAGS,
         query=RecordsQuery,
         response=EvaluationRecordPage,
-        errors=(*_FOUND, NotMeasurableError),
+        errors=(*_FOUND, errors.NotMeasurableError),
     ),
     Route(
         method="POST",

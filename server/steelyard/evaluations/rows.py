@@ -1,22 +1,21 @@
 """Evaluation rows made ready for the scorer, and what is known of each row beside its scores.
 
 The decisions of a dataset are few and its rows many, so a list of decisions is read, rendered and
-counted once. Not here: when rows are scored (``steelyard.evaluations.run``).
+counted once.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from steelyard.caller import Caller
-from steelyard.datasets.versions import Manifest
+from steelyard.datasets.version_service import LabelledRow
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.rendering import (
     RenderedDecision,
@@ -42,93 +41,6 @@ _MAX_FACETS, _MAX_FACET_CHARACTERS = 16, 64
 _LEAST_VALUES, _MOST_VALUES = 2, 20
 #: The most tables of slices that a row's own values make.
 _MAX_TABLES = 8
-
-
-class EvaluatedRow(Protocol):
-    """One evaluation row of a dataset."""
-
-    @property
-    def context(self) -> Any:
-        """What its decisions are about."""
-        ...
-
-    @property
-    def decisions(self) -> Sequence[Mapping[str, Any]]:
-        """What it asks."""
-        ...
-
-    @property
-    def targets(self) -> Mapping[str, Mapping[str, float]] | None:
-        """Decision id to outcome to probability."""
-        ...
-
-    @property
-    def rewards(self) -> Mapping[str, Mapping[str, float]] | None:
-        """Decision id to outcome to reward."""
-        ...
-
-    @property
-    def context_sha256(self) -> str:
-        """Names its context."""
-        ...
-
-    @property
-    def metadata(self) -> Mapping[str, Any] | None:
-        """The sender's own notes, by which figures are cut."""
-        ...
-
-
-class FrozenDataset(Protocol):
-    """One version of a dataset, which never changes."""
-
-    @property
-    def dataset_id(self) -> str:
-        """Id of the dataset."""
-        ...
-
-    @property
-    def version(self) -> int:
-        """Number of the version."""
-        ...
-
-    @property
-    def method(self) -> str:
-        """What its rows are labelled with."""
-        ...
-
-    @property
-    def sha256(self) -> str:
-        """Names all its rows."""
-        ...
-
-    @property
-    def evaluation_sha256(self) -> str:
-        """Names its evaluation rows."""
-        ...
-
-    @property
-    def manifest(self) -> Manifest:
-        """Where its rows are."""
-        ...
-
-
-class EvaluatedDatasets(Protocol):
-    """Datasets as evaluations read them; ``steelyard.datasets.service.DatasetService`` is one."""
-
-    async def dataset_at(
-        self,
-        caller: Caller,
-        dataset_id: str,
-        version: int | None = None,
-        *,
-        is_new_work: bool = True,
-    ) -> FrozenDataset:
-        """Return a version, the newest by default; refuse what takes no work, or no new work."""
-        ...
-
-    def evaluation_rows(self, at: Any) -> Iterator[Any]:
-        """Return the evaluation rows of a version in their order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +72,9 @@ class RowRenderer:
         self._decide = decide
         self._task = lru_cache(_KEPT_TASKS)(self._read_task)
 
-    def render(self, row: EvaluatedRow, place: int) -> ReadyRow:
+    def render(self, row: LabelledRow, place: int) -> ReadyRow:
         """Make a row ready."""
-        if getattr(row, "images", None):
+        if row.images:
             raise ImagesNotSupportedError(
                 f"Evaluation row {place} has images, and the model {self._decide.model_name} reads "
                 "text alone; evaluate a model that reads images."
@@ -243,7 +155,7 @@ def slices_of(table: pa.Table) -> dict[str, list[str | None]]:
     return slices
 
 
-def _facets(row: EvaluatedRow) -> dict[str, str]:
+def _facets(row: LabelledRow) -> dict[str, str]:
     """Return the short values of a row's metadata and of the fields of its context."""
     found: dict[str, str] = {}
     for prefix, held in (("metadata", row.metadata), ("context", row.context)):

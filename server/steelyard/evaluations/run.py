@@ -23,6 +23,7 @@ import msgspec
 from sqlalchemy import Connection, Row
 
 from steelyard.caller import Caller
+from steelyard.datasets.service import DatasetService
 from steelyard.errors import (
     EngineUnavailableError,
     InternalError,
@@ -33,18 +34,11 @@ from steelyard.errors import (
 )
 from steelyard.evaluations import predictions as frames
 from steelyard.evaluations import store as rows
-from steelyard.evaluations.files import sweep_predictions
 from steelyard.evaluations.measures.records import Supervision, UnmeasurableError
 from steelyard.evaluations.measures.summary import evaluation_detail
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.prediction_columns import Prediction, records_of
-from steelyard.evaluations.rows import (
-    EvaluatedDatasets,
-    FrozenDataset,
-    ReadyRow,
-    RowRenderer,
-    slices_of,
-)
+from steelyard.evaluations.rows import ReadyRow, RowRenderer, slices_of
 from steelyard.evaluations.wire import EvaluationError
 from steelyard.jobs.store import Pending
 from steelyard.jobs.work import LostRunError, Run, Work
@@ -77,7 +71,7 @@ class EvaluationRuns(Work):
 
     state: State
     store: FrameStore
-    datasets: EvaluatedDatasets
+    datasets: DatasetService
     models: EvaluatedModels
     _: KW_ONLY
     commit_s: float = COMMIT_S
@@ -107,7 +101,7 @@ class EvaluationRuns(Work):
 
     def sweep(self) -> None:
         """Remove files of predictions that no evaluation of a dataset that is there refers to."""
-        sweep_predictions(self.state, self.store)
+        rows.sweep_predictions(self.state, self.store)
 
     def _end(self, job: Pending, status: str, only_if: Sequence[str], **values: Any) -> None:
         self.state.write_now(
@@ -184,7 +178,7 @@ class EvaluationRun(Run):
         """Return the rows that are not scored yet, in the order of the dataset."""
         work = self._work
         caller = Caller(row.account_id, None, "full", _WORKER_ADDRESS)
-        at: FrozenDataset = asyncio.run(
+        at = asyncio.run(
             work.datasets.dataset_at(caller, row.dataset_id, row.dataset_version, is_new_work=False)
         )
         done = frames.scored_rows(work.store, self._parts())

@@ -1,7 +1,6 @@
-"""The evaluations use cases: ask for them, follow them, stop them, read what they measured.
+"""The evaluations use cases: ask for them, follow them, stop them.
 
-An evaluation is queued by a row of the state; the job runtime finds it there. Not here: scoring
-(``steelyard.evaluations.run``), figures (``steelyard.evaluations.figures``).
+An evaluation is queued by a row of the state; the job runtime finds it there.
 """
 
 from __future__ import annotations
@@ -16,27 +15,20 @@ import msgspec
 from msgspec import UNSET
 from sqlalchemy import Connection, Row
 
+from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset, unknown_dataset
+from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import find_dataset, mark_dataset_used
-from steelyard.errors import (
-    EvaluationNotRetryableError,
-    ModelUnavailableError,
-    NotFoundError,
-    QueueFullError,
-    TenantQueueFullError,
-    TooFewRowsError,
-)
+from steelyard.datasets.version_service import DatasetAt
 from steelyard.evaluations import store as rows
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
-from steelyard.evaluations.rows import EvaluatedDatasets, FrozenDataset
+from steelyard.evaluations.queries_wire import CreateEvaluation, EvaluationsQuery
 from steelyard.evaluations.wire import (
-    CreateEvaluation,
     Evaluation,
     EvaluationError,
     EvaluationMetrics,
     EvaluationPage,
-    EvaluationsQuery,
     EvaluationSubmission,
 )
 from steelyard.ids import new_id
@@ -61,10 +53,10 @@ class EvaluationService:
         self,
         state: State,
         writes: KeyedWrites,
-        datasets: EvaluatedDatasets,
+        datasets: DatasetService,
         models: EvaluatedModels,
         *,
-        count_decisions: Callable[[FrozenDataset], int],
+        count_decisions: Callable[[DatasetAt], int],
         max_queue: int,
         max_queue_per_account: int,
         wake: Callable[[], None] = lambda: None,
@@ -88,7 +80,7 @@ class EvaluationService:
         at = await self._datasets.dataset_at(caller, request.dataset_id)
         n_rows = at.manifest.split.evaluation
         if n_rows == 0:
-            raise TooFewRowsError(
+            raise errors.TooFewRowsError(
                 "The dataset has no evaluation rows; add rows, and some are put aside for "
                 "evaluation."
             )
@@ -127,14 +119,14 @@ class EvaluationService:
 
         page = await self._state.read(work)
         return EvaluationPage(
-            data=[tell(row) for row in page.rows],
+            data=[to_wire(row) for row in page.rows],
             has_more=page.next_cursor is not None,
             next_cursor=page.next_cursor,
         )
 
     async def get(self, caller: Caller, evaluation_id: str) -> Evaluation:
         """Return an evaluation."""
-        return tell(await self.find(caller, evaluation_id))
+        return to_wire(await self.find(caller, evaluation_id))
 
     async def find(
         self, caller: Caller, evaluation_id: str, *, with_dataset: bool = False
@@ -165,7 +157,7 @@ class EvaluationService:
                     at=self._now(),
                     only_if=UNFINISHED,
                 )
-            return tell(_get(connection, row.id, caller.account_id))
+            return to_wire(_get(connection, row.id, caller.account_id))
 
         cancelled = await self._writes.once(write, work)
         self._wake()
@@ -181,13 +173,13 @@ class EvaluationService:
             rows.lock_account(connection, caller.account_id)
             row = _get(connection, evaluation_id, caller.account_id)
             if row.status not in rows.RETRYABLE:
-                raise EvaluationNotRetryableError(
+                raise errors.EvaluationNotRetryableError(
                     f"The evaluation is {row.status}; only one that failed or was cancelled can be "
                     "retried."
                 )
             require_dataset(connection, caller.account_id, row.dataset_id, is_new_work=True)
             if current_key != row.model_sha256:
-                raise ModelUnavailableError(
+                raise errors.ModelUnavailableError(
                     f"The model {row.model_label} that the evaluation began with is no longer "
                     "here; start a new evaluation."
                 )
@@ -207,7 +199,7 @@ class EvaluationService:
             )
             rows.set_generation(connection, row.id, row.generation + 1)
             mark_dataset_used(connection, row.dataset_id, self._now())
-            return tell(_get(connection, row.id, caller.account_id))
+            return to_wire(_get(connection, row.id, caller.account_id))
 
         evaluation = await self._writes.once(write, work)
         self._wake()
@@ -235,7 +227,7 @@ class EvaluationService:
         connection: Connection,
         *,
         caller: Caller,
-        at: FrozenDataset,
+        at: DatasetAt,
         models: Sequence[EvaluatedModel],
         n_rows: int,
         n_decisions: int,
@@ -290,7 +282,7 @@ class EvaluationService:
             found[model.id] = _get(connection, evaluation_id, caller.account_id)
         return EvaluationSubmission(
             dataset_id=at.dataset_id,
-            data=[tell(row) for row in found.values() if row is not None],
+            data=[to_wire(row) for row in found.values() if row is not None],
             queued=len(missing),
             reused=len(models) - len(missing),
         )
@@ -300,48 +292,31 @@ class EvaluationService:
             return
         backlog = rows.count_backlog(connection, account_id)
         if backlog.of_account + n_new > self._max_queue_per_account:
-            raise TenantQueueFullError(
+            raise errors.TenantQueueFullError(
                 f"{backlog.of_account} evaluations of the account have not ended, and "
                 f"{self._max_queue_per_account} may wait; ask again when some have.",
                 retry_after_s=_FULL_RETRY_S,
             )
         if backlog.total + n_new > self._max_queue:
-            raise QueueFullError(
+            raise errors.QueueFullError(
                 "The server's queue of evaluations is full; ask again after Retry-After.",
                 retry_after_s=_FULL_RETRY_S,
             )
 
 
-def tell(row: Row[Any]) -> Evaluation:
+def to_wire(row: Row[Any]) -> Evaluation:
     """Return an evaluation as the wire has it."""
-    return Evaluation(
-        id=row.id,
-        dataset_id=row.dataset_id,
-        dataset_version=row.dataset_version,
-        model_id=row.model_id,
-        model_sha256=row.model_sha256,
-        model_label=row.model_label,
-        model_name=row.model_name,
-        version=row.version,
-        status=row.status,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        generation=row.generation,
-        training_job_id=row.training_job_id,
-        dataset_sha256=row.dataset_sha256,
-        evaluation_sha256=row.evaluation_sha256,
-        method=row.method,
-        evaluation_rows=row.evaluation_rows,
-        decisions=row.decisions,
-        named=UNSET if row.named is None else row.named,
-        completed_rows=row.completed_rows,
-        metrics=None if row.metrics is None else _decode_metrics(row.metrics),
-        error=None if row.error is None else _decode_error(row.error),
-    )
+    values = {name: row._mapping[name] for name in Evaluation.__struct_fields__}
+    values["named"] = UNSET if row.named is None else row.named
+    values["metrics"] = None if row.metrics is None else _decode_metrics(row.metrics)
+    values["error"] = None if row.error is None else _decode_error(row.error)
+    return Evaluation(**values)
 
 
 def _get(connection: Connection, evaluation_id: str, account_id: str) -> Row[Any]:
     row = rows.find_evaluation(connection, evaluation_id, account_id)
     if row is None:
-        raise NotFoundError(f"There is no evaluation {show(evaluation_id)}; list the dataset's.")
+        raise errors.NotFoundError(
+            f"There is no evaluation {show(evaluation_id)}; list the dataset's."
+        )
     return row

@@ -2,23 +2,29 @@
 
 An evaluation that runs belongs to one opening of the state, its runner; only the runner writes
 progress, and only while the generation is the one it claimed. Not here: what a status means for the
-caller (``steelyard.evaluations.service``), how rows are scored (``steelyard.evaluations.run``).
+caller (``steelyard.evaluations.service``).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, func, insert, select, update
 
+from steelyard.datasets.store_owner import sweep_owned
 from steelyard.datasets.tables import datasets
 from steelyard.evaluations.tables import evaluation_parts, evaluations
 from steelyard.jobs import store as jobs
 from steelyard.jobs.store import UNFINISHED, Pending
+from steelyard.storage import State
+from steelyard.storage.frame_store import FrameStore
 from steelyard.storage.pages import RowPage, newest_first
 from steelyard.storage.tables import accounts
+
+_log = logging.getLogger(__name__)
 
 #: Statuses of work that need not be done again.
 REUSABLE = ("queued", "running", "succeeded")
@@ -261,8 +267,18 @@ def finish_run(
     return is_ours
 
 
+def sweep_predictions(state: State, store: FrameStore) -> None:
+    """Remove the files of predictions that nothing refers to; it blocks.
+
+    A server does it too, since the process that it starts for its jobs ends soon after them.
+    """
+    removed = sweep_owned(state, store, live_files)
+    if removed:
+        _log.info("Removed %d files of predictions that nothing refers to.", len(removed))
+
+
 def live_files(connection: Connection) -> set[str]:
-    """Return the hash of every file of predictions that is referred to and whose dataset still is."""
+    """Return the hash of every file that an evaluation of a dataset that is there refers to."""
     gone = select(datasets.c.id).where(datasets.c.deleted_at.is_not(None))
     is_kept = evaluations.c.dataset_id.not_in(gone)
     named = connection.execute(

@@ -1,10 +1,7 @@
-"""Evaluations on the wire: what is asked for, how it stands, and what was measured.
+"""Evaluations on the wire: how they stand, and what was measured.
 
-Here: the contract's shapes (``Evaluation`` and its page, submission and metrics, the held-out
-``JobRecord``), and the detail this server adds: measures by decision, outcome and slice, curves,
-paired comparisons. Every measured figure is a ``Measure``: its value, how many
-decisions it rests on, and a 95 % interval. Not here: how they are computed
-(``steelyard.evaluations.measures``).
+Every measured figure is a ``Measure``: its value, how many decisions it rests on, and a 95 %
+interval.
 """
 
 from __future__ import annotations
@@ -13,39 +10,19 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from steelyard.decisions.wire import MAX_ACTIONS, Kind, Name
+from steelyard.decisions.wire import Kind
 from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard.wire.methods import Method
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 from steelyard.wire.shown import Framed, Shown
 
 EvaluationStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
 RecordGroup = Literal["adapted", "base", "parent"]
 FlipKind = Literal["fixed", "broken", "changed"]
-RecordOrder = Literal["row", "loss", "surest", "least_sure"]
 
 #: Statuses of work that has ended.
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
-#: The most models one call may evaluate.
-MAX_MODELS = 32
 #: The most scored decisions of a page, and how many one has when nothing is said.
 MAX_RECORDS, DEFAULT_RECORDS = 500, 100
-#: The most contexts whose scored decisions one call may ask for.
-MAX_RECORD_CONTEXTS = 50
-
-
-class CreateEvaluation(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which models to score on a dataset's evaluation rows."""
-
-    dataset_id: Annotated[str, Meta(min_length=1, max_length=64, description="Id of the dataset.")]
-    models: Annotated[
-        list[Name],
-        Meta(
-            min_length=1,
-            max_length=MAX_MODELS,
-            description="Names as a call names them: a family, a model's number or a base model.",
-        ),
-    ]
 
 
 class EvaluationMetrics(Struct, frozen=True, kw_only=True):
@@ -164,114 +141,6 @@ class EvaluationRecord(JobRecord, frozen=True, kw_only=True):
     context: Annotated[
         Any | UnsetType, Meta(description="What the decision is about; with `context=true`.")
     ] = UNSET
-
-
-class EvaluationsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which of a dataset's evaluations, and which page of them."""
-
-    dataset_id: Annotated[str, Meta(min_length=1, max_length=64, description="Id of the dataset.")]
-    limit: Annotated[PageSize, Meta(description="Evaluations of a page.")] = MAX_PAGE
-    cursor: Annotated[
-        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
-    ] = None
-    status: Annotated[
-        list[EvaluationStatus],
-        Meta(description="Those with one of these statuses; repeated, or separated by commas."),
-    ] = []
-
-
-class RecordsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which scored decisions of an evaluation, and which page of them."""
-
-    decision: Annotated[str | None, Meta(description="Id of the one decision; all by default.")] = (
-        None
-    )
-    wrong: Annotated[
-        bool,
-        Meta(
-            description="Only those whose top outcome is not right, or with rewards not the best."
-        ),
-    ] = False
-    target: Annotated[
-        str | None,
-        Meta(description="Only those whose largest target, or reward, this outcome has."),
-    ] = None
-    top: Annotated[str | None, Meta(description="Only those whose top outcome this is.")] = None
-    p_from: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="Only those whose top probability is above this."),
-    ] = None
-    p_to: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="Only those whose top probability is not above this."),
-    ] = None
-    slice_by: Annotated[
-        str | None, Meta(description="The property of a table of slices, such as `kind`.")
-    ] = None
-    slice: Annotated[
-        str | None, Meta(description="With `slice_by`: only those of the slice of this value.")
-    ] = None
-    context_sha256: Annotated[
-        list[str],
-        Meta(description="Only those of these contexts, at most 50; repeated."),
-    ] = []
-    order: Annotated[
-        RecordOrder,
-        Meta(
-            description="`row`: as the dataset has them. `loss`: the worst first; with rewards, by "
-            "the scaled reward. `surest`, `least_sure`: by the top probability."
-        ),
-    ] = "row"
-    context: Annotated[bool, Meta(description="Whether records come with their contexts.")] = False
-    offset: Annotated[int, Meta(ge=0, description="Records before the page.")] = 0
-    limit: Annotated[
-        Annotated[int, Meta(ge=1, le=MAX_RECORDS)], Meta(description="Records of a page.")
-    ] = DEFAULT_RECORDS
-
-
-class ComparisonQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which two evaluations to compare."""
-
-    before: Annotated[str, Meta(min_length=1, max_length=64, description="Id of an evaluation.")]
-    after: Annotated[str, Meta(min_length=1, max_length=64, description="Id of another.")]
-
-
-#: The most that an action may cost or save: sums over all records stay numbers.
-MAX_COST = 1e100
-_Costs = Annotated[dict[str, dict[str, float]], Meta(min_length=1, max_length=MAX_ACTIONS)]
-
-
-class PolicyTrial(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A policy to try on the scored decisions of an evaluation."""
-
-    decision_id: Annotated[Name, Meta(description="The decision it is for.")]
-    action_costs: Annotated[
-        _Costs | None,
-        Meta(description="Action to outcome to cost; without it the action is the top outcome."),
-    ] = None
-    abstain_below: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="Abstain when the largest probability is lower."),
-    ] = None
-
-
-class CostTrial(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Costs to draw a curve of: two for a binary decision, or a matrix for any."""
-
-    decision_id: Annotated[Name, Meta(description="The decision they are for.")]
-    false_positive: Annotated[
-        Annotated[float, Meta(ge=0, le=MAX_COST)] | None,
-        Meta(description="What a wrong `yes` costs."),
-    ] = None
-    false_negative: Annotated[
-        Annotated[float, Meta(ge=0, le=MAX_COST)] | None,
-        Meta(description="What a wrong `no` costs."),
-    ] = None
-    action_costs: Annotated[_Costs | None, Meta(description="Action to outcome to cost.")] = None
-    abstain_cost: Annotated[
-        Annotated[float, Meta(ge=-MAX_COST, le=MAX_COST)] | None,
-        Meta(description="With a matrix: what abstaining costs; 0 by default."),
-    ] = None
 
 
 class EvaluationRecordPage(Struct, frozen=True, kw_only=True):

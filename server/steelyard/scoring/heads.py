@@ -109,9 +109,7 @@ class Head:
     @property
     def needs_base(self) -> bool:
         """Whether it reads the base's scores of the decision."""
-        return self.needs_markers or any(
-            isinstance(member, BaseMember) for member in self._spec.members
-        ) or any(parent.needs_base for parent in self._parents.values())  # fmt: skip
+        return self._reads_base or any(parent.needs_base for parent in self._parents.values())
 
     @property
     def needs_markers(self) -> bool:
@@ -167,11 +165,9 @@ class Head:
             blended += weight * np.maximum(one, LEAST_LOG)
         blended = log_softmax(blended)
         if spec.booster is not None:
+            base = inputs.logits if self._reads_base else None
             lengths = np.array([len(text) for text in inputs.texts], np.float64)
-            features = pair_features(
-                logs, blended, inputs.logits if self._reads_base else None,
-                np.array(spec.prior), lengths,
-            )  # fmt: skip
+            features = pair_features(logs, blended, base, np.array(spec.prior), lengths)
             flat = features.reshape(-1, features.shape[-1])
             blended = blended + self._booster.predict(flat, num_threads=1).reshape(blended.shape)
         logs_of_head: NDArray[np.float64] = calibrate(blended, spec.calibration)

@@ -18,12 +18,12 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.errors import DatasetDeletedError
+from steelyard.evaluations.queries_wire import RecordOrder
 from steelyard.evaluations.wire import (
     ConfusionMatrix,
     Evaluation,
     EvaluationDetail,
     EvaluationRecord,
-    RecordOrder,
 )
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import heading

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from steelyard.client.evaluation_calls import RecordFilters
-from steelyard.evaluations.wire import RecordOrder
+from steelyard.evaluations.queries_wire import RecordOrder
 
 #: Under which name it is in the address, beside what other pages keep there.
 _KEY = "records"

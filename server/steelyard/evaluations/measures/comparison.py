@@ -1,8 +1,5 @@
 """Two models on the same decisions, paired one by one.
 
-Here: pairing records, what changed and how surely, which decisions flipped. Not here: whether that
-is good enough to replace a model (``steelyard.evaluations.measures.gate``).
-
 A change's interval is the percentile bootstrap over contexts of the paired differences: what the two
 models have in common, hard contexts above all, cancels out.
 """
@@ -48,18 +45,11 @@ MAX_FLIPPED = 500
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairing:
-    """Records of two models on the same decisions.
+    """Records of two models on the same decisions, as pairs.
 
-    Parameters
-    ----------
-    before_rows, after_rows : intp arrays of shape (n_pairs,)
-        Row i of one and row i of the other are the same decision on the same context.
-    context_codes : intp array of shape (n_pairs,)
-        Equal where contexts are, in the order of their names.
-    before, after : RecordMeasures
-        Of the paired records, in that order.
-    n_unpaired_before, n_unpaired_after : int
-        Records that only one of the two has.
+    Row i of ``before_rows`` and row i of ``after_rows`` are the same decision on the same context;
+    ``before`` and ``after`` measure them in that order. ``context_codes`` are equal where contexts
+    are, in the order of their names.
     """
 
     before_rows: IndexArray
@@ -196,21 +186,8 @@ def compare_evaluations(
 
 
 def paired_measures(pairing: Pairing, bootstrap: Bootstrap) -> PairedMeasures:
-    """Return what changed over some pairs.
+    """Return what changed over one pair or more; measures that count none of them are left out.
 
-    Parameters
-    ----------
-    pairing : Pairing
-        One pair or more.
-    bootstrap : Bootstrap
-
-    Returns
-    -------
-    PairedMeasures
-        Measures that count none of the pairs are left out.
-
-    Notes
-    -----
     McNemar's test takes decisions for independent of each other; where several share a context it
     is too sure of itself, and the interval of the change of accuracy is the one to trust.
     """
@@ -231,20 +208,7 @@ def paired_measures(pairing: Pairing, bootstrap: Bootstrap) -> PairedMeasures:
 def measure_changes(
     pairing: Pairing, names: Sequence[str], bootstrap: Bootstrap
 ) -> dict[str, Change]:
-    """Return the change of each measure, with its interval.
-
-    Parameters
-    ----------
-    pairing : Pairing
-    names : sequence of str
-        Measures of its records.
-    bootstrap : Bootstrap
-
-    Returns
-    -------
-    dict of str to Change
-        Without intervals over one context; without the measures that count none of the pairs.
-    """
+    """Return the change of each measure that counts a pair; over one context without interval."""
     # Paired records have one label, so a measure counts both or neither. Measures that count the
     # same records share their resamples.
     alike: dict[bytes, list[str]] = {}
@@ -276,10 +240,7 @@ def measure_changes(
 def count_flips(before: RecordMeasures, after: RecordMeasures) -> Flips:
     """Count paired decisions by whether each model's top outcome is right.
 
-    Parameters
-    ----------
-    before, after : RecordMeasures
-        Of paired records; those whose rewards are all equal are in none of the counts.
+    Decisions whose rewards are all equal are in none of the counts.
     """
     counted = after.counted[after.right]
     was, is_now = _is_right(before)[counted], _is_right(after)[counted]

@@ -1,7 +1,6 @@
 """Figures against a threshold: how much is answered and how well, "yes" or "no", at what cost.
 
-Here: curves over the same 101 thresholds, 0 to 1 in steps of 0.01. Not here: what one policy does
-(``steelyard.evaluations.measures.policies``), single figures (``steelyard.evaluations.measures.summary``).
+All curves are over the same 101 thresholds, 0 to 1 in steps of 0.01.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ from steelyard.wire.measures import Measure
 THRESHOLDS = tuple(index / 100 for index in range(101))
 
 _YES = "yes"
+#: Measures of what is answered.
+_COVERED = ("accuracy", "expected_reward", "scaled_reward")
 #: Thresholds times records that are resampled at once, some 120 bytes each.
 _CELLS_AT_A_TIME = 4_000_000
 
@@ -31,17 +32,7 @@ def coverage_curve(
 ) -> list[CoveragePoint]:
     """Return what is left, and how good it is, when unsure decisions are abstained.
 
-    Parameters
-    ----------
-    measures : RecordMeasures
-        Of one record or more.
-    context_codes : intp array of shape (n_records,)
-    bootstrap : Bootstrap
-
-    Returns
-    -------
-    list of CoveragePoint
-        One a threshold; a decision is answered when its top probability is not below it.
+    A decision is answered when its top probability is not below the threshold.
 
     References
     ----------
@@ -50,10 +41,8 @@ def coverage_curve(
     Networks", NeurIPS 2017.
     """
     is_answered = (measures.p_top[:, None] >= np.array(THRESHOLDS)).astype(np.float64)
-    names = [name for name in ("accuracy", "expected_reward", "scaled_reward")
-             if name in measures.values]  # fmt: skip
     curves: dict[str, list[Measure | None]] = {}
-    for name in names:
+    for name in [name for name in _COVERED if name in measures.values]:
         counted = is_answered * measures.counted[name][:, None]
         values = counted * measures.values[name][:, None]
         curves[name] = ratio_measures(
@@ -77,16 +66,7 @@ def coverage_curve(
 def yes_curve(table: OutcomeTable, bootstrap: Bootstrap) -> list[YesPoint]:
     """Return precision, recall and F1 of "yes" by the least probability to answer it.
 
-    Parameters
-    ----------
-    table : OutcomeTable
-        Of a binary decision: it has an outcome named "yes".
-    bootstrap : Bootstrap
-
-    Raises
-    ------
-    ValueError
-        When the decision has no outcome named "yes".
+    Raises ``ValueError`` when the decision has no outcome named "yes".
     """
     is_yes, p_yes = _read_yes(table)
     said = (p_yes[:, None] >= np.array(THRESHOLDS)).astype(np.float64)
@@ -176,20 +156,9 @@ def abstention_cost_curve(
 ) -> CostCurve:
     """Return the mean cost of acting by the top probability under which nothing is done.
 
-    Parameters
-    ----------
-    paid : float64 array of shape (n_records,)
-        What acting on each record costs; see ``steelyard.evaluations.measures.policies.acted_costs``.
-    p_top : float64 array of shape (n_records,)
-    context_codes : intp array of shape (n_records,)
-    abstain_cost : float
-        What abstaining costs, such as a person's time; finite.
-    bootstrap : Bootstrap, optional
-
-    Raises
-    ------
-    ValueError
-        When the cost of abstaining is not finite.
+    ``paid`` is what acting on each record costs (see ``policies.acted_costs``), ``abstain_cost``
+    what abstaining does, such as a person's time. Raises ``ValueError`` when the latter is not
+    finite.
     """
     if not math.isfinite(abstain_cost):
         msg = f"The cost of abstaining must be finite; it is {abstain_cost}."

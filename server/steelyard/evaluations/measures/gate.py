@@ -1,9 +1,6 @@
 """The gate: whether a candidate holds up on held-out decisions against the model it would replace.
 
-Here: the comparison, the rules and their reasons, in words for programs and for people. Not here:
-what happens then (a model joins its family or not), which decisions are held out, and the closer
-look at each decision and outcome (``steelyard.evaluations.measures.gate_slices``).
-
+The closer look at each decision and outcome is in ``steelyard.evaluations.measures.gate_slices``.
 Nothing missing, unpaired or not finite is ever judged: the gate raises, and the job has failed.
 
 To pass, a candidate must be better on the new rows beyond noise; where that cannot be told, it does
@@ -31,7 +28,7 @@ from typing import Any, Literal
 
 import numpy as np
 from msgspec import UNSET
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from steelyard.evaluations.gate_wire import (
     BeforeAfter,
@@ -64,8 +61,8 @@ Against = Literal["parent", "base"]
 _FEW_TIMES = 2.0
 #: New evaluation decisions without which there is too little to judge.
 NEEDED = 20
-#: A sure worsening that nobody would notice: smaller than this, with no decision lost by it. Nats of
-#: loss, or of a scaled reward of 0 to 1.
+#: A sure worsening that nobody would notice: smaller than this, with no decision lost by it. Nats
+#: of loss, or of a scaled reward of 0 to 1.
 EQUIVALENCE = 0.01
 #: How much worse the earlier decisions may become: nats of loss, or of a scaled reward of 0 to 1.
 EARLIER_ALLOWANCE = 0.05
@@ -103,15 +100,7 @@ _MAX_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the gate found.
-
-    Parameters
-    ----------
-    gate : steelyard.evaluations.gate_wire.Gate
-        As the wire shows it.
-    sentences : tuple of str
-        One a reason, in the same order, for a person.
-    """
+    """What the gate found, as the wire shows it, and a sentence for each reason, for a person."""
 
     gate: Gate
     sentences: tuple[str, ...]
@@ -159,8 +148,8 @@ def judge(
     Raises
     ------
     UnmeasurableError
-        When a decision is unpaired, with the predecessor or with the baseline, a context has no record or no group or is in both, or a figure
-        is not finite.
+        When a decision is unpaired, with the predecessor or with the baseline, a context has no
+        record, is in no group or in both, or a figure is not finite.
     ValueError
         When ``needed`` is less than 1.
     """
@@ -182,9 +171,7 @@ def judge(
             unseen = _unseen_mistake(before, after, held)
             groups[name] = replace(group, margin=unseen + _few_contexts(group))
     found = paired_ece(pairing)
-    ece = BeforeAfter(before=None, after=None) if found is None else BeforeAfter(
-        before=found[0], after=found[1]
-    )  # fmt: skip
+    old_ece, new_ece = found or (None, None)
     text = _against_baseline(baseline, after, bootstrap)
     _check_finite([*groups.values(), *([] if text is None else [text])], found or ())
     slices = judge_slices(pairing, after)
@@ -204,7 +191,7 @@ def judge(
             **{name: _compared(group).change for name, group in groups.items()},
             ece=None if found is None else found[1] - found[0],
         ),
-        ece=ece,
+        ece=BeforeAfter(before=old_ece, after=new_ece),
         by_decision=list(shown[0]),
         by_outcome=list(shown[1]),
         unlisted=len(slices.by_decision) + len(slices.by_outcome) - sum(map(len, shown)),
@@ -339,13 +326,8 @@ def _compared(group: GateGroup | GateSlice) -> GateChange:
 
 
 def _check_finite(groups: list[GateGroup], ece: tuple[float, ...]) -> None:
-    figures = list(ece)
-    for group in groups:
-        compared = _compared(group)
-        figures += [
-            compared.before, compared.after, compared.change, compared.low, compared.high
-        ]  # fmt: skip
-    if not all(map(math.isfinite, figures)):
+    figures = [figure for group in groups for figure in astuple(_compared(group))]
+    if not all(map(math.isfinite, (*figures, *ece))):
         raise UnmeasurableError("A figure of the gate is not finite; score the rows again.")
 
 
@@ -435,9 +417,8 @@ def _is_better_reward(groups: dict[str, GateGroup], found: dict[str, str]) -> bo
 def _baseline_reason(text: GateGroup | None) -> dict[str, str]:
     if text is None or _harm(text).low <= 0 or _harm(text).change <= EQUIVALENCE:
         return {}
-    return {
-        BELOW_BASELINE: f"The candidate is worse than the text baseline, from which {_describe(text)}."
-    }
+    sentence = f"The candidate is worse than the text baseline, from which {_describe(text)}."
+    return {BELOW_BASELINE: sentence}
 
 
 def _harm(group: GateGroup) -> GateChange:

@@ -1,8 +1,5 @@
 """The gate's closer look: each decision, and each right outcome of a decision, by itself.
 
-Here: the comparison of every slice, and which became worse. Not here: what the gate makes of it
-(``steelyard.evaluations.measures.gate``).
-
 A mean over everything hides a fall on one outcome among many. So each slice is tested by itself, on
 every held-out decision, new and earlier:
 
@@ -50,12 +47,7 @@ MAX_LISTED = 100
 
 @dataclass(frozen=True, slots=True)
 class JudgedSlices:
-    """Every slice looked at, those that became worse first, then those of most decisions.
-
-    Parameters
-    ----------
-    by_decision, by_outcome : tuple of steelyard.evaluations.gate_wire.GateSlice
-    """
+    """Every slice looked at, those that became worse first, then those of most decisions."""
 
     by_decision: tuple[GateSlice, ...]
     by_outcome: tuple[GateSlice, ...]
@@ -64,17 +56,8 @@ class JudgedSlices:
 def judge_slices(pairing: Pairing, after: Records) -> JudgedSlices:
     """Compare two models on each decision and on each right outcome.
 
-    Parameters
-    ----------
-    pairing : Pairing
-        Of the held-out decisions.
-    after : Records
-        The candidate's, which the pairing was made with.
-
-    Returns
-    -------
-    JudgedSlices
-        Slices over fewer than 10 contexts are never worse, and do not count among those looked at.
+    Slices over fewer than 10 contexts are never worse, and do not count among those looked at.
+    ``after`` are the candidate's records, which the pairing was made with.
     """
     name = compared_measure(pairing.after)
     kept = pairing.take(np.flatnonzero(pairing.after.counted[name]))

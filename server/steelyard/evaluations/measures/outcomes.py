@@ -1,8 +1,6 @@
 """The outcomes of one decision against each other: precision, recall, confusion, areas.
 
-Here: what is told per outcome, of the records of one decision with targets. A record's true outcome
-is its target's largest. Not here: measures of the decision as a whole
-(``steelyard.evaluations.measures.summary``).
+Of the records of one decision with targets; a record's true outcome is its target's largest.
 """
 
 from __future__ import annotations
@@ -23,21 +21,12 @@ from steelyard.wire.measures import Measure
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutcomeTable:
-    """The records of one decision by outcome.
+    """The n records of one decision by outcome.
 
-    Parameters
-    ----------
-    names : tuple of str
-        The outcomes: those of the commonest list in its order, then others by name.
-    top, truth : intp arrays of shape (n_records,)
-        Indexes into ``names`` of the top outcome and of the target's largest.
-    probabilities : float64 array of shape (n_records, n_names)
-        0 where a record does not offer the outcome.
-    targets : float64 array of shape (n_records, n_names)
-        0 where a record does not offer the outcome.
-    is_offered : bool array of shape (n_records, n_names)
-    context_codes : intp array of shape (n_records,)
-        From 0 up to the number of contexts.
+    ``names`` are those of the commonest list in its order, then others by name; ``top`` and
+    ``truth``, (n,), index them. ``probabilities`` and ``targets``, (n, n_names), are 0 where a
+    record does not offer the outcome. ``context_codes``, (n,), go from 0 up to the number of
+    contexts.
     """
 
     names: tuple[str, ...]
@@ -50,21 +39,9 @@ class OutcomeTable:
 
 
 def outcome_table(records: Records, measures: RecordMeasures, rows: IndexArray) -> OutcomeTable:
-    """Lay out the records of one decision by outcome.
+    """Lay out one or more records of one decision, with targets, by outcome.
 
-    Parameters
-    ----------
-    records : Records
-        With targets.
-    measures : RecordMeasures
-        Of all the records.
-    rows : intp array
-        Which records are of the decision; one or more.
-
-    Raises
-    ------
-    ValueError
-        When they offer more than ``MAX_OUTCOMES`` outcomes together.
+    Raises ``ValueError`` when they offer more than ``MAX_OUTCOMES`` outcomes together.
     """
     codes = records.outcome_codes[rows]
     names = outcome_names(records, rows)
@@ -117,8 +94,6 @@ def confusion_matrix(table: OutcomeTable) -> ConfusionMatrix:
 def outcome_measures(table: OutcomeTable, bootstrap: Bootstrap) -> list[OutcomeMeasures]:
     """Return the measures of every outcome, in the order of the table's names.
 
-    Notes
-    -----
     Each figure's n is what it divides by: precision rests on the decisions answered with the
     outcome, recall on those whose target it is, F1 on either.
     """

@@ -1,8 +1,8 @@
 """What a policy would have done on decisions already scored, and what that would have cost.
 
-Here: the what-if of ``action_costs`` and ``abstain_below`` on the records of one decision. Not
-here: the same for one answer, as the decide call gives it (``steelyard.decisions.policy``); a test
-holds the two to the same choices.
+The what-if of ``action_costs`` and ``abstain_below`` on the records of one decision. The decide
+call does the same for one answer (``steelyard.decisions.policy``); a test holds the two to the same
+choices.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from steelyard.evaluations.measures.records import (
     measure_records,
 )
 from steelyard.evaluations.measures.sampling import Bootstrap, ratio_measures, sum_by_context
-from steelyard.evaluations.wire import MAX_COST, ActionShare, CostCurve, PolicyReport
+from steelyard.evaluations.queries_wire import MAX_COST
+from steelyard.evaluations.wire import ActionShare, CostCurve, PolicyReport
 from steelyard.wire.measures import Measure
 from steelyard.wire.violations import BODY, Path, Violations, show
 
@@ -38,16 +39,10 @@ Costs: TypeAlias = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActedCosts:
-    """The cheapest action on every record of a decision, and what it costs.
+    """The cheapest action on each of n records by its probabilities, and what it costs.
 
-    Parameters
-    ----------
-    chosen : intp array of shape (n,)
-        Index of the cheapest action by the record's probabilities, the first on a tie.
-    paid, promised : float64 arrays of shape (n,)
-        What it costs under the targets, and under the probabilities.
-    costs : float64 array of shape (n, n_actions)
-        What every action costs under the targets.
+    ``paid`` is the cost under the targets, ``promised`` that under the probabilities; ``costs``,
+    (n, n_actions), is what every action costs under the targets.
     """
 
     chosen: IndexArray
@@ -59,25 +54,12 @@ class ActedCosts:
 def acted_costs(
     records: Records, rows: IndexArray, action_costs: Costs, *, path: Path = (*BODY, "action_costs")
 ) -> ActedCosts:
-    """Choose the cheapest action on every record and give what it costs.
+    """Choose the cheapest action on every record of a decision, with targets.
 
-    Parameters
-    ----------
-    records : Records
-        With targets.
-    rows : intp array
-        The records of one decision.
-    action_costs : mapping of action to outcome to cost
-        Every action prices every outcome of the decision.
-    path : tuple of str or int
-        Where the costs are in the request, for errors about them.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        When the costs do not fit the decision's outcomes, are not finite or are too large to add.
-    ValueError
-        When the records have rewards: nothing says which outcome was right.
+    ``path`` says where the costs are in the request, for errors about them. Raises
+    ``InvalidRequestError`` when the costs do not fit the decision's outcomes, are not finite or are
+    too large to add, and ``ValueError`` when the records have rewards: nothing says which outcome
+    was right.
     """
     if records.supervision != "targets":
         raise ValueError("Costs need targets; these records have rewards.")
@@ -210,13 +192,7 @@ def policy_cost_curve(
 
 
 def rows_of_decision(records: Records, decision_id: str) -> IndexArray:
-    """Return which records are of a decision.
-
-    Raises
-    ------
-    LookupError
-        When none is.
-    """
+    """Return which records are of a decision; raises ``LookupError`` when none is."""
     rows = np.flatnonzero(records.decision_ids == decision_id)
     if not rows.size:
         msg = f"No record is of a decision named {show(decision_id)}; choose one that was scored."

@@ -1,8 +1,7 @@
 """Scored decisions, and what each measures by itself.
 
-Here: one scored decision, many of them as columns, and the measures of each record. Not here:
-means over records and their intervals (``steelyard.evaluations.measures.summary``), the definitions of loss
-and Brier score (``steelyard.calibration.metrics``). The rest of the package builds on it.
+Loss and Brier score are those of ``steelyard.calibration.metrics``; means over records and their
+intervals are in ``steelyard.evaluations.measures.summary``.
 
 Records differ in how many outcomes they have. Their numbers lie end to end in one array, and are
 measured in dense batches of records with equally many outcomes, so that a decision of 255 outcomes
@@ -38,6 +37,8 @@ SUM_TOLERANCE = 1e-4
 #: Numbers in one dense batch (8 bytes each).
 _BATCH_NUMBERS = 4_000_000
 
+_OF_TARGETS = ("accuracy", "loss", "brier")
+_OF_REWARDS = ("expected_reward", "scaled_reward", "picked_best")
 #: The measures that are proportions: each record's is 0 or 1.
 PROPORTIONS = frozenset({"accuracy", "picked_best"})
 
@@ -48,22 +49,10 @@ class UnmeasurableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ScoredRecord:
-    """One decision as a model scored it, beside its label.
+    """One decision as a model scored it, beside its label: targets or rewards.
 
-    Parameters
-    ----------
-    context_sha256 : str
-        Names the context; the records of one context stand or fall together.
-    decision_id : str
-    kind : {"single", "binary", "ordinal"}
-    outcomes : tuple of str
-        2 or more, distinct.
-    probabilities : tuple of float
-        One an outcome, within 0 and 1, summing to 1.
-    targets : tuple of float, optional
-        The right distribution over the outcomes.
-    rewards : tuple of float, optional
-        What each outcome earns, finite. A record has either targets or rewards.
+    Numbers are one an outcome, in the order of ``outcomes``; the records of one context stand or
+    fall together.
     """
 
     context_sha256: str
@@ -77,22 +66,11 @@ class ScoredRecord:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """Scored decisions as columns; make them with ``records_from_columns``.
+    """Scored decisions as n columns; make them with ``records_from_columns``.
 
-    Parameters
-    ----------
-    supervision : {"targets", "rewards"}
-        What ``labels`` are, for every record.
-    contexts, decision_ids, kinds : object arrays of shape (n,)
-    context_codes : intp array of shape (n,)
-        Equal where contexts are, in the order of their names.
-    outcome_lists : tuple of tuples of str
-        The distinct lists of outcomes.
-    outcome_codes : intp array of shape (n,)
-        Which list each record has.
-    offsets : intp array of shape (n + 1,)
-        Record i has the numbers from ``offsets[i]`` to ``offsets[i + 1]``.
-    probabilities, labels : float64 arrays of shape (offsets[-1],)
+    ``context_codes``, (n,), are equal where contexts are, in the order of their names. Record i has
+    the outcomes ``outcome_lists[outcome_codes[i]]``, and the probabilities and labels (targets or
+    rewards, as ``supervision`` says) from ``offsets[i]`` to ``offsets[i + 1]``.
     """
 
     supervision: Supervision
@@ -128,13 +106,7 @@ class Records:
         return self.labels[self.offsets[index] : self.offsets[index + 1]]
 
     def batches(self) -> Iterator[tuple[IndexArray, FloatArray, FloatArray]]:
-        """Yield the records in dense batches of equally many outcomes.
-
-        Yields
-        ------
-        tuple of (rows, probabilities, labels)
-            Which records, and their numbers as two arrays of shape (n_rows, n_outcomes).
-        """
+        """Yield batches of equally many outcomes: which records, their probabilities and labels."""
         sizes = self.sizes
         for size in np.unique(sizes):
             rows = np.flatnonzero(sizes == size)
@@ -146,22 +118,13 @@ class Records:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordMeasures:
-    """What each record measures by itself.
+    """What each of n records measures by itself.
 
-    Parameters
-    ----------
-    values : dict of str to float64 array of shape (n,)
-        With targets ``accuracy``, ``loss`` and ``brier``; with rewards ``expected_reward``,
-        ``scaled_reward`` and ``picked_best``. 0 where a record is left out of the measure.
-    counted : dict of str to bool array of shape (n,)
-        Which records each measure counts: all, but ``scaled_reward`` and ``picked_best`` leave out
-        records whose outcomes all earn the same.
-    top : intp array of shape (n,)
-        Index of the largest probability, the first on a tie.
-    p_top : float64 array of shape (n,)
-        That probability.
-    truth : intp array of shape (n,)
-        Index of the largest target or reward, the first on a tie.
+    ``values`` has for targets ``accuracy``, ``loss`` and ``brier``, for rewards
+    ``expected_reward``, ``scaled_reward`` and ``picked_best``; ``counted`` says which records each
+    measure counts: all, but the last two leave out records whose outcomes all earn the same, and
+    have 0 there. ``top`` indexes the largest probability, ``p_top``, and ``truth`` the largest
+    label, the first on a tie.
     """
 
     values: dict[str, FloatArray]
@@ -187,13 +150,7 @@ class RecordMeasures:
 
 
 def records_from_rows(rows: Iterable[ScoredRecord]) -> Records:
-    """Put records into columns.
-
-    Raises
-    ------
-    UnmeasurableError
-        As ``records_from_columns``; or when some have targets and some rewards, or one has both.
-    """
+    """Put records into columns; raises as ``records_from_columns``, and where kinds of label mix."""
     listed = list(rows)
     if any((row.targets is None) == (row.rewards is None) for row in listed):
         raise UnmeasurableError("A record has both targets and rewards, or neither; give one.")
@@ -243,9 +200,14 @@ def records_from_columns(
     Examples
     --------
     >>> records = records_from_columns(
-    ...     contexts=["c"], decision_ids=["d"], kinds=["binary"], outcomes=[("yes", "no")],
-    ...     probabilities=[[0.8, 0.2]], labels=[[1, 0]], supervision="targets",
-    ... )  # fmt: skip
+    ...     contexts=["c"],
+    ...     decision_ids=["d"],
+    ...     kinds=["binary"],
+    ...     outcomes=[("yes", "no")],
+    ...     probabilities=[[0.8, 0.2]],
+    ...     labels=[[1, 0]],
+    ...     supervision="targets",
+    ... )
     >>> float(measure_records(records).values["brier"][0].round(6))
     0.08
     """
@@ -300,11 +262,7 @@ def measure_records(records: Records) -> RecordMeasures:
     """
     n = len(records)
     is_reward = records.supervision == "rewards"
-    names = (
-        ("expected_reward", "scaled_reward", "picked_best")
-        if is_reward
-        else ("accuracy", "loss", "brier")
-    )
+    names = _OF_REWARDS if is_reward else _OF_TARGETS
     values = {name: np.zeros(n) for name in names}
     is_counted = np.ones(n, dtype=bool)
     top, truth = np.zeros(n, dtype=np.intp), np.zeros(n, dtype=np.intp)
@@ -324,9 +282,9 @@ def measure_records(records: Records) -> RecordMeasures:
             )
         for name, column in zip(names, columns, strict=True):
             values[name][rows] = column
-    every = np.ones(n, dtype=bool)
-    counted = {name: is_counted if name in {"scaled_reward", "picked_best"} else every
-               for name in names}  # fmt: skip
+    counted = dict.fromkeys(names, is_counted)
+    if is_reward:
+        counted["expected_reward"] = np.ones(n, dtype=bool)
     return RecordMeasures(values, counted, top, p_top, truth)
 
 
@@ -337,16 +295,7 @@ def job_records(
     start: int = 0,
     stop: int | None = None,
 ) -> list[JobRecord]:
-    """Return records as the wire shows them.
-
-    Parameters
-    ----------
-    records : Records
-    measures : RecordMeasures, optional
-        Of these records; measured when left out.
-    start, stop : int
-        Which records, as a slice; all by default.
-    """
+    """Return records as the wire shows them: all, or those of a slice."""
     measures = measure_records(records) if measures is None else measures
     return [_job_record(records, measures, index) for index in range(len(records))[start:stop]]
 

@@ -1,9 +1,6 @@
 """Ratios of sums over decisions, with intervals that know which decisions share a context.
 
-Here: how every mean, proportion and F1 of an evaluation gets its 95 % interval. Not here: the
-bootstrap itself (``steelyard.calibration.intervals``). The package's own modules import it.
-
-Which interval, and why:
+Every mean, proportion and F1 of an evaluation gets its 95 % interval here. Which, and why:
 
 - A proportion whose decisions are each on a context of their own: Wilson's. It is exact enough from
   a handful of decisions on, and of some width where all agree (Brown, Cai and DasGupta, "Interval
@@ -41,14 +38,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """How to resample.
-
-    Parameters
-    ----------
-    n_resamples : int, default 2,000
-    seed : int, default 0
-        Equal seeds over equally many contexts draw the same resamples.
-    """
+    """How to resample; equal seeds over equally many contexts draw the same resamples."""
 
     n_resamples: int = N_RESAMPLES
     seed: int = 0
@@ -59,18 +49,7 @@ class Bootstrap:
 
 
 def sum_by_context(columns: FloatArray, context_codes: IndexArray) -> FloatArray:
-    """Sum columns over the records of each context.
-
-    Parameters
-    ----------
-    columns : float64 array of shape (n_records, n_columns)
-    context_codes : intp array of shape (n_records,)
-
-    Returns
-    -------
-    float64 array of shape (n_contexts, n_columns)
-        In the order of the codes: the order of records does not matter.
-    """
+    """Sum columns over the records of each context, in the order of the codes."""
     _, index = np.unique(context_codes, return_inverse=True)
     return np.stack([np.bincount(index, column) for column in columns.T], axis=1)
 
@@ -83,22 +62,11 @@ def ratio_measures(
     are_proportions: Sequence[bool],
     counts: FloatArray | None = None,
 ) -> list[Measure | None]:
-    """Return ratios of sums over contexts with their intervals.
+    """Return ratios of sums over contexts with their intervals; None where those divide by 0.
 
-    Parameters
-    ----------
-    numerators, denominators : float64 arrays of shape (n_contexts, n_ratios)
-        Sums by context; denominators are not negative.
-    bootstrap : Bootstrap
-    are_proportions : sequence of n_ratios bools
-        Whether the numerator counts some of what the denominator counts.
-    counts : float64 array of shape (n_ratios,), optional
-        How many decisions each ratio rests on; the sums of the denominators when left out.
-
-    Returns
-    -------
-    list of Measure or None
-        None where the denominators sum to 0.
+    Numerators and denominators are sums by context, (n_contexts, n_ratios); a ratio is a proportion
+    where its numerator counts some of what its denominator counts. ``counts``, (n_ratios,), is how
+    many decisions each rests on: the sums of the denominators by default.
     """
     totals, bases = numerators.sum(axis=0), denominators.sum(axis=0)
     counts = bases if counts is None else counts
@@ -124,15 +92,7 @@ def ratio_measures(
 def measures_of(
     measures: RecordMeasures, context_codes: IndexArray, bootstrap: Bootstrap
 ) -> Measures:
-    """Return every measure of some records, each with its n and interval.
-
-    Parameters
-    ----------
-    measures : RecordMeasures
-        Of one record or more.
-    context_codes : intp array of shape (n_records,)
-    bootstrap : Bootstrap
-    """
+    """Return every measure of one record or more, each with its n and interval."""
     names = list(measures.values)
     numerators = np.stack([measures.values[name] for name in names], axis=1)
     denominators = np.stack([measures.counted[name] for name in names], axis=1).astype(np.float64)

@@ -1,8 +1,6 @@
 """One evaluation summed up: the contract's metrics, and everything the detail shows.
 
-Here: measures over all records, by decision, by outcome and by slice, reliability and coverage. Not
-here: what each record measures (``steelyard.evaluations.measures.records``), two models against each other
-(``steelyard.evaluations.measures.comparison``).
+Measures over all records, by decision, by outcome and by slice, reliability and coverage.
 """
 
 from __future__ import annotations
@@ -71,8 +69,7 @@ def metrics_of(
     measures : RecordMeasures, optional
         Of these records; measured when left out.
     latencies_ms : sequence of float, optional
-        Server times of the requests sent, in milliseconds; their median is told. None when no
-        request was sent.
+        Server times of the requests sent, of which the median is told.
 
     Raises
     ------
@@ -150,17 +147,7 @@ def evaluation_detail(
 def decision_measures(
     records: Records, measures: RecordMeasures, rows: IndexArray, bootstrap: Bootstrap
 ) -> DecisionMeasures:
-    """Return the measures of one decision.
-
-    Parameters
-    ----------
-    records : Records
-    measures : RecordMeasures
-        Of all the records.
-    rows : intp array
-        The records of the decision; one or more.
-    bootstrap : Bootstrap
-    """
+    """Return the measures of one decision, of which ``rows`` are the records."""
     kind = max(sorted(set(kinds := records.kinds[rows].tolist())), key=kinds.count)
     figures: dict[str, Any] = {}
     if records.supervision == "targets" and len(outcome_names(records, rows)) <= MAX_OUTCOMES:
@@ -184,23 +171,9 @@ def slice_table(
     values: Sequence[str | None],
     bootstrap: Bootstrap,
 ) -> SliceTable:
-    """Cut the records by one property and measure each slice.
+    """Cut the records by one property and measure each slice; None is the value of those in none.
 
-    Parameters
-    ----------
-    records : Records
-    measures : RecordMeasures
-        Of these records.
-    by : str
-        Name of the property.
-    values : sequence of str or None
-        Its value for each record; None for a record in no slice.
-    bootstrap : Bootstrap
-
-    Raises
-    ------
-    UnmeasurableError
-        When there is not one value a record.
+    Raises ``UnmeasurableError`` when there is not one value a record.
     """
     if len(values) != len(records):
         raise UnmeasurableError(
@@ -223,15 +196,7 @@ def slice_table(
 def reliability_rows(
     measures: RecordMeasures, context_codes: IndexArray, bootstrap: Bootstrap
 ) -> list[ReliabilityRow]:
-    """Return accuracy against promise in ten bins of top probability, empty ones included.
-
-    Parameters
-    ----------
-    measures : RecordMeasures
-        Of records with targets.
-    context_codes : intp array of shape (n_records,)
-    bootstrap : Bootstrap
-    """
+    """Return accuracy against promise in ten bins of top probability, empty ones included."""
     index = bin_index(measures.p_top)
     held = (index[:, None] == np.arange(N_BINS)).astype(np.float64)
     hits = held * measures.values["accuracy"][:, None]
@@ -260,12 +225,6 @@ def group_rows(
 ) -> list[tuple[str, IndexArray]]:
     """Return the rows of each value, by first appearance or the largest first and then by value.
 
-    Parameters
-    ----------
-    values : iterable of str or None
-        One a row; rows without a value are in no group.
-    largest_first : bool, default False
-
     Examples
     --------
     >>> [(value, rows.tolist()) for value, rows in group_rows(["b", "a", None, "b"])]
@@ -282,12 +241,7 @@ def group_rows(
 
 
 def length_buckets(tokens: Sequence[int]) -> list[str]:
-    """Return the bucket of each context's length, as a property to slice by.
-
-    Parameters
-    ----------
-    tokens : sequence of int
-        Tokens of each record's context.
+    """Return the bucket of each context's length in tokens, as a property to slice by.
 
     Examples
     --------

@@ -36,7 +36,7 @@ from steelyard.evaluations.measures.records import (
     measure_records,
 )
 from steelyard.evaluations.prediction_columns import records_of
-from steelyard.evaluations.service import tell as tell_evaluation
+from steelyard.evaluations.service import to_wire as evaluation_to_wire
 from steelyard.evaluations.store import find_held_out
 from steelyard.evaluations.wire import JobRecordPage, RecordGroup
 from steelyard.families.draft import Change
@@ -248,7 +248,7 @@ def tell_fine_tune(connection: Connection, row: Row[Any]) -> Job:
     evaluation = find_held_out(connection, row.account_id, row.dataset_id, row.id)
     if evaluation is None:
         return job
-    return structs.replace(job, dataset_evaluation=tell_evaluation(evaluation))
+    return structs.replace(job, dataset_evaluation=evaluation_to_wire(evaluation))
 
 
 def _no_records(group: RecordGroup, offset: int, limit: int) -> JobRecordPage:
