@@ -3,8 +3,4 @@
 A Triton model is one set of weights in the packed graph: a base model, or a base model with a LoRA
 adapter merged in. Its inputs and outputs are those of a pass (``steelyard.scoring.passes``);
 tokenising, packing and heads stay in the service.
-
-Here: writing repositories (``repository``), the environment and the process of a CPU host
-(``environment``, ``host``), and comparing a server with the scorer of this process (``parity``).
-Not here: the engine that sends passes to a server (``steelyard.scoring``).
 """

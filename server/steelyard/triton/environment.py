@@ -35,6 +35,7 @@ SERVER, NUMPY = "nvidia-pytriton==0.7.0", "numpy==1.26.4"
 PYTHONS = ((3, 11), (3, 12))
 #: The oldest C library that the server's program runs on.
 GLIBC = (2, 35)
+_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 _READY = "steelyard-environment.json"
 _STUB = "triton_python_backend_stub"
 #: Lines of a failed installation that its error repeats.
@@ -54,8 +55,7 @@ class Environment:
     @property
     def packages(self) -> Path:
         """Where its packages are."""
-        major, minor = sys.version_info[:2]
-        return self.folder / "lib" / f"python{major}.{minor}" / "site-packages"
+        return self.folder / "lib" / f"python{_PYTHON}" / "site-packages"
 
     @property
     def server(self) -> Path:
@@ -70,7 +70,7 @@ class Environment:
     def variables(self) -> dict[str, str]:
         """Return the variables under which the server is to be started."""
         libraries = [self.packages / "nvidia_pytriton.libs", _library_of_python().parent]
-        variables = child_environment(
+        return _variables(
             # The backend's Python is the one first in the path.
             PATH=os.pathsep.join([str(self.folder / "bin"), os.defpath]),
             LD_LIBRARY_PATH=os.pathsep.join(map(str, libraries)),
@@ -78,10 +78,6 @@ class Environment:
             MALLOC_ARENA_MAX="2",
             MALLOC_TRIM_THRESHOLD_=str(1024 * 1024),
         )
-        # Of another Python, these would have the backend's find the wrong packages.
-        for name in ("PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"):
-            variables.pop(name, None)
-        return variables
 
 
 def requirements() -> tuple[str, str, str]:
@@ -93,7 +89,7 @@ def environment_key() -> str:
     """Name the environment that this process needs, such as ``py3.11-1f0c2e4b``."""
     wanted = [*requirements(), sys.base_prefix, platform.machine()]
     digest = hashlib.sha256("\n".join(wanted).encode()).hexdigest()
-    return f"py{sys.version_info.major}.{sys.version_info.minor}-{digest[:8]}"
+    return f"py{_PYTHON}-{digest[:8]}"
 
 
 def find_environment(root: Path) -> Environment | None:
@@ -155,11 +151,20 @@ def is_plain(path: Path) -> bool:
     return _SHELL.search(str(path)) is None
 
 
+def _variables(**given: str) -> dict[str, str]:
+    """Return the variables of a process with another Python than this one."""
+    variables = child_environment(**given)
+    # Of this Python, these would have the other find the wrong packages.
+    for name in ("PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"):
+        variables.pop(name, None)
+    return variables
+
+
 def _library_of_python() -> Path:
     """Find the shared library of this Python, which the backend loads."""
     name = str(sysconfig.get_config_var("INSTSONAME") or "")
     if ".so" not in name:
-        name = f"libpython{sys.version_info.major}.{sys.version_info.minor}.so.1.0"
+        name = f"libpython{_PYTHON}.so.1.0"
     folders = [
         Path(sys.base_prefix) / "lib",
         Path(str(sysconfig.get_config_var("LIBDIR") or "")),
@@ -170,15 +175,12 @@ def _library_of_python() -> Path:
             return folder / name
     raise EngineUnavailableError(
         f"Triton's Python backend loads {name}, and this Python has none; install the package that "
-        f"has it (on Debian libpython{sys.version_info.major}.{sys.version_info.minor}), or take a "
-        "Python built with --enable-shared."
+        f"has it (on Debian libpython{_PYTHON}), or take a Python built with --enable-shared."
     )
 
 
 def _install(environment: Environment, tell: Tell) -> None:
-    base = (
-        Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
-    )
+    base = Path(sys.base_prefix) / "bin" / f"python{_PYTHON}"
     python = str(base if base.is_file() else sys.executable)
     _run([python, "-m", "venv", str(environment.folder)], tell)
     runtime, numpy, server = requirements()
@@ -190,7 +192,7 @@ def _install(environment: Environment, tell: Tell) -> None:
     _run([*install, runtime, numpy], tell)
     _run([*install, "--no-deps", server], tell)
     stubs = environment.backends.parent / "python_backend_stubs"
-    stub = stubs / f"{sys.version_info.major}.{sys.version_info.minor}" / _STUB
+    stub = stubs / _PYTHON / _STUB
     if not stub.is_file() or not environment.server.is_file():
         raise EngineUnavailableError(
             f"{SERVER} has no server for this Python; remove {environment.folder} and try again."
@@ -201,9 +203,6 @@ def _install(environment: Environment, tell: Tell) -> None:
 
 def _run(command: Sequence[str], tell: Tell) -> None:
     """Run a step of an installation, telling its lines."""
-    variables = child_environment(PIP_NO_PYTHON_VERSION_WARNING="1")
-    for name in ("PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"):
-        variables.pop(name, None)
     lines: list[str] = []
     with subprocess.Popen(  # noqa: S603  the command is built here
         command,
@@ -212,7 +211,7 @@ def _run(command: Sequence[str], tell: Tell) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        env=variables,
+        env=_variables(PIP_NO_PYTHON_VERSION_WARNING="1"),
     ) as process:
         try:
             assert process.stdout is not None  # noqa: S101  # it was asked for

@@ -1,8 +1,7 @@
 """Triton's server as a process of its own: started, watched, asked to load models, ended.
 
-It is started with explicit control over its models, on loopback unless told otherwise. It answers
-passes over gRPC; over HTTP it tells its health, its figures and its models, and that is what this
-module speaks.
+It answers passes over gRPC, on loopback by default; this module asks over HTTP for its health, its
+figures and its models.
 
 A server whose Python backend cannot load its program hangs in its start and hears no signal: past
 the time given for the start it is killed. Its shared memory has names of this host, so that what a
@@ -26,7 +25,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import httpx
@@ -117,12 +115,7 @@ class TritonHost:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop it."""
         self.stop()
 
@@ -191,11 +184,11 @@ class TritonHost:
 
     def load(self, name: str) -> None:
         """Load a model, or load it again where its files changed."""
-        self._control(name, "load")
+        self._post(f"/v2/repository/models/{name}/load")
 
     def unload(self, name: str) -> None:
         """Unload a model; passes in flight end first."""
-        self._control(name, "unload")
+        self._post(f"/v2/repository/models/{name}/unload")
 
     def models(self) -> dict[str, str]:
         """Return the state of each model of the repository that was ever loaded, by name."""
@@ -207,7 +200,7 @@ class TritonHost:
         try:
             self._signal(signal.SIGTERM)
             # It may wait that long for passes, and then ends its models.
-            self._wait(self._stop_s + _ASK_S)
+            self.wait(self._stop_s + _ASK_S)
         finally:
             # Also where whoever waits has no more patience.
             self.kill()
@@ -218,19 +211,20 @@ class TritonHost:
         self._clean()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until it has ended; tells whether it has."""
-        return self._wait(timeout_s)
-
-    @property
-    def _status(self) -> int | None:
-        return None if self._process is None else self._process.returncode
+        """Wait until it has ended; return whether it has."""
+        if self._process is None:
+            return True
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def _command(self) -> list[str]:
         grpc, http, metrics = map(str, self._ports)
-        backend = self._environment.backends
         options = {
             "model-repository": str(self._repository),
-            "backend-directory": str(backend),
+            "backend-directory": str(self._environment.backends),
             "model-control-mode": "explicit",
             "strict-readiness": "true",
             "exit-on-error": "true",
@@ -261,7 +255,8 @@ class TritonHost:
         give_up_at = time.monotonic() + self._start_s
         while not self.is_ready():
             if not self.is_running:
-                return f"Triton ended while it started (exit status {self._status})"
+                status = None if self._process is None else self._process.returncode
+                return f"Triton ended while it started (exit status {status})"
             if time.monotonic() > give_up_at:
                 return f"Triton was not ready after {self._start_s:g} s and was ended"
             time.sleep(_POLL_S)
@@ -315,16 +310,6 @@ class TritonHost:
             with suppress(Exception):  # a reader that fails must not stop the server's output
                 self._on_line(line)
 
-    def _wait(self, timeout_s: float | None) -> bool:
-        process = self._process
-        if process is None:
-            return True
-        try:
-            process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-
     def _signal(self, number: signal.Signals) -> None:
         """Send the server a signal; to kill, its models' processes as well."""
         process = self._process
@@ -339,7 +324,7 @@ class TritonHost:
     def _clean(self) -> None:
         """Wait for the end, end what is left of its models, and remove its shared memory."""
         if self._process is not None:
-            self._wait(None)
+            self.wait()
             self._signal(signal.SIGKILL)
             self._ended.wait(_ASK_S)
         for path in _SHARED_MEMORY.glob(f"{self._prefix}*"):
@@ -352,14 +337,11 @@ class TritonHost:
         except httpx.HTTPError:
             return False
 
-    def _control(self, name: str, action: str) -> None:
-        self._post(f"/v2/repository/models/{name}/{action}")
-
     def _post(self, path: str) -> httpx.Response:
         try:
             response = httpx.post(self.http_url + path, json={}, timeout=LOAD_S, trust_env=False)
         except httpx.HTTPError as error:
-            message = "Triton cannot be asked; see its log, and start it again."
+            message = "Triton does not answer; see its log, and start it again."
             raise EngineUnavailableError(message, retry_after_s=1.0) from error
         if not response.is_success:
             raise EngineUnavailableError(f"Triton refused: {_reason(response)}")

@@ -1,13 +1,13 @@
-"""Keeping a host running: started again when it ends, or hangs, and told of in lines."""
+"""Keeping a host running: started again when it ends, or hangs."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from steelyard.errors import EngineUnavailableError
+from steelyard.triton.host import Tell, TritonHost
 
 #: Seconds between two looks.
 LOOK_S = 0.25
@@ -18,32 +18,9 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
 #: Seconds after which a start counts as good.
 SETTLED_S = 30.0
 
-Tell = Callable[[str], None]
-
-
-class Kept(Protocol):
-    """What is kept running; ``steelyard.triton.host.TritonHost`` is one."""
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process lives."""
-        ...
-
-    def is_live(self) -> bool:
-        """Return whether it answers."""
-        ...
-
-    def start(self) -> None:
-        """Start it; raises ``EngineUnavailableError`` when it does not become ready."""
-        ...
-
-    def kill(self) -> None:
-        """End it at once, and what it left."""
-        ...
-
 
 def keep_running(
-    host: Kept,
+    host: TritonHost,
     stopping: threading.Event,
     tell: Tell,
     *,

@@ -63,7 +63,20 @@ class Comparison:
 
 def check_server(address: TritonAddress, sources: Mapping[str, ModelSource]) -> list[Comparison]:
     """Compare every model that a server has loaded."""
-    return list(_comparisons(address, sources))
+    found = []
+    with closing(connect(address)) as client:
+        try:
+            index = client.get_model_repository_index(client_timeout=_ASK_S).models
+            for entry in sorted(index, key=lambda entry: str(entry.name)):
+                if entry.state != _READY:
+                    found.append(Comparison(entry.name, "unloaded", message=entry.reason))
+                    continue
+                config = client.get_model_config(entry.name, VERSION, client_timeout=_ASK_S).config
+                told = {key: value.string_value for key, value in config.parameters.items()}
+                found.append(_compare(address, entry.name, told, sources.get(entry.name)))
+        except InferenceServerException as error:
+            raise failure_of(error, address.url, "its models") from error
+    return found
 
 
 def is_good(comparisons: Sequence[Comparison]) -> bool:
@@ -76,7 +89,7 @@ def compare_engines(
     source: ModelSource, here: PassEngine, there: PassEngine, *, rounds: int = _ROUNDS
 ) -> Comparison:
     """Compare two engines of the same weights on the fixed requests."""
-    ours, theirs = _scorer(source, here), _scorer(source, there)
+    ours, theirs = (source.files.scorer({}, threads=0, engine=one) for one in (here, there))
     decide = DecideService(
         model_name=source.name,
         temperatures=TemperatureTable.from_dict(
@@ -155,24 +168,6 @@ def _text(seed: int, n_words: int) -> str:
     )
 
 
-def _comparisons(
-    address: TritonAddress, sources: Mapping[str, ModelSource]
-) -> Iterator[Comparison]:
-    client = connect(address)
-    with closing(client):
-        try:
-            index = client.get_model_repository_index(client_timeout=_ASK_S).models
-            for entry in sorted(index, key=lambda entry: str(entry.name)):
-                if entry.state != _READY:
-                    yield Comparison(entry.name, "unloaded", message=entry.reason)
-                    continue
-                config = client.get_model_config(entry.name, VERSION, client_timeout=_ASK_S).config
-                told = {key: value.string_value for key, value in config.parameters.items()}
-                yield _compare(address, entry.name, told, sources.get(entry.name))
-        except InferenceServerException as error:
-            raise failure_of(error, address.url, "its models") from error
-
-
 def _compare(
     address: TritonAddress, name: str, told: Mapping[str, str], source: ModelSource | None
 ) -> Comparison:
@@ -204,10 +199,6 @@ def _compare(
         there.close()
         if local is not None:
             local.close()
-
-
-def _scorer(source: ModelSource, engine: PassEngine) -> OnnxScorer:
-    return source.files.scorer({}, threads=0, engine=engine)
 
 
 def _answers(

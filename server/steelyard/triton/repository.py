@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -242,12 +242,12 @@ def _specs(graph: bytes, tensors: Tensors) -> tuple[list[TensorSpec], list[Tenso
         message = "ONNX Runtime cannot load the model's graph; install steelyard again."
         raise EngineUnavailableError(message) from error
 
-    def specs(nodes: list[object]) -> list[TensorSpec]:
+    def specs(nodes: list[Any]) -> list[TensorSpec]:
         return [
             TensorSpec(
-                node.name,  # type: ignore[attr-defined]
-                node.type,  # type: ignore[attr-defined]
-                tuple(size if isinstance(size, int) else -1 for size in node.shape),  # type: ignore[attr-defined]
+                node.name,
+                node.type,
+                tuple(size if isinstance(size, int) else -1 for size in node.shape),
             )
             for node in nodes
         ]

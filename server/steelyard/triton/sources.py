@@ -152,7 +152,8 @@ def _add_tuned(
         found.left_out[model.adapter] = f"Its base model {model.base} is not here."
         return
     try:
-        folder = _artifacts(settings).fetch(model.artifact_sha256)
+        store = open_store(frames_url_of(settings), "models")
+        folder = ArtifactStore(store, home_of(settings) / "models").fetch(model.artifact_sha256)
         source = tuned_source(folder, model, base)
     except EngineUnavailableError as error:
         found.left_out[model.adapter] = error.message
@@ -161,12 +162,6 @@ def _add_tuned(
         found.sources.append(source)
     elif is_named:  # else nobody misses it
         found.left_out[model.adapter] = f"It has heads alone: its passes are those of {model.base}."
-
-
-def _artifacts(settings: Settings) -> ArtifactStore:
-    return ArtifactStore(
-        open_store(frames_url_of(settings), "models"), home_of(settings) / "models"
-    )
 
 
 def _all_lines(connection: Connection) -> Sequence[StoredLines]:
