@@ -18,6 +18,23 @@ def test_it_opens_at_home_and_a_key_shows_the_keys(quiet_page):
     expect(quiet_page.get_by_text("Choose the outcome of that number")).to_be_hidden()
 
 
+def test_the_browser_is_told_what_the_page_may_do(quiet_page):
+    answers = []
+
+    def note(answer):
+        if answer.url.startswith("http"):  # and not made in the browser
+            answers.append(answer)
+
+    quiet_page.on("response", note)
+    visit(quiet_page, "page=datasets")
+    assert {"document", "script"} <= {answer.request.resource_type for answer in answers}
+    for answer in answers:
+        told = answer.headers
+        assert told["x-content-type-options"] == "nosniff", answer.url
+        assert told["referrer-policy"] == "no-referrer"
+        assert "frame-ancestors 'self'" in told["content-security-policy"]
+
+
 def test_the_first_stop_of_tab_leads_past_the_menu(quiet_page):
     visit(quiet_page, "page=settings")
     heading = quiet_page.get_by_role("heading", level=1)

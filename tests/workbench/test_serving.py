@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import time
 import urllib.request
@@ -12,7 +13,9 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+import httpx
 from bokeh.server.server import Server
+from bokeh.util.token import generate_jwt_token, generate_session_id
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError
 
@@ -97,6 +100,56 @@ def test_rows_are_in_the_page_before_a_browser_has_drawn_it_and_what_is_under_th
     head, labels, doubts, foot = page.parts
     wait_until(lambda: head.state == labels.state == "shown" and page.rows.table.total == 20)
     assert (doubts.state, foot.state) == ("loading", "loading")
+
+
+class TestOtherSites:
+    """What a page of another site can make a browser ask of the workbench."""
+
+    @pytest.mark.parametrize("path", ["/", "/static/js/bokeh.min.js", "/nowhere"])
+    @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:80"])
+    def test_another_name_gets_nothing(self, served, path, host):
+        response = httpx.get(f"{served.url}{path}", headers={"Host": host}, timeout=SOON)
+        assert response.status_code == 421
+        assert response.text.startswith("This workbench is not called that")
+
+    def test_a_name_of_the_setting_is_answered(self, server):
+        workbench = Served(server.url, hosts="bench.example")
+        try:
+            response = httpx.get(workbench.url, headers={"Host": "bench.example"}, timeout=SOON)
+        finally:
+            workbench.stop()
+        assert response.status_code == 200
+
+    @pytest.mark.parametrize(
+        ("origin", "is_signed", "is_opened"),
+        [("own", True, True), ("own", False, False), ("http://evil.example", True, False)],
+    )
+    def test_a_websocket_needs_its_page_and_a_signed_session(
+        self, served, origin, is_signed, is_opened
+    ):
+        page = httpx.get(served.url, timeout=SOON).text
+        token = re.search(r'"token":"([^"]+)"', page)[1]
+        if not is_signed:
+            token = generate_jwt_token(generate_session_id(signed=False), signed=False)
+        where = urlsplit(served.url)
+        head = [
+            "GET /ws HTTP/1.1",
+            f"Host: {where.netloc}",
+            f"Origin: {served.url if origin == 'own' else origin}",
+            "Upgrade: websocket",
+            "Connection: Upgrade",
+            "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Key: c3RlZWx5YXJkc3RlZWx5YQ==",
+            f"Sec-WebSocket-Protocol: bokeh, {token}",
+        ]
+        with socket.create_connection((where.hostname, where.port), timeout=SOON) as connection:
+            connection.sendall("\r\n".join([*head, "", ""]).encode())
+            answer = b""
+            while b'"ACK"' not in answer and (piece := connection.recv(4096)):
+                answer += piece
+                if b" 403 " in answer or b"\r\n\r\n\x88" in answer:  # refused, or closed
+                    break
+        assert (b'"ACK"' in answer) is is_opened
 
 
 def test_a_page_is_drawn_for_nobody(served, dataset):

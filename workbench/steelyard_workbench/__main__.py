@@ -1,6 +1,7 @@
 """The workbench as a process of its own: told what to serve on standard input, gone at its end.
 
-The first line is a JSON object: ``server`` and ``port``, and where wanted ``host`` and ``api_key``.
+The first line is a JSON object: ``server`` and ``port``, and where wanted ``host``, ``hosts`` and
+``api_key``.
 A key comes this way because the list of processes would show it among the arguments. One line goes
 to standard output once it serves: the address.
 """

@@ -18,7 +18,9 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError
 
 from steelyard.client import Client, ClientOptions
+from steelyard.wire.hosts import host_names
 from steelyard_workbench.app import App, prepare
+from steelyard_workbench.guarding import server_options
 from steelyard_workbench.navigation import import_pages
 
 _log = logging.getLogger(__name__)
@@ -92,6 +94,8 @@ class Served:
         Port to listen on; 0 takes a free one.
     host : str
         Address to listen on; the workbench has no accounts of its own, so loopback.
+    hosts : str
+        Further names that browsers call it by, separated by commas.
 
     Attributes
     ----------
@@ -107,7 +111,13 @@ class Served:
     """
 
     def __init__(
-        self, url: str, *, api_key: str | None = None, port: int = 0, host: str = LOOPBACK
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        port: int = 0,
+        host: str = LOOPBACK,
+        hosts: str = "",
     ) -> None:
         chosen = port or free_port(host)
         if port and _listens(host, port):  # which would pass for this one
@@ -119,7 +129,7 @@ class Served:
         self._client = Client(ClientOptions(url, api_key))
         self._thread = pn.serve(
             {"/": make_app(self._client, opened=self.opened)},
-            **_options(host, chosen),
+            **_options(host, chosen, hosts),
             start=True,
             threaded=True,
         )
@@ -160,7 +170,12 @@ class Served:
 
 
 def open_server(
-    server: str, *, port: int = 0, host: str = LOOPBACK, api_key: str | None = None
+    server: str,
+    *,
+    port: int = 0,
+    host: str = LOOPBACK,
+    hosts: str = "",
+    api_key: str | None = None,
 ) -> Any:
     """Bind a port for the workbench, without serving yet.
 
@@ -168,7 +183,7 @@ def open_server(
     ----------
     server : str
         The server's address.
-    port, host, api_key
+    port, host, hosts, api_key
         As for ``Served``.
 
     Returns
@@ -184,7 +199,7 @@ def open_server(
     import_pages()
     chosen = port or free_port(host)
     client = Client(ClientOptions(server, api_key))
-    return pn.serve({"/": make_app(client)}, **_options(host, chosen), start=False)
+    return pn.serve({"/": make_app(client)}, **_options(host, chosen, hosts), start=False)
 
 
 def _listens(host: str, port: int) -> bool:
@@ -192,11 +207,11 @@ def _listens(host: str, port: int) -> bool:
         return asking.connect_ex((host, port)) == 0
 
 
-def _options(host: str, port: int) -> dict[str, Any]:
+def _options(host: str, port: int, hosts: str) -> dict[str, Any]:
     return {
+        **server_options(host, port, host_names(hosts)),
         "port": port,
         "address": host,
-        "websocket_origin": [f"{host}:{port}", f"localhost:{port}"],
         "show": False,
         "title": "Steelyard",
         "verbose": False,

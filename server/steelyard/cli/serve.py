@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import ipaddress
 import json
 import os
 import shlex
@@ -20,6 +19,7 @@ from steelyard.cli.failures import FAILED
 from steelyard.cli.options import setting_option
 from steelyard.settings import Settings
 from steelyard.version import __version__
+from steelyard.wire.hosts import is_loopback
 
 _EPILOG = """\b
 Examples:
@@ -149,11 +149,7 @@ def listen_address(host: str, *, accounts: bool) -> str:
         When it is not a loopback address and accounts are off.
     """
     address = "127.0.0.1" if host == "localhost" else host
-    try:
-        is_loopback = ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        is_loopback = False
-    if not is_loopback and (not accounts or not host):
+    if not is_loopback(address) and (not accounts or not host):
         raise click.UsageError(
             f"Without accounts anyone who could reach {host} could use the server, so it listens "
             "on loopback only. Give --host 127.0.0.1, ::1 or localhost; or --accounts on, and keys "

@@ -193,8 +193,9 @@ def up(
     """
     from steelyard.settings import home_of, read_settings
     from steelyard.triton.environment import build_environment, check_machine, is_plain
-    from steelyard.triton.host import ServerTls, TritonHost, is_loopback
+    from steelyard.triton.host import ServerTls, TritonHost
     from steelyard.triton.repository import ExportOptions
+    from steelyard.wire.hosts import is_loopback
 
     settings = read_settings(given)
     home = home_of(settings).absolute() / "triton"

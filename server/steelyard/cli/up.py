@@ -9,6 +9,7 @@ import click
 
 from steelyard.cli.options import setting_option
 from steelyard.cli.workbench import PORT, is_installed, serving_workbench
+from steelyard.settings import Settings
 
 _EPILOG = """\b
 Examples:
@@ -67,7 +68,7 @@ def command(
                 # It takes seconds to start, and the server answers on this thread's loop.
                 starting = threading.Thread(
                     target=_start_workbench,
-                    args=(beside, url, workbench_port, settings.api_key),
+                    args=(beside, url, workbench_port, settings),
                     name="steelyard-workbench",
                 )
                 beside.callback(starting.join)
@@ -76,13 +77,15 @@ def command(
         serve(settings, on_ready=start)
 
 
-def _start_workbench(beside: ExitStack, url: str, port: int, api_key: str | None) -> None:
+def _start_workbench(beside: ExitStack, url: str, port: int, settings: Settings) -> None:
     """Start the workbench beside the server; without it the server goes on."""
     if not is_installed():
         click.echo("The workbench is not installed: pip install 'steelyard[workbench]'.")
         return
     try:
-        address, _ = beside.enter_context(serving_workbench(url, port=port, api_key=api_key))
+        address, _ = beside.enter_context(
+            serving_workbench(url, port=port, hosts=settings.hosts, api_key=settings.api_key)
+        )
     except click.ClickException as error:
         click.echo(f"The workbench did not start: {error.message}", err=True)
     else:

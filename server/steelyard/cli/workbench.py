@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import queue
 import signal
@@ -19,6 +18,7 @@ import click
 from steelyard.cli.failures import FAILED
 from steelyard.cli.options import setting_option
 from steelyard.settings import child_environment
+from steelyard.wire.hosts import is_loopback
 
 _EPILOG = """\b
 Examples:
@@ -35,6 +35,7 @@ _START_S, _STOP_S = 60.0, 10.0
 
 @click.command("workbench", epilog=_EPILOG)
 @setting_option("url")
+@setting_option("hosts")
 @click.option("--server", metavar="URL", help="Address of the server; the same as --url.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
@@ -45,18 +46,19 @@ _START_S, _STOP_S = 60.0, 10.0
     help="Loopback address the workbench listens on: it has no accounts of its own.",
 )  # fmt: skip
 @click.option("--open/--no-open", "opens", default=False, help="Open it in a browser.")
-def command(url: str | None, server: str | None, port: int, host: str, *, opens: bool) -> None:
+def command(
+    url: str | None, hosts: str | None, server: str | None, port: int, host: str, *, opens: bool
+) -> None:
     """Show a server's workbench in the browser until Ctrl-C.
 
     It asks the server with the key in STEELYARD_API_KEY, where accounts are on.
     """
     from steelyard.settings import read_settings
 
-    settings = read_settings({"url": server or url})
-    with serving_workbench(settings.url, port=port, host=host, api_key=settings.api_key) as (
-        address,
-        process,
-    ):
+    settings = read_settings({"url": server or url, "hosts": hosts})
+    with serving_workbench(
+        settings.url, port=port, host=host, hosts=settings.hosts, api_key=settings.api_key
+    ) as (address, process):
         click.echo(f"Workbench on {address} (Ctrl-C stops), of {settings.url}")
         if opens:
             webbrowser.open(address)
@@ -74,7 +76,7 @@ def is_installed() -> bool:
 
 @contextmanager
 def serving_workbench(
-    server: str, *, port: int, host: str = "127.0.0.1", api_key: str | None = None
+    server: str, *, port: int, host: str = "127.0.0.1", hosts: str = "", api_key: str | None = None
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Run the workbench beside this process, which it does not outlive.
 
@@ -85,12 +87,12 @@ def serving_workbench(
     """
     if not is_installed():
         raise click.ClickException(_LACKING)
-    if not _is_loopback(host):
+    if not is_loopback(host):
         raise click.UsageError(
             f"The workbench has no accounts of its own, so it listens on loopback only, not on "
             f"{host}. Give --host 127.0.0.1, and reach it through a tunnel."
         )
-    told = {"server": server, "port": port, "host": host, "api_key": api_key}
+    told = {"server": server, "port": port, "host": host, "hosts": hosts, "api_key": api_key}
     process = subprocess.Popen(  # noqa: S603  # our own module
         [sys.executable, "-m", _MODULE],
         stdin=subprocess.PIPE,
@@ -134,10 +136,3 @@ def _wait_for_address(process: subprocess.Popen[bytes], port: int) -> str:
             "port taken? Give another, or 0 for a free one."
         )
     return line.decode().strip()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host).is_loopback
-    except ValueError:
-        return False

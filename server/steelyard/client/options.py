@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
+
+from steelyard.wire.hosts import is_loopback
 
 #: The most times that one call is repeated.
 MAX_RETRIES = 10
@@ -63,11 +64,7 @@ class ClientOptions:
     @property
     def is_loopback(self) -> bool:
         """Whether the server is on this machine, which no proxy leads to."""
-        host = urlsplit(self.url).hostname or ""
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost"
+        return is_loopback(urlsplit(self.url).hostname or "")
 
 
 def _origin(url: str) -> str:

@@ -8,8 +8,8 @@ from sanic import Request
 
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.errors import InvalidApiKeyError, KeyScopeError, MissingApiKeyError
-from steelyard.http.origins import host_of, is_loopback
 from steelyard.http.routing import Access, Route, Services
+from steelyard.wire.hosts import host_of, is_loopback
 
 #: The tag of the routes that probes and scrapers call; these are not counted.
 OPERATIONS = "operations"

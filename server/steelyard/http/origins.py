@@ -7,7 +7,6 @@ here without asking first. The first shows in ``Host``, the second in ``Origin``
 
 from __future__ import annotations
 
-import ipaddress
 from urllib.parse import urlsplit
 
 from sanic import Request
@@ -15,9 +14,8 @@ from sanic import Request
 from steelyard.errors import CrossSiteError, MisdirectedRequestError
 from steelyard.http.routing import Access, Route
 from steelyard.settings import Settings
+from steelyard.wire.hosts import host_names, host_of, is_loopback
 from steelyard.wire.violations import show
-
-_LOCALHOST = "localhost"
 
 
 class Origins:
@@ -29,7 +27,7 @@ class Origins:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._names = host_names(settings)
+        self._names = host_names(settings.hosts)
         self._takes_any = not (self._names or is_loopback(settings.host))
 
     def check_host(self, request: Request) -> None:
@@ -64,42 +62,6 @@ class Origins:
         return bool(name) and (
             name == own or name in self._names or (is_loopback(own) and is_loopback(name))
         )
-
-
-def host_names(settings: Settings) -> frozenset[str]:
-    """Return the names of the setting ``hosts``, in lower case."""
-    return frozenset(name.strip().lower() for name in settings.hosts.split(",") if name.strip())
-
-
-def host_of(header: str) -> str:
-    """Return the name of a ``Host`` header, without its port.
-
-    Examples
-    --------
-    >>> host_of("LocalHost:8420"), host_of("[::1]:8420"), host_of("evil.example.")
-    ('localhost', '::1', 'evil.example')
-    """
-    name = header.strip().lower()
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name.partition(":")[0].removesuffix(".")
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine's own: ``localhost`` or a loopback address.
-
-    Examples
-    --------
-    >>> [
-    ...     is_loopback(host)
-    ...     for host in ("localhost", "127.0.0.1", "::1", "10.0.0.1", "evil.example")
-    ... ]
-    [True, True, True, False, False]
-    """
-    try:
-        return host == _LOCALHOST or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 #: What browsers are told with every answer: not to guess a type, run it, frame it or say whence.

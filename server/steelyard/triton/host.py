@@ -366,11 +366,6 @@ def sweep_shared_memory() -> list[str]:
     return removed
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether an address is reached from this machine alone."""
-    return host in {"localhost", "::1"} or host.startswith("127.")
-
-
 def _reached(host: str) -> str:
     """Return the address at which this machine reaches one that listens there."""
     return {"0.0.0.0": _LOOPBACK, "::": "::1"}.get(host, host)  # noqa: S104

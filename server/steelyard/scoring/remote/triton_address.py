@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from steelyard.settings import InvalidSettingError, Settings
+from steelyard.wire.hosts import is_loopback
 
 #: Triton's own port for gRPC.
 DEFAULT_PORT = 8001
@@ -81,12 +81,7 @@ class TritonAddress:
     @property
     def is_loopback(self) -> bool:
         """Whether it is this machine's own, so that memory may be shared with it."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
 
 def parse_address(text: str, tls: TlsFiles = _NO_FILES) -> TritonAddress | None:

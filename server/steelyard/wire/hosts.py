@@ -1,0 +1,43 @@
+"""Names of hosts: what a ``Host`` header calls a server, and which names are this machine's own."""
+
+from __future__ import annotations
+
+import ipaddress
+
+_LOCALHOST = "localhost"
+
+
+def host_names(text: str) -> frozenset[str]:
+    """Return the names of a setting that lists them with commas, in lower case."""
+    return frozenset(name.strip().lower() for name in text.split(",") if name.strip())
+
+
+def host_of(header: str) -> str:
+    """Return the name in a ``Host`` header, without its port.
+
+    Examples
+    --------
+    >>> host_of("LocalHost:8420"), host_of("[::1]:8420"), host_of("evil.example.")
+    ('localhost', '::1', 'evil.example')
+    """
+    name = header.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.partition(":")[0].removesuffix(".")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine's own: ``localhost`` or a loopback address.
+
+    Examples
+    --------
+    >>> [
+    ...     is_loopback(host)
+    ...     for host in ("localhost", "127.0.0.1", "::1", "10.0.0.1", "evil.example")
+    ... ]
+    [True, True, True, False, False]
+    """
+    try:
+        return host == _LOCALHOST or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,90 @@
+"""Which browsers a workbench answers: its own names alone, its own pages' websockets, signed sessions."""
+
+from __future__ import annotations
+
+import secrets
+from functools import partial
+from typing import Any
+
+from tornado.httputil import HTTPHeaders, HTTPServerRequest
+from tornado.web import OutputTransform
+
+from steelyard.wire.hosts import host_of, is_loopback
+
+_MISDIRECTED = 421
+#: Who may show a page in a frame: itself, and notebooks on this machine.
+_FRAMES = "'self' http://localhost:* http://127.0.0.1:* vscode-webview:"
+
+
+def server_options(host: str, port: int, names: frozenset[str]) -> dict[str, Any]:
+    """Return what Panel's server is given, so that other sites' pages get nothing from it.
+
+    Parameters
+    ----------
+    host, port
+        Where it listens.
+    names
+        Further names that it is called by, such as a proxy's.
+    """
+    own = f"[{host}]" if ":" in host else host
+    origins = [f"{own}:{port}", f"localhost:{port}"]
+    return {
+        "transforms": [partial(Guard, names)],
+        "websocket_origin": [*origins, *sorted(names)],
+        "sign_sessions": True,
+        "secret_key": secrets.token_urlsafe(32),
+    }
+
+
+class Guard(OutputTransform):
+    """Adds the security headers to an answer, or refuses a request that was meant for elsewhere.
+
+    Tornado calls it before the first byte of every answer, whoever made it.
+    """
+
+    def __init__(self, names: frozenset[str], request: HTTPServerRequest) -> None:
+        self._host = request.host
+        name = host_of(request.host)
+        self._is_ours = is_loopback(name) or name in names
+
+    def transform_first_chunk(
+        self,
+        status_code: int,
+        headers: HTTPHeaders,
+        chunk: bytes,
+        finishing: bool,  # noqa: ARG002
+    ) -> tuple[int, HTTPHeaders, bytes]:
+        """Return the answer's status, headers and first bytes."""
+        if not self._is_ours:
+            chunk = b"This workbench is not called that; add the name to STEELYARD_HOSTS."
+            status_code, headers = _MISDIRECTED, HTTPHeaders({"Content-Type": "text/plain"})
+            headers["Content-Length"] = str(len(chunk))
+        headers.update(self._security())
+        return status_code, headers, chunk
+
+    def transform_chunk(self, chunk: bytes, finishing: bool) -> bytes:  # noqa: ARG002
+        """Return further bytes of an answer; none of a refused one."""
+        return chunk if self._is_ours else b""
+
+    def _security(self) -> dict[str, str]:
+        policy = {
+            "default-src": "'self'",
+            # Bokeh makes functions of the texts of its callbacks, and styles elements itself.
+            "script-src": "'self' 'unsafe-inline' 'unsafe-eval' blob:",
+            "style-src": "'self' 'unsafe-inline'",
+            "img-src": "'self' data: blob:",
+            "font-src": "'self' data:",
+            "connect-src": f"'self' blob: ws://{self._host} wss://{self._host}",
+            "worker-src": "'self' blob:",
+            "object-src": "'none'",
+            "base-uri": "'self'",
+            "form-action": "'self'",
+            "frame-ancestors": _FRAMES,
+        }
+        return {
+            "Content-Security-Policy": "; ".join(
+                f"{name} {value}" for name, value in policy.items()
+            ),
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+        }
