@@ -19,7 +19,7 @@ from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.engine import FLOAT32, INT8, Engine, PassEngine
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.reading import FIRST_READING
-from steelyard.scoring.remote.engine_host import EngineHost
+from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.scoring.tokenizer import Tokenizer, shared_tokenizer
 
 #: Where the shipped base model is.
@@ -103,7 +103,7 @@ def load_base_model(
     threads: int | None = None,
     folder: Path | None = None,
     *,
-    host: EngineHost | None = None,
+    host: RemoteHost | None = None,
     hosted_name: str | None = None,
 ) -> BaseModel:
     """Load a base model, every file's SHA-256 checked; ``auto`` is its manifest's default engine.

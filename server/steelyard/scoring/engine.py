@@ -29,11 +29,9 @@ class PassEngine(Protocol):
 
     def run(self, inputs: Tensors, outputs: Sequence[str]) -> Tensors:
         """Run one pass and return the outputs asked for."""
-        ...
 
     def close(self) -> None:
         """Release what runs them; a later ``run`` raises ``EngineUnavailableError``."""
-        ...
 
 
 class Engine:

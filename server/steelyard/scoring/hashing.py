@@ -33,20 +33,10 @@ class HashingScorer:
         if not 1 <= width < _DIGEST_BYTES // _BYTES_PER_NUMBER:
             raise ValueError(f"The width is {width}; give 1 to 15.")
         self._key = hashlib.blake2b(key.encode()).digest()
-        self._name = name
+        self.name, self.engine = name, "hashing"
         self._scale = scale
         self._width = width
         self._is_open = True
-
-    @property
-    def name(self) -> str:
-        """Name of the model."""
-        return self._name
-
-    @property
-    def engine(self) -> str:
-        """Engine and precision."""
-        return "hashing"
 
     @property
     def sha256(self) -> str:

@@ -80,7 +80,7 @@ class Head:
         tensors: Mapping[str, NDArray[Any]],
         tables: Mapping[str, NgramTable],
     ) -> None:
-        self._spec = spec
+        self.spec = spec
         self._tensors = dict(tensors)
         self._tables = {name: tables[name] for name in _tables_of(spec)}
         self._members = [_under(self._tensors, f"{i}.") for i in range(len(spec.members))]
@@ -90,11 +90,6 @@ class Head:
             if isinstance(member, ParentMember)
         }
         self._check()
-
-    @property
-    def spec(self) -> HeadSpec:
-        """How it is made."""
-        return self._spec
 
     @property
     def tensors(self) -> dict[str, NDArray[Any]]:
@@ -114,7 +109,7 @@ class Head:
     @property
     def needs_markers(self) -> bool:
         """Whether it reads the vectors at the outcomes' markers."""
-        return any(isinstance(member, MarkerMember) for member in self._spec.members) or any(
+        return any(isinstance(member, MarkerMember) for member in self.spec.members) or any(
             parent.needs_markers for parent in self._parents.values()
         )
 
@@ -124,7 +119,7 @@ class Head:
         return any(
             isinstance(member, LinearMember)
             and (member.has_embedding or member.sharpness is not None)
-            for member in self._spec.members
+            for member in self.spec.members
         ) or any(parent.needs_embedding for parent in self._parents.values())
 
     @property
@@ -158,7 +153,7 @@ class Head:
 
     def evaluate(self, inputs: Inputs) -> NDArray[np.float64]:
         """Return calibrated log probabilities of many contexts, (n, n_outcomes), in canonical order."""
-        spec = self._spec
+        spec = self.spec
         logs = [log_softmax(self._member_logits(i, inputs)) for i in range(len(spec.members))]
         blended: NDArray[np.float64] = np.zeros_like(logs[0])
         for weight, one in zip(spec.weights, logs, strict=True):
@@ -174,7 +169,7 @@ class Head:
         return logs_of_head
 
     def _member_logits(self, i: int, inputs: Inputs) -> NDArray[np.float64]:
-        member, tensors = self._spec.members[i], self._members[i]
+        member, tensors = self.spec.members[i], self._members[i]
         if isinstance(member, LinearMember):
             return linear_logits(member, tensors, self._tables, inputs)
         if isinstance(member, MarkerMember):
@@ -188,16 +183,16 @@ class Head:
     @property
     def _reads_base(self) -> bool:
         """Whether base logits are a feature of the booster: where a member reads them anyway."""
-        return any(isinstance(one, BaseMember | MarkerMember) for one in self._spec.members)
+        return any(isinstance(one, BaseMember | MarkerMember) for one in self.spec.members)
 
     @cached_property
     def _booster(self) -> Any:
         import lightgbm  # noqa: PLC0415  # half a second and 40 MB, for the heads that have one
 
-        return lightgbm.Booster(model_str=self._spec.booster)
+        return lightgbm.Booster(model_str=self.spec.booster)
 
     def _check(self) -> None:
-        spec = self._spec
+        spec = self.spec
         n_outcomes = len(spec.outcomes)
         if not len(spec.members) == len(spec.weights) >= 1 or len(spec.prior) != n_outcomes:
             raise ValueError(f"The head of {spec.question!r} has parts that do not fit together.")

@@ -29,7 +29,7 @@ from steelyard.scoring.assets import AUTO, WEIGHTS, BaseFiles, read_base_files
 from steelyard.scoring.engine import FLOAT32, Engine
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.passes import HEAD, N_LAYERS, WIDTH
-from steelyard.scoring.remote.engine_host import EngineHost
+from steelyard.scoring.remote.engine_host import RemoteHost
 
 #: Files of a merged folder: the matrices, and what they are of.
 ADAPTER, ADAPTER_FACTS = "adapter.safetensors", "adapter.json"
@@ -79,7 +79,7 @@ def merged_scorer(
     *,
     threads: int = 0,
     engine: str = AUTO,
-    host: EngineHost | None = None,
+    host: RemoteHost | None = None,
     hosted_name: str = "",
     hosted_sha256: str = "",
     reading: int | None = None,

@@ -92,47 +92,27 @@ class OnnxScorer:
     ) -> None:
         self._engine = engine
         self._tokenizer = tokenizer
-        self._reading = reading
         self._vectors = OutcomeVectors(engine)
-        self._name = name
-        self._engine_name = engine_name
         self._sha256 = sha256
-        self._folder = folder
-
-    @property
-    def name(self) -> str:
-        """Name of the base model."""
-        return self._name
-
-    @property
-    def engine(self) -> str:
-        """Engine and precision."""
-        return self._engine_name
+        self.name, self.engine = name, engine_name
+        self.reading = reading
+        #: Where the model's files are, when they are known.
+        self.folder = folder
 
     @property
     def sha256(self) -> str:
         """Names what answers come from, whichever engine runs it; empty when that is not known."""
-        return identity_at(self._sha256, self._reading)
-
-    @property
-    def reading(self) -> int:
-        """How it reads requests."""
-        return self._reading
-
-    @property
-    def folder(self) -> Path | None:
-        """Where the model's files are, when they are known."""
-        return self._folder
+        return identity_at(self._sha256, self.reading)
 
     def at_reading(self, reading: int) -> OnnxScorer:
         """Return a scorer of the same engine that reads as this one did at an earlier reading."""
         earlier = OnnxScorer(
             self._engine,
             self._tokenizer,
-            name=self._name,
-            engine_name=self._engine_name,
+            name=self.name,
+            engine_name=self.engine,
             sha256=self._sha256,
-            folder=self._folder,
+            folder=self.folder,
             reading=reading,
         )
         earlier._vectors = self._vectors  # the same texts have the same vectors
@@ -185,7 +165,7 @@ class OnnxScorer:
 
     def lay_out(self, request: RenderedRequest) -> LaidOut:
         """Tokenise a request and lay it out."""
-        tokenized = read_request(request, self._tokenizer, self._reading)
+        tokenized = read_request(request, self._tokenizer, self.reading)
         return LaidOut(lay_out(tokenized), tokenized)
 
     def plan(self, items: Sequence[LaidOut], vectors: Vectors | None) -> Tensors:

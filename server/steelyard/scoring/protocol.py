@@ -53,17 +53,13 @@ class Scorer(Protocol):
     @property
     def name(self) -> str:
         """Name of the base model, such as ``steelyard-base-1``."""
-        ...
 
     @property
     def engine(self) -> str:
         """Engine and precision, such as ``onnxruntime-int8``."""
-        ...
 
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
         """Score every decision of every request, in the order given."""
-        ...
 
     def close(self) -> None:
         """Release the engine; a later ``score`` raises ``EngineUnavailableError``."""
-        ...

@@ -29,7 +29,7 @@ from steelyard.scoring.merging import merged_scorer
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
 from steelyard.scoring.reading import FIRST_READING
-from steelyard.scoring.remote.engine_host import EngineHost
+from steelyard.scoring.remote.engine_host import RemoteHost
 from steelyard.wire.methods import Method
 
 FORMAT: Literal["steelyard-model-1"] = "steelyard-model-1"
@@ -72,36 +72,26 @@ class TunedScorer:
         owns_scorer: bool = False,
         temperatures: TemperatureTable | None = None,
     ) -> None:
+        #: Heads by the decisions that they answer, and what answers decisions that have none.
+        self.heads, self.scorer = heads, scorer
         self._temperatures = temperatures
-        self._heads = heads
-        self._scorer = scorer
         self._owns_scorer = owns_scorer
         self._is_open = True
 
     @property
     def name(self) -> str:
         """Name of the base model."""
-        return self._scorer.name
+        return self.scorer.name
 
     @property
     def engine(self) -> str:
         """Engine and precision."""
-        return self._scorer.engine
-
-    @property
-    def heads(self) -> Heads:
-        """Heads by the decisions that they answer."""
-        return self._heads
-
-    @property
-    def scorer(self) -> Scorer:
-        """What reads contexts and answers decisions that have no head."""
-        return self._scorer
+        return self.scorer.engine
 
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
         """Score every decision of every request, in the order given."""
         self._check_open()
-        heads = [[self._heads.find(decision) for decision in one.decisions] for one in requests]
+        heads = [[self.heads.find(decision) for decision in one.decisions] for one in requests]
         below = self._score_below(requests, heads)
         vectors = self._embed_contexts(requests, heads)
         return [
@@ -115,7 +105,7 @@ class TunedScorer:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a unit vector of each text, (n_texts, width), as the scorer below does."""
         self._check_open()
-        embed = getattr(self._scorer, "embed", None)
+        embed = getattr(self.scorer, "embed", None)
         if embed is None:
             raise EngineUnavailableError(
                 f"The model {self.name} gives no vectors of texts; take a model of another engine."
@@ -124,16 +114,16 @@ class TunedScorer:
 
     def engine_status(self) -> EngineStatus | None:
         """Return where passes go; ``None`` where they run in this process and nowhere else."""
-        status: Callable[[], EngineStatus | None] | None = getattr(
-            self._scorer, "engine_status", None
+        status: Callable[[], EngineStatus | None] = getattr(
+            self.scorer, "engine_status", lambda: None
         )
-        return None if status is None else status()
+        return status()
 
     def close(self) -> None:
         """Refuse every later ``score``; release what is not shared."""
         self._is_open = False
         if self._owns_scorer:
-            self._scorer.close()
+            self.scorer.close()
 
     def _score_below(
         self, requests: Sequence[RenderedRequest], heads: Sequence[Sequence[Head | None]]
@@ -149,7 +139,7 @@ class TunedScorer:
             if places
         ]
         # Answers do not depend on what is asked beside them, so that leaving some out is the same.
-        answers = iter(self._scorer.score(asked) if asked else ())
+        answers = iter(self.scorer.score(asked) if asked else ())
         scored: list[list[ScoredDecision | None]] = []
         for request, places in zip(requests, wanted, strict=True):
             row: list[ScoredDecision | None] = [None] * len(request.decisions)
@@ -244,7 +234,7 @@ def load_tuned(
     base: Scorer,
     *,
     threads: int | None = None,
-    host: EngineHost | None = None,
+    host: RemoteHost | None = None,
     hosted_name: str = "",
 ) -> TunedScorer:
     """Load a fine-tuned model, every file's SHA-256 checked."""

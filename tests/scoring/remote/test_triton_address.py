@@ -29,7 +29,7 @@ def test_urls(text, address):
 
 def test_nothing_is_this_process():
     assert parse_address(" ") is None
-    assert parse_scorer("").is_in_process
+    assert parse_scorer("").read() is None
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,6 @@ def test_memory_is_shared_with_this_machine_alone(host, is_loopback):
 def test_a_file_is_read_each_time(tmp_path):
     place = tmp_path / "scorer"
     source = parse_scorer(f"file://{place}")
-    assert not source.is_in_process
     with pytest.raises(InvalidSettingError, match="cannot be read: No such file"):
         source.read()
     place.write_text("triton://one:1\nand the rest is not read\n")

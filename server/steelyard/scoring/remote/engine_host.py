@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import Protocol
 
 from steelyard.errors import EngineUnavailableError, SteelyardError
 from steelyard.scoring.engine import PassEngine
@@ -22,22 +21,6 @@ _log = logging.getLogger(__name__)
 
 #: Seconds between two looks at the file.
 WATCH_S = 1.0
-
-
-class EngineHost(Protocol):
-    """Makes the engines of a process."""
-
-    def engine(
-        self,
-        model: str,
-        *,
-        sha256: str,
-        precision: str,
-        load_local: Callable[[], PassEngine],
-        unloads: bool = False,
-    ) -> PassEngine:
-        """Return an engine of some weights."""
-        ...
 
 
 class RemoteHost:
@@ -75,7 +58,7 @@ class RemoteHost:
         load_local: Callable[[], PassEngine],
         unloads: bool = False,
     ) -> RoutedEngine:
-        """Return an engine of some weights, tried once; see ``EngineHost.engine``.
+        """Return an engine of some weights, tried once.
 
         A server that does not answer is no error: its passes run here, or are refused, until it
         does.

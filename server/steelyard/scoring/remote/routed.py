@@ -59,24 +59,19 @@ class RemoteEngine(PassEngine, Protocol):
     @property
     def place(self) -> str:
         """Where it is, as the setting says it."""
-        ...
 
     @property
     def is_loading(self) -> bool:
         """Whether its model is being loaded at the moment."""
-        ...
 
     def open(self) -> None:
         """Make it ready: connect, load the model, compare its weights. May be called again."""
-        ...
 
     def check(self) -> None:
         """Raise, cheaply, unless passes would run with the weights that they must have."""
-        ...
 
     def interrupt(self) -> None:
         """End the passes that are on their way, with an error."""
-        ...
 
 
 @dataclass(eq=False, slots=True)

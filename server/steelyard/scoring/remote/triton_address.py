@@ -111,11 +111,6 @@ class ScorerSource:
     file: Path | None = None
     tls: TlsFiles = _NO_FILES
 
-    @property
-    def is_in_process(self) -> bool:
-        """Whether nothing but this process will ever score."""
-        return self.file is None and not self.text
-
     def read(self) -> TritonAddress | None:
         """Return where passes run now."""
         if self.file is None:
