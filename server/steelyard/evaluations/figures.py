@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -21,7 +22,9 @@ from numpy.typing import NDArray
 from sqlalchemy import Row
 
 from steelyard.caller import Caller
+from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.service import DatasetService
+from steelyard.datasets.versions import Manifest
 from steelyard.errors import (
     EvaluationNotReadyError,
     InvalidRequestError,
@@ -29,7 +32,6 @@ from steelyard.errors import (
     SupervisionMismatchError,
     Violation,
 )
-from steelyard.evaluations.contexts import EvaluatedContexts
 from steelyard.evaluations.queries_wire import (
     MAX_RECORD_CONTEXTS,
     ComparisonQuery,
@@ -65,6 +67,19 @@ T = TypeVar("T")
 _KEPT = 4
 
 
+#: Rows so near to each other are read together: they mostly lie in one group of rows.
+_NEAR = 256
+
+
+class _StoredContext(msgspec.Struct):
+    """The one field that is read of a row."""
+
+    context: Any
+
+
+_decode_row = msgspec.json.Decoder(_StoredContext).decode
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scored:
     """The records of an evaluation, what each measures, what they can be cut by, and their rows."""
@@ -88,7 +103,7 @@ class EvaluationFigures:
     ) -> None:
         self._evaluations = evaluations
         self._store = store
-        self._contexts = EvaluatedContexts(datasets, rows)
+        self._datasets, self._rows = datasets, RowStore(rows)
         self._kept: OrderedDict[str, _Scored] = OrderedDict()
         self._lock = threading.Lock()
         # Resampling many rows takes some kilobytes of each: hundreds of megabytes at the most rows.
@@ -109,7 +124,10 @@ class EvaluationFigures:
         if not query.context:
             return page
         places = {record.row for record in page.data}
-        contexts = await self._contexts.at(caller, row.dataset_id, row.dataset_version, places)
+        at = await self._datasets.dataset_at(
+            caller, row.dataset_id, row.dataset_version, is_new_work=False
+        )
+        contexts = await asyncio.to_thread(self._read_contexts, at.manifest, places)
         data = [
             msgspec.structs.replace(record, context=contexts.get(record.row, UNSET))
             for record in page.data
@@ -167,6 +185,18 @@ class EvaluationFigures:
             limit=query.limit,
             has_more=query.offset + len(data) < len(indexes),
         )
+
+    def _read_contexts(self, manifest: Manifest, places: Collection[int]) -> dict[int, Any]:
+        """Return the context of each place among the evaluation rows."""
+        found: dict[int, Any] = {}
+        for first, last in _near_runs(sorted(places)):
+            page = self._rows.page(
+                manifest, partition="evaluation", offset=first, limit=last - first + 1
+            )
+            found.update(
+                (first + index, _decode_row(row.json).context) for index, row in enumerate(page)
+            )
+        return found
 
     def _compare(self, before: Row[Any], after: Row[Any]) -> EvaluationComparison:
         from steelyard.evaluations.measures.comparison import compare_evaluations  # noqa: PLC0415
@@ -247,6 +277,13 @@ class EvaluationFigures:
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return scored
+
+
+def _near_runs(places: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last place of each run of places that lie near to each other."""
+    for _, run in groupby(places, key=lambda place: place // _NEAR):
+        near = list(run)
+        yield near[0], near[-1]
 
 
 def _check_query(query: RecordsQuery) -> None:

@@ -36,27 +36,21 @@ class Resolver(Protocol):
 
     async def find(self, caller: Caller, name: str) -> EvaluatedModel:
         """Return the model that a call to a name would be answered by, or refuse the name."""
-        ...
 
     async def key_of(self, account_id: str, model_id: str) -> str | None:
         """Return what decides the answers of a model now; ``None`` when it is no longer here."""
-        ...
 
     def require_ready(self, connection: Connection, account_id: str, model_id: str) -> None:
         """Refuse a tuned model that is gone for good; a base model is none."""
-        ...
 
     def open(self, account_id: str, model_id: str) -> AbstractContextManager[HostedModel]:
         """Return a model, loaded for as long as the block runs; blocks until it is."""
-        ...
 
     def note_use(self, account_id: str, name: str) -> None:
         """Note that an evaluation named a family or a number; returns at once."""
-        ...
 
     def use_in(self, connection: Connection, account_id: str, name: str) -> Callable[[], None]:
         """Note it in a transaction of the caller's; what is returned is called after its commit."""
-        ...
 
 
 class EvaluatedModels:

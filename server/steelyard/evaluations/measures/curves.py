@@ -105,20 +105,9 @@ def binary_cost_curve(
 ) -> CostCurve:
     """Return the mean cost of a binary decision by the least probability to answer "yes".
 
-    Parameters
-    ----------
-    table : OutcomeTable
-        Of a binary decision: it has an outcome named "yes".
-    false_positive : float
-        What a wrong "yes" costs; not negative.
-    false_negative : float
-        What a wrong "no" costs; not negative, and not both 0.
-    bootstrap : Bootstrap, optional
-
-    Raises
-    ------
-    ValueError
-        When a cost is negative or not finite, both are 0, or there is no outcome named "yes".
+    ``false_positive`` is what a wrong "yes" costs, ``false_negative`` what a wrong "no" does.
+    Raises ``ValueError`` when one is negative or not finite, both are 0, or there is no outcome
+    "yes".
 
     References
     ----------

@@ -124,8 +124,6 @@ def judge(
     before, after : Records
         The held-out decisions as the predecessor and as the candidate scored them: the same
         decisions, none missing on either side.
-    against : {"parent", "base"}
-        What the predecessor is.
     new_contexts : set of str
         Contexts added since the family last trained.
     earlier_contexts : set of str, optional
@@ -136,8 +134,6 @@ def judge(
         candidate was; without it the candidate is not compared with one.
     needed : int, default 20
         New decisions without which the gate fails for want of evidence; at least 1.
-    bootstrap : Bootstrap, optional
-        With the job's seed.
 
     Returns
     -------

@@ -94,15 +94,12 @@ def policy_report(
 
     Parameters
     ----------
-    records : Records
-    decision_id : str
     action_costs : mapping of action to outcome to cost, optional
         Left out, the action is the top outcome. Needs targets.
     abstain_below : float, optional
         0 to 1: abstain when the largest probability is strictly lower.
     measures : RecordMeasures, optional
         Of all the records; measured when left out.
-    bootstrap : Bootstrap, optional
 
     Raises
     ------
@@ -160,26 +157,10 @@ def policy_cost_curve(
     abstain_cost: float = 0.0,
     bootstrap: Bootstrap | None = None,
 ) -> CostCurve:
-    """Return the mean cost of a policy's actions by ``abstain_below``.
+    """Return the mean cost of a policy's actions by ``abstain_below``; refuses as ``acted_costs``.
 
-    Parameters
-    ----------
-    records : Records
-        With targets.
-    decision_id : str
-    action_costs : mapping of action to outcome to cost
-    abstain_cost : float, default 0
-        What abstaining costs.
-    bootstrap : Bootstrap, optional
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        When the costs do not fit the decision.
-    LookupError
-        When no record is of that decision.
-    ValueError
-        When the records have rewards, or the cost of abstaining is not finite.
+    Raises ``LookupError`` when no record is of that decision, and ``ValueError`` when the cost of
+    abstaining is not finite.
     """
     rows = rows_of_decision(records, decision_id)
     return abstention_cost_curve(

@@ -181,15 +181,7 @@ def records_from_columns(
 ) -> Records:
     """Check columns of equal length and lay their numbers end to end.
 
-    Parameters
-    ----------
-    contexts, decision_ids : sequences of str
-    kinds : sequence of {"single", "binary", "ordinal"}
-    outcomes : sequence of sequences of str
-    probabilities, labels : sequences of float vectors
-        In outcome order, as many as there are outcomes.
-    supervision : {"targets", "rewards"}
-        What the labels are.
+    Probabilities and labels are in outcome order, as many as there are outcomes.
 
     Raises
     ------
@@ -245,20 +237,13 @@ def records_from_columns(
 
 
 def measure_records(records: Records) -> RecordMeasures:
-    """Measure every record by itself.
+    """Measure every record by itself; holds about 4 million numbers at a time.
 
-    Returns
-    -------
-    RecordMeasures
-        Loss is cross-entropy in nats with probabilities below 1e-6 read as that; Brier is the
-        squared error summed over outcomes; accuracy is 1 where the top outcome is the target's
-        largest. ``expected_reward`` is the probability-weighted reward, ``scaled_reward`` the same
-        with the worst outcome at 0 and the best at 1, and ``picked_best`` 1 where the top outcome
-        earns the best reward.
-
-    Notes
-    -----
-    Linear in the numbers of all records; holds about 4 million of them at a time.
+    Loss is cross-entropy in nats with probabilities below 1e-6 read as that; Brier is the squared
+    error summed over outcomes; accuracy is 1 where the top outcome is the target's largest.
+    ``expected_reward`` is the probability-weighted reward, ``scaled_reward`` the same with the
+    worst outcome at 0 and the best at 1, and ``picked_best`` 1 where the top outcome earns the best
+    reward.
     """
     n = len(records)
     is_reward = records.supervision == "rewards"

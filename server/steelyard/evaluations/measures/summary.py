@@ -63,18 +63,8 @@ def metrics_of(
 ) -> EvaluationMetrics:
     """Return the contract's metrics of an evaluation.
 
-    Parameters
-    ----------
-    records : Records
-    measures : RecordMeasures, optional
-        Of these records; measured when left out.
-    latencies_ms : sequence of float, optional
-        Server times of the requests sent, of which the median is told.
-
-    Raises
-    ------
-    UnmeasurableError
-        When a latency is not finite.
+    ``latencies_ms`` are server times of the requests sent, of which the median is told. Raises
+    ``UnmeasurableError`` when one is not finite.
     """
     measures = measure_records(records) if measures is None else measures
     metrics: dict[str, Any] = {}
@@ -104,13 +94,11 @@ def evaluation_detail(
 
     Parameters
     ----------
-    records : Records
     slices : mapping of str to sequence of str or None, optional
         Name of a property to its value for each record, such as ``length_buckets`` gives; records
         without a value (None) are in no slice. The kind of decision is always one.
     latencies_ms : sequence of float, optional
         Server times of the requests sent.
-    bootstrap : Bootstrap, optional
 
     Raises
     ------
