@@ -4,9 +4,6 @@ Run it as a script; ``README.md`` beside it says how, and what the rows of its t
 rows are in this repository, so it needs neither data nor a network.
 """
 
-# A script: what it prints is what it is for.
-# ruff: noqa: T201
-
 from __future__ import annotations
 
 import argparse
@@ -106,7 +103,6 @@ def answerers(options: argparse.Namespace) -> dict[str, Callable[[RenderedReques
 
 
 def model_answerer(model) -> Callable[[RenderedRequest], list[Answer]]:
-    """Return what answers with a loaded model."""
 
     def ask(request: RenderedRequest) -> list[Answer]:
         [scored] = model.scorer.score([request])
@@ -190,7 +186,6 @@ def answer_all(
 
 
 def figures(rows: Sequence[BehaviourRow], answers: Sequence[Answer]) -> list[Figure]:
-    """Measure every behaviour."""
     asked = _Asked(rows, answers)
     return [*_polarity(asked), *_stated(asked), *_wording(asked), *_outcomes(asked), *_trust(asked)]
 

@@ -37,18 +37,10 @@ NAMINGS: dict[str, Callable[[Sequence[str]], list[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class BehaviourRow:
-    """One question on one context.
+    """One question on one context; ``right`` is None where no outcome is.
 
-    Parameters
-    ----------
-    group : str
-        Which measure it is for.
-    key : tuple of str
-        Domain first; rows of one key ask the same of the same message or fact.
-    context, kind, question : str
-    outcomes : tuple of str
-    right : int or None
-        The outcome that is right; None where none of them is.
+    ``group`` is the measure it is for; ``key`` has the domain first, and rows of one key ask the
+    same of the same message or fact.
     """
 
     group: str
@@ -86,7 +78,6 @@ class Domain:
 
 
 def read_domains() -> list[Domain]:
-    """Read every domain of the file."""
     content = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     return [_domain(name, value) for name, value in content.items()]
 

@@ -32,18 +32,7 @@ _TOKENS_A_PASS = 4_096
 
 
 class BiEncoder:
-    """Text to unit vectors.
-
-    Parameters
-    ----------
-    folder : Path
-        Holds ``model.safetensors`` and ``tokenizer.json``.
-
-    Raises
-    ------
-    ValueError
-        When the weights are not those of the untouched model.
-    """
+    """Text to unit vectors, of the weights and the tokenizer in a folder."""
 
     def __init__(self, folder: Path) -> None:
         weights = folder / "model.safetensors"
@@ -60,7 +49,7 @@ class BiEncoder:
         )
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Give unit vectors, float32 of shape (n_texts, width), equal texts encoded once."""
+        """Return unit vectors, float32 of shape (n_texts, width), equal texts encoded once."""
         unique = sorted(set(texts), key=len)
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(unique)]
         vectors: dict[str, np.ndarray] = {}
@@ -80,7 +69,7 @@ class BiEncoder:
 
 
 def find_weights(folder: Path | None) -> Path | None:
-    """Give the folder of the weights: the one named, or the installed package's."""
+    """Return the folder of the weights: the one named, or the installed package's."""
     if folder is None:
         spec = importlib.util.find_spec(PACKAGE)
         places = list(spec.submodule_search_locations or ()) if spec else []

@@ -13,7 +13,7 @@ _FOLDER = Path(__file__).parent
 
 @pytest.fixture
 def script(monkeypatch):
-    """Give a function from a script's name to its module."""
+    """Return a function from a script's name to its module."""
     monkeypatch.syspath_prepend(_FOLDER)
     yield importlib.import_module
     for path in _FOLDER.glob("*.py"):

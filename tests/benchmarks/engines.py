@@ -4,9 +4,6 @@ Run it as a script, on a quiet machine; ``README.md`` beside it says how, and wh
 It skips, saying so, where OpenVINO or onnx is not installed.
 """
 
-# A script: what it prints is what it is for.
-# ruff: noqa: T201
-
 from __future__ import annotations
 
 import argparse
@@ -121,7 +118,7 @@ def open_openvino(precision: str, hint: str, threads: int) -> Run:
 
 
 def record(model: Any, context: str, n_requests: int) -> list[Pass]:
-    """Give the passes that made-up requests are scored in, each request alone."""
+    """Return the passes that made-up requests are scored in, each request alone."""
     scorer = model.scorer
     service = DecideService(
         model_name=scorer.name, temperatures=model.temperatures, tokenizer=model.tokenizer
@@ -159,7 +156,7 @@ def measure(
 
 
 def largest_difference(wanted: Sequence[Any], given: Sequence[Any]) -> float:
-    """Give the largest difference of two lists of logits; those of no outcome do not count."""
+    """Return the largest difference of two lists of logits; those of no outcome do not count."""
     largest = 0.0
     for one, other in zip(wanted, given, strict=True):
         if one is None:
@@ -173,7 +170,7 @@ def largest_difference(wanted: Sequence[Any], given: Sequence[Any]) -> float:
 
 
 def table(found: Sequence[Measured]) -> str:
-    """Give every engine's figures, CPU time beside that of the first engine in the same round."""
+    """Return every engine's figures, CPU time beside that of the first engine in the same round."""
     header = [
         "context",
         "engine",

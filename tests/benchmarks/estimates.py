@@ -25,14 +25,8 @@ from steelyard.calibration.intervals import (
 class Estimate:
     """A figure and its resamples.
 
-    Parameters
-    ----------
-    point : float
-    resamples : float64 array of shape (n_resamples,)
-    is_ece : bool
-        Resampling biases it upwards: its interval is the basic one.
-    n_trials : int or None
-        Set for a proportion of independent decisions: its interval is Wilson's.
+    The interval is the basic one of a calibration error, which resampling biases upwards, and
+    Wilson's of a proportion of ``n_trials`` independent decisions.
     """
 
     point: float
@@ -55,7 +49,6 @@ class Estimate:
 
 
 def mean_estimate(estimates: Sequence[Estimate]) -> Estimate:
-    """Give the plain mean of several figures."""
     if len(estimates) == 1:
         return estimates[0]
     return Estimate(
@@ -66,19 +59,13 @@ def mean_estimate(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def mean_figures(several: Sequence[dict[str, Estimate]]) -> dict[str, Estimate]:
-    """Give the mean of each figure that every one of them has."""
+    """Return the mean of each figure that every one of them has."""
     shared = [name for name in several[0] if all(name in figures for figures in several)]
     return {name: mean_estimate([figures[name] for figures in several]) for name in shared}
 
 
 class Sample:
-    """The rows of one source: collects columns, then resamples all of them at once.
-
-    Parameters
-    ----------
-    contexts : sequence of str
-        The context of each row; rows of equal contexts are drawn together.
-    """
+    """The rows of one source: collects columns, then resamples all of them at once, by context."""
 
     def __init__(self, contexts: Sequence[str]) -> None:
         self._contexts = np.unique(np.asarray(contexts, dtype=object), return_inverse=True)[1]
@@ -102,7 +89,7 @@ class Sample:
         self._add(key, "ece", chosen, bin_columns(tops, hits))
 
     def estimates(self, *, n_resamples: int, seed: int) -> dict[tuple[str, ...], Estimate]:
-        """Give every figure asked for, all on the same resamples."""
+        """Return every figure asked for, all on the same resamples."""
         matrix = np.concatenate(self._columns, axis=1)
         totals = resample_totals(matrix, self._contexts, n_resamples=n_resamples, seed=seed)
         totals = np.concatenate([matrix.sum(axis=0)[None], totals])

@@ -8,9 +8,6 @@ the share.
 Run on a quiet machine: ``python tests/benchmarks/evaluation.py [--rows 10000] [--engine auto]``
 """
 
-# A script: what it prints is what it is for.
-# ruff: noqa: T201
-
 from __future__ import annotations
 
 import argparse
@@ -77,7 +74,6 @@ def in_batches(requests: Sequence[RenderedRequest]) -> list[list[RenderedRequest
 
 
 def bare_seconds(services: ApiServices, requests: Sequence[RenderedRequest]) -> float:
-    """Seconds of the scorer alone."""
     scorer = services.models.default.queue._scorer  # type: ignore[attr-defined]
     batches = in_batches(requests)
     started = time.perf_counter()
@@ -103,7 +99,6 @@ def evaluation_seconds(services: ApiServices, home: Path, dataset_id: str, model
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--engine", default="auto")

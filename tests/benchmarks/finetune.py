@@ -4,9 +4,6 @@ Run it as a script; ``README.md`` beside it says how, and what the columns mean.
 text from a folder that is not part of this repository, and skips without it.
 """
 
-# A script: what it prints is what it is for.
-# ruff: noqa: T201
-
 from __future__ import annotations
 
 import argparse
@@ -59,8 +56,6 @@ SERVED, RESAMPLES = 200, 300
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure and its 95 % interval."""
-
     value: float
     low: float
     high: float
@@ -164,7 +159,7 @@ def read_task(train: Sequence[LabelledRow], test: Sequence[LabelledRow]) -> Task
 def trainers(
     task: Task, options: argparse.Namespace
 ) -> Iterator[tuple[str, Callable[[], Trained]]]:
-    """Give each method asked for, loading what it needs when its turn comes."""
+    """Return each method asked for, loading what it needs when its turn comes."""
     wanted, seed = options.methods, options.seed
     [engine, *_] = options.engine or ["auto"]
     model = load_model(engine, folder=options.model, threads=options.threads)
@@ -250,7 +245,7 @@ def measure(
 
 
 def area_under_risk(tops: np.ndarray, hits: np.ndarray) -> float:
-    """Give the mean error rate over coverages, the surest decisions answered first."""
+    """Return the mean error rate over coverages, the surest decisions answered first."""
     wrong = 1 - hits[np.argsort(-tops, kind="stable")]
     return float((np.cumsum(wrong) / np.arange(1, len(wrong) + 1)).mean())
 
@@ -270,7 +265,7 @@ def normalised(shares: np.ndarray) -> np.ndarray:
 
 
 def time_serving(trained: Trained, contexts: Sequence[str]) -> float:
-    """Give the CPU milliseconds of a decision, asked one at a time."""
+    """Return the CPU milliseconds of a decision, asked one at a time."""
     trained.answer(contexts[:1])
     began = time.process_time()
     for context in contexts:

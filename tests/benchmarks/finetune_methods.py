@@ -39,16 +39,7 @@ _TEXTS_A_CALL = 256
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One decision and its labelled contexts.
-
-    Parameters
-    ----------
-    decision : RenderedDecision
-    contexts, tests : list of str
-        To train on, and to measure on.
-    labels, truths : intp arrays
-        The right outcome of each.
-    """
+    """One decision and its labelled contexts, to train on and to measure on."""
 
     decision: RenderedDecision
     contexts: list[str]
@@ -57,7 +48,7 @@ class Task:
     truths: np.ndarray
 
     def few(self, per_outcome: int, seed: int) -> Task:
-        """Give the task with so many training rows of each outcome."""
+        """Return the task with so many training rows of each outcome."""
         rng = np.random.default_rng(seed)
         chosen = np.concatenate(
             [
@@ -153,7 +144,7 @@ def train_lightgbm(task: Task, embed: Embed, seed: int, rounds: int) -> Trained:
 
 
 def setfit_lacking() -> str | None:
-    """Say why SetFit cannot be measured; None where it can."""
+    """Return why SetFit cannot be measured; None where it can."""
     if importlib.util.find_spec("setfit") is None:
         return "setfit is not installed"
     return None
@@ -187,7 +178,7 @@ def train_setfit(task: Task, encoder: Path, seed: int, most_steps: int) -> Train
 
 
 def in_calls(embed: Embed) -> Embed:
-    """Give vectors of many texts a call at a time, those of like lengths together."""
+    """Return vectors of many texts a call at a time, those of like lengths together."""
 
     def embed_all(texts: Sequence[str]) -> np.ndarray:
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
@@ -204,7 +195,7 @@ def in_calls(embed: Embed) -> Embed:
 
 
 def spread(shares: np.ndarray, labels: np.ndarray, n_outcomes: int) -> np.ndarray:
-    """Give the shares of all outcomes from those of the labels that training rows have."""
+    """Return the shares of all outcomes from those of the labels that training rows have."""
     everywhere = np.zeros((len(shares), n_outcomes))
     everywhere[:, labels] = shares
     return everywhere

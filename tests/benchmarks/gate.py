@@ -11,9 +11,6 @@ models see; each model adds noise of its own (a model with less is better) and g
 multiple of it (a larger multiple is surer). The multiple that suits the noise makes it calibrated.
 """
 
-# A script: what it prints is what it is for.
-# ruff: noqa: T201
-
 from __future__ import annotations
 
 import argparse
@@ -55,17 +52,10 @@ _LEAST_POWER = 0.80
 
 @dataclass(frozen=True)
 class Task:
-    """What is decided.
+    """What is decided; decisions on one context share half of every noise, and how hard it is.
 
-    Parameters
-    ----------
-    outcomes : int
-    per_context : int
-        Decisions on each context; they share half of every noise, and how hard the context is.
-    evidence : float
-        Of the right outcome, in standard deviations of the noise that both models see.
-    supervision : {"targets", "rewards"}
-        With rewards the right outcome earns 1, another 0, and the others something between.
+    ``evidence`` is that of the right outcome, in standard deviations of the noise that both models
+    see. With rewards the right outcome earns 1, another 0, and the others something between.
     """
 
     outcomes: int = 4
@@ -76,14 +66,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Model:
-    """How a model answers: standard deviation of its own noise, and how sure it is.
-
-    Parameters
-    ----------
-    noise : float
-    sureness : float
-        Multiple of the calibrated softmax: 1 is calibrated, more is too sure.
-    """
+    """How a model answers: standard deviation of its own noise, and how sure it is (1 is calibrated)."""
 
     noise: float = 0.0
     sureness: float = 1.0
@@ -104,7 +87,6 @@ class Held:
 
 
 def draw(task: Task, n_contexts: int, rng: np.random.Generator) -> Held:
-    """Make up held-out decisions."""
     n, k = n_contexts * task.per_context, task.outcomes
     contexts = np.repeat(np.arange(n_contexts), task.per_context)
     right = rng.integers(k, size=n)
@@ -120,7 +102,7 @@ def draw(task: Task, n_contexts: int, rng: np.random.Generator) -> Held:
 
 
 def answer(model: Model, held: Held, rng: np.random.Generator) -> Array:
-    """Give a model's probabilities, of shape (n, outcomes)."""
+    """Return a model's probabilities, of shape (n, outcomes)."""
     seen = held.evidence
     if model.noise:
         seen = seen + model.noise * _noise(held.task, held.contexts, rng)
@@ -130,7 +112,7 @@ def answer(model: Model, held: Held, rng: np.random.Generator) -> Array:
 
 
 def harm(probabilities: Array, held: Held) -> Array:
-    """Give what the gate compares, with worse counted up: loss, or scaled reward less than 1."""
+    """Return what the gate compares, with worse counted up: loss, or scaled reward less than 1."""
     if held.task.supervision == "rewards":
         return 1 - (probabilities * held.labels).sum(axis=1)
     right = probabilities[np.arange(len(held)), held.right]
@@ -139,7 +121,7 @@ def harm(probabilities: Array, held: Held) -> Array:
 
 @cache
 def true_harm(model: Model, task: Task) -> float:
-    """Give a model's mean harm over very many decisions."""
+    """Return a model's mean harm over very many decisions."""
     rng = np.random.default_rng(1)
     held = draw(task, _LARGE // task.per_context, rng)
     return float(harm(answer(model, held, rng), held).mean())
@@ -147,7 +129,7 @@ def true_harm(model: Model, task: Task) -> float:
 
 @cache
 def as_bad_as(other: Model, task: Task, *, noise: float = 0.0) -> Model:
-    """Give a model less sure of itself than another, and in truth exactly as bad."""
+    """Return a model less sure of itself than another, and in truth exactly as bad."""
     low, high, wanted = 0.01, 1.0, true_harm(other, task)
     for _ in range(25):
         middle = (low + high) / 2
@@ -160,7 +142,6 @@ def as_bad_as(other: Model, task: Task, *, noise: float = 0.0) -> Model:
 
 
 def records(held: Held, probabilities: Array, *, group: str) -> Records:
-    """Give answers as the gate takes them."""
     n, task = len(held), held.task
     return records_from_columns(
         contexts=[f"{group}{context:06d}" for context in held.contexts],
@@ -175,21 +156,10 @@ def records(held: Held, probabilities: Array, *, group: str) -> Records:
 
 @dataclass(frozen=True)
 class Scene:
-    """What is judged: a predecessor, a candidate, and on what.
+    """What is judged: a predecessor and a candidate on ``n_new`` contexts, and on earlier ones.
 
-    Parameters
-    ----------
-    task : Task
-    before, after : Model
-        On the new rows.
-    n_new, n_earlier : int
-        Contexts.
-    earlier : Model, optional
-        The candidate on the earlier rows; as the predecessor by default, with noise of its own.
-    text : Model, optional
-        The text baseline, if any.
-    broken : float
-        Share of the decisions with right outcome 0 on which the candidate confuses it with outcome 1.
+    On these the candidate is as ``earlier`` says, or as the predecessor with noise of its own. It
+    confuses outcome 0 with outcome 1 on the share ``broken`` of the decisions where 0 is right.
     """
 
     task: Task
@@ -243,7 +213,7 @@ def _seeded(scene: Scene, seed: Sequence[int]) -> Gate:
 
 
 def is_claimed(gate: Gate) -> bool:
-    """Say whether the gate holds that the new rows became better, whatever else is wrong."""
+    """Whether the gate holds that the new rows became better, whatever else is wrong."""
     return not _NOT_BETTER & set(gate.reasons)
 
 
@@ -325,7 +295,7 @@ def power(given: argparse.Namespace) -> Iterator[list[str]]:
 
 
 def contexts_needed(task: Task, before: Model, after: Model) -> int:
-    """Give contexts for a power of 80 % at 2.5 % on one side, by the normal approximation."""
+    """Return contexts for a power of 80 % at 2.5 % on one side, by the normal approximation."""
     rng = np.random.default_rng(2)
     held = draw(task, _LARGE // task.per_context, rng)
     changes = harm(answer(after, held, rng), held) - harm(answer(before, held, rng), held)
@@ -433,7 +403,7 @@ def other_rules(given: argparse.Namespace) -> Iterator[list[str]]:
 
 
 def _noise(task: Task, contexts: NDArray[np.intp], rng: np.random.Generator) -> Array:
-    """Give noise of standard deviation 1; the decisions of a context share half its variance."""
+    """Return noise of standard deviation 1; the decisions of a context share half its variance."""
     shape = (len(contexts), task.outcomes)
     if task.per_context == 1:
         return rng.normal(size=shape)
@@ -466,7 +436,7 @@ def _joined(parts: Sequence[Records]) -> Records:
 
 
 def _interval_alone(gate: Gate) -> bool:
-    """Say whether the 95 % interval of the change lies on the side of a gain."""
+    """Whether the 95 % interval of the change lies on the side of a gain."""
     new = gate.groups["new"]
     return new.loss.high < 0 if new.loss else bool(new.scaled_reward and new.scaled_reward.low > 0)
 
@@ -502,7 +472,6 @@ def _print_table(title: str, rows: Iterator[list[str]]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Simulate and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--draws", type=int, default=400, help="of every line")
     parser.add_argument("--seed", type=int, default=0)

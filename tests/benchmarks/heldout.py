@@ -35,7 +35,7 @@ class LabelledRow:
 
 
 def find_sources(data: Path) -> dict[str, Path]:
-    """Give the held-out files under a folder, or its ``heldout`` folder, by source."""
+    """Return the held-out files under a folder, or its ``heldout`` folder, by source."""
     folder = data / "heldout" if (data / "heldout").is_dir() else data
     return {path.name.removesuffix(SUFFIX): path for path in sorted(folder.glob(f"*{SUFFIX}"))}
 

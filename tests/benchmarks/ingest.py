@@ -8,9 +8,6 @@ which checks nothing but that the lines are JSON of one schema.
 Run: ``python tests/benchmarks/ingest.py [--rows 100000 1000000]``
 """
 
-# A script: what it prints is what it is for.
-# ruff: noqa: T201
-
 from __future__ import annotations
 
 import argparse
@@ -63,14 +60,13 @@ def generate(path: Path, n_rows: int) -> None:
 
 
 def chunks(path: Path) -> Iterator[bytes]:
-    """Give a file in pieces, as a server gets an upload."""
+    """Return a file in pieces, as a server gets an upload."""
     with path.open("rb") as file:
         while chunk := file.read(CHUNK_BYTES):
             yield chunk
 
 
 def run_validation(path: Path) -> dict[str, float]:
-    """Read and check every row."""
     from steelyard.datasets.ingest import RowReader
 
     reader = RowReader()
@@ -165,7 +161,7 @@ WORK: dict[str, Callable[[Path], dict[str, float]]] = {
 
 
 def peak_mib() -> float:
-    """Give the most memory that this process has held."""
+    """Return the most memory that this process has held."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -185,7 +181,6 @@ def measure(name: str, path: Path) -> dict[str, float]:
 
 
 def main() -> int:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--one", choices=list(WORK), help=argparse.SUPPRESS)

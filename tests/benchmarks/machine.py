@@ -15,7 +15,7 @@ _SECONDS = 1.0
 
 
 def describe_machine() -> list[str]:
-    """Give a few lines: processor, cores that may be used, versions."""
+    """Return a few lines: processor, cores that may be used, versions."""
     versions = [f"Python {platform.python_version()}"]
     for package in ("numpy", "onnxruntime", "tokenizers", "steelyard"):
         try:
@@ -29,7 +29,7 @@ def describe_machine() -> list[str]:
 
 
 def gemm_peak_gflops() -> tuple[float, float]:
-    """Give float32 matrix multiplication's GFLOP a second of wall time and of CPU time, at best.
+    """Return float32 matrix multiplication's GFLOP a second of wall time and of CPU time, at best.
 
     NumPy's own library, all the threads it takes, matrices of 1,024 by 1,024.
     """

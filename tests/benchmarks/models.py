@@ -25,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def load_model(engine: str, *, folder: Path | None = None, threads: int | None = None) -> Any:
-    """Give what has a scorer, a tokenizer and temperatures."""
+    """Return what has a scorer, a tokenizer and temperatures."""
     if engine == HASHING:
         from steelyard.scoring.hashing import HashingScorer, WordCounter
 

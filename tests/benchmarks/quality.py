@@ -4,9 +4,6 @@ Run it as a script; ``README.md`` beside it says how, and what the columns mean.
 text from a folder that is not part of this repository, and skips without it.
 """
 
-# A script: what it prints is what it is for.
-# ruff: noqa: T201
-
 from __future__ import annotations
 
 import argparse
@@ -137,7 +134,7 @@ def load_biencoder(folder: Path | None) -> BiEncoder | None:
 
 
 def load_engine(name: str, options: argparse.Namespace) -> tuple[str, Any]:
-    """Give a label and the model, or None in its place for the baselines alone."""
+    """Return a label and the model, or None in its place for the baselines alone."""
     if name == NO_ENGINE:
         return NO_ENGINE, None
     model = load_model(name, folder=options.model, threads=options.threads)
@@ -145,7 +142,7 @@ def load_engine(name: str, options: argparse.Namespace) -> tuple[str, Any]:
 
 
 def score_rows(scorer: Any, rows: Sequence[LabelledRow]) -> list[list[np.ndarray]]:
-    """Give each row's logits, one array a decision."""
+    """Return each row's logits, one array a decision."""
     logits = []
     for start in range(0, len(rows), ROWS_A_CALL):
         requests = [row.request for row in rows[start : start + ROWS_A_CALL]]
@@ -200,7 +197,7 @@ def ask_measures(
 
 
 def tables_of(base: Any) -> dict[str, TemperatureTable]:
-    """Give the temperatures to measure with: none, and the base model's own."""
+    """Return the temperatures to measure with: none, and the base model's own."""
     return {"before": TemperatureTable(), "after": base.temperatures} if base else {}
 
 
@@ -211,7 +208,6 @@ def add_measures(
     p: np.ndarray,
     targets: np.ndarray,
 ) -> None:
-    """Ask for every measure of one engine on one task."""
     hits = decision_hits(p, targets)
     sample.add_share((*key, "accuracy"), chosen, hits)
     sample.add_mean((*key, "log_loss"), chosen, decision_log_losses(p, targets))
@@ -222,7 +218,7 @@ def add_measures(
 def figures_of_task(
     found: dict[tuple[str, ...], Estimate], task: str, label: str
 ) -> dict[str, Estimate]:
-    """Give one engine's figures on a task by name: ``log_loss.after``, ``similarity``, ``gain``."""
+    """Return one engine's figures on a task by name: ``log_loss.after``, ``similarity``, ``gain``."""
     figures = {f"{key[3]}.{key[2]}": one for key, one in found.items() if key[:2] == (task, label)}
     figures |= {key[1]: one for key, one in found.items() if key[0] == task and len(key) == 2}
     if "accuracy.after" in figures and "similarity" in figures:
@@ -231,7 +227,7 @@ def figures_of_task(
 
 
 def as_json(results: dict[str, EngineResult], options: argparse.Namespace) -> dict[str, Any]:
-    """Give every figure with its interval, and what they were measured on."""
+    """Return every figure with its interval, and what they were measured on."""
     return {
         "machine": describe_machine(),
         "rows": options.rows,

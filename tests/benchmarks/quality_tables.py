@@ -47,7 +47,7 @@ def figure_text(one: Estimate | None, factor: float, digits: int) -> str:
 
 
 def quality_table(result: EngineResult) -> str:
-    """Give an engine's table: two lines a task, before and after calibration."""
+    """Return an engine's table: two lines a task, before and after calibration."""
     header = ["task", "n", "calibration"]
     header += [name for name, *_ in (*_COLUMNS, *_BESIDE)]
     groups = [(task, str(result.n_decisions[task]), one) for task, one in result.tasks.items()]
@@ -75,7 +75,7 @@ def quality_table(result: EngineResult) -> str:
 
 
 def reliability_text(result: EngineResult) -> str:
-    """Give an engine's reliability tables, one a task, before beside after."""
+    """Return an engine's reliability tables, one a task, before beside after."""
     texts = []
     for task, tables in result.reliability.items():
         header = ["top probability"]

@@ -8,9 +8,6 @@ Run it as a script, on a quiet machine; ``README.md`` beside it says how, and wh
 It builds Triton's environment where there is none, and skips, saying so, where that cannot be.
 """
 
-# A script: what it prints is what it is for.
-# ruff: noqa: T201
-
 from __future__ import annotations
 
 import argparse
@@ -104,7 +101,7 @@ def without_vectors(run: Run) -> Run:
 
 
 def table(found: Sequence[Measured]) -> str:
-    """Give every way's wall time, and how much longer it is than in process in the same round."""
+    """Return every way's wall time, and how much longer it is than in process in the same round."""
     first = {one.context: one for one in reversed(found)}
     lines = []
     for one in found:

@@ -3,9 +3,6 @@
 See README.md beside this file.
 """
 
-# A script: what it prints is what it is for.
-# ruff: noqa: T201
-
 from __future__ import annotations
 
 import argparse
@@ -69,14 +66,11 @@ class Rounds:
 
 
 class MeasuredServer:
-    """A running ``service_server.py``."""
-
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self.about = self._read()
 
     def ask(self, command: str) -> dict[str, Any]:
-        """Send a command and give its answer."""
         self._process.stdin.write(f"{command}\n")
         self._process.stdin.flush()
         return self._read()
@@ -175,7 +169,7 @@ def measure_once(
 def request_of(
     server: MeasuredServer, mode: str, which: tuple[int, ...], options: argparse.Namespace
 ) -> bytes:
-    """Give one request: a context of its own, questions that all share."""
+    """Return one request: a context of its own, questions that all share."""
     number = int.from_bytes(bytes(which[:3]) + which[3].to_bytes(2))
     payload = make_payload(
         context=make_context(CONTEXTS[options.context], number),
@@ -219,14 +213,13 @@ def running(mode: str, options: argparse.Namespace) -> Iterator[MeasuredServer]:
 
 
 def model_name(engine: str) -> str:
-    """Give the name of the model that an engine answers with."""
     if engine == "hashing":
         return engine
     return json.loads((BASE / MANIFEST).read_text(encoding="utf-8"))["name"]
 
 
 def cold_starts(options: argparse.Namespace, state: str) -> list[float]:
-    """Give the seconds from starting ``steelyard serve`` to its first answer.
+    """Return the seconds from starting ``steelyard serve`` to its first answer.
 
     ``state`` is ``new``, so that each start makes one, or ``kept``, as a restart finds it.
     """
@@ -271,13 +264,12 @@ def start_once(home: Path, options: argparse.Namespace) -> float:
 
 
 def shown(values: Sequence[float], digits: int = 2) -> str:
-    """Give the median and the range of a figure."""
     low, middle, high = min(values), float(np.median(values)), max(values)
     return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
 def load_table(rounds: Sequence[Rounds]) -> str:
-    """Give every figure of each mode and number of clients: the median of rounds, and the range."""
+    """Return every figure of each mode and number of clients: the median of rounds, and the range."""
     header = ["clients", "mode", "p50 ms", "p95 ms", "requests a second", "batch"]
     header += ["server CPU ms", "scorer CPU ms", "server / scorer", "added ms"]
     lines = [
@@ -299,7 +291,7 @@ def load_table(rounds: Sequence[Rounds]) -> str:
 
 
 def target_table(rounds: Sequence[Rounds]) -> str:
-    """Give the figures that have targets, each paired within its round."""
+    """Return the figures that have targets, each paired within its round."""
     by_kind = {(one.mode, one.n_clients): one for one in rounds}
     alone, most = min(n for _, n in by_kind), max(n for _, n in by_kind)
     plain, durable = by_kind[PLAIN, most], by_kind[DURABLE, most]
@@ -321,7 +313,6 @@ def target_table(rounds: Sequence[Rounds]) -> str:
 
 
 def start_table(starts: dict[str, list[float]]) -> str:
-    """Give the seconds of cold starts."""
     lines = [
         [name, shown(values), f"{COLD_START_S:g}", verdict(values, COLD_START_S)]
         for name, values in starts.items()
@@ -330,7 +321,7 @@ def start_table(starts: dict[str, list[float]]) -> str:
 
 
 def verdict(values: Sequence[float], target: float | None) -> str:
-    """Say whether the median keeps its target."""
+    """Whether the median keeps its target."""
     if target is None:
         return ""
     return "kept" if np.median(values) <= target else "over"

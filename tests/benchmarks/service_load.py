@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 
 
 class UnexpectedAnswerError(Exception):
-    """The server did not answer 200."""
+    pass
 
 
 def make_request(port: int, body: bytes, headers: Mapping[str, str]) -> bytes:
-    """Give a decide request as it goes over the wire."""
+    """Return a decide request as it goes over the wire."""
     lines = [
         "POST /v1/decide HTTP/1.1",
         f"Host: 127.0.0.1:{port}",
@@ -27,25 +27,7 @@ def make_request(port: int, body: bytes, headers: Mapping[str, str]) -> bytes:
 
 
 def run_clients(port: int, requests: Sequence[Sequence[bytes]]) -> list[float]:
-    """Send each client's requests one after the other, all clients at once.
-
-    Parameters
-    ----------
-    port : int
-        Of this machine.
-    requests : sequence of sequence of bytes
-        By client, as ``make_request`` gives them.
-
-    Returns
-    -------
-    list of float
-        Milliseconds from sending a request to having its whole answer, of every request.
-
-    Raises
-    ------
-    UnexpectedAnswerError
-        When an answer is not 200.
-    """
+    """Send each client's requests one after the other, all clients at once; return milliseconds."""
 
     async def run() -> list[float]:
         clients = await asyncio.gather(*(_run_client(port, mine) for mine in requests))

@@ -6,9 +6,6 @@ scored since, and ``replay`` scores the same requests in the same batches with t
 nothing else running, and gives the CPU time of that. The end of the input ends the server.
 """
 
-# What it prints is what it is told to.
-# ruff: noqa: T201
-
 from __future__ import annotations
 
 import json
@@ -64,7 +61,6 @@ class Control:
         self._taken: list[list[RenderedRequest]] = []
 
     def obey(self, command: str) -> dict[str, Any]:
-        """Give the answer to a command."""
         return {"mark": self._mark, "take": self._take, "replay": self._replay}[command]()
 
     def _mark(self) -> dict[str, Any]:

@@ -3,9 +3,6 @@
 Run it as a script, on a quiet machine; ``README.md`` beside it says how, and what the columns mean.
 """
 
-# A script: what it prints is what it is for.
-# ruff: noqa: T201
-
 from __future__ import annotations
 
 import argparse
@@ -193,14 +190,14 @@ def recorded_passes(scorer: Any) -> Iterator[list[tuple[dict[str, Any], Sequence
 
 
 def cpu_ms(call: Callable[[], object]) -> float:
-    """Give the CPU time of a call over all threads of this process, in milliseconds."""
+    """Return the CPU time of a call over all threads of this process, in milliseconds."""
     began = time.process_time()
     call()
     return (time.process_time() - began) * 1e3
 
 
 def cell_table(cells: Sequence[Cell], cpu_peak: float) -> str:
-    """Give the times of one engine and context length."""
+    """Return the times of one engine and context length."""
     header = ["outcomes", "questions", "tokens", "padding", "passes", "score ms", "ms a decision"]
     header += ["forward ms", "over forward", "of GEMM peak", "decide ms", "decide over forward"]
     lines = []
@@ -220,7 +217,7 @@ def cell_table(cells: Sequence[Cell], cpu_peak: float) -> str:
 
 
 def ratio_table(cells: Sequence[Cell]) -> str:
-    """Give what more questions cost, as a multiple of one, beside the same multiple of tokens."""
+    """Return what more questions cost, as a multiple of one, beside the same multiple of tokens."""
     groups: dict[tuple[str, str, int], dict[int, Cell]] = {}
     for cell in cells:
         group = groups.setdefault((cell.engine, cell.context, cell.n_outcomes), {})

@@ -17,7 +17,7 @@ def rows(script):
     return script("behaviour_rows").make_rows()
 
 
-def test_rows_are_many_balanced_and_distinct(script, rows) -> None:
+def test_rows_are_many_balanced_and_distinct(script, rows):
     domains = script("behaviour_rows").read_domains()
     assert len(domains) >= WANTED_DOMAINS
     assert 3 <= sum(one.is_reserved for one in domains) <= len(domains) // 2
@@ -37,7 +37,7 @@ def test_rows_are_many_balanced_and_distinct(script, rows) -> None:
         assert 0 <= row.right < len(row.outcomes)
 
 
-def test_what_is_right_is_right_in_every_wording(script, rows) -> None:
+def test_what_is_right_is_right_in_every_wording(script, rows):
     by_group: dict[str, list] = {}
     for row in rows:
         by_group.setdefault(row.group, []).append(row)
@@ -80,7 +80,7 @@ class Oracle:
         return answers
 
 
-def test_a_model_that_is_right_has_every_behaviour(script, rows) -> None:
+def test_a_model_that_is_right_has_every_behaviour(script, rows):
     behaviour = script("behaviour")
     found = {
         one.name: one.value
@@ -101,7 +101,7 @@ def test_a_model_that_is_right_has_every_behaviour(script, rows) -> None:
     assert found["yes/no: calibration error"] == pytest.approx(0.15)
 
 
-def test_a_model_that_says_yes_to_all_is_seen(script, rows) -> None:
+def test_a_model_that_says_yes_to_all_is_seen(script, rows):
     behaviour = script("behaviour")
 
     def first(request):
@@ -117,7 +117,7 @@ def test_a_model_that_says_yes_to_all_is_seen(script, rows) -> None:
     assert found["ordinal: mean error in levels"] == 2
 
 
-def test_the_script_prints_a_table_and_writes_json(script, tmp_path, capsys, monkeypatch) -> None:
+def test_the_script_prints_a_table_and_writes_json(script, tmp_path, capsys, monkeypatch):
     behaviour = script("behaviour")
     every = script("behaviour_rows").make_rows
     domains = script("behaviour_rows").read_domains()
@@ -135,7 +135,7 @@ def test_the_script_prints_a_table_and_writes_json(script, tmp_path, capsys, mon
     assert n_pairs == 2 * found["reserved"]["true question above its opposite"]["n"]
 
 
-def test_a_server_is_asked_as_a_model_is(script, rows, monkeypatch) -> None:
+def test_a_server_is_asked_as_a_model_is(script, rows, monkeypatch):
     behaviour = script("behaviour")
     oracle = Oracle(rows, 0.75)
 

@@ -18,7 +18,7 @@ NAMES = ("bodies", "contestants", "figures", "load", "loads_page", "page", "plan
 
 @pytest.fixture
 def peers(script):
-    """Give the benchmark's modules by name."""
+    """Return the benchmark's modules by name."""
     yield SimpleNamespace(**{name: script(f"peers.{name}") for name in NAMES})
     for name in [one for one in sys.modules if one == "peers" or one.startswith("peers.")]:
         del sys.modules[name]
@@ -143,7 +143,7 @@ def test_arrivals_are_seeded_and_have_their_rate(peers):
 
 @pytest.fixture
 def answering():
-    """Give the port of a server that answers 200, and 503 to what says so, and what it was sent."""
+    """Return the port of a server that answers 200, and 503 to what says so, and what it was sent."""
     seen = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -48,7 +48,7 @@ def make_row(number):
 
 @pytest.fixture
 def data(tmp_path):
-    """Give a folder of two sources: three tasks of 40 rows, and one of 25."""
+    """Return a folder of two sources: three tasks of 40 rows, and one of 25."""
     rows = [make_row(number) for number in range(65)]
     for row in rows[40:]:
         row["decisions"] = row["decisions"][:1]
@@ -61,7 +61,7 @@ def data(tmp_path):
 
 @pytest.fixture
 def quality(script, monkeypatch):
-    """Give the script, with the hashing scorer under any engine's name."""
+    """Return the script, with the hashing scorer under any engine's name."""
     module = script("quality")
 
     def load_engine(name, options):
@@ -153,7 +153,7 @@ def test_reliability_is_printed_for_every_task(quality, data, tmp_path, capsys):
     assert "0.9 to 1.0" in printed
 
 
-def test_words_of_other_sources_stand_around_a_context(script, data) -> None:
+def test_words_of_other_sources_stand_around_a_context(script, data):
     heldout = script("heldout")
     rows = heldout.read_rows(heldout.find_sources(data)["plain"], 3)
     around = heldout.distracted(rows, ["one two three", "four five"], 9)
@@ -166,7 +166,7 @@ def test_words_of_other_sources_stand_around_a_context(script, data) -> None:
     assert around == heldout.distracted(rows, ["one two three", "four five"], 9)
 
 
-def test_the_script_can_measure_with_words_around(script, data, capsys) -> None:
+def test_the_script_can_measure_with_words_around(script, data, capsys):
     arguments = ["--data", str(data), "--engine", "hashing", "--resamples", "20"]
     assert script("quality").main([*arguments, "--distract", "20"]) == 0
     assert "20 words around every context" in capsys.readouterr().out

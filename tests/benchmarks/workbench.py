@@ -3,9 +3,6 @@
 See README.md beside this file.
 """
 
-# A script: what it prints is what it is for.
-# ruff: noqa: T201
-
 from __future__ import annotations
 
 import argparse
@@ -155,7 +152,6 @@ def served(home: Path, engine: str, n_rows: int) -> Iterator[str]:
 
 
 def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    """Wait until a server answers."""
     end = time.monotonic() + _START_S
     with Client(ClientOptions(url, max_retries=0)) as client:
         while True:
@@ -170,12 +166,12 @@ def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
 
 
 def client_of(url: str) -> Client:
-    """Give a client that waits for an upload of any size."""
+    """Return a client that waits for an upload of any size."""
     return Client(ClientOptions(url, timeout_s=600.0))
 
 
 def find_dataset(client: Client, scratch: Path, n_rows: int) -> str:
-    """Give the dataset of so many rows, made now unless the home has it."""
+    """Return the dataset of so many rows, made now unless the home has it."""
     for known in client.datasets.iterate():
         if known.name == _NAME and known.rows == n_rows:
             return known.id
@@ -272,7 +268,7 @@ def measure_review(
 
 
 def timed(page: Any, wanted: str, act: Callable[[], Any]) -> float:
-    """Give the milliseconds from what a person does to the frame that shows the answer."""
+    """Return the milliseconds from what a person does to the frame that shows the answer."""
     page.evaluate(_WATCH, [wanted, _WAIT_MS])
     act()
     took: float = page.evaluate("() => window.steelyardTook")
@@ -280,7 +276,7 @@ def timed(page: Any, wanted: str, act: Callable[[], Any]) -> float:
 
 
 def figure_table(figures: Figures) -> str:
-    """Give the median and the range of every figure beside what is wanted of it."""
+    """Return the median and the range of every figure beside what is wanted of it."""
     lines = []
     for name, values in figures.by_name.items():
         if not values:

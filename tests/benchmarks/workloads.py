@@ -29,7 +29,7 @@ _WORDS = _TEXT.split()
 
 
 def make_payload(*, context: str, n_questions: int, n_outcomes: int) -> bytes:
-    """Give a decide request: yes/no questions for 2 outcomes, a choice of labels for more.
+    """Return a decide request: yes/no questions for 2 outcomes, a choice of labels for more.
 
     Questions and labels depend on their number alone, so that requests that differ in context
     share them, as an application's do.
@@ -50,7 +50,7 @@ def make_payload(*, context: str, n_questions: int, n_outcomes: int) -> bytes:
 
 
 def make_context(n_characters: int, number: int) -> str:
-    """Give words up to so many characters; another number gives others."""
+    """Return words up to so many characters; another number gives others."""
     rng = np.random.default_rng([2, n_characters, number])
     return _phrase(rng, n_characters // 4 + 1)[:n_characters]
 

@@ -27,7 +27,7 @@ MEASURES = [accuracy, log_loss, brier, ece]
 
 
 def make_decisions(seed, n_decisions=40, most_outcomes=9, *, soft=True):
-    """Give lists of probability and target vectors, one a decision, of 2 to ``most_outcomes``."""
+    """Return lists of probability and target vectors, one a decision, of 2 to ``most_outcomes``."""
     rng = np.random.default_rng(seed)
     forecasts, targets = [], []
     for _ in range(n_decisions):

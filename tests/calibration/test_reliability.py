@@ -16,7 +16,7 @@ from steelyard.calibration.reliability import ece_interval, reliability_table
 
 
 def make_binary(seed, n_decisions, overconfidence=0.0):
-    """Give yes/no forecasts that are right ``overconfidence`` less often than they promise."""
+    """Return yes/no forecasts that are right ``overconfidence`` less often than they promise."""
     rng = np.random.default_rng(seed)
     top = 0.5 + 0.5 * rng.beta(4, 2, size=n_decisions)
     is_right = rng.random(n_decisions) < np.clip(top - overconfidence, 0, 1)

@@ -41,7 +41,7 @@ def mean_log_loss(logits: list[np.ndarray], targets: list[Any], temperature: flo
 
 
 @pytest.mark.parametrize("temperature", [0.07, 0.5, 1.0, 1.7, 6.0, 15.0])
-def test_the_temperature_that_made_soft_targets_is_found(temperature: float) -> None:
+def test_the_temperature_that_made_soft_targets_is_found(temperature):
     logits = make_logits(1, 200)
     targets = [softmax(row, temperature) for row in logits]
     assert fit_temperature(logits, targets) == pytest.approx(temperature, rel=1e-6)
@@ -49,7 +49,7 @@ def test_the_temperature_that_made_soft_targets_is_found(temperature: float) -> 
 
 @few
 @given(st.integers(0, 2**32 - 1))
-def test_no_other_temperature_has_a_lower_loss(seed: int) -> None:
+def test_no_other_temperature_has_a_lower_loss(seed):
     rng = np.random.default_rng(seed)
     logits = make_logits(seed, 30, scale=float(rng.uniform(0.1, 20)))
     targets = [np.eye(row.size)[rng.choice(row.size, p=softmax(row, 2))] for row in logits]
@@ -62,30 +62,28 @@ def test_no_other_temperature_has_a_lower_loss(seed: int) -> None:
 
 @few
 @given(st.integers(0, 1000), st.floats(0.5, 2), st.floats(-50, 50))
-def test_scaling_logits_scales_the_fit_and_shifting_them_does_not(
-    seed: int, factor: float, shift: float
-) -> None:
+def test_scaling_logits_scales_the_fit_and_shifting_them_does_not(seed, factor, shift):
     logits = make_logits(seed, 20)
     targets = [softmax(row, 1.5) for row in logits]
     scaled = fit_temperature([row * factor + shift for row in logits], targets)
     assert scaled == pytest.approx(1.5 * factor, rel=1e-6)
 
 
-def test_repeating_decisions_changes_nothing() -> None:
+def test_repeating_decisions_changes_nothing():
     logits = make_logits(3, 40)
     targets = [np.eye(row.size)[0] for row in logits]
     once = fit_temperature(logits, targets)
     assert fit_temperature(logits * 3, targets * 3) == pytest.approx(once, rel=1e-8)
 
 
-def test_samples_that_say_nothing_or_everything_end_at_a_bound() -> None:
+def test_samples_that_say_nothing_or_everything_end_at_a_bound():
     always_right = [[3.0, 0.0]] * 5
     assert fit_temperature(always_right, [[1, 0]] * 5) == MIN_FITTED
     assert fit_temperature(always_right, [[0, 1]] * 5) == MAX_FITTED
     assert fit_temperature([[2.0, 2.0]] * 5, [[1, 0]] * 5) == 1.0
 
 
-def test_many_decisions_of_various_sizes() -> None:
+def test_many_decisions_of_various_sizes():
     rng = np.random.default_rng(0)
     sizes = rng.integers(2, 60, 20_000)
     logits = [row.astype(np.float32) for row in (rng.normal(0, 2, size) for size in sizes)]
@@ -107,12 +105,12 @@ def test_many_decisions_of_various_sizes() -> None:
         ([[1, float("inf")]], [[1, 0]], "finite"),
     ],
 )
-def test_rows_that_do_not_fit_are_refused(logits: Any, targets: Any, match: str) -> None:
+def test_rows_that_do_not_fit_are_refused(logits, targets, match):
     with pytest.raises(ValueError, match=match):
         fit_temperature(logits, targets)
 
 
-def test_a_table_fits_each_group_and_pools_small_ones() -> None:
+def test_a_table_fits_each_group_and_pools_small_ones():
     rng = np.random.default_rng(5)
     twos = [rng.normal(0, 2, 2) for _ in range(60)]
     tens = [rng.normal(0, 2, 10) for _ in range(60)]
@@ -133,11 +131,11 @@ def test_a_table_fits_each_group_and_pools_small_ones() -> None:
     [(2, "2"), (3, "3-5"), (5, "3-5"), (6, "6-12"), (12, "6-12"), (13, "13-40"), (40, "13-40"),
      (41, "41+"), (255, "41+")],
 )  # fmt: skip
-def test_buckets(n_outcomes: int, bucket: str) -> None:
+def test_buckets(n_outcomes, bucket):
     assert outcome_bucket(n_outcomes) == bucket
 
 
-def test_one_outcome_is_no_decision() -> None:
+def test_one_outcome_is_no_decision():
     with pytest.raises(ValueError, match="2 outcomes or more"):
         outcome_bucket(1)
 
@@ -149,7 +147,7 @@ def test_one_outcome_is_no_decision() -> None:
         st.dictionaries(st.sampled_from([name for name, _ in BUCKETS]), st.floats(0.05, 20)),
     )
 )
-def test_a_table_survives_json(temperatures: Any) -> None:
+def test_a_table_survives_json(temperatures):
     table = TemperatureTable(temperatures)
     assert TemperatureTable.from_dict(json.loads(json.dumps(table.to_dict()))) == table
 
@@ -168,16 +166,14 @@ def test_a_table_survives_json(temperatures: Any) -> None:
         {"temperatures": {"single": {"2": "1"}}},
     ],
 )
-def test_what_is_no_table_is_refused(value: Any) -> None:
+def test_what_is_no_table_is_refused(value):
     with pytest.raises(ValueError, match=r"temperature|group"):
         TemperatureTable.from_dict(value)
 
 
 @few
 @given(rows, st.floats(0.05, 20))
-def test_probabilities_are_the_softmax_of_scaled_logits(
-    logits: list[float], temperature: float
-) -> None:
+def test_probabilities_are_the_softmax_of_scaled_logits(logits, temperature):
     table = TemperatureTable({"single": dict.fromkeys([n for n, _ in BUCKETS], temperature)})
     probabilities = table.probabilities(np.array(logits, dtype=np.float32), "single")
     assert probabilities.dtype == np.float64
@@ -188,11 +184,11 @@ def test_probabilities_are_the_softmax_of_scaled_logits(
     assert np.exp(logs) == pytest.approx(probabilities, abs=1e-12)
 
 
-def test_huge_logits_do_not_overflow() -> None:
+def test_huge_logits_do_not_overflow():
     assert TemperatureTable().probabilities([3e38, -3e38], "single").tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("logits", [[1, float("nan")], [[1, 2]], [1, float("inf")]])
-def test_logits_that_are_no_finite_row_are_refused(logits: Any) -> None:
+def test_logits_that_are_no_finite_row_are_refused(logits):
     with pytest.raises(ValueError, match="finite"):
         TemperatureTable().probabilities(logits, "single")

@@ -12,26 +12,12 @@ import msgspec
 import pytest
 from sqlalchemy import insert
 
+from steelyard import errors
 from steelyard.accounts import store as account_rows
 from steelyard.app.job_runtime import open_worker
 from steelyard.caller import Caller
 from steelyard.datasets.store import erase_dataset, set_dataset_archived
 from steelyard.datasets.uploads import Upload
-from steelyard.errors import (
-    DatasetArchivedError,
-    DatasetDeletedError,
-    EvaluationNotReadyError,
-    EvaluationNotRetryableError,
-    IdempotencyConflictError,
-    InvalidRequestError,
-    ModelDeletedError,
-    ModelDiscardedError,
-    NotFoundError,
-    QueueFullError,
-    TenantQueueFullError,
-    TooFewRowsError,
-    VersionInUseError,
-)
 from steelyard.evaluations import store as evaluation_rows
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
 from steelyard.evaluations.queries_wire import (
@@ -119,7 +105,11 @@ def test_a_submission_queues_each_pair_once(services):
 
 @pytest.mark.parametrize(
     ("status", "error"),
-    [("discarded", ModelDiscardedError), ("deleted", ModelDeletedError), ("ready", None)],
+    [
+        ("discarded", errors.ModelDiscardedError),
+        ("deleted", errors.ModelDeletedError),
+        ("ready", None),
+    ],
 )
 def test_a_model_that_went_between_its_name_and_the_queue_is_refused(
     services, monkeypatch, status, error
@@ -157,7 +147,7 @@ def test_the_same_key_gives_the_same_answer(services):
     again = ask(services, payload, key="k")
     assert again.is_replay
     assert again.body == first.body
-    with pytest.raises(IdempotencyConflictError):
+    with pytest.raises(errors.IdempotencyConflictError):
         ask(services, {**payload, "models": ["second"]}, key="k")
 
 
@@ -170,7 +160,7 @@ def test_the_same_key_gives_the_same_answer(services):
     ],
 )
 def test_every_wrong_field_is_told(services, payload, paths):
-    with pytest.raises(InvalidRequestError) as raised:
+    with pytest.raises(errors.InvalidRequestError) as raised:
         ask(services, payload)
     assert [detail["path"] for detail in raised.value.details] == paths
 
@@ -181,31 +171,31 @@ def test_what_is_not_there_is_not_found(services):
         {"dataset_id": "ds_none", "models": ["hashing"]},
         {"dataset_id": dataset.id, "models": ["nobody"]},
     ):
-        with pytest.raises(NotFoundError):
+        with pytest.raises(errors.NotFoundError):
             ask(services, payload)
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         get(services, "eval_none")
 
 
 def test_another_account_sees_nothing(services):
     dataset = make_dataset(services)
     (evaluation,) = submit(services, dataset.id).data
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         ask(services, {"dataset_id": dataset.id, "models": ["hashing"]}, caller=OTHER)
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         get(services, evaluation.id, caller=OTHER)
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         asyncio.run(services.evaluations.page(OTHER, EvaluationsQuery(dataset_id=dataset.id)))
 
 
 def test_an_archived_dataset_takes_no_evaluation(services):
     dataset = make_dataset(services)
     archive(services, dataset.id)
-    with pytest.raises(DatasetArchivedError):
+    with pytest.raises(errors.DatasetArchivedError):
         submit(services, dataset.id)
 
 
-LEAVING = [(archive, DatasetArchivedError), (erase, DatasetDeletedError)]
+LEAVING = [(archive, errors.DatasetArchivedError), (erase, errors.DatasetDeletedError)]
 
 
 @pytest.mark.parametrize(("leave", "error"), LEAVING)
@@ -246,7 +236,7 @@ def test_a_dataset_without_evaluation_rows_is_refused(services):
     with Upload("json", {}, body=body) as upload:
         create = upload_rows(services.datasets, upload, caller=ME)
         dataset_id = json.loads(asyncio.run(create).body)["id"]
-    with pytest.raises(TooFewRowsError):
+    with pytest.raises(errors.TooFewRowsError):
         submit(services, dataset_id)
 
 
@@ -259,11 +249,11 @@ def test_queues_are_bounded_per_account_and_in_all(tmp_path):
         dataset = make_dataset(services)
         submit(services, dataset.id, ["hashing", "second"])
         other = make_dataset(services, make_rows(3, start=100))
-        with pytest.raises(TenantQueueFullError) as full:
+        with pytest.raises(errors.TenantQueueFullError) as full:
             submit(services, other.id)
         assert full.value.retry_after_s is not None
         theirs = make_dataset(services, caller=OTHER)
-        with pytest.raises(QueueFullError):
+        with pytest.raises(errors.QueueFullError):
             submit(services, theirs.id, ["hashing", "second"], caller=OTHER)
         assert submit(services, theirs.id, caller=OTHER).queued == 1
         # What is reused takes no place.
@@ -283,13 +273,13 @@ def test_pages_and_statuses(services):
     for statuses in (["cancelled"], ["failed", "cancelled"]):
         found = listed(services, dataset.id, status=statuses)
         assert [one.id for one in found.data] == [first.id]
-    with pytest.raises(InvalidRequestError):
+    with pytest.raises(errors.InvalidRequestError):
         listed(services, dataset.id, cursor="eval_none")
 
 
 def test_cancelling_what_waits_ends_it_and_retrying_queues_it(services):
     (evaluation,) = submit(services, make_dataset(services).id).data
-    with pytest.raises(EvaluationNotRetryableError):
+    with pytest.raises(errors.EvaluationNotRetryableError):
         act(services, "retry", evaluation.id)
     assert act(services, "cancel", evaluation.id).status == "cancelled"
     assert act(services, "cancel", evaluation.id).status == "cancelled"
@@ -323,7 +313,7 @@ def test_a_dataset_is_used_when_an_evaluation_of_it_is_queued(services):
 def test_a_dataset_that_is_evaluated_cannot_be_deleted(services):
     dataset = make_dataset(services)
     (evaluation,) = submit(services, dataset.id).data
-    with pytest.raises(VersionInUseError):
+    with pytest.raises(errors.VersionInUseError):
         asyncio.run(services.datasets.delete(Write(ME), dataset.id))
     act(services, "cancel", evaluation.id)
     asyncio.run(services.datasets.delete(Write(ME), dataset.id))
@@ -331,7 +321,7 @@ def test_a_dataset_that_is_evaluated_cannot_be_deleted(services):
 
 def test_figures_wait_for_success(services):
     (evaluation,) = submit(services, make_dataset(services).id).data
-    with pytest.raises(EvaluationNotReadyError):
+    with pytest.raises(errors.EvaluationNotReadyError):
         asyncio.run(services.evaluation_figures.detail(ME, evaluation.id))
 
 
@@ -421,8 +411,8 @@ def test_what_was_scored_of_rows_goes_with_their_dataset(services):
     run = claim(services.state, runs, failed.id)
     assert run.advance()
     run.close()
-    runs.fail(run.job, QueueFullError("Its predictions stay."))
-    assert get(services, failed.id).error.code == QueueFullError.code
+    runs.fail(run.job, errors.QueueFullError("Its predictions stay."))
+    assert get(services, failed.id).error.code == errors.QueueFullError.code
     assert len(swept()) > len(needed) + 2
     asyncio.run(services.datasets.delete(Write(ME), dataset.id))
     assert swept() == needed
@@ -434,7 +424,7 @@ def test_what_was_scored_of_rows_goes_with_their_dataset(services):
         figures.compare(ME, ComparisonQuery(before=evaluation.id, after=evaluation.id)),
         figures.cost_curve(ME, evaluation.id, costs),
     ):
-        with pytest.raises(DatasetDeletedError):
+        with pytest.raises(errors.DatasetDeletedError):
             asyncio.run(asked)
     assert get(services, evaluation.id) == evaluation
     assert evaluation.metrics.n == 12

@@ -61,7 +61,7 @@ def stored(random_folder: Path) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="session")
 def references(random_folder: Path) -> Callable[[str], Reference]:
-    """Give the reference of ``random`` or ``shipped``, made once."""
+    """Return the reference of ``random`` or ``shipped``, made once."""
     made: dict[str, Reference] = {}
 
     def get(source: str) -> Reference:

@@ -126,7 +126,7 @@ class Reference:
         return decisions
 
     def outcome_vectors(self, texts: Sequence[Sequence[int]]) -> Array:
-        """Give the unit vector of each text read alone, as a context is."""
+        """Return the unit vector of each text read alone, as a context is."""
         return np.stack([self._outcome_vector(tuple(text)) for text in texts])
 
     def _outcome_vector(self, text: tuple[int, ...]) -> Array:
@@ -136,7 +136,7 @@ class Reference:
         return self._alone[text]
 
     def encode(self, layout: Layout) -> Array:
-        """Give the last hidden states of a layout's tokens."""
+        """Return the last hidden states of a layout's tokens."""
         hidden = self._norm(
             self._weights["word_embeddings.weight"][layout.ids]
             + self._weights["position_embeddings.weight"][layout.positions]

@@ -57,7 +57,7 @@ def engines_that_read(file: str) -> list[str]:
 
 
 @pytest.mark.parametrize("engine", list(ENGINES))
-def test_a_model_is_loaded_with_what_its_manifest_says(folder: Path, engine: str) -> None:
+def test_a_model_is_loaded_with_what_its_manifest_says(folder, engine):
     model = load_base_model(engine, folder=folder)
     assert (model.scorer.name, model.scorer.engine) == (NAME, engine)
     assert model.manifest == json.loads((folder / MANIFEST).read_bytes())
@@ -72,12 +72,12 @@ def test_a_model_is_loaded_with_what_its_manifest_says(folder: Path, engine: str
     model.scorer.close()
 
 
-def test_each_precision_has_temperatures_of_its_own(folder: Path) -> None:
+def test_each_precision_has_temperatures_of_its_own(folder):
     tables = [load_base_model(engine, folder=folder).temperatures for engine in ENGINES]
     assert tables[0] != tables[1]
 
 
-def test_models_of_one_tokenizer_share_it(folder: Path) -> None:
+def test_models_of_one_tokenizer_share_it(folder):
     first, second = (load_base_model(engine, folder=folder).tokenizer for engine in ENGINES)
     assert first is second
     manifest = json.loads((folder / MANIFEST).read_bytes())
@@ -85,13 +85,13 @@ def test_models_of_one_tokenizer_share_it(folder: Path) -> None:
     assert load_base_model(folder=folder).tokenizer.revision == "2"
 
 
-def test_the_default_engine_is_the_manifests(folder: Path) -> None:
+def test_the_default_engine_is_the_manifests(folder):
     assert load_base_model(AUTO, folder=folder).scorer.engine == "onnxruntime-float32"
     change_manifest(folder, engine="onnxruntime-int8")
     assert load_base_model(folder=folder).scorer.engine == "onnxruntime-int8"
 
 
-def test_an_unknown_engine_is_refused_and_the_known_ones_are_named(folder: Path) -> None:
+def test_an_unknown_engine_is_refused_and_the_known_ones_are_named(folder):
     with pytest.raises(EngineUnavailableError, match="'cuda'") as caught:
         load_base_model("cuda", folder=folder)
     assert all(engine in str(caught.value) for engine in (AUTO, *ENGINES))
@@ -101,7 +101,7 @@ def test_an_unknown_engine_is_refused_and_the_known_ones_are_named(folder: Path)
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_an_altered_byte_is_found_and_its_file_named(folder: Path, file: str) -> None:
+def test_an_altered_byte_is_found_and_its_file_named(folder, file):
     content = bytearray((folder / file).read_bytes())
     content[len(content) // 2] ^= 1
     replace(folder / file, bytes(content))
@@ -113,14 +113,14 @@ def test_an_altered_byte_is_found_and_its_file_named(folder: Path, file: str) ->
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_a_file_cut_short_is_found(folder: Path, file: str) -> None:
+def test_a_file_cut_short_is_found(folder, file):
     replace(folder / file, (folder / file).read_bytes()[:-1])
     with pytest.raises(EngineUnavailableError, match=re.escape(str(folder / file))):
         load_base_model(engines_that_read(file)[0], folder=folder)
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_a_missing_file_is_named(folder: Path, file: str) -> None:
+def test_a_missing_file_is_named(folder, file):
     (folder / file).unlink()
     for engine in engines_that_read(file):
         with pytest.raises(EngineUnavailableError, match="is missing") as caught:
@@ -128,7 +128,7 @@ def test_a_missing_file_is_named(folder: Path, file: str) -> None:
         assert str(folder / file) in str(caught.value)
 
 
-def test_a_file_that_the_manifest_does_not_list_is_not_trusted(folder: Path) -> None:
+def test_a_file_that_the_manifest_does_not_list_is_not_trusted(folder):
     files = json.loads((folder / MANIFEST).read_bytes())["files"]
     del files[TOKENIZER]
     change_manifest(folder, files=files)
@@ -136,15 +136,13 @@ def test_a_file_that_the_manifest_does_not_list_is_not_trusted(folder: Path) -> 
         load_base_model(folder=folder)
 
 
-def test_the_other_precisions_graph_is_not_needed(folder: Path) -> None:
+def test_the_other_precisions_graph_is_not_needed(folder):
     (folder / GRAPHS["int8"]).unlink()
     assert load_base_model("onnxruntime-float32", folder=folder).scorer.score([REQUEST])
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{", b"\xff\xfe", b"[]", b"{}", b'{"engine": 1}'])
-def test_a_manifest_that_cannot_be_read_is_an_unavailable_engine(
-    folder: Path, content: bytes | None
-) -> None:
+def test_a_manifest_that_cannot_be_read_is_an_unavailable_engine(folder, content):
     path = folder / MANIFEST
     path.unlink() if content is None else replace(path, content)
     for load in (lambda: load_base_model(folder=folder), lambda: read_manifest(folder)):
@@ -152,7 +150,7 @@ def test_a_manifest_that_cannot_be_read_is_an_unavailable_engine(
             load()
 
 
-def test_both_precisions_give_nearly_the_same_logits(folder: Path) -> None:
+def test_both_precisions_give_nearly_the_same_logits(folder):
     logits = []
     for engine in ENGINES:
         model = load_base_model(engine, folder=folder)
@@ -162,7 +160,7 @@ def test_both_precisions_give_nearly_the_same_logits(folder: Path) -> None:
     assert np.allclose(*logits, atol=0.5)
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch) -> None:
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "file"
     write_atomically(path, b"old")
     assert path.read_bytes() == b"old"
@@ -180,30 +178,30 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch) -> 
     not (BASE / MANIFEST).exists(), reason="this checkout has no trained base model yet"
 )
 class TestShipped:
-    def test_every_file_is_there_as_the_manifest_says(self) -> None:
+    def test_every_file_is_there_as_the_manifest_says(self):
         files = read_manifest()["files"]
         assert set(FILES) <= set(files)
         for file, digest in files.items():
             assert hashlib.sha256((BASE / file).read_bytes()).hexdigest() == digest, file
 
-    def test_the_folder_is_small(self) -> None:
+    def test_the_folder_is_small(self):
         assert sum(path.stat().st_size for path in BASE.rglob("*")) < MAX_BYTES
 
-    def test_a_card_comes_with_it(self) -> None:
+    def test_a_card_comes_with_it(self):
         card = load_base_model().card
         assert card.is_file()
         assert read_manifest()["name"] in card.read_text(encoding="utf-8")
 
-    def test_the_default_engine_is_one_of_those_known(self) -> None:
+    def test_the_default_engine_is_one_of_those_known(self):
         assert read_manifest()["engine"] in ENGINES
 
-    def test_every_kind_and_number_of_outcomes_has_a_temperature(self) -> None:
+    def test_every_kind_and_number_of_outcomes_has_a_temperature(self):
         for precision in ENGINES.values():
             table = read_manifest()["temperatures"][precision]["temperatures"]
             assert set(table) == {"single", "binary", "ordinal"}
             assert all(set(row) == {"2", "3-5", "6-12", "13-40", "41+"} for row in table.values())
 
-    def test_the_log_of_its_training_is_kept(self) -> None:
+    def test_the_log_of_its_training_is_kept(self):
         lines = (BASE / "training_log.jsonl").read_text(encoding="utf-8").splitlines()
         assert all({"step", "tokens"} <= set(json.loads(line)) for line in lines)
         assert any("validation" in json.loads(line) for line in lines)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from itertools import chain
 
@@ -85,7 +85,16 @@ def assert_scored(answer: batching.Answer, request: RenderedRequest) -> None:
         assert np.array_equal(one.logits, other.logits)
 
 
-def test_an_idle_engine_does_not_wait_for_company(batcher: Batcher, scorer: GatedScorer) -> None:
+def submit_all(batcher: Batcher, contexts: Iterable[str]) -> dict[str, batching.Answer]:
+    return {context: batcher.submit(make_request(context)) for context in contexts}
+
+
+def assert_all_scored(answers: dict[str, batching.Answer]) -> None:
+    for context, answer in answers.items():
+        assert_scored(answer, make_request(context))
+
+
+def test_an_idle_engine_does_not_wait_for_company(batcher, scorer):
     for context in ("one", "two"):
         answer = batcher.submit(make_request(context))
         scorer.wait_for_a_call()
@@ -94,9 +103,7 @@ def test_an_idle_engine_does_not_wait_for_company(batcher: Batcher, scorer: Gate
     assert scorer.calls == [["one"], ["two"]]
 
 
-def test_what_arrives_while_the_engine_works_shares_its_next_call(
-    batcher: Batcher, scorer: GatedScorer
-) -> None:
+def test_what_arrives_while_the_engine_works_shares_its_next_call(batcher, scorer):
     first = occupy(batcher, scorer)
     requests = [make_request(context, n) for n, context in enumerate(("x", "y", "z"), start=1)]
     answers = [batcher.submit(request) for request in requests]
@@ -109,30 +116,23 @@ def test_what_arrives_while_the_engine_works_shares_its_next_call(
     assert batcher.n_waiting == 0
 
 
-def test_a_call_is_bounded_and_keeps_the_order(batcher: Batcher, scorer: GatedScorer) -> None:
+HALF, LARGE = "h" * (BATCH_CHARACTERS // 2), "h" * (2 * BATCH_CHARACTERS)
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [[["s", HALF], [HALF + "!", "t"]], [["a"], [LARGE], ["b"]]],
+    ids=["bounded", "one over the bound"],
+)
+def test_a_call_is_bounded_and_keeps_the_order(batcher, scorer, calls):
     occupy(batcher, scorer)
-    half = "h" * (BATCH_CHARACTERS // 2)
-    contexts = ["s", half, half + "!", "t"]
-    answers = [batcher.submit(make_request(context)) for context in contexts]
+    answers = submit_all(batcher, chain.from_iterable(calls))
     scorer.let_through(10)
-    for answer, context in zip(answers, contexts, strict=True):
-        assert_scored(answer, make_request(context))
-    assert scorer.calls == [["first"], contexts[:2], contexts[2:]]
+    assert_all_scored(answers)
+    assert scorer.calls == [["first"], *calls]
 
 
-def test_a_request_over_the_bound_goes_alone(batcher: Batcher, scorer: GatedScorer) -> None:
-    occupy(batcher, scorer)
-    large = "h" * (2 * BATCH_CHARACTERS)
-    answers = [batcher.submit(make_request(context)) for context in ("a", large, "b")]
-    scorer.let_through(10)
-    for answer, context in zip(answers, ("a", large, "b"), strict=True):
-        assert_scored(answer, make_request(context))
-    assert scorer.calls == [["first"], ["a"], [large], ["b"]]
-
-
-def test_questions_and_outcomes_count_towards_the_bound(
-    batcher: Batcher, scorer: GatedScorer
-) -> None:
+def test_questions_and_outcomes_count_towards_the_bound(batcher, scorer):
     occupy(batcher, scorer)
     third = "t" * (BATCH_CHARACTERS // 3)
     decision = RenderedDecision("single", third, (third, "b"))
@@ -143,26 +143,21 @@ def test_questions_and_outcomes_count_towards_the_bound(
     assert [len(call) for call in scorer.calls] == [1, 1, 1]
 
 
-def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(
-    batcher: Batcher, scorer: GatedScorer
-) -> None:
+def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(batcher, scorer):
     occupy(batcher, scorer)
-    answers = [batcher.submit(make_request(str(index))) for index in range(4)]
+    answers = submit_all(batcher, "0123")
     with pytest.raises(EngineUnavailableError, match="queue is full") as caught:
         batcher.submit(make_request("one too many"))
     assert 1 <= caught.value.retry_after_s <= 20
     assert batcher.n_waiting == 4
     scorer.let_through(10)
-    for index, answer in enumerate(answers):
-        assert_scored(answer, make_request(str(index)))
+    assert_all_scored(answers)
     assert "one too many" not in chain.from_iterable(scorer.calls)
     # There is room again.
     assert_scored(batcher.submit(make_request("later")), make_request("later"))
 
 
-def test_a_queue_full_of_characters_refuses(
-    batcher: Batcher, scorer: GatedScorer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_queue_full_of_characters_refuses(batcher, scorer, monkeypatch):
     monkeypatch.setattr(batching, "MAX_QUEUE_CHARACTERS", 100)
     occupy(batcher, scorer)
     # Alone in the queue even a request over the bound is taken: it could never be otherwise.
@@ -174,7 +169,7 @@ def test_a_queue_full_of_characters_refuses(
     assert_scored(batcher.submit(make_request("small")), make_request("small"))
 
 
-def test_a_longer_queue_is_told_to_wait_longer() -> None:
+def test_a_longer_queue_is_told_to_wait_longer():
     waits = []
     for n_characters in (10, 200_000, 2_000_000):
         scorer = GatedScorer()
@@ -190,7 +185,7 @@ def test_a_longer_queue_is_told_to_wait_longer() -> None:
     assert (waits[0], waits[-1]) == (1, 20)
 
 
-def test_a_request_past_its_deadline_is_not_scored(batcher: Batcher, scorer: GatedScorer) -> None:
+def test_a_request_past_its_deadline_is_not_scored(batcher, scorer):
     occupy(batcher, scorer)
     late = batcher.submit(make_request("late"), deadline_s=0.0)
     patient = batcher.submit(make_request("patient"), deadline_s=PATIENCE_S)
@@ -220,7 +215,7 @@ class PassingScorer(HashingScorer):
         return super().score(requests)
 
 
-def test_passes_end_at_the_deadline_of_who_waits() -> None:
+def test_passes_end_at_the_deadline_of_who_waits():
     scorer = PassingScorer()
     batcher = Batcher(scorer)
     late = batcher.submit(make_request("endless"), deadline_s=0.2)
@@ -231,7 +226,7 @@ def test_passes_end_at_the_deadline_of_who_waits() -> None:
     assert batcher.close()
 
 
-def test_passes_go_on_while_anybody_waits() -> None:
+def test_passes_go_on_while_anybody_waits():
     with only_while(lambda: True):
         check_wanted()
         with only_while(lambda: False), pytest.raises(DeadlineExceededError):
@@ -240,9 +235,7 @@ def test_passes_go_on_while_anybody_waits() -> None:
     check_wanted()
 
 
-def test_a_batch_that_is_late_altogether_makes_no_call(
-    batcher: Batcher, scorer: GatedScorer
-) -> None:
+def test_a_batch_that_is_late_altogether_makes_no_call(batcher, scorer):
     occupy(batcher, scorer)
     late = [batcher.submit(make_request("late"), deadline_s=0.0) for _ in range(2)]
     time.sleep(0.01)
@@ -253,7 +246,7 @@ def test_a_batch_that_is_late_altogether_makes_no_call(
     assert scorer.calls == [["first"], ["next"]]
 
 
-def test_a_cancelled_request_is_not_scored(batcher: Batcher, scorer: GatedScorer) -> None:
+def test_a_cancelled_request_is_not_scored(batcher, scorer):
     first = occupy(batcher, scorer)
     assert not first.cancel(), "a request that is being scored cannot be cancelled"
     gone, stays = (batcher.submit(make_request(context)) for context in ("gone", "stays"))
@@ -266,22 +259,19 @@ def test_a_cancelled_request_is_not_scored(batcher: Batcher, scorer: GatedScorer
     assert scorer.calls == [["first"], ["stays"]]
 
 
-def test_cancelled_requests_leave_room_in_the_queue(batcher: Batcher, scorer: GatedScorer) -> None:
+def test_cancelled_requests_leave_room_in_the_queue(batcher, scorer):
     occupy(batcher, scorer)
-    answers = [batcher.submit(make_request(str(index))) for index in range(4)]
-    for answer in answers[:3]:
-        assert answer.cancel()
-    later = batcher.submit(make_request("later"))
+    answers = submit_all(batcher, "0123")
+    for context in "012":
+        assert answers.pop(context).cancel()
+    answers |= submit_all(batcher, ["later"])
     assert batcher.n_waiting == 2
     scorer.let_through(10)
-    assert_scored(answers[3], make_request("3"))
-    assert_scored(later, make_request("later"))
+    assert_all_scored(answers)
     assert scorer.calls == [["first"], ["3", "later"]]
 
 
-def test_one_failing_request_does_not_fail_its_neighbours(
-    batcher: Batcher, scorer: GatedScorer
-) -> None:
+def test_one_failing_request_does_not_fail_its_neighbours(batcher, scorer):
     failure = EngineUnavailableError("The engine choked.")
 
     def fails(requests: Sequence[RenderedRequest]) -> Exception | None:
@@ -289,19 +279,16 @@ def test_one_failing_request_does_not_fail_its_neighbours(
 
     scorer.fails = fails
     occupy(batcher, scorer)
-    answers = {name: batcher.submit(make_request(name)) for name in ("a", "bad", "b")}
+    answers = submit_all(batcher, ["a", "bad", "b"])
     scorer.let_through(10)
-    assert_scored(answers["a"], make_request("a"))
-    assert_scored(answers["b"], make_request("b"))
-    assert answers["bad"].exception(timeout=PATIENCE_S) is failure
+    assert answers.pop("bad").exception(timeout=PATIENCE_S) is failure
+    assert_all_scored(answers)
     assert scorer.calls == [["first"], ["a", "bad", "b"], ["a"], ["bad"], ["b"]]
     # The thread goes on.
     assert_scored(batcher.submit(make_request("next")), make_request("next"))
 
 
-def test_an_engine_that_answers_too_few_is_a_fault_and_not_the_end(
-    batcher: Batcher, scorer: GatedScorer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_answers_too_few_is_a_fault_and_not_the_end(batcher, scorer, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(GatedScorer, "score", lambda self, requests: [])
         answer = batcher.submit(make_request())
@@ -315,9 +302,7 @@ def test_an_engine_that_answers_too_few_is_a_fault_and_not_the_end(
     [SystemExit(3), KeyboardInterrupt(), StopIteration(), TimeoutError(), CancelledError()],
     ids=lambda raised: type(raised).__name__,
 )
-def test_what_ends_a_call_does_not_end_the_thread_or_the_waiting(
-    batcher: Batcher, scorer: GatedScorer, raised: BaseException
-) -> None:
+def test_what_ends_a_call_does_not_end_the_thread_or_the_waiting(batcher, scorer, raised):
     scorer.fails = lambda requests: raised if requests[0].context == "bad" else None
     scorer.let_through(10)
     failure = batcher.submit(make_request("bad")).exception(timeout=PATIENCE_S)
@@ -327,10 +312,10 @@ def test_what_ends_a_call_does_not_end_the_thread_or_the_waiting(
     assert_scored(batcher.submit(make_request("next")), make_request("next"))
 
 
-def test_closing_answers_what_is_queued_and_refuses_the_rest(scorer: GatedScorer) -> None:
+def test_closing_answers_what_is_queued_and_refuses_the_rest(scorer):
     batcher = Batcher(scorer)
     first = occupy(batcher, scorer)
-    queued = [batcher.submit(make_request(str(index))) for index in range(3)]
+    queued = submit_all(batcher, "012")
     closing = threading.Thread(target=batcher.close)
     closing.start()
     while not batcher._closed:
@@ -344,19 +329,18 @@ def test_closing_answers_what_is_queued_and_refuses_the_rest(scorer: GatedScorer
     assert not closing.is_alive()
     assert not batcher._thread.is_alive()
     assert_scored(first, make_request("first"))
-    for index, answer in enumerate(queued):
-        assert answer.done()
-        assert_scored(answer, make_request(str(index)))
+    assert all(answer.done() for answer in queued.values())
+    assert_all_scored(queued)
     batcher.close()
 
 
-def test_an_idle_batcher_closes() -> None:
+def test_an_idle_batcher_closes():
     batcher = Batcher(HashingScorer())
     batcher.close()
     assert not batcher._thread.is_alive()
 
 
-def test_an_answer_says_when_its_call_began(batcher: Batcher, scorer: GatedScorer) -> None:
+def test_an_answer_says_when_its_call_began(batcher, scorer):
     before = time.perf_counter()
     first = occupy(batcher, scorer)
     began = time.perf_counter()
@@ -371,29 +355,28 @@ def test_an_answer_says_when_its_call_began(batcher: Batcher, scorer: GatedScore
     assert second.started_at == third.started_at, "they shared a call"
 
 
-def test_a_failed_call_has_begun_too(batcher: Batcher, scorer: GatedScorer) -> None:
+def test_a_failed_call_has_begun_and_runs_no_longer(batcher, scorer):
     scorer.fails = lambda _: ValueError("broken")
     answer = occupy(batcher, scorer)
     scorer.let_through()
     assert isinstance(answer.exception(timeout=PATIENCE_S), ValueError)
     assert answer.started_at <= time.perf_counter()
+    assert batcher.running_call is None
 
 
-def test_room_can_be_asked_for_without_queueing(batcher: Batcher, scorer: GatedScorer) -> None:
+def test_room_can_be_asked_for_without_queueing(batcher, scorer):
     batcher.check_room(make_request())
     occupy(batcher, scorer)
-    answers = [batcher.submit(make_request(str(index))) for index in range(4)]
+    answers = submit_all(batcher, "0123")
     with pytest.raises(EngineUnavailableError, match="queue is full"):
         batcher.check_room(make_request())
-    assert answers[0].cancel()
+    assert answers["0"].cancel()
     batcher.check_room(make_request())
     assert batcher.n_waiting == 3
     scorer.let_through(10)
 
 
-def test_the_running_call_tells_a_hang_from_being_busy(
-    batcher: Batcher, scorer: GatedScorer
-) -> None:
+def test_the_running_call_tells_a_hang_from_being_busy(batcher, scorer):
     assert batcher.running_call is None
     occupy(batcher, scorer)
     number, seconds = batcher.running_call
@@ -409,17 +392,7 @@ def test_the_running_call_tells_a_hang_from_being_busy(
     assert batcher.running_call is None
 
 
-def test_a_failed_call_runs_no_longer(batcher: Batcher, scorer: GatedScorer) -> None:
-    scorer.fails = lambda _: ValueError("broken")
-    answer = occupy(batcher, scorer)
-    scorer.let_through()
-    answer.exception(timeout=PATIENCE_S)
-    assert batcher.running_call is None
-
-
-def test_requests_of_a_failed_call_that_are_late_by_now_are_not_scored_again(
-    batcher: Batcher, scorer: GatedScorer
-) -> None:
+def test_requests_of_a_failed_call_that_are_late_by_now_are_not_scored_again(batcher, scorer):
     scorer.fails = lambda requests: ValueError("broken") if len(requests) > 1 else None
     occupy(batcher, scorer)
     late = batcher.submit(make_request("late"), deadline_s=0.5)
@@ -433,7 +406,7 @@ def test_requests_of_a_failed_call_that_are_late_by_now_are_not_scored_again(
     assert scorer.calls == [["first"], ["late", "patient"], ["patient"]]
 
 
-def test_closing_does_not_wait_for_ever_for_an_engine_that_hangs(scorer: GatedScorer) -> None:
+def test_closing_does_not_wait_for_ever_for_an_engine_that_hangs(scorer):
     batcher = Batcher(scorer)
     running = occupy(batcher, scorer)
     waiting = batcher.submit(make_request("waiting"))
@@ -450,7 +423,7 @@ contexts = st.text(max_size=30)
 
 @few
 @given(st.lists(st.tuples(contexts, st.integers(1, 3)), min_size=1, max_size=12))
-def test_a_batched_answer_is_the_unbatched_one(drawn: list[tuple[str, int]]) -> None:
+def test_a_batched_answer_is_the_unbatched_one(drawn):
     scorer = GatedScorer()
     batcher = Batcher(scorer)
     requests = [make_request(context, n_decisions) for context, n_decisions in drawn]

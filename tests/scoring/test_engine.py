@@ -31,7 +31,7 @@ def make_engine(random_folder, stored):
     return make
 
 
-def test_float32_dequantises_all_but_the_word_embeddings(stored) -> None:
+def test_float32_dequantises_all_but_the_word_embeddings(stored):
     tensors = graph_weights(stored, FLOAT32)
     for name, value in stored.items():
         stem, _, part = name.rpartition(".")
@@ -48,7 +48,7 @@ def test_float32_dequantises_all_but_the_word_embeddings(stored) -> None:
     assert tensors["word_embeddings.weight"].dtype == np.int8
 
 
-def test_int8_keeps_the_encoder_and_dequantises_the_set_layer(stored) -> None:
+def test_int8_keeps_the_encoder_and_dequantises_the_set_layer(stored):
     tensors = graph_weights(stored, INT8)
     exact = {name for name in stored if name.startswith("set_layer.")}
     assert all(tensors[name] is stored[name] for name in stored if name not in exact)
@@ -61,14 +61,14 @@ def test_int8_keeps_the_encoder_and_dequantises_the_set_layer(stored) -> None:
         assert tensors[name].dtype == np.float32
 
 
-def test_the_outputs_asked_for_are_given(random_engine) -> None:
+def test_the_outputs_asked_for_are_given(random_engine):
     outputs = random_engine.run(make_inputs(), ["pooled", "logits"])
     assert list(outputs) == ["pooled", "logits"]
     assert outputs["pooled"].shape == (1, 384)
     assert np.isfinite(outputs["pooled"]).all()
 
 
-def test_threads_change_no_answer(make_engine) -> None:
+def test_threads_change_no_answer(make_engine):
     one, two = (
         make_engine(FLOAT32, threads).run(make_inputs(300), ["pooled"])["pooled"]
         for threads in (1, 2)
@@ -77,7 +77,7 @@ def test_threads_change_no_answer(make_engine) -> None:
 
 
 @pytest.mark.parametrize("precision", [FLOAT32, INT8])
-def test_a_closed_engine_is_unavailable(make_engine, precision: str) -> None:
+def test_a_closed_engine_is_unavailable(make_engine, precision):
     engine = make_engine(precision)
     engine.run(make_inputs(), DECISION_OUTPUTS)
     engine.close()
@@ -96,7 +96,7 @@ def test_a_closed_engine_is_unavailable(make_engine, precision: str) -> None:
     ],
     ids=["type", "value", "shape"],
 )
-def test_a_runtime_error_is_an_unavailable_engine(random_engine, broken) -> None:
+def test_a_runtime_error_is_an_unavailable_engine(random_engine, broken):
     with pytest.raises(EngineUnavailableError, match="failed") as caught:
         random_engine.run({**make_inputs(), **broken}, DECISION_OUTPUTS)
     assert caught.value.__cause__ is not None
@@ -105,7 +105,7 @@ def test_a_runtime_error_is_an_unavailable_engine(random_engine, broken) -> None
     assert np.isfinite(random_engine.run(make_inputs(), ["pooled"])["pooled"]).all()
 
 
-def test_several_threads_may_run_it_at_once(random_engine) -> None:
+def test_several_threads_may_run_it_at_once(random_engine):
     sizes = [3, 40, 100, 250]
     alone = [random_engine.run(make_inputs(size), ["pooled"])["pooled"] for size in sizes]
     found: dict[int, np.ndarray] = {}

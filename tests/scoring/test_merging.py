@@ -86,7 +86,7 @@ def probabilities(scorer) -> list[np.ndarray]:
     ]
 
 
-def test_a_merged_weight_is_the_trained_one_plus_the_product(stored_weights) -> None:
+def test_a_merged_weight_is_the_trained_one_plus_the_product(stored_weights):
     pairs = make_pairs(0.1)
     before = unpack_weights(stored_weights, Shape())
     merged = merge(stored_weights, pairs, FLOAT32)
@@ -109,7 +109,7 @@ def test_a_merged_weight_is_the_trained_one_plus_the_product(stored_weights) -> 
     assert all(merged[name] is stored_weights[name] for name in untouched)
 
 
-def test_int8_rounds_to_half_a_scale(stored_weights) -> None:
+def test_int8_rounds_to_half_a_scale(stored_weights):
     pairs = make_pairs(0.1)
     exact, rounded = (merge(stored_weights, pairs, precision) for precision in (FLOAT32, INT8))
     assert exact.keys() < rounded.keys()
@@ -119,7 +119,7 @@ def test_int8_rounds_to_half_a_scale(stored_weights) -> None:
         assert (abs(stored * scale - exact[f"{name}.weight"]) <= scale * 0.5001).all()
 
 
-def test_layers_without_a_pair_stay_as_stored(stored_weights) -> None:
+def test_layers_without_a_pair_stay_as_stored(stored_weights):
     merged = merge(stored_weights, make_pairs(0.1, ("value", "feed_forward_in")), INT8)
     assert (
         merged["layers.2.feed_forward_out.weight"]
@@ -132,7 +132,7 @@ def test_layers_without_a_pair_stay_as_stored(stored_weights) -> None:
 
 def test_an_adapter_that_changes_nothing_answers_as_the_base(
     tmp_path, random_folder, load, engine_name
-) -> None:
+):
     folder = write_adapter(tmp_path / "zero", random_folder, make_pairs(0.0))
     scorer = merged_scorer(random_folder, folder, engine=engine_name)
     base = load("random", engine_name).scorer
@@ -142,9 +142,7 @@ def test_an_adapter_that_changes_nothing_answers_as_the_base(
     scorer.close()
 
 
-def test_both_engines_answer_alike_and_otherwise_than_the_base(
-    adapter, random_folder, load
-) -> None:
+def test_both_engines_answer_alike_and_otherwise_than_the_base(adapter, random_folder, load):
     float32, int8 = (
         merged_scorer(random_folder, adapter, engine=f"onnxruntime-{precision}")
         for precision in (FLOAT32, INT8)
@@ -161,13 +159,13 @@ def test_both_engines_answer_alike_and_otherwise_than_the_base(
 
 
 @pytest.mark.parametrize("file", ADAPTER_FILES)
-def test_a_missing_file_is_told(adapter, file) -> None:
+def test_a_missing_file_is_told(adapter, file):
     (adapter / file).unlink()
     with pytest.raises(EngineUnavailableError, match="cannot be read"):
         read_adapter(adapter)
 
 
-def test_altered_matrices_are_told(adapter) -> None:
+def test_altered_matrices_are_told(adapter):
     content = bytearray((adapter / ADAPTER).read_bytes())
     content[-1] ^= 1
     (adapter / ADAPTER).write_bytes(content)
@@ -175,12 +173,12 @@ def test_altered_matrices_are_told(adapter) -> None:
         read_adapter(adapter)
 
 
-def test_facts_that_are_no_facts_are_told(adapter) -> None:
+def test_facts_that_are_no_facts_are_told(adapter):
     (adapter / ADAPTER_FACTS).write_text('{"base": 1}', encoding="utf-8")
     with pytest.raises(EngineUnavailableError, match="cannot be read"):
         read_adapter(adapter)
 
 
-def test_another_bases_adapter_is_refused(adapter) -> None:
+def test_another_bases_adapter_is_refused(adapter):
     with pytest.raises(EngineUnavailableError, match="base_mismatch"):
         merged_scorer(None, adapter)

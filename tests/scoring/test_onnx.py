@@ -97,7 +97,7 @@ def assert_as_reference(model: BaseModel, reference: Reference, request: Rendere
 
 @pytest.fixture
 def force(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Give bounds that make even a short request go in stages and passes small."""
+    """Return bounds that make even a short request go in stages and passes small."""
 
     def set_bounds(*, packed: int, whole: int, weights: int, tokens: int) -> None:
         monkeypatch.setattr(onnx, "PACKED_TOKENS", packed)
@@ -111,7 +111,7 @@ def force(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 @pytest.fixture(scope="module")
 def unforced_scores() -> Callable[[BaseModel, str], list[ScoredDecision]]:
-    """Give a request's answers within the bounds that are, scored once."""
+    """Return a request's answers within the bounds that are, scored once."""
     kept: dict[tuple[int, str], list[ScoredDecision]] = {}
 
     def get(model: BaseModel, name: str) -> list[ScoredDecision]:
@@ -124,9 +124,7 @@ def unforced_scores() -> Callable[[BaseModel, str], list[ScoredDecision]]:
 
 
 @pytest.mark.parametrize("name", ["short", "window", "question", "outcome", "sentences", "empty"])
-def test_logits_are_those_of_the_reference(
-    float32_model: BaseModel, references, source: str, name: str
-) -> None:
+def test_logits_are_those_of_the_reference(float32_model, references, source, name):
     assert_as_reference(float32_model, references(source), REQUESTS[name])
 
 
@@ -134,9 +132,7 @@ def test_logits_are_those_of_the_reference(
 @pytest.mark.parametrize(
     "source", ["shipped", pytest.param("random", marks=pytest.mark.slow)], indirect=True
 )
-def test_a_long_context_has_the_references_logits(
-    float32_model: BaseModel, references, source: str
-) -> None:
+def test_a_long_context_has_the_references_logits(float32_model, references, source):
     request = long_request(1_800)
     tokens = len(float32_model.scorer.lay_out(request).layout)
     assert tokens > 4 * onnx.PACKED_TOKENS
@@ -144,7 +140,7 @@ def test_a_long_context_has_the_references_logits(
 
 
 @pytest.mark.parametrize("name", ["short", "question", "outcome"])
-def test_int8_stays_near_the_reference(load, references, name: str) -> None:
+def test_int8_stays_near_the_reference(load, references, name):
     model = load("random", "onnxruntime-int8")
     expected = references("random").score(tokenize(REQUESTS[name], model.tokenizer))
     for mine, theirs in zip(model.scorer.score([REQUESTS[name]])[0], expected, strict=True):
@@ -164,8 +160,8 @@ def test_int8_stays_near_the_reference(load, references, name: str) -> None:
 )
 @pytest.mark.parametrize("name", ["short", "window", "question", "outcome"])
 def test_stages_and_passes_change_no_answer(
-    model: BaseModel, engine_name: str, unforced_scores, force, bounds: dict[str, int], name: str
-) -> None:
+    model, engine_name, unforced_scores, force, bounds, name
+):
     unforced = unforced_scores(model, name)
     force(**bounds)
     forced = model.scorer.score([REQUESTS[name]])[0]
@@ -177,21 +173,25 @@ def test_stages_and_passes_change_no_answer(
     assert_same(forced, unforced, tolerance)
 
 
-def test_passes_over_a_long_request_stay_within_their_bounds(
-    random_model: BaseModel, force, monkeypatch
-) -> None:
-    force(packed=0, whole=64, weights=200_000, tokens=300)
-    seen: list[tuple[int, int]] = []
-    engine = random_model.scorer._engine
-    run = type(engine).run
+@pytest.fixture
+def seen(random_model, monkeypatch) -> list[tuple[int, int]]:
+    """Return a list that gets the tokens and the attention weights of each pass."""
+    found: list[tuple[int, int]] = []
+    engine = type(random_model.scorer._engine)
+    run = engine.run
 
     def watch(self, inputs, outputs):
         n_rows, length = inputs["input_ids"].shape
         past = len(inputs["past_channels"])
-        seen.append((int((inputs["blocks"][..., 0] > 0).sum()), n_rows * length * (past + length)))
+        found.append((int((inputs["blocks"][..., 0] > 0).sum()), n_rows * length * (past + length)))
         return run(self, inputs, outputs)
 
-    monkeypatch.setattr(type(engine), "run", watch)
+    monkeypatch.setattr(engine, "run", watch)
+    return found
+
+
+def test_passes_over_a_long_request_stay_within_their_bounds(random_model, force, seen):
+    force(packed=0, whole=64, weights=200_000, tokens=300)
     random_model.scorer.score([REQUESTS["long"]])
     assert len(seen) > 6
     largest_block = max(CONTEXT_LENGTH, QUESTION_LENGTH, OUTCOME_LENGTH)
@@ -200,21 +200,12 @@ def test_passes_over_a_long_request_stay_within_their_bounds(
     assert max(cells for _, cells in seen) <= 2 * max(200_000, largest_block * past)
 
 
-def test_a_hundred_short_requests_go_in_passes_of_a_bounded_size(
-    random_model: BaseModel, force, monkeypatch
-) -> None:
+def test_a_hundred_short_requests_go_in_passes_of_a_bounded_size(random_model, force, seen):
     force(packed=512, whole=512, weights=4_000_000, tokens=400)
     alone = random_model.scorer.score([SHORT])[0]
-    n_tokens: list[int] = []
-    engine = random_model.scorer._engine
-    run = type(engine).run
-
-    def watch(self, inputs, outputs):
-        n_tokens.append(int((inputs["blocks"][..., 0] > 0).sum()))
-        return run(self, inputs, outputs)
-
-    monkeypatch.setattr(type(engine), "run", watch)
+    seen.clear()
     scored = random_model.scorer.score([SHORT] * 20)
+    n_tokens = [tokens for tokens, _ in seen]
     assert max(n_tokens) <= 400
     assert sum(n_tokens) == 20 * len(random_model.scorer.lay_out(SHORT).layout)
     for item in scored:
@@ -222,7 +213,7 @@ def test_a_hundred_short_requests_go_in_passes_of_a_bounded_size(
 
 
 @pytest.mark.parametrize("engine", list(TOLERANCES))
-def test_the_order_of_long_outcomes_changes_nothing(load, engine: str) -> None:
+def test_the_order_of_long_outcomes_changes_nothing(load, engine):
     model = load("shipped", engine)
     texts = tuple(make_words(n, n) for n in (400, 205, 180, 300))
     question, context = make_words(60, 5), make_words(253, 6)
@@ -238,7 +229,7 @@ def test_the_order_of_long_outcomes_changes_nothing(load, engine: str) -> None:
         assert abs(one - found[0]).max() <= TOLERANCES[engine]
 
 
-def test_many_outcomes(float32_model: BaseModel, force) -> None:
+def test_many_outcomes(float32_model, force):
     request = RenderedRequest(make_words(40), (many_outcomes(), PAID))
     scored = float32_model.scorer.score([request])[0]
     assert scored[0].logits.shape == (255,)
@@ -250,7 +241,7 @@ def test_many_outcomes(float32_model: BaseModel, force) -> None:
     assert_same(float32_model.scorer.score([request])[0], scored, 1e-5)
 
 
-def test_many_decisions_of_every_size_are_answered_in_order(random_model: BaseModel) -> None:
+def test_many_decisions_of_every_size_are_answered_in_order(random_model):
     decisions = (long_outcomes(), PAID, long_question(), TEAMS, many_outcomes(60), SPEED, PAID)
     request = RenderedRequest(make_words(600), decisions)
     together = random_model.scorer.score([request])[0]
@@ -259,7 +250,7 @@ def test_many_decisions_of_every_size_are_answered_in_order(random_model: BaseMo
         assert_same([scored], alone, 1e-5)
 
 
-def test_long_and_short_requests_are_answered_in_order(random_model: BaseModel) -> None:
+def test_long_and_short_requests_are_answered_in_order(random_model):
     requests = [REQUESTS[name] for name in ("long", "short", "window", "question", "short")]
     for request, scored in zip(requests, random_model.scorer.score(requests), strict=True):
         assert_same(scored, random_model.scorer.score([request])[0], 1e-5)
@@ -272,7 +263,7 @@ def with_other_end(text: str) -> str:
 
 
 @pytest.mark.parametrize("n_words", [CONTEXT_LENGTH - 20, 700, 3_000])
-def test_the_last_word_of_a_context_is_read(float32_model: BaseModel, n_words: int) -> None:
+def test_the_last_word_of_a_context_is_read(float32_model, n_words):
     other = RenderedRequest(with_other_end(make_words(n_words)), (TEAMS, PAID))
     request = RenderedRequest(make_words(n_words), (TEAMS, PAID))
     scored, again = float32_model.scorer.score([request, request])
@@ -283,9 +274,7 @@ def test_the_last_word_of_a_context_is_read(float32_model: BaseModel, n_words: i
 
 
 @pytest.mark.parametrize("context_words", [10, 900])
-def test_the_last_word_of_a_question_and_of_an_outcome_is_read(
-    float32_model: BaseModel, context_words: int
-) -> None:
+def test_the_last_word_of_a_question_and_of_an_outcome_is_read(float32_model, context_words):
     def logits(question: str, outcome: str) -> np.ndarray:
         decision = RenderedDecision("single", question, ("card", outcome))
         request = RenderedRequest(make_words(context_words), (decision,))
@@ -297,7 +286,7 @@ def test_the_last_word_of_a_question_and_of_an_outcome_is_read(
     assert abs(logits(question, with_other_end(outcome)) - base).max() > 1e-4
 
 
-def test_shapes_and_types(model: BaseModel, engine_name: str) -> None:
+def test_shapes_and_types(model, engine_name):
     scorer: Scorer = model.scorer
     assert scorer.engine == engine_name
     assert scorer.name == model.manifest["name"]
@@ -311,13 +300,13 @@ def test_shapes_and_types(model: BaseModel, engine_name: str) -> None:
     assert scorer.score([]) == []
 
 
-def test_scores_outlive_the_pass_they_came_from(random_model: BaseModel) -> None:
+def test_scores_outlive_the_pass_they_came_from(random_model):
     scored = random_model.scorer.score([SHORT])[0][0]
     assert scored.logits.base is None
     assert scored.marker_vectors.base is None
 
 
-def test_a_closed_scorer_is_unavailable(random_folder) -> None:
+def test_a_closed_scorer_is_unavailable(random_folder):
     model = load_base_model(folder=random_folder)
     model.scorer.score([SHORT])
     model.scorer.close()
@@ -341,7 +330,7 @@ def largest_payload(model: BaseModel, max_input_tokens: int = 65_536) -> dict[st
     return {"context": make_words(max_input_tokens - others), "decisions": [decision]}
 
 
-def test_one_token_more_than_is_allowed_is_too_long(random_model: BaseModel) -> None:
+def test_one_token_more_than_is_allowed_is_too_long(random_model):
     decide = make_decide(random_model)
     payload = largest_payload(random_model)
     prepared = decide.prepare(payload)
@@ -373,7 +362,7 @@ print(answer.usage.input_tokens, sum(result.probabilities.values()), (after - be
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_longest_context_is_answered_in_bounded_memory(random_folder) -> None:
+def test_the_longest_context_is_answered_in_bounded_memory(random_folder):
     done = subprocess.run(
         [sys.executable, "-c", _LARGEST, str(random_folder)],
         env={
@@ -393,7 +382,7 @@ def test_the_longest_context_is_answered_in_bounded_memory(random_folder) -> Non
 
 
 @pytest.mark.parametrize("engine", TOLERANCES)
-def test_a_text_has_one_unit_vector_alone_and_in_company(load, engine: str) -> None:
+def test_a_text_has_one_unit_vector_alone_and_in_company(load, engine):
     scorer = load("random", engine).scorer
     texts = ["card", make_words(2 * CONTEXT_LENGTH, 4), "", "card"]
     vectors = scorer.embed(texts)

@@ -64,7 +64,7 @@ def tokenized(draw: st.DrawFn) -> TokenizedRequest:
 
 
 def owners(layout: Layout) -> list[tuple[int, int]]:
-    """Say whose each token is: (decision, outcome), with -1 for the context and for questions."""
+    """Return whose each token is: (decision, outcome), with -1 for the context and for questions."""
     found = [(CONTEXT, QUESTION)] * len(layout)
     for decision, (start, stop) in enumerate(layout.spans):
         # An outcome's marker block is its last: whatever follows is the next outcome's.
@@ -86,7 +86,7 @@ def joined(blocks: list[list[int]], overlap: int) -> list[int]:
 
 
 def blocks_of(layout: Layout, start: int, stop: int) -> list[list[int]]:
-    """Give the ids of each block in a range of tokens."""
+    """Return the ids of each block in a range of tokens."""
     found: dict[int, list[int]] = {}
     for token in range(start, stop):
         found.setdefault(int(layout.blocks[token, 0]), []).append(int(layout.ids[token]))
@@ -94,7 +94,7 @@ def blocks_of(layout: Layout, start: int, stop: int) -> list[list[int]]:
 
 
 @given(st.integers(0, 3_000), st.integers(2, 300), st.data())
-def test_windows_hold_every_token_and_share_the_overlap(n: int, length: int, data) -> None:
+def test_windows_hold_every_token_and_share_the_overlap(n, length, data):
     overlap = data.draw(st.integers(0, length // 2))
     tokens = text(n)
     cut = [list(window) for window in windows(tokens, length, overlap)]
@@ -106,7 +106,7 @@ def test_windows_hold_every_token_and_share_the_overlap(n: int, length: int, dat
 
 
 @given(st.integers(0, 3_000), st.integers(2, 300), st.data())
-def test_windows_are_as_few_as_can_be(n: int, length: int, data) -> None:
+def test_windows_are_as_few_as_can_be(n, length, data):
     overlap = data.draw(st.integers(0, length // 2))
     cut = windows(text(n), length, overlap)
     least = 1 if n <= length else -(-(n - overlap) // (length - overlap))
@@ -115,7 +115,7 @@ def test_windows_are_as_few_as_can_be(n: int, length: int, data) -> None:
     assert len(cut[-1]) <= len(cut[0])
 
 
-def test_a_text_that_fits_is_one_window_and_an_empty_text_is_one_too() -> None:
+def test_a_text_that_fits_is_one_window_and_an_empty_text_is_one_too():
     assert windows(text(10), 10, 3) == [text(10)]
     assert len(windows(text(11), 10, 3)) == 2
     assert windows([], 10, 3) == [[]]
@@ -123,7 +123,7 @@ def test_a_text_that_fits_is_one_window_and_an_empty_text_is_one_too() -> None:
 
 @few
 @given(tokenized())
-def test_nothing_is_left_out(request_: TokenizedRequest) -> None:
+def test_nothing_is_left_out(request_):
     layout = lay_out(request_)
     first = layout.spans[0][0] if layout.spans else len(layout)
     read = blocks_of(layout, 0, first)
@@ -145,7 +145,7 @@ def test_nothing_is_left_out(request_: TokenizedRequest) -> None:
 
 @few
 @given(tokenized())
-def test_positions_and_roles_say_what_a_block_is(request_: TokenizedRequest) -> None:
+def test_positions_and_roles_say_what_a_block_is(request_):
     layout = lay_out(request_)
     owner = owners(layout)
     bounds = {
@@ -170,7 +170,7 @@ def test_positions_and_roles_say_what_a_block_is(request_: TokenizedRequest) -> 
 
 @few
 @given(tokenized())
-def test_every_outcome_has_a_marker(request_: TokenizedRequest) -> None:
+def test_every_outcome_has_a_marker(request_):
     layout = lay_out(request_)
     assert layout.kinds == tuple(decision.kind for decision in request_.decisions)
     owner = owners(layout)
@@ -187,9 +187,7 @@ def test_every_outcome_has_a_marker(request_: TokenizedRequest) -> None:
 
 @few
 @given(tokenized())
-def test_a_token_sees_its_own_outcome_its_question_and_the_context(
-    request_: TokenizedRequest,
-) -> None:
+def test_a_token_sees_its_own_outcome_its_question_and_the_context(request_):
     layout = lay_out(request_)
     sees = visibility(layout)
     decisions, outcomes = (np.array(column) for column in zip(*owners(layout), strict=True))
@@ -209,9 +207,7 @@ def test_a_token_sees_its_own_outcome_its_question_and_the_context(
 
 @few
 @given(tokenized())
-def test_what_a_token_sees_outside_its_block_is_of_an_earlier_stage(
-    request_: TokenizedRequest,
-) -> None:
+def test_what_a_token_sees_outside_its_block_is_of_an_earlier_stage(request_):
     layout = lay_out(request_)
     seer, seen = np.nonzero(visibility(layout))
     other = layout.blocks[seer, 0] != layout.blocks[seen, 0]
@@ -224,7 +220,7 @@ def test_what_a_token_sees_outside_its_block_is_of_an_earlier_stage(
 
 @few
 @given(tokenized())
-def test_a_decision_is_laid_out_as_if_it_were_alone(request_: TokenizedRequest) -> None:
+def test_a_decision_is_laid_out_as_if_it_were_alone(request_):
     layout = lay_out(request_)
     n_context = len(lay_out_text(request_.context))
     sees = visibility(layout)
@@ -239,13 +235,13 @@ def test_a_decision_is_laid_out_as_if_it_were_alone(request_: TokenizedRequest) 
 
 
 @pytest.mark.parametrize("kind", ["single", "binary", "ordinal"])
-def test_empty_texts_still_have_their_tokens(kind: str) -> None:
+def test_empty_texts_still_have_their_tokens(kind):
     layout = lay_out(TokenizedRequest([], [TokenizedDecision(kind, [], [[], []])]))
     assert layout.ids.tolist() == [CLS, SEP, SEP, CLS, CLS]
     assert layout.markers[0].tolist() == [3, 4]
 
 
-def test_arrays_have_the_types_that_the_graph_takes() -> None:
+def test_arrays_have_the_types_that_the_graph_takes():
     layout = lay_out(TokenizedRequest(text(3), [TokenizedDecision("single", text(2), [[5], [6]])]))
     for name in ("ids", "positions", "roles", "blocks"):
         assert getattr(layout, name).dtype == np.int32
@@ -253,7 +249,7 @@ def test_arrays_have_the_types_that_the_graph_takes() -> None:
     assert layout.blocks.shape == (len(layout), 5)
 
 
-def test_a_text_alone_is_laid_out_as_a_context() -> None:
+def test_a_text_alone_is_laid_out_as_a_context():
     for size in (0, 5, 700):
         alone, request = lay_out_text(text(size)), lay_out(TokenizedRequest(text(size), ()))
         assert np.array_equal(alone.ids, request.ids)
@@ -262,7 +258,7 @@ def test_a_text_alone_is_laid_out_as_a_context() -> None:
 
 
 @pytest.mark.parametrize("n", [2, 3, 11, 255])
-def test_levels_are_spread_from_zero_to_one(n: int) -> None:
+def test_levels_are_spread_from_zero_to_one(n):
     features = level_features("ordinal", n)
     assert features.dtype == np.float32
     assert (features[:, 0] == 1).all()
@@ -271,13 +267,13 @@ def test_levels_are_spread_from_zero_to_one(n: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["single", "binary"])
-def test_outcomes_without_an_order_have_no_levels(kind: str) -> None:
+def test_outcomes_without_an_order_have_no_levels(kind):
     assert not level_features(kind, 4).any()
 
 
 @few
 @given(tokenized(), st.integers(1, 10_000))
-def test_shifted_ids_tell_two_layouts_apart(request_: TokenizedRequest, offset: int) -> None:
+def test_shifted_ids_tell_two_layouts_apart(request_, offset):
     blocks = lay_out(request_).blocks
     shifted = shift_ids(blocks, offset)
     special = (blocks == NOTHING) | (blocks == NO_CHANNEL)

@@ -51,7 +51,7 @@ def vectors(n: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(n, WIDTH)).astype(np.float32)
 
 
-def test_decisions_of_unlike_sizes_are_padded_with_absent_outcomes() -> None:
+def test_decisions_of_unlike_sizes_are_padded_with_absent_outcomes():
     first = PassDecision("single", np.array([3, 1], np.int32), vectors(2), 0)
     second = PassDecision("ordinal", np.array([0, 2, 4], np.int32), vectors(3, 1), 1)
     inputs = pass_inputs(make_rows(5), [first, second], [7, 9])
@@ -67,13 +67,13 @@ def test_decisions_of_unlike_sizes_are_padded_with_absent_outcomes() -> None:
     assert inputs["pooled_past"].shape == (2, WIDTH)
 
 
-def test_a_decision_without_vectors_has_no_similarity() -> None:
+def test_a_decision_without_vectors_has_no_similarity():
     decision = PassDecision("binary", np.array([0, 1], np.int32), None, 0)
     inputs = pass_inputs(make_rows(4), [decision], [1])
     assert not inputs["outcome_vectors"].any()
 
 
-def test_a_similarity_that_is_known_is_that_of_a_pool_of_its_own() -> None:
+def test_a_similarity_that_is_known_is_that_of_a_pool_of_its_own():
     known = np.array([0.5, -0.25], np.float32)
     first = PassDecision("single", np.array([3, 1], np.int32), vectors(2), 0)
     second = PassDecision("single", np.array([0, 2], np.int32), None, 0, similarity=known)
@@ -85,7 +85,7 @@ def test_a_similarity_that_is_known_is_that_of_a_pool_of_its_own() -> None:
     assert np.array_equal(inputs["outcome_vectors"][0], vectors(2))
 
 
-def test_given_marker_vectors_are_passed_on() -> None:
+def test_given_marker_vectors_are_passed_on():
     given = vectors(3)
     decision = PassDecision("single", np.full(3, GIVEN, np.int32), None, 0, given=given)
     inputs = pass_inputs(make_rows(1), [decision], [1])
@@ -93,14 +93,14 @@ def test_given_marker_vectors_are_passed_on() -> None:
     assert np.array_equal(inputs["marker_past"][0], given)
 
 
-def test_what_earlier_passes_pooled_is_passed_on() -> None:
+def test_what_earlier_passes_pooled_is_passed_on():
     pooled = vectors(1)
     inputs = pass_inputs(make_rows(2), [NO_DECISION], [1], pooled_past=pooled)
     assert np.array_equal(inputs["pooled_past"], pooled)
     assert inputs["marker_index"].tolist() == [[ABSENT]]
 
 
-def test_rows_are_passed_on_as_they_are() -> None:
+def test_rows_are_passed_on_as_they_are():
     rows = make_rows(3, 2)
     inputs = pass_inputs(rows, [NO_DECISION], [1])
     assert inputs["input_ids"] is rows.ids
@@ -111,7 +111,7 @@ def test_rows_are_passed_on_as_they_are() -> None:
     assert inputs["key_index"] is rows.keys
 
 
-def test_the_inputs_are_those_that_the_graph_declares(random_engine) -> None:
+def test_the_inputs_are_those_that_the_graph_declares(random_engine):
     inputs = pass_inputs(make_rows(3), [NO_DECISION], [1])
     declared = {node.name: node for node in random_engine._session.get_inputs()}
     types = {"tensor(int32)": np.int32, "tensor(float)": np.float32}
@@ -122,14 +122,14 @@ def test_the_inputs_are_those_that_the_graph_declares(random_engine) -> None:
             assert isinstance(wanted, str) or size == wanted, name
 
 
-def test_no_past_is_one_token_that_nobody_hears() -> None:
+def test_no_past_is_one_token_that_nobody_hears():
     tensors = NO_PAST.tensors()
     assert tensors["past_channels"].tolist() == [0]
     assert len(tensors) == 1 + 2 * N_LAYERS
 
 
 @pytest.mark.parametrize("n_parts", [1, 2, 3])
-def test_the_past_has_every_token_of_every_pass_in_its_place(n_parts: int) -> None:
+def test_the_past_has_every_token_of_every_pass_in_its_place(n_parts):
     # Units of many sizes, so that there are several rows and padding.
     parts = []
     for part in range(n_parts):
@@ -150,7 +150,7 @@ def test_the_past_has_every_token_of_every_pass_in_its_place(n_parts: int) -> No
     assert len(past.channels) == at
 
 
-def test_a_past_can_be_extended_by_some_of_the_tokens() -> None:
+def test_a_past_can_be_extended_by_some_of_the_tokens():
     rows = make_rows(20, 30)
     read = tokens_read(rows, make_outputs(rows, 0))
     whole, part = extend_past(NO_PAST, [read]), extend_past(NO_PAST, [read.part(20, 50)])
@@ -160,7 +160,7 @@ def test_a_past_can_be_extended_by_some_of_the_tokens() -> None:
         assert np.array_equal(part.values[layer][:, 1:], whole.values[layer][:, 21:51])
 
 
-def test_a_past_can_be_extended_again() -> None:
+def test_a_past_can_be_extended_again():
     first, second = make_rows(5), make_rows(3)
     outputs = make_outputs(first, 0), make_outputs(second, 1)
     read = [tokens_read(*part) for part in zip((first, second), outputs, strict=True)]

@@ -13,7 +13,6 @@ from steelyard.scoring.reading import (
     read_request,
     sentences_of,
 )
-from steelyard.scoring.tokenizer import Tokenizer
 from support.random_model import make_words
 
 ONE, TWO, THREE = (make_words(n, n) for n in (7, 12, 20))
@@ -31,7 +30,7 @@ OPEN = RenderedDecision("binary", "Is it open?", ("yes", "no"))
         f'{{"body": "{ONE}\\n{TWO}.", "place": "{THREE}"}}',
     ],
 )
-def test_sentences_end_at_marks_and_lines(random_tokenizer: Tokenizer, text: str) -> None:
+def test_sentences_end_at_marks_and_lines(random_tokenizer, text):
     found = sentences_of(text, random_tokenizer)
     assert len(found) == 3
     for sentence, words in zip(found, (ONE, TWO, THREE), strict=True):
@@ -39,12 +38,12 @@ def test_sentences_end_at_marks_and_lines(random_tokenizer: Tokenizer, text: str
         assert " ".join(map(str, random_tokenizer.encode(words))) in inside
 
 
-def test_one_sentence_is_the_context_itself(random_tokenizer: Tokenizer) -> None:
+def test_one_sentence_is_the_context_itself(random_tokenizer):
     for text in (THREE, f"{THREE}.", f"{THREE}. A. b", "", "no context", "3.5 v2.0 a.b"):
         assert sentences_of(text, random_tokenizer) == []
 
 
-def test_a_sentence_has_a_bounded_number_of_tokens(random_tokenizer: Tokenizer) -> None:
+def test_a_sentence_has_a_bounded_number_of_tokens(random_tokenizer):
     text = f"a. b! c? {make_words(3 * MAX_SENTENCE)}. d. {TWO}. e."
     found = sentences_of(text, random_tokenizer)
     assert all(MIN_SENTENCE <= len(one) <= MAX_SENTENCE + MIN_SENTENCE for one in found)
@@ -53,9 +52,7 @@ def test_a_sentence_has_a_bounded_number_of_tokens(random_tokenizer: Tokenizer) 
     assert len(many) <= 12_000 / MIN_SENTENCE
 
 
-def test_the_first_reading_takes_names_and_contexts_as_they_are(
-    random_tokenizer: Tokenizer,
-) -> None:
+def test_the_first_reading_takes_names_and_contexts_as_they_are(random_tokenizer):
     request = RenderedRequest(f"{ONE}. {TWO}.", (TEAM, OPEN))
     first = read_request(request, random_tokenizer, FIRST_READING)
     second = read_request(request, random_tokenizer)
@@ -70,7 +67,7 @@ def test_the_first_reading_takes_names_and_contexts_as_they_are(
     assert read_request(asked, random_tokenizer).sentences == ()
 
 
-def test_a_reading_has_an_identity_of_its_own() -> None:
+def test_a_reading_has_an_identity_of_its_own():
     assert identity_at("ab", FIRST_READING) == "ab"
     assert len({identity_at("ab", reading) for reading in (1, 2, 3)}) == 3
     assert identity_at("", 2) == ""
@@ -81,9 +78,7 @@ def scorer(load, request: pytest.FixtureRequest) -> OnnxScorer:
     return load("random", request.param).scorer
 
 
-def test_what_surrounds_the_sentence_that_decides_changes_no_similarity(
-    scorer: OnnxScorer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_surrounds_the_sentence_that_decides_changes_no_similarity(scorer, monkeypatch):
     given = []
     run = type(scorer._engine).run
 
@@ -102,7 +97,7 @@ def test_what_surrounds_the_sentence_that_decides_changes_no_similarity(
     assert (alone >= vectors[1:] @ vectors[0] - 1e-2).all()
 
 
-def test_an_earlier_reading_answers_as_it_did(scorer: OnnxScorer) -> None:
+def test_an_earlier_reading_answers_as_it_did(scorer):
     earlier = scorer.at_reading(FIRST_READING)
     assert earlier.sha256 != scorer.sha256
     request = RenderedRequest(f"{ONE}. {TWO}.", (TEAM, OPEN))

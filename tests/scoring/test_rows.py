@@ -33,7 +33,7 @@ def make_units(sizes: list[int]) -> list[Tokens]:
 
 
 @given(lengths, st.sampled_from([1, 64, ROW_LENGTH]))
-def test_every_unit_is_there_once_in_one_piece(sizes: list[int], row_length: int) -> None:
+def test_every_unit_is_there_once_in_one_piece(sizes, row_length):
     units = make_units(sizes)
     rows = fill_rows(units, row_length)
     taken = np.zeros(rows.ids.size, bool)
@@ -52,7 +52,7 @@ def test_every_unit_is_there_once_in_one_piece(sizes: list[int], row_length: int
 
 
 @given(lengths)
-def test_rows_are_no_longer_and_no_more_than_they_need_be(sizes: list[int]) -> None:
+def test_rows_are_no_longer_and_no_more_than_they_need_be(sizes):
     rows = fill_rows(make_units(sizes))
     n_rows, length = rows.ids.shape
     assert length <= ROW_LENGTH
@@ -63,9 +63,7 @@ def test_rows_are_no_longer_and_no_more_than_they_need_be(sizes: list[int]) -> N
 
 @few
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=3), st.integers(1, 40))
-def test_a_row_has_the_keys_that_its_tokens_may_see_and_no_others(
-    contexts: list[int], n_question: int
-) -> None:
+def test_a_row_has_the_keys_that_its_tokens_may_see_and_no_others(contexts, n_question):
     decision = TokenizedDecision("single", list(range(n_question)), [[1], [2, 3]])
     units, offset = [], 0
     for n_context in contexts:
@@ -88,7 +86,7 @@ def test_a_row_has_the_keys_that_its_tokens_may_see_and_no_others(
         assert (roles[found[1]] != ROLE_CONTEXT).all()
 
 
-def test_units_that_see_much_begin_rows_of_their_own() -> None:
+def test_units_that_see_much_begin_rows_of_their_own():
     decision = TokenizedDecision("single", [7], [[1], [2, 3]])
     layout = lay_out(TokenizedRequest(list(range(400)), [decision]))
     many = fill_rows([tokens_of(layout, n * layout.n_ids) for n in range(5)])
@@ -100,7 +98,7 @@ def test_units_that_see_much_begin_rows_of_their_own() -> None:
 
 @few
 @given(st.integers(0, 300), st.integers(1, 20))
-def test_padding_is_heard_by_nobody(n_context: int, n_question: int) -> None:
+def test_padding_is_heard_by_nobody(n_context, n_question):
     decision = TokenizedDecision("single", list(range(n_question)), [[1], [2, 3]])
     layout = lay_out(TokenizedRequest(list(range(n_context)), [decision]))
     rows = fill_rows([tokens_of(layout), tokens_of(layout, layout.n_ids)], 2 * ROW_LENGTH)
@@ -113,7 +111,7 @@ def test_padding_is_heard_by_nobody(n_context: int, n_question: int) -> None:
     assert set(blocks[real, 0].tolist()).isdisjoint(blocks[~real, 0].tolist())
 
 
-def test_a_part_is_a_run_of_tokens() -> None:
+def test_a_part_is_a_run_of_tokens():
     (unit,) = make_units([10])
     part = unit.part(3, 7)
     assert len(part) == 4
@@ -124,5 +122,5 @@ def test_a_part_is_a_run_of_tokens() -> None:
 
 
 @pytest.mark.parametrize(("size", "n_rows"), [(1, 1), (ROW_LENGTH, 1), (3 * ROW_LENGTH, 3)])
-def test_one_unit_is_cut_without_padding(size: int, n_rows: int) -> None:
+def test_one_unit_is_cut_without_padding(size, n_rows):
     assert fill_rows(make_units([size])).ids.shape == (n_rows, size // n_rows)

@@ -45,7 +45,7 @@ def engine(random_engine: Engine) -> CountingEngine:
     return CountingEngine(random_engine)
 
 
-def test_a_text_has_a_vector_of_length_one(engine: CountingEngine) -> None:
+def test_a_text_has_a_vector_of_length_one(engine):
     found = OutcomeVectors(engine).get(TEXTS)
     assert set(found) == set(TEXTS)
     for vector in found.values():
@@ -54,14 +54,14 @@ def test_a_text_has_a_vector_of_length_one(engine: CountingEngine) -> None:
         assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
 
 
-def test_vectors_are_those_of_the_reference(engine: CountingEngine, references) -> None:
+def test_vectors_are_those_of_the_reference(engine, references):
     found = OutcomeVectors(engine).get(TEXTS)
     expected = references("random").outcome_vectors(TEXTS)
     for text, vector in zip(TEXTS, expected, strict=True):
         assert np.allclose(found[text], vector, atol=1e-5)
 
 
-def test_a_text_is_encoded_once(engine: CountingEngine) -> None:
+def test_a_text_is_encoded_once(engine):
     vectors = OutcomeVectors(engine)
     first = vectors.get([TEXTS[0], TEXTS[1], TEXTS[0]])
     n_tokens = sum(len(lay_out_text(text)) for text in TEXTS[:2])
@@ -73,7 +73,7 @@ def test_a_text_is_encoded_once(engine: CountingEngine) -> None:
     assert engine.n_tokens == n_tokens + len(lay_out_text(TEXTS[2]))
 
 
-def test_a_long_text_is_answered_and_not_kept(engine: CountingEngine) -> None:
+def test_a_long_text_is_answered_and_not_kept(engine):
     store = OutcomeVectors(engine)
     long, short = tuple(range(1_000, 1_000 + MAX_KEPT_TOKENS + 1)), (2_000, 2_001)
     found = store.get([long, short])
@@ -86,12 +86,12 @@ def test_a_long_text_is_answered_and_not_kept(engine: CountingEngine) -> None:
     assert engine.n_passes > n_passes
 
 
-def test_no_texts_take_no_pass(engine: CountingEngine) -> None:
+def test_no_texts_take_no_pass(engine):
     assert OutcomeVectors(engine).get([]) == {}
     assert engine.n_passes == 0
 
 
-def test_the_least_recently_used_text_leaves_first(engine: CountingEngine) -> None:
+def test_the_least_recently_used_text_leaves_first(engine):
     vectors = OutcomeVectors(engine, max_vectors=2)
     one, two, three = TEXTS[:3]
     vectors.get([one, two])
@@ -104,14 +104,14 @@ def test_the_least_recently_used_text_leaves_first(engine: CountingEngine) -> No
     assert engine.n_passes == passes + 1
 
 
-def test_more_texts_than_are_kept_are_all_answered(engine: CountingEngine) -> None:
+def test_more_texts_than_are_kept_are_all_answered(engine):
     few = OutcomeVectors(engine, max_vectors=1).get(TEXTS)
     many = OutcomeVectors(engine).get(TEXTS)
     assert set(few) == set(TEXTS)
     assert all(np.allclose(few[text], many[text], atol=1e-5) for text in TEXTS)
 
 
-def test_a_vector_depends_on_its_text_alone(engine: CountingEngine) -> None:
+def test_a_vector_depends_on_its_text_alone(engine):
     together = OutcomeVectors(engine).get(TEXTS)
     backwards = OutcomeVectors(engine).get(TEXTS[::-1])
     for text in TEXTS:
@@ -120,7 +120,7 @@ def test_a_vector_depends_on_its_text_alone(engine: CountingEngine) -> None:
         assert np.allclose(backwards[text], alone, atol=1e-5)
 
 
-def test_small_passes_give_the_same_vectors(engine: CountingEngine, monkeypatch) -> None:
+def test_small_passes_give_the_same_vectors(engine, monkeypatch):
     whole = OutcomeVectors(engine).get(TEXTS)
     passes = engine.n_passes
     monkeypatch.setattr(similarity, "PASS_TOKENS", 50)
@@ -129,7 +129,7 @@ def test_small_passes_give_the_same_vectors(engine: CountingEngine, monkeypatch)
     assert all(np.allclose(whole[text], parts[text], atol=1e-5) for text in TEXTS)
 
 
-def test_several_threads_may_ask_at_once(engine: CountingEngine) -> None:
+def test_several_threads_may_ask_at_once(engine):
     vectors = OutcomeVectors(engine, max_vectors=3)
     expected = OutcomeVectors(engine).get(TEXTS)
     wrong: list[object] = []
@@ -153,7 +153,7 @@ def test_several_threads_may_ask_at_once(engine: CountingEngine) -> None:
 
 
 @given(st.lists(st.integers(1, 50)), st.integers(1, 60))
-def test_groups_keep_the_order_and_the_bound(sizes: list[int], bound: int) -> None:
+def test_groups_keep_the_order_and_the_bound(sizes, bound):
     units = [range(size) for size in sizes]
     groups = list(groups_of(units, bound))
     assert [unit for group in groups for unit in group] == units
@@ -164,7 +164,7 @@ def test_groups_keep_the_order_and_the_bound(sizes: list[int], bound: int) -> No
         assert sum(map(len, one)) + len(following[0]) > bound
 
 
-def test_bounds_are_where_blocks_begin_and_end() -> None:
+def test_bounds_are_where_blocks_begin_and_end():
     decision = TokenizedDecision("single", range(300), [range(5), range(200)])
     layout = lay_out(TokenizedRequest(range(600), [decision]))
     bounds = block_bounds(layout)
@@ -175,7 +175,7 @@ def test_bounds_are_where_blocks_begin_and_end() -> None:
     assert len(bounds) == len(set(blocks.tolist()))
 
 
-def test_windows_and_tokens_are_the_layouts(engine: CountingEngine) -> None:
+def test_windows_and_tokens_are_the_layouts(engine):
     layout = lay_out_text(LONG)
     tokens = tokens_of(layout, 5)
     parts = windows_of(layout, 5)

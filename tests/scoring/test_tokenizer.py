@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import tracemalloc
 import weakref
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -58,9 +57,7 @@ def test_the_bound_is_far_below_what_a_process_has():
     ],
     ids=["punctuation", "syllables", "wide", "short"],
 )
-def test_texts_take_no_more_memory_than_they_may(
-    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, make: Callable[[int], str]
-) -> None:
+def test_texts_take_no_more_memory_than_they_may(tokenizer, monkeypatch, make):
     monkeypatch.setattr(module, "_CACHE_BYTES", 256 * 1024)
     n_texts = 1200 if len(make(0)) < 10 else 300
     tracemalloc.start()

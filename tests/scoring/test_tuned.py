@@ -94,7 +94,7 @@ def tuned_on(base: Any, **options: Any) -> TunedScorer:
     return TunedScorer(heads, base, **options)
 
 
-def test_a_decision_with_a_head_goes_through_it_and_any_other_through_the_base() -> None:
+def test_a_decision_with_a_head_goes_through_it_and_any_other_through_the_base():
     base = WatchedScorer()
     request = RenderedRequest("It is late.", (OTHER, READING, PLAIN))
     [[other, reading, plain]] = tuned_on(base).score([request])
@@ -110,7 +110,7 @@ def test_a_decision_with_a_head_goes_through_it_and_any_other_through_the_base()
     assert plain.marker_vectors.shape == (2, 0)
 
 
-def test_the_base_reads_only_what_heads_and_other_decisions_need() -> None:
+def test_the_base_reads_only_what_heads_and_other_decisions_need():
     base = WatchedScorer()
     requests = [
         RenderedRequest("one", (PLAIN,)),
@@ -125,7 +125,7 @@ def test_the_base_reads_only_what_heads_and_other_decisions_need() -> None:
     assert base.embedded == ["three"]
 
 
-def test_what_shares_a_call_changes_nothing() -> None:
+def test_what_shares_a_call_changes_nothing():
     model = tuned_on(WatchedScorer())
     requests = [
         RenderedRequest(f"Text {n}", (READING, OTHER, PLAIN)[: 1 + n % 3]) for n in range(7)
@@ -138,7 +138,7 @@ def test_what_shares_a_call_changes_nothing() -> None:
     assert model.score([]) == []
 
 
-def test_a_closed_model_answers_no_more_and_its_shared_base_does() -> None:
+def test_a_closed_model_answers_no_more_and_its_shared_base_does():
     base = WatchedScorer()
     model = tuned_on(base)
     model.close()
@@ -152,7 +152,7 @@ def test_a_closed_model_answers_no_more_and_its_shared_base_does() -> None:
         base.score([RenderedRequest("text", (OTHER,))])
 
 
-def test_a_model_has_the_name_the_engine_and_the_vectors_of_what_is_below() -> None:
+def test_a_model_has_the_name_the_engine_and_the_vectors_of_what_is_below():
     model = tuned_on(WatchedScorer())
     assert (model.name, model.engine) == ("hashing", "hashing")
     assert model.embed(["a", "b"]).shape == (2, 4)
@@ -160,7 +160,7 @@ def test_a_model_has_the_name_the_engine_and_the_vectors_of_what_is_below() -> N
         tuned_on(HashingScorer()).embed(["a"])
 
 
-def test_what_a_head_answers_is_not_tempered_again() -> None:
+def test_what_a_head_answers_is_not_tempered_again():
     decide = DecideService(
         model_name="m",
         temperatures=TemperatureTable({"binary": {"2": 5.0}}),
@@ -203,7 +203,7 @@ def reason_of(error: EngineUnavailableError) -> str:
     return str(error.details[0]["reason"])
 
 
-def test_an_artifact_is_checked_file_by_file(tmp_path: Path) -> None:
+def test_an_artifact_is_checked_file_by_file(tmp_path):
     folder = tmp_path / "model"
     manifest = write_manifest(folder, origin_of(HashingScorer()))
     name = hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()
@@ -226,7 +226,7 @@ def test_an_artifact_is_checked_file_by_file(tmp_path: Path) -> None:
     "content",
     [b"", b"{", b"[]", b'{"format": "another-1"}', b'{"format": "steelyard-model-1"}'],
 )
-def test_a_manifest_that_cannot_be_read_is_told(tmp_path: Path, content: bytes) -> None:
+def test_a_manifest_that_cannot_be_read_is_told(tmp_path, content):
     with pytest.raises(EngineUnavailableError, match=r"has no manifest\.json") as caught:
         read_artifact(tmp_path)
     assert reason_of(caught.value) == "files_missing"
@@ -237,13 +237,13 @@ def test_a_manifest_that_cannot_be_read_is_told(tmp_path: Path, content: bytes) 
 
 
 @pytest.mark.parametrize("path", ["../heads.json", "/etc/hosts", "a/../../b"])
-def test_a_manifest_that_leads_outside_is_refused(tmp_path: Path, path: str) -> None:
+def test_a_manifest_that_leads_outside_is_refused(tmp_path, path):
     write_manifest(tmp_path, origin_of(HashingScorer()), files={path: "0" * 64})
     with pytest.raises(EngineUnavailableError, match="outside"):
         read_artifact(tmp_path)
 
 
-def test_another_base_or_engine_is_told_apart(tmp_path: Path) -> None:
+def test_another_base_or_engine_is_told_apart(tmp_path):
     manifest = write_manifest(tmp_path, origin_of(HashingScorer("trained")))
     check_base(manifest, HashingScorer("trained", name="renamed"))
     with pytest.raises(EngineUnavailableError, match="other weights") as caught:
@@ -256,7 +256,7 @@ def test_another_base_or_engine_is_told_apart(tmp_path: Path) -> None:
     assert reason_of(caught.value) == "engine_changed"
 
 
-def test_a_scorer_is_known_by_its_files_and_not_by_its_engine(load: Any) -> None:
+def test_a_scorer_is_known_by_its_files_and_not_by_its_engine(load):
     float32 = load("random", "onnxruntime-float32").scorer
     int8 = load("random", "onnxruntime-int8").scorer
     assert identity_of(float32) == identity_of(int8)
@@ -265,7 +265,7 @@ def test_a_scorer_is_known_by_its_files_and_not_by_its_engine(load: Any) -> None
     assert (float32.folder / "manifest.json").is_file()
 
 
-def test_a_model_of_an_earlier_reading_keeps_it(load: Any, tmp_path: Path) -> None:
+def test_a_model_of_an_earlier_reading_keeps_it(load, tmp_path):
     base = load("shipped", "onnxruntime-int8")
     earlier = base.scorer.at_reading(1)
     Heads([]).save(tmp_path)

@@ -34,7 +34,7 @@ def run(tmp_path: Path, random_folder: Path, monkeypatch):
     return run_command
 
 
-def test_export_writes_once_and_then_leaves_alone(run, tmp_path) -> None:
+def test_export_writes_once_and_then_leaves_alone(run, tmp_path):
     folder = str(tmp_path / "models")
     first = run("export", folder, "--model", "small", "--engine", "onnxruntime-float32")
     assert first.exit_code == 0, first.output
@@ -43,14 +43,14 @@ def test_export_writes_once_and_then_leaves_alone(run, tmp_path) -> None:
     assert second.output.startswith("small: unchanged (float32, ")
 
 
-def test_export_for_a_gpu_says_what_the_service_needs(run, tmp_path) -> None:
+def test_export_for_a_gpu_says_what_the_service_needs(run, tmp_path):
     done = run("export", str(tmp_path / "models"), "--model", "small", "--target", "gpu")
     assert done.exit_code == 0, done.output
     assert "STEELYARD_ENGINE=onnxruntime-float32" in done.output
     assert (tmp_path / "models" / "small" / "1" / "model.onnx").is_file()
 
 
-def test_prune_removes_what_is_no_longer_in_use(run, tmp_path, base, monkeypatch) -> None:
+def test_prune_removes_what_is_no_longer_in_use(run, tmp_path, base, monkeypatch):
     folder = tmp_path / "models"
     write_model(folder, write_lora_artifact(tmp_path / "artifact", base), ExportOptions())
     monkeypatch.setenv("STEELYARD_BASE_MODELS", "")
@@ -59,9 +59,7 @@ def test_prune_removes_what_is_no_longer_in_use(run, tmp_path, base, monkeypatch
     assert [path.name for path in folder.iterdir()] == ["steelyard-base-1"]
 
 
-def test_prune_keeps_what_is_in_use_and_cannot_be_made_now(
-    run, tmp_path, base, monkeypatch
-) -> None:
+def test_prune_keeps_what_is_in_use_and_cannot_be_made_now(run, tmp_path, base, monkeypatch):
     folder = tmp_path / "models"
     write_model(folder, write_lora_artifact(tmp_path / "artifact", base), ExportOptions())
     monkeypatch.setattr(sources, "tuned_models", lambda _: [ORPHAN])
@@ -81,7 +79,7 @@ def test_prune_keeps_what_is_in_use_and_cannot_be_made_now(
 )
 def test_a_model_that_is_asked_for_and_not_written_is_a_failure(
     run, tmp_path, monkeypatch, name, said
-) -> None:
+):
     monkeypatch.setattr(sources, "tuned_models", lambda _: [ORPHAN])
     monkeypatch.setenv("STEELYARD_BASE_MODELS", "double=hashing")
     done = run("export", str(tmp_path / "models"), "--model", name)
@@ -109,7 +107,7 @@ def test_a_model_that_is_asked_for_and_not_written_is_a_failure(
         (["up", "--tls-clients", "/nowhere"], 2, "does not exist"),
     ],
 )
-def test_what_cannot_be_done_is_told(run, tmp_path, arguments, status, said) -> None:
+def test_what_cannot_be_done_is_told(run, tmp_path, arguments, status, said):
     done = run(*(argument.format(tmp_path / "models") for argument in arguments))
     assert (done.exit_code, said in done.output) == (status, True), done.output
 
@@ -120,7 +118,7 @@ def test_what_cannot_be_done_is_told(run, tmp_path, arguments, status, said) -> 
 )
 def test_a_path_that_a_shell_would_change_is_told_before_anything_is_installed(
     run, tmp_path, monkeypatch, option, path
-) -> None:
+):
     built: list[object] = []
     monkeypatch.setattr(environment, "check_machine", lambda: None)
     monkeypatch.setattr(environment, "build_environment", lambda *_: built.append(None))
@@ -130,7 +128,7 @@ def test_a_path_that_a_shell_would_change_is_told_before_anything_is_installed(
     assert not list(tmp_path.iterdir())
 
 
-def test_check_tells_that_nobody_answers(run) -> None:
+def test_check_tells_that_nobody_answers(run):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         done = run("check", f"triton://127.0.0.1:{unused.getsockname()[1]}")
@@ -138,7 +136,7 @@ def test_check_tells_that_nobody_answers(run) -> None:
     assert "Error (engine_unavailable)" in done.output
 
 
-def test_check_shows_a_table_and_fails_for_one_that_differs(run, monkeypatch) -> None:
+def test_check_shows_a_table_and_fails_for_one_that_differs(run, monkeypatch):
     found = [
         Comparison("a", "equal", "int8", 40, 1e-7, 1e-6, 2.5, 3.25),
         Comparison("b", "different", "int8", 40, 0.25, 1.0, 2.5, 3.25),
@@ -159,7 +157,7 @@ def test_check_shows_a_table_and_fails_for_one_that_differs(run, monkeypatch) ->
 
 def test_models_that_come_into_use_are_written_and_trouble_is_told_once(
     run, tmp_path, monkeypatch, capsys
-) -> None:
+):
     in_use: list[set[str]] = [set()]
     written: list[None] = []
     monkeypatch.setattr(module._Following, "_in_use", lambda _: frozenset(in_use[0]))
@@ -183,9 +181,7 @@ def test_models_that_come_into_use_are_written_and_trouble_is_told_once(
     assert capsys.readouterr().err.count("the disk is full") == 1
 
 
-def test_what_comes_into_use_while_models_are_written_is_written_too(
-    run, tmp_path, monkeypatch
-) -> None:
+def test_what_comes_into_use_while_models_are_written_is_written_too(run, tmp_path, monkeypatch):
     in_use: list[set[str]] = [set()]
     written: list[None] = []
 
@@ -204,7 +200,7 @@ def test_what_comes_into_use_while_models_are_written_is_written_too(
     assert len(written) == 2
 
 
-def test_what_is_left_out_is_told_once(run, tmp_path, monkeypatch, capsys) -> None:
+def test_what_is_left_out_is_told_once(run, tmp_path, monkeypatch, capsys):
     in_use: list[set[str]] = [{"ft-ftj_1"}]
     left_out = {"ft-ftj_1": "It is of another engine."}
     monkeypatch.setattr(module._Following, "_in_use", lambda _: frozenset(in_use[0]))

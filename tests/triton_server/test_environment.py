@@ -45,7 +45,7 @@ def steps(monkeypatch):
     return done
 
 
-def test_it_is_built_once_and_told_line_by_line(tmp_path, steps) -> None:
+def test_it_is_built_once_and_told_line_by_line(tmp_path, steps):
     lines: list[str] = []
     built = build_environment(tmp_path, lines.append)
     assert built == find_environment(tmp_path)
@@ -59,7 +59,7 @@ def test_it_is_built_once_and_told_line_by_line(tmp_path, steps) -> None:
     assert lines == [f"The environment in {built.folder} is ready."]
 
 
-def test_half_of_one_is_built_anew(tmp_path, steps) -> None:
+def test_half_of_one_is_built_anew(tmp_path, steps):
     left = tmp_path / environment_key() / "left-behind"
     left.parent.mkdir()
     left.touch()
@@ -68,7 +68,7 @@ def test_half_of_one_is_built_anew(tmp_path, steps) -> None:
     assert not left.exists()
 
 
-def test_two_builds_at_a_time_are_one(tmp_path, steps) -> None:
+def test_two_builds_at_a_time_are_one(tmp_path, steps):
     threads = [threading.Thread(target=build_environment, args=(tmp_path,)) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -77,7 +77,7 @@ def test_two_builds_at_a_time_are_one(tmp_path, steps) -> None:
     assert len(steps) == 3
 
 
-def test_it_is_named_by_its_versions(monkeypatch) -> None:
+def test_it_is_named_by_its_versions(monkeypatch):
     before = environment_key()
     assert requirements()[0].startswith("onnxruntime==")
     monkeypatch.setattr(environment, "version", lambda _: "0.0.1")
@@ -97,7 +97,7 @@ def test_it_is_named_by_its_versions(monkeypatch) -> None:
         ("sys.base_prefix", "/nowhere", "libpython"),
     ],
 )
-def test_a_machine_that_cannot_run_it_is_told_why(monkeypatch, name, value, said) -> None:
+def test_a_machine_that_cannot_run_it_is_told_why(monkeypatch, name, value, said):
     monkeypatch.setattr(environment.sys, "platform", "linux")
     monkeypatch.setattr(environment.platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(environment.platform, "libc_ver", lambda: ("glibc", "2.35"))
@@ -118,11 +118,11 @@ def test_a_machine_that_cannot_run_it_is_told_why(monkeypatch, name, value, said
         *((f"/srv/a{character}b", False) for character in "\n|&;()<>'\"\\$`*?{}[]"),
     ],
 )
-def test_paths_that_a_shell_would_change_are_told_apart(path, plain) -> None:
+def test_paths_that_a_shell_would_change_are_told_apart(path, plain):
     assert is_plain(Path(path)) is plain
 
 
-def test_an_installation_that_fails_repeats_what_was_said(tmp_path, monkeypatch) -> None:
+def test_an_installation_that_fails_repeats_what_was_said(tmp_path, monkeypatch):
     lines: list[str] = []
     failing = [sys.executable, "-c", "print('no such package'); raise SystemExit(1)"]
     with pytest.raises(EngineUnavailableError, match="no such package; see that"):
@@ -130,7 +130,7 @@ def test_an_installation_that_fails_repeats_what_was_said(tmp_path, monkeypatch)
     assert lines == ["  no such package"]
 
 
-def test_the_server_finds_its_own_python_and_libraries(tmp_path, monkeypatch) -> None:
+def test_the_server_finds_its_own_python_and_libraries(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONHOME", "/elsewhere")
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
     library = tmp_path / "libpython.so"
@@ -145,7 +145,7 @@ def test_the_server_finds_its_own_python_and_libraries(tmp_path, monkeypatch) ->
     assert not {"PYTHONHOME", "PYTHONPATH"} & variables.keys()
 
 
-def test_this_python_finds_its_library(tmp_path, monkeypatch) -> None:
+def test_this_python_finds_its_library(tmp_path, monkeypatch):
     library = tmp_path / "lib" / "libpython.so.1.0"
     library.parent.mkdir()
     library.touch()

@@ -59,7 +59,7 @@ def answering(tmp_path) -> StandIn:
     return stand_in(tmp_path, SERVER.format(python=sys.executable))
 
 
-def test_it_is_ready_tells_its_log_and_ends(tmp_path, answering) -> None:
+def test_it_is_ready_tells_its_log_and_ends(tmp_path, answering):
     lines: list[str] = []
     with TritonHost(tmp_path, answering, load=["a"], on_line=lines.append) as host:
         pid = host.pid
@@ -75,7 +75,7 @@ def test_it_is_ready_tells_its_log_and_ends(tmp_path, answering) -> None:
     host.stop()
 
 
-def test_after_a_kill_it_starts_again_on_its_ports(tmp_path, answering) -> None:
+def test_after_a_kill_it_starts_again_on_its_ports(tmp_path, answering):
     with TritonHost(tmp_path, answering) as host:
         before = host.url
         host.kill()
@@ -85,7 +85,7 @@ def test_after_a_kill_it_starts_again_on_its_ports(tmp_path, answering) -> None:
         assert host.is_ready()
 
 
-def test_one_that_ends_at_once_repeats_its_faults(tmp_path) -> None:
+def test_one_that_ends_at_once_repeats_its_faults(tmp_path):
     program = f"#!{sys.executable}\nprint('I1121 begins')\nprint('E1121 12:00 no such model')\n"
     host = TritonHost(tmp_path, stand_in(tmp_path, program))
     with pytest.raises(EngineUnavailableError, match=r"exit status 0\): E1121 12:00 no such model"):
@@ -93,7 +93,7 @@ def test_one_that_ends_at_once_repeats_its_faults(tmp_path) -> None:
     assert host.pid is None
 
 
-def test_one_that_hangs_is_killed(tmp_path) -> None:
+def test_one_that_hangs_is_killed(tmp_path):
     program = (
         f"#!{sys.executable}\nimport signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "print('begins', flush=True)\ntime.sleep(60)\n"
@@ -104,13 +104,13 @@ def test_one_that_hangs_is_killed(tmp_path) -> None:
     assert not host.is_running
 
 
-def test_a_program_that_is_not_there_is_told(tmp_path) -> None:
+def test_a_program_that_is_not_there_is_told(tmp_path):
     host = TritonHost(tmp_path, StandIn(tmp_path))
     with pytest.raises(EngineUnavailableError, match="ended while it started"):
         host.start()
 
 
-def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path, answering) -> None:
+def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path, answering):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -122,7 +122,7 @@ def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path, answering
     assert list(host.log) == []
 
 
-def test_it_ends_with_the_process_that_started_it(tmp_path, answering) -> None:
+def test_it_ends_with_the_process_that_started_it(tmp_path, answering):
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
@@ -164,7 +164,7 @@ def left(tmp_path, monkeypatch) -> Path:
     return left
 
 
-def test_what_dead_hosts_left_is_swept_and_nothing_else(tmp_path, left) -> None:
+def test_what_dead_hosts_left_is_swept_and_nothing_else(tmp_path, left):
     _, _, pid = left.name.partition(mark().partition("-")[0])
     others = [
         f"steelyard-triton-{mark()}-0-b",  # a host's that runs
@@ -178,7 +178,7 @@ def test_what_dead_hosts_left_is_swept_and_nothing_else(tmp_path, left) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
 
 
-def test_what_is_another_users_or_cannot_be_removed_is_left(left, monkeypatch) -> None:
+def test_what_is_another_users_or_cannot_be_removed_is_left(left, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "geteuid", lambda: left.stat().st_uid + 1)
         assert sweep_shared_memory() == []
@@ -197,11 +197,11 @@ def test_what_is_another_users_or_cannot_be_removed_is_left(left, monkeypatch) -
     ("address", "is_own"),
     [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False)],
 )
-def test_loopback_is_told_apart(address: str, is_own: bool) -> None:
+def test_loopback_is_told_apart(address, is_own):
     assert is_loopback(address) is is_own
 
 
-def test_every_address_is_reached_over_loopback(tmp_path, answering) -> None:
+def test_every_address_is_reached_over_loopback(tmp_path, answering):
     host = TritonHost(tmp_path, answering, host="0.0.0.0", port=9001)
     assert host.url == "triton://127.0.0.1:9001"
     assert TritonHost(tmp_path, answering, host="::1", port=9001).url == "triton://[::1]:9001"

@@ -73,14 +73,14 @@ def run(host: Host, stopping: Stopping, **further) -> list[str]:
     return lines
 
 
-def test_one_that_runs_is_left_alone(host, stopping) -> None:
+def test_one_that_runs_is_left_alone(host, stopping):
     looks: list[None] = []
     assert run(host, stopping, each_look=lambda: looks.append(None)) == []
     assert host.events == []
     assert len(looks) == stopping.last - 1
 
 
-def test_one_that_ends_is_started_again(host, stopping) -> None:
+def test_one_that_ends_is_started_again(host, stopping):
     stopping.script[3] = lambda: setattr(host, "is_running", False)
     assert run(host, stopping) == [
         "Triton ended; starting it again in 0.2 s.",
@@ -89,7 +89,7 @@ def test_one_that_ends_is_started_again(host, stopping) -> None:
     assert host.events == ["started"]
 
 
-def test_pauses_grow_while_it_does_not_start(host, stopping) -> None:
+def test_pauses_grow_while_it_does_not_start(host, stopping):
     host.is_running, host.failures = False, 9
     lines = run(host, stopping)
     pauses = [wait for wait in stopping.waits if wait != keeper.LOOK_S]
@@ -98,7 +98,7 @@ def test_pauses_grow_while_it_does_not_start(host, stopping) -> None:
     assert host.events[-1] == "started"
 
 
-def test_one_that_stays_silent_is_ended_and_started_again(host, stopping) -> None:
+def test_one_that_stays_silent_is_ended_and_started_again(host, stopping):
     stopping.script[8] = lambda: setattr(host, "answers", False)
     lines = run(host, stopping)
     assert lines[0].startswith("Triton did not answer for")
@@ -106,7 +106,7 @@ def test_one_that_stays_silent_is_ended_and_started_again(host, stopping) -> Non
     assert stopping.now > SILENCE_S
 
 
-def test_it_stops_between_an_end_and_a_start(host, stopping) -> None:
+def test_it_stops_between_an_end_and_a_start(host, stopping):
     host.is_running = False
     stopping.last = 2
     run(host, stopping)

@@ -25,7 +25,7 @@ def parse(**changed) -> ModelConfig:
     return text_format.Parse(render_config("m", **arguments), ModelConfig())
 
 
-def test_a_cpu_model_runs_on_the_python_backend_and_stacks_nothing() -> None:
+def test_a_cpu_model_runs_on_the_python_backend_and_stacks_nothing():
     config = parse(instances=2)
     assert (config.name, config.backend, config.max_batch_size) == ("m", "python", 0)
     assert list(config.version_policy.specific.versions) == [1]
@@ -34,7 +34,7 @@ def test_a_cpu_model_runs_on_the_python_backend_and_stacks_nothing() -> None:
     assert not config.HasField("optimization")
 
 
-def test_tensors_have_the_graphs_names_types_and_sizes() -> None:
+def test_tensors_have_the_graphs_names_types_and_sizes():
     config = parse()
     found = [(one.name, one.data_type, list(one.dims)) for one in config.input]
     assert found == [
@@ -44,7 +44,7 @@ def test_tensors_have_the_graphs_names_types_and_sizes() -> None:
     assert [one.name for one in config.output] == ["logits"]
 
 
-def test_the_queue_is_bounded_and_a_caller_may_wait_less() -> None:
+def test_the_queue_is_bounded_and_a_caller_may_wait_less():
     policy = parse().dynamic_batching.default_queue_policy
     assert policy.timeout_action == policy.REJECT
     assert policy.default_timeout_microseconds == 60_000_000
@@ -52,12 +52,12 @@ def test_the_queue_is_bounded_and_a_caller_may_wait_less() -> None:
     assert policy.max_queue_size == 128
 
 
-def test_parameters_arrive_as_they_were_given() -> None:
+def test_parameters_arrive_as_they_were_given():
     parameters = {key: value.string_value for key, value in parse().parameters.items()}
     assert parameters == {"steelyard_sha256": "ab", "odd": 'quote " and \\ and é'}
 
 
-def test_a_gpu_model_runs_on_the_onnx_runtime_backend() -> None:
+def test_a_gpu_model_runs_on_the_onnx_runtime_backend():
     config = parse(backend="onnxruntime")
     assert config.backend == "onnxruntime"
     assert config.instance_group[0].kind == ModelInstanceGroup.KIND_GPU
@@ -65,7 +65,7 @@ def test_a_gpu_model_runs_on_the_onnx_runtime_backend() -> None:
     assert not config.optimization.execution_accelerators.gpu_execution_accelerator
 
 
-def test_tensorrt_is_an_accelerator_of_it_in_full_precision() -> None:
+def test_tensorrt_is_an_accelerator_of_it_in_full_precision():
     config = parse(backend="tensorrt")
     assert config.backend == "onnxruntime"
     [accelerator] = config.optimization.execution_accelerators.gpu_execution_accelerator

@@ -55,7 +55,7 @@ def compare(base, engine, change) -> Comparison:
     return compare_engines(base, engine, Changing(engine, change), rounds=1)
 
 
-def test_an_engine_is_equal_to_itself(base, engine) -> None:
+def test_an_engine_is_equal_to_itself(base, engine):
     found = compare(base, engine, lambda outputs: outputs)
     assert found.verdict == "equal"
     assert (found.model, found.precision, found.n_decisions) == ("random", "float32", 3)
@@ -63,14 +63,14 @@ def test_an_engine_is_equal_to_itself(base, engine) -> None:
     assert found.here_ms > 0 < found.there_ms
 
 
-def test_noise_of_floating_point_is_equal(base, engine) -> None:
+def test_noise_of_floating_point_is_equal(base, engine):
     found = compare(base, engine, lambda outputs: {k: v + 1e-6 for k, v in outputs.items()})
     assert found.verdict == "equal"
     assert 0 < found.vector_difference < LIMIT
 
 
 @pytest.mark.parametrize("wrong", [0.1, np.nan])
-def test_one_wrong_logit_is_different(base, engine, wrong) -> None:
+def test_one_wrong_logit_is_different(base, engine, wrong):
     def change(outputs: Tensors) -> Tensors:
         if "logits" not in outputs:
             return outputs
@@ -87,7 +87,7 @@ def test_one_wrong_logit_is_different(base, engine, wrong) -> None:
         assert found.difference > LIMIT
 
 
-def test_vectors_that_are_no_numbers_are_seen(base, engine) -> None:
+def test_vectors_that_are_no_numbers_are_seen(base, engine):
     def change(outputs: Tensors) -> Tensors:
         vectors = outputs.get("marker_vectors")
         return outputs if vectors is None else {**outputs, "marker_vectors": vectors * np.nan}
@@ -97,7 +97,7 @@ def test_vectors_that_are_no_numbers_are_seen(base, engine) -> None:
     assert found.verdict == "different"
 
 
-def test_an_engine_that_fails_is_an_error(base, engine) -> None:
+def test_an_engine_that_fails_is_an_error(base, engine):
     def fail(_: Tensors) -> Tensors:
         raise EngineUnavailableError("It fails.")
 
@@ -105,7 +105,7 @@ def test_an_engine_that_fails_is_an_error(base, engine) -> None:
         compare(base, engine, fail)
 
 
-def test_a_server_is_asked_without_the_proxy_of_the_environment(monkeypatch) -> None:
+def test_a_server_is_asked_without_the_proxy_of_the_environment(monkeypatch):
     for name in ("grpc_proxy", "https_proxy", "http_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     for name in ("no_grpc_proxy", "no_proxy"):
@@ -126,5 +126,5 @@ def test_a_server_is_asked_without_the_proxy_of_the_environment(monkeypatch) -> 
         ([], False),
     ],
 )
-def test_a_server_is_good_when_something_was_compared_and_all_of_it_equal(verdicts, good) -> None:
+def test_a_server_is_good_when_something_was_compared_and_all_of_it_equal(verdicts, good):
     assert is_good([Comparison("m", verdict) for verdict in verdicts]) is good

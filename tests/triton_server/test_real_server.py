@@ -64,7 +64,7 @@ def host(environment: Environment, repository: Path) -> Iterator[TritonHost]:
         yield host
 
 
-def test_it_is_ready_with_what_it_was_to_load_and_nothing_else(host) -> None:
+def test_it_is_ready_with_what_it_was_to_load_and_nothing_else(host):
     assert host.is_ready()
     loaded = {name for name, state in host.models().items() if state == "READY"}
     assert loaded == {"random"}
@@ -73,7 +73,7 @@ def test_it_is_ready_with_what_it_was_to_load_and_nothing_else(host) -> None:
     assert 'nv_inference_request_success{model="random",version="1"}' in figures
 
 
-def test_every_model_answers_as_this_process_does(host, base, int8, tuned, monkeypatch) -> None:
+def test_every_model_answers_as_this_process_does(host, base, int8, tuned, monkeypatch):
     monkeypatch.setattr(parity, "_WORDS", WORDS)
     for source in (int8, tuned):
         host.load(source.name)
@@ -87,7 +87,7 @@ def test_every_model_answers_as_this_process_does(host, base, int8, tuned, monke
         host.unload(source.name)
 
 
-def test_other_weights_and_unknown_models_are_not_compared(host, base, tuned) -> None:
+def test_other_weights_and_unknown_models_are_not_compared(host, base, tuned):
     address = parse_address(host.url)
     other = ModelSource("random", "0" * 64, base.files)
     [found] = [one for one in check_server(address, {"random": other}) if one.model == "random"]
@@ -97,7 +97,7 @@ def test_other_weights_and_unknown_models_are_not_compared(host, base, tuned) ->
     assert (found.verdict, is_good([found])) == ("failed", False)
 
 
-def test_a_model_that_is_not_there_or_not_whole_is_refused(host, repository, int8) -> None:
+def test_a_model_that_is_not_there_or_not_whole_is_refused(host, repository, int8):
     with pytest.raises(EngineUnavailableError, match="Triton refused: failed to load 'nope'"):
         host.load("nope")
     broken = repository / "broken"
@@ -112,9 +112,7 @@ def test_a_model_that_is_not_there_or_not_whole_is_refused(host, repository, int
     assert host.is_live()
 
 
-def test_a_model_that_is_loaded_again_with_other_weights_is_seen(
-    host, repository, base, tuned
-) -> None:
+def test_a_model_that_is_loaded_again_with_other_weights_is_seen(host, repository, base, tuned):
     write_model(repository, replace(base, name="shared"), ExportOptions())
     engine = TritonEngine(
         parse_address(host.url), "shared", sha256=base.sha256, precision="float32", timeout_s=30.0
@@ -130,7 +128,7 @@ def test_a_model_that_is_loaded_again_with_other_weights_is_seen(
     shutil.rmtree(repository / "shared")
 
 
-def test_a_pass_that_waits_too_long_is_refused_and_the_others_are_answered(host, base) -> None:
+def test_a_pass_that_waits_too_long_is_refused_and_the_others_are_answered(host, base):
     scorer = OnnxScorer(None, base.files.tokenizer, name="random", engine_name="")
     passed = scorer.plan([scorer.lay_out(one) for one in sample_requests()], None)
     inputs = []
@@ -160,7 +158,7 @@ def test_a_pass_that_waits_too_long_is_refused_and_the_others_are_answered(host,
             np.testing.assert_allclose(result.as_numpy("logits"), expected, atol=1e-4)
 
 
-def test_a_killed_one_leaves_nothing_and_starts_again(host) -> None:
+def test_a_killed_one_leaves_nothing_and_starts_again(host):
     before, pid = host.url, host.pid
     os.kill(pid, signal.SIGKILL)
     assert host.wait(30)
@@ -183,7 +181,7 @@ class Hanging(Environment):
         return self.elsewhere
 
 
-def test_one_that_hangs_in_its_start_is_ended_and_swept(environment, repository, tmp_path) -> None:
+def test_one_that_hangs_in_its_start_is_ended_and_swept(environment, repository, tmp_path):
     backends = tmp_path / "backends"
     shutil.copytree(environment.backends, backends)
     stub = backends / "python" / "triton_python_backend_stub"
@@ -223,7 +221,7 @@ class Lines:
                 return line
 
 
-def test_the_command_runs_it_starts_it_again_and_stops(environment, tmp_path) -> None:
+def test_the_command_runs_it_starts_it_again_and_stops(environment, tmp_path):
     arguments = [
         *("--home", str(tmp_path), "--environment", str(environments())),
         *("--port", "0", "--http-port", "0", "--metrics-port", "0", "--threads", "1"),

@@ -57,7 +57,7 @@ def config_of(model: Path) -> ModelConfig:
     return text_format.Parse((model / CONFIG).read_text(encoding="utf-8"), ModelConfig())
 
 
-def test_a_cpu_model_is_a_configuration_a_program_a_graph_and_its_tensors(folder, base) -> None:
+def test_a_cpu_model_is_a_configuration_a_program_a_graph_and_its_tensors(folder, base):
     model = folder / "random"
     assert sorted(path.name for path in (model / "1").iterdir()) == [
         "graph.onnx",
@@ -72,7 +72,7 @@ def test_a_cpu_model_is_a_configuration_a_program_a_graph_and_its_tensors(folder
     assert {one.name for one in config.output} >= {*DECISION_OUTPUTS, *PAST_OUTPUTS}
 
 
-def test_the_configuration_has_the_inputs_of_a_pass(folder, inputs) -> None:
+def test_the_configuration_has_the_inputs_of_a_pass(folder, inputs):
     found = {one.name: one for one in config_of(folder / "random").input}
     assert found.keys() == inputs.keys()
     for name, array in inputs.items():
@@ -81,14 +81,14 @@ def test_the_configuration_has_the_inputs_of_a_pass(folder, inputs) -> None:
             assert told in {-1, size}
 
 
-def test_what_is_there_and_unchanged_is_left_alone(folder, base) -> None:
+def test_what_is_there_and_unchanged_is_left_alone(folder, base):
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     assert is_current(folder, base, CPU)
     assert not write_model(folder, base, CPU)
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
-def test_the_record_names_every_file_and_its_hash(folder, base) -> None:
+def test_the_record_names_every_file_and_its_hash(folder, base):
     record = read_record(folder / "random")
     assert record is not None
     assert sorted(record.files) == ["1/graph.onnx", "1/model.py", "1/weights.npz", "config.pbtxt"]
@@ -96,7 +96,7 @@ def test_the_record_names_every_file_and_its_hash(folder, base) -> None:
     assert exported(folder) == {"random": record}
 
 
-def test_other_options_or_an_altered_file_are_written_anew(tmp_path, base) -> None:
+def test_other_options_or_an_altered_file_are_written_anew(tmp_path, base):
     assert write_model(tmp_path, base, CPU)
     threads = ExportOptions(threads=1)
     assert not is_current(tmp_path, base, threads)
@@ -111,7 +111,7 @@ def test_other_options_or_an_altered_file_are_written_anew(tmp_path, base) -> No
     assert [path.name for path in tmp_path.iterdir()] == ["random"]
 
 
-def test_a_write_that_fails_leaves_what_was_there(tmp_path, base, monkeypatch) -> None:
+def test_a_write_that_fails_leaves_what_was_there(tmp_path, base, monkeypatch):
     write_model(tmp_path, base, CPU)
     before = (tmp_path / "random" / EXPORT).read_bytes()
 
@@ -126,7 +126,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, base, monkeypatch) -
     assert is_current(tmp_path, base, CPU)
 
 
-def test_only_exported_models_are_removed(tmp_path, base) -> None:
+def test_only_exported_models_are_removed(tmp_path, base):
     write_model(tmp_path, base, CPU)
     (tmp_path / "theirs").mkdir()
     remove_model(tmp_path, "theirs")
@@ -189,7 +189,7 @@ def start(monkeypatch):
     return start
 
 
-def test_the_program_gives_what_an_engine_here_gives(folder, base, inputs, start) -> None:
+def test_the_program_gives_what_an_engine_here_gives(folder, base, inputs, start):
     program = start(folder / "random")
     engine = base.engine()
     for wanted in (["logits", "marker_vectors"], ["pooled", *PAST_OUTPUTS]):
@@ -201,7 +201,7 @@ def test_the_program_gives_what_an_engine_here_gives(folder, base, inputs, start
     engine.close()
 
 
-def test_the_program_answers_each_request_for_itself(folder, inputs, start) -> None:
+def test_the_program_answers_each_request_for_itself(folder, inputs, start):
     broken = {**inputs, "kinds": inputs["kinds"].astype(np.float32)}
     good, bad = start(folder / "random").execute(
         [Request(inputs, ["logits"]), Request(broken, ["logits"])]
@@ -210,7 +210,7 @@ def test_the_program_answers_each_request_for_itself(folder, inputs, start) -> N
     assert "The pass failed" in str(bad.error)
 
 
-def test_the_program_refuses_files_that_were_not_exported(tmp_path, base, start) -> None:
+def test_the_program_refuses_files_that_were_not_exported(tmp_path, base, start):
     write_model(tmp_path, base, CPU)
     graph = tmp_path / "random" / "1" / "graph.onnx"
     graph.write_bytes(graph.read_bytes() + b"x")
@@ -218,13 +218,13 @@ def test_the_program_refuses_files_that_were_not_exported(tmp_path, base, start)
         start(tmp_path / "random")
 
 
-def test_the_program_refuses_numpy_2(folder, start, monkeypatch) -> None:
+def test_the_program_refuses_numpy_2(folder, start, monkeypatch):
     monkeypatch.setattr(np, "__version__", "2.4.0")
     with pytest.raises(RuntimeError, match="below 2"):
         start(folder / "random")
 
 
-def test_a_fine_tunes_model_has_its_own_weights(tmp_path, base, inputs, start) -> None:
+def test_a_fine_tunes_model_has_its_own_weights(tmp_path, base, inputs, start):
     tuned = write_lora_artifact(tmp_path / "artifact", base)
     write_model(tmp_path / "models", tuned, CPU)
     told = config_of(tmp_path / "models" / tuned.name).parameters
@@ -241,7 +241,7 @@ def test_a_fine_tunes_model_has_its_own_weights(tmp_path, base, inputs, start) -
     untouched.close()
 
 
-def test_a_gpu_model_is_one_whole_file_that_answers_the_same(tmp_path, base, inputs) -> None:
+def test_a_gpu_model_is_one_whole_file_that_answers_the_same(tmp_path, base, inputs):
     write_model(tmp_path, base, GPU)
     model = tmp_path / "random"
     assert [path.name for path in (model / "1").iterdir()] == ["model.onnx"]
@@ -257,13 +257,13 @@ def test_a_gpu_model_is_one_whole_file_that_answers_the_same(tmp_path, base, inp
     engine.close()
 
 
-def test_a_gpu_takes_no_int8(tmp_path, random_folder) -> None:
+def test_a_gpu_takes_no_int8(tmp_path, random_folder):
     int8 = base_source(random_folder, engine="onnxruntime-int8")
     with pytest.raises(EngineUnavailableError, match="onnxruntime-float32"):
         write_model(tmp_path, int8, GPU)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_graph_without_one_of_its_weights_is_refused(base) -> None:
+def test_a_graph_without_one_of_its_weights_is_refused(base):
     with pytest.raises(EngineUnavailableError, match="that its weights lack"):
         embed_weights(base.files.graph, {})

@@ -12,12 +12,12 @@ from steelyard.triton.parity import fixed_requests
 from support.random_model import WORDS
 
 
-def test_they_are_the_same_each_time() -> None:
+def test_they_are_the_same_each_time():
     assert list(fixed_requests()) == list(fixed_requests())
 
 
 @pytest.mark.parametrize("words", [parity._WORDS, WORDS], ids=["long", "short"])
-def test_they_are_valid_and_cover_every_kind_and_stage(base, monkeypatch, words) -> None:
+def test_they_are_valid_and_cover_every_kind_and_stage(base, monkeypatch, words):
     # The random model's tokenizer reads its own words as a token each, others letter by letter.
     monkeypatch.setattr(parity, "_WORDS", words)
     decide = DecideService(

@@ -26,7 +26,7 @@ def settings(tmp_path: Path, random_folder: Path) -> Settings:
     return read_settings(given, environ={})
 
 
-def test_base_models_are_found_under_the_names_that_requests_give(settings, base) -> None:
+def test_base_models_are_found_under_the_names_that_requests_give(settings, base):
     found = find_sources(settings, engine="onnxruntime-float32")
     assert [source.name for source in found.sources] == ["steelyard-base-1", "small"]
     assert found.sources[1].sha256 == base.sha256
@@ -35,7 +35,7 @@ def test_base_models_are_found_under_the_names_that_requests_give(settings, base
     assert not settings.home.exists()
 
 
-def test_some_are_found_by_name_and_an_unknown_name_is_told(settings) -> None:
+def test_some_are_found_by_name_and_an_unknown_name_is_told(settings):
     found = find_sources(settings, names=["small"])
     assert ([one.name for one in found.sources], found.left_out) == (["small"], {})
     with pytest.raises(NotFoundError, match="no model 'smal' in use here; there are double, small"):
@@ -51,7 +51,7 @@ def changed(lines: Lines, family: Family) -> Lines:
     return msgspec.structs.replace(lines, families={**lines.families, family.name: family})
 
 
-def test_fine_tunes_in_use_answer_or_are_warm_or_are_the_newest_of_a_family_that_is_on() -> None:
+def test_fine_tunes_in_use_answer_or_are_warm_or_are_the_newest_of_a_family_that_is_on():
     lines = grow(Lines(), "router", 3)
     family = lines.families["router"]
     first, second, third = family.models
@@ -67,7 +67,7 @@ def test_fine_tunes_in_use_answer_or_are_warm_or_are_the_newest_of_a_family_that
     assert [model.adapter for model in models_in_use(stored(kept))] == [second]
 
 
-def test_one_without_an_artifact_yet_is_left_out() -> None:
+def test_one_without_an_artifact_yet_is_left_out():
     lines = grow(Lines(), "router", 1)
     assert models_in_use(StoredLines(revision=1, lines=lines)) == []
 
@@ -87,7 +87,7 @@ def in_use(settings, base, tmp_path, monkeypatch):
     return put
 
 
-def test_a_lora_fine_tune_is_found_by_adapter_or_number(settings, base, tmp_path, in_use) -> None:
+def test_a_lora_fine_tune_is_found_by_adapter_or_number(settings, base, tmp_path, in_use):
     model = in_use(write_lora_artifact(tmp_path / "artifact", base))
     for name in (model.adapter, model.ref):
         [found] = find_sources(settings, names=[name], engine="onnxruntime-float32").sources
@@ -95,7 +95,7 @@ def test_a_lora_fine_tune_is_found_by_adapter_or_number(settings, base, tmp_path
         assert found.adapter is not None
 
 
-def test_one_of_heads_alone_has_no_model_of_its_own(settings, base, tmp_path, in_use) -> None:
+def test_one_of_heads_alone_has_no_model_of_its_own(settings, base, tmp_path, in_use):
     model = in_use(
         write_artifact(tmp_path / "artifact", base, {"heads.json": b"{}"}, has_adapter=False)
     )
@@ -109,14 +109,14 @@ def test_one_of_heads_alone_has_no_model_of_its_own(settings, base, tmp_path, in
     }
 
 
-def test_one_of_another_engine_is_left_out_and_told(settings, base, tmp_path, in_use) -> None:
+def test_one_of_another_engine_is_left_out_and_told(settings, base, tmp_path, in_use):
     in_use(write_lora_artifact(tmp_path / "artifact", base))
     found = find_sources(settings, engine="onnxruntime-int8")
     assert len(found.sources) == 2
     assert "trained on the engine onnxruntime-float32" in found.left_out["ft-ftj_test"]
 
 
-def test_one_of_other_weights_is_refused(base, tmp_path) -> None:
+def test_one_of_other_weights_is_refused(base, tmp_path):
     artifact = write_lora_artifact(tmp_path / "artifact", base)
     other = ModelSource("small", "0" * 64, _renamed(base))
     model = TunedModel("ft-ftj_test", "router@1", "small", artifact.sha256)

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.triton, pytest.mark.timeout(300)]
 
 
 def write_certificate(folder: Path, authority: trustme.CA, name: str) -> tuple[Path, Path]:
-    """Give the files of a certificate and of its key."""
+    """Return the files of a certificate and of its key."""
     made = authority.issue_cert(name)
     certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
     made.cert_chain_pems[0].write_to_path(certificate)

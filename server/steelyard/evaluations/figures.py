@@ -21,17 +21,11 @@ from msgspec import UNSET, Raw
 from numpy.typing import NDArray
 from sqlalchemy import Row
 
+from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.versions import Manifest
-from steelyard.errors import (
-    EvaluationNotReadyError,
-    InvalidRequestError,
-    NotMeasurableError,
-    SupervisionMismatchError,
-    Violation,
-)
 from steelyard.evaluations.queries_wire import (
     MAX_RECORD_CONTEXTS,
     ComparisonQuery,
@@ -139,7 +133,7 @@ class EvaluationFigures:
         first = await self._succeeded(caller, query.before)
         second = await self._succeeded(caller, query.after)
         if first.method != second.method:
-            raise SupervisionMismatchError(
+            raise errors.SupervisionMismatchError(
                 "One evaluation has targets and the other rewards; compare evaluations of one "
                 "dataset.",
                 path=("query", "after"),
@@ -162,7 +156,7 @@ class EvaluationFigures:
     async def _succeeded(self, caller: Caller, evaluation_id: str) -> Row[Any]:
         row = await self._evaluations.find(caller, evaluation_id, with_dataset=True)
         if row.status != "succeeded":
-            raise EvaluationNotReadyError(
+            raise errors.EvaluationNotReadyError(
                 f"The evaluation is {row.status}; its figures are there once it has succeeded."
             )
         return row
@@ -228,7 +222,7 @@ class EvaluationFigures:
 
         scored = self._load(row)
         if row.method != "sft":
-            raise SupervisionMismatchError(
+            raise errors.SupervisionMismatchError(
                 "Costs need targets, and this evaluation has rewards; its detail tells what each "
                 "outcome earned.",
                 path=("path", "evaluation"),
@@ -324,8 +318,8 @@ def _chosen(scored: _Scored, query: RecordsQuery) -> BoolArray:
         if values is None:
             known = ", ".join(sorted(scored.slices))
             message = f"slice_by is {show(query.slice_by)}; the properties here are {known}."
-            raise InvalidRequestError(
-                violations=[Violation(("query", "slice_by"), message, "not_allowed")]
+            raise errors.InvalidRequestError(
+                violations=[errors.Violation(("query", "slice_by"), message, "not_allowed")]
             )
         chosen &= np.array([value == query.slice for value in values], dtype=bool)
     if query.context_sha256:
@@ -362,19 +356,19 @@ def _measured(work: Callable[[], T]) -> T:
 
     try:
         return work()
-    except InvalidRequestError:
+    except errors.InvalidRequestError:
         raise
     except UnmeasurableError as error:
-        raise NotMeasurableError(str(error)) from error
+        raise errors.NotMeasurableError(str(error)) from error
     except LookupError as error:
         raise _refusal("decision_id", str(error.args[0]), "unknown_decision") from error
     except ValueError as error:
         # Costs of a decision without "yes", or of one with rewards.
-        raise SupervisionMismatchError(str(error), path=(*BODY, "decision_id")) from error
+        raise errors.SupervisionMismatchError(str(error), path=(*BODY, "decision_id")) from error
 
 
-def _refusal(field: str, message: str, type_: str) -> InvalidRequestError:
-    return InvalidRequestError(violations=[Violation((*BODY, field), message, type_)])
+def _refusal(field: str, message: str, type_: str) -> errors.InvalidRequestError:
+    return errors.InvalidRequestError(violations=[errors.Violation((*BODY, field), message, type_)])
 
 
 def _check_costs(trial: CostTrial) -> None:

@@ -22,16 +22,9 @@ from typing import Any, ClassVar
 import msgspec
 from sqlalchemy import Connection, Row
 
+from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
-from steelyard.errors import (
-    EngineUnavailableError,
-    InternalError,
-    ModelChangedError,
-    ModelUnavailableError,
-    NotMeasurableError,
-    SteelyardError,
-)
 from steelyard.evaluations import predictions as frames
 from steelyard.evaluations import store as rows
 from steelyard.evaluations.measures.records import Supervision, UnmeasurableError
@@ -90,7 +83,7 @@ class EvaluationRuns(Work):
         """Return the run of an evaluation."""
         return EvaluationRun(job, self)
 
-    def fail(self, job: Pending, error: SteelyardError) -> None:
+    def fail(self, job: Pending, error: errors.SteelyardError) -> None:
         """Note why an evaluation cannot be done; its predictions stay."""
         told = msgspec.json.encode(EvaluationError(code=error.code, message=error.message))
         self._end(job, "failed", ("queued", "running"), generation=job.generation, error=told)
@@ -162,13 +155,13 @@ class EvaluationRun(Run):
         with ExitStack() as closing:
             try:
                 model = closing.enter_context(self._work.models.open(row.account_id, row.model_id))
-            except ModelUnavailableError as error:
-                raise ModelUnavailableError(
+            except errors.ModelUnavailableError as error:
+                raise errors.ModelUnavailableError(
                     f"The worker has no model {row.model_label}; start it with the settings of "
                     "the server, and retry the evaluation."
                 ) from error
             if model.evaluation_key != row.model_sha256:
-                raise ModelChangedError(
+                raise errors.ModelChangedError(
                     f"The model {row.model_label} is another one than when the evaluation was "
                     "asked for; start a new evaluation."
                 )
@@ -195,7 +188,7 @@ class EvaluationRun(Run):
         taken = itertools.islice(scoring.left, self._work.window_rows)
         window = [scoring.renderer.render(one, place) for place, one in taken]
         if not window:
-            raise InternalError(
+            raise errors.InternalError(
                 f"{row.completed_rows} of {row.evaluation_rows} rows were scored; retry the "
                 "evaluation."
             )
@@ -250,7 +243,7 @@ class EvaluationRun(Run):
             records = records_of(table, SUPERVISION[row.method])
             detail = evaluation_detail(records, slices=slices_of(table))
         except UnmeasurableError as error:
-            raise NotMeasurableError(str(error)) from error
+            raise errors.NotMeasurableError(str(error)) from error
         predictions_sha256 = frames.write_table(work.store, table)
         detail_sha256 = work.store.put(msgspec.json.encode(detail), ".json")
 
@@ -285,7 +278,7 @@ def _fill(
         row = window[-1]
         try:
             future = model.queue.submit(row.request)
-        except EngineUnavailableError:
+        except errors.EngineUnavailableError:
             if not waiting:
                 raise
             return

@@ -26,7 +26,7 @@ class Size:
     context: str
 
     def is_part_of(self, other: Size) -> bool:
-        """Say whether a request of this size has no more of anything, and the same type."""
+        """Whether a request of this size has no more of anything, and the same type."""
         return (
             self.questions <= other.questions
             and self.outcomes <= other.outcomes
@@ -42,7 +42,7 @@ class Size:
 
 
 def make_body(size: Size, number: int) -> bytes:
-    """Give the body of one request; another number gives another context."""
+    """Return the body of one request; another number gives another context."""
     native = json.loads(
         make_payload(
             context=make_context(CONTEXTS[size.context], number),
@@ -61,7 +61,7 @@ def make_body(size: Size, number: int) -> bytes:
 
 
 def make_request(body: bytes) -> bytes:
-    """Give a request as it goes over the wire; it names no port, so that all are sent the same."""
+    """Return a request as it goes over the wire; it names no port, so that all are sent the same."""
     lines = [
         f"POST {PATH} HTTP/1.1",
         "Host: 127.0.0.1",
@@ -72,5 +72,5 @@ def make_request(body: bytes) -> bytes:
 
 
 def make_requests(size: Size, first: int, n: int) -> list[bytes]:
-    """Give ``n`` requests whose contexts are those from number ``first`` on."""
+    """Return ``n`` requests whose contexts are those from number ``first`` on."""
     return [make_request(make_body(size, first + number)) for number in range(n)]

@@ -25,16 +25,7 @@ _NO_WEIGHTS = (
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A package: what is installed, and what is to be said of it on the page.
-
-    Parameters
-    ----------
-    name : str
-    requirements : tuple of str
-        For pip; empty for what runs in the interpreter that runs the benchmark.
-    says : tuple of str
-        Whole sentences: what it lacks, leaves unread, or refuses.
-    """
+    """A package: what pip installs, and in whole sentences what it lacks, leaves unread, or refuses."""
 
     name: str
     requirements: tuple[str, ...]
@@ -43,20 +34,9 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """One way to run a peer.
+    """One way to run a peer: a table, an architecture of ``weights.py``, and what the page says of it.
 
-    Parameters
-    ----------
-    table : int
-        ``PLAIN`` or ``BEST``.
-    base : str
-        The checkpoint's architecture, as ``weights.py`` names it; empty where none is made.
-    setting : str
-        What the page says of it.
-    flags : tuple of str
-        More arguments of its server; settings of Laya, which has no arguments, as ``NAME=VALUE``.
-    precision : str
-        That of sysone's checkpoint.
+    ``flags`` are more arguments of its server; settings of Laya, which has none, as ``NAME=VALUE``.
     """
 
     peer: str
@@ -173,12 +153,11 @@ CONTESTANTS = (
 
 
 def needs_bfloat16(contestant: Contestant) -> bool:
-    """Say whether it needs a processor with bfloat16: without, it may end its process."""
+    """Whether it needs a processor with bfloat16: without, it may end its process."""
     return "bfloat16" in contestant.setting
 
 
 def has_bfloat16(cpuinfo: str) -> bool:
-    """Read ``/proc/cpuinfo``."""
     flags = cpuinfo.split()
     return "avx512_bf16" in flags or "amx_bf16" in flags
 
@@ -192,7 +171,7 @@ def server_command(
     home: Path,
     threads: int,
 ) -> tuple[list[str], dict[str, str]]:
-    """Give the command that starts a contestant's server, and what it adds to the environment."""
+    """Return the command that starts a contestant's server, and what it adds to the environment."""
     scripts = environments / contestant.peer / "bin"
     python, flags = str(scripts / "python"), list(contestant.flags)
     if contestant.peer == OURS:
@@ -232,7 +211,7 @@ def server_command(
 
 
 def chosen(names: Sequence[str], tables: Sequence[int]) -> list[Contestant]:
-    """Give the contestants of those peers and tables; all peers where none is named."""
+    """Return the contestants of those peers and tables; all peers where none is named."""
     return [
         one
         for one in CONTESTANTS

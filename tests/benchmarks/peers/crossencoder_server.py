@@ -16,7 +16,7 @@ import numpy as np
 
 
 def pairs_of(body: dict[str, Any]) -> list[tuple[str, list[str], list[str]]]:
-    """Give each question's name, the names of its outcomes, and the texts that stand for them."""
+    """Return each question's name, the names of its outcomes, and the texts that stand for them."""
     found = []
     for name, question in body["questions"].items():
         names = ["yes", "no"] if question["type"] == "noul" else list(question["criteria"])

@@ -14,7 +14,7 @@ FIGURES = ("p50_ms", "p95_ms", "p99_ms", "decisions_s", "cpu_ms", "peak_mb")
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Give the least value that so large a share of the values is at most (nearest rank)."""
+    """Return the least value that so large a share of the values is at most (nearest rank)."""
     ordered = sorted(values)
     return ordered[max(1, math.ceil(share * len(ordered))) - 1]
 
@@ -22,7 +22,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 def round_figures(
     answers: Answers, questions: int, cpu_s: float, peak_mb: float
 ) -> dict[str, float | int | dict[str, int]]:
-    """Give a round's figures; those of time are left out where nothing was answered."""
+    """Return a round's figures; those of time are left out where nothing was answered."""
     n = len(answers.milliseconds)
     found: dict[str, Any] = {
         "n": n,
@@ -42,6 +42,6 @@ def round_figures(
 
 
 def spread(rounds: Sequence[Mapping[str, Any]], name: str) -> tuple[float, float, float] | None:
-    """Give the median of a figure over rounds, its least and its largest."""
+    """Return the median of a figure over rounds, its least and its largest."""
     values = [one[name] for one in rounds if name in one]
     return (median(values), min(values), max(values)) if values else None

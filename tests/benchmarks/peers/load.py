@@ -72,13 +72,7 @@ async def ask_into(answers: Answers, client: Client, request: bytes, began: floa
 def closed_loop(
     port: int, requests: Sequence[bytes], n_clients: int, timeout_s: float | None = None
 ) -> Answers:
-    """Send the requests from so many clients, each waiting for an answer before it asks again.
-
-    Raises
-    ------
-    TimeoutError
-        When not all is answered in ``timeout_s``.
-    """
+    """Send the requests from so many clients, each waiting for an answer before it asks again."""
 
     async def run() -> Answers:
         answers, waiting = Answers(), deque(requests)
@@ -102,7 +96,7 @@ def closed_loop(
 
 
 def arrivals(n: int, rate: float, seed: int) -> np.ndarray:
-    """Give the seconds at which ``n`` requests arrive, ``rate`` a second on average (Poisson)."""
+    """Return the seconds at which ``n`` requests arrive, ``rate`` a second on average (Poisson)."""
     return np.random.default_rng([3, seed]).exponential(1 / rate, n).cumsum()
 
 

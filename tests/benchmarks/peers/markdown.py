@@ -18,7 +18,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def shown(value: float) -> str:
-    """Give a figure with three digits that count, more where it is large."""
+    """Return a figure with three digits that count, more where it is large."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"

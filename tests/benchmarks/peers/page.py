@@ -78,7 +78,7 @@ def _opening(record: Mapping[str, Any]) -> str:
 def throughput(
     record: Mapping[str, Any], key: str, size: tuple[int, int, str]
 ) -> tuple[float, str]:
-    """Give a contestant's most decisions a second at a size, and how that is known.
+    """Return a contestant's most decisions a second at a size, and how that is known.
 
     The largest median over numbers of clients in closed loop; where no load could be run, what one
     request alone took; where that was not waited for, what it can be at most, or is expected to be;
@@ -103,7 +103,7 @@ def throughput(
 
 
 def ratios(record: Mapping[str, Any], table: int) -> list[dict[str, Any]]:
-    """Give Steelyard's decisions a second over the best peer's, at each size with a target."""
+    """Return Steelyard's decisions a second over the best peer's, at each size with a target."""
     entries = [
         one for one in record["contestants"] if one["table"] == table and "left_out" not in one
     ]
@@ -127,7 +127,7 @@ def ratios(record: Mapping[str, Any], table: int) -> list[dict[str, Any]]:
 
 
 def verdict(found: Mapping[str, Any]) -> str:
-    """Say whether a ratio is what is wanted, and whether the peer's side was measured in rounds."""
+    """Whether a ratio is what is wanted, and whether the peer's side was measured in rounds."""
     reached = "reached" if found["ratio"] >= found["wanted"] else "not reached"
     return reached if "client" in found["words"] else f"{reached}; peer not measured in rounds"
 
@@ -212,7 +212,7 @@ def _why(record: Mapping[str, Any]) -> str:
 
 
 def _under_load(record: Mapping[str, Any]) -> str:
-    """Give latencies, and decisions a second by the number of clients, of one request."""
+    """Return latencies, and decisions a second by the number of clients, of one request."""
     cells = [cell for cell in record["cells"] if cell["rounds"]]
     counted = {size_of(cell)[:2] for cell in cells}
     if not counted:

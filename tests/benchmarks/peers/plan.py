@@ -20,8 +20,6 @@ _SHORTEST_S = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The sizes and loads of a run."""
-
     questions: tuple[int, ...] = (1, 3, 10, 32)
     outcomes: tuple[int, ...] = (2, 4, 77)
     contexts: tuple[str, ...] = ("short", "medium", "long")
@@ -29,7 +27,7 @@ class Grid:
     loops: tuple[str, ...] = (CLOSED, OPEN)
 
     def sizes(self) -> list[Size]:
-        """Give the sizes, those with more questions after those with fewer."""
+        """Return the sizes, those with more questions after those with fewer."""
         return [
             Size(questions, outcomes, context)
             for context in self.contexts
@@ -51,27 +49,19 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long a round of one size and load goes on.
-
-    Parameters
-    ----------
-    target_s : float
-        Seconds that a round is to have of work.
-    longest_s : float
-        A load whose fewest requests (one of each client) are more work than this is left out.
-    """
+    """How long a round of one size and load goes on, and the work from which on a load is left out."""
 
     target_s: float
     longest_s: float
 
     def requests(self, alone_s: float, clients: int) -> int:
-        """Give the requests of a round, 0 where it is left out."""
+        """Return the requests of a round, 0 where it is left out."""
         if alone_s * clients > self.longest_s:
             return 0
         return max(clients, math.ceil(self.target_s / alone_s))
 
     def seconds(self, alone_s: float, load: Load) -> float:
-        """Give how long a round takes at most, as one request alone tells."""
+        """Return how long a round takes at most, as one request alone tells."""
         spent = self.requests(alone_s, load.clients) * alone_s
         return spent if load.loop == CLOSED else spent / OPEN_SHARE
 
@@ -81,16 +71,7 @@ def fit_effort(
 ) -> Effort:
     """Shorten rounds, and leave more of the longest loads out, until all fit in the time.
 
-    Parameters
-    ----------
-    wanted : Effort
-        What is done where there is time for it.
-    alone_s : sequence of float
-        Seconds of one request alone, of each contestant and size.
-    loads : sequence of Load
-        Each size is measured at each.
-    rounds : int
-    budget_s : float
+    ``alone_s`` are the seconds of one request alone, of each contestant and size.
     """
 
     def total(effort: Effort) -> float:

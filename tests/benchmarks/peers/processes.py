@@ -12,7 +12,7 @@ _RESET_PEAK = "5"
 
 
 def tree(pid: int) -> list[int]:
-    """Give a process and its descendants, those that still run."""
+    """Return a process and its descendants, those that still run."""
     found, waiting = [], [pid]
     while waiting:
         one = waiting.pop()
@@ -26,7 +26,7 @@ def tree(pid: int) -> list[int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Give the CPU seconds of a process tree, of ended children that were waited for too."""
+    """Return the CPU seconds of a process tree, of ended children that were waited for too."""
     total = 0
     for one in tree(pid):
         try:
@@ -39,7 +39,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def memory_mb(pid: int, field: str) -> float:
-    """Give a process tree's resident memory: ``VmRSS`` now, or ``VmHWM`` at its peak, in MB."""
+    """Return a process tree's resident memory: ``VmRSS`` now, or ``VmHWM`` at its peak, in MB."""
     total = 0
     for one in tree(pid):
         try:
@@ -69,7 +69,7 @@ def pin(pid: int, cores: set[int]) -> None:
 
 
 def split_cores() -> tuple[set[int], set[int]]:
-    """Give the cores of the server and those of the client: the last core is the client's."""
+    """Return the cores of the server and those of the client: the last core is the client's."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) == 1:
         return {cores[0]}, {cores[0]}

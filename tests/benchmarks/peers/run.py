@@ -142,7 +142,7 @@ class Run:
                 )
 
     def time_alone(self, server: Server, size: Size) -> float | None:
-        """Give the seconds of one request alone; nothing where it fails or takes too long."""
+        """Return the seconds of one request alone; nothing where it fails or takes too long."""
         taken, answers = None, Answers()
         for number in range(3):
             requests = make_requests(size, number, 1)
@@ -190,7 +190,7 @@ class Run:
         ]
 
     def _beyond(self, key: str, size: Size) -> tuple[str, float]:
-        """Say why a size need not be tried, and how long it takes; empty words where it must be.
+        """Return why a size need not be tried, and how long it takes; empty words where it must be.
 
         Fewer questions tell what more of them take, and a request that is no larger in anything was
         perhaps not answered in time. Yes/no questions are of another type: they tell of their own.
@@ -379,7 +379,7 @@ def main(**options: Any) -> None:
 
 
 def command_of(arguments: Sequence[str]) -> str:
-    """Give the command that repeats a run; whoever does has folders and files of their own."""
+    """Return the command that repeats a run; whoever does has folders and files of their own."""
     shown = list(arguments)
     for at, argument in enumerate(shown):
         name, equals, _ = argument.partition("=")
@@ -391,7 +391,6 @@ def command_of(arguments: Sequence[str]) -> str:
 
 
 def new_record(options: dict[str, Any]) -> dict[str, Any]:
-    """Give the record of a run that has not begun."""
     return {
         "command": command_of(sys.argv[1:]),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),

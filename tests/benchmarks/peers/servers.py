@@ -95,14 +95,13 @@ def last_line(log: Path) -> str:
 
 
 def environment(threads: int) -> dict[str, str]:
-    """Give the variables of every server: so many threads, and no hub, which is not reached."""
+    """Return the variables of every server: so many threads, and no hub, which is not reached."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("STEELYARD_")}
     quiet = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
     return own | quiet | {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
 
 
 def version_of(name: str, folder: Path) -> str:
-    """Give the versions of what a peer runs on."""
     if name == OURS:
         return f"steelyard {__version__}, onnxruntime {version('onnxruntime')}"
     script = (
@@ -135,11 +134,6 @@ class Server:
         """Start it, wait for its first right answer, and pin it to its cores.
 
         Until then it may run where this thread may, so that servers can start side by side.
-
-        Raises
-        ------
-        ServerError
-            When it ends, or does not answer in ``START_S``.
         """
         with socket.create_server(("127.0.0.1", 0)) as found:
             self.port = found.getsockname()[1]
@@ -196,4 +190,4 @@ class Server:
 
 
 def log_progress(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)  # noqa: T201
+    print(words, file=sys.stderr, flush=True)

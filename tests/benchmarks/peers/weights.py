@@ -6,7 +6,6 @@ therefore stands in for the peer's own.
 """
 
 # It runs where Steelyard is not installed, as a script.
-# ruff: noqa: T201
 
 from __future__ import annotations
 

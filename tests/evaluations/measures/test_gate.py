@@ -43,7 +43,7 @@ def judged(before, after, new=None, **options):
 
 
 def answers(p_right, n, *, start=0):
-    """Give n binary rows on contexts of their own, the right outcome "yes" at ``p_right``."""
+    """Return n binary rows on contexts of their own, the right outcome "yes" at ``p_right``."""
     return [
         ScoredRecord(
             f"c{start + index:04d}", "d", "binary", ("yes", "no"), (p_right, 1 - p_right), (1, 0)

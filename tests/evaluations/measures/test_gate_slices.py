@@ -41,7 +41,7 @@ def label_of(row):
 
 
 def spoil(row):
-    """Give nearly all probability to another outcome than the right one."""
+    """Return nearly all probability to another outcome than the right one."""
     right = row.outcomes.index(label_of(row))
     others = len(row.outcomes) - 1
     spoilt = [WRONG if place == right else (1 - WRONG) / others for place in range(others + 1)]
@@ -81,7 +81,7 @@ def test_slices_are_every_decision_and_every_right_outcome(supervision):
 
 
 def answered(rows, p_right):
-    """Give binary rows with so much probability on each one's right outcome."""
+    """Return binary rows with so much probability on each one's right outcome."""
     given = zip(rows, p_right, strict=True)
     return [
         replace(row, probabilities=(p, 1 - p) if row.targets[0] else (1 - p, p)) for row, p in given

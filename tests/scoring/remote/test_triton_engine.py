@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,7 @@ import numpy as np
 import pytest
 import trustme
 
-from steelyard.errors import (
-    DeadlineExceededError,
-    EngineUnavailableError,
-    ModelWarmingError,
-)
+from steelyard import errors
 from steelyard.scoring.passes import HEAD, N_HEADS, N_LAYERS, PAST_OUTPUTS, Past
 from steelyard.scoring.remote.routed import RoutedEngine, probe_inputs
 from steelyard.scoring.remote.triton_address import TlsFiles, parse_address
@@ -53,12 +50,18 @@ def connect(server: FakeTriton, *, tls: TlsFiles | None = None, **options: Any) 
     return TritonEngine(address, "base", **given)
 
 
-@pytest.fixture
-def engine(server: FakeTriton) -> Iterator[TritonEngine]:
-    engine = connect(server)
+@contextmanager
+def opened(server: FakeTriton, **options: Any) -> Iterator[TritonEngine]:
+    engine = connect(server, **options)
     engine.open()
     yield engine
     engine.close()
+
+
+@pytest.fixture
+def engine(server: FakeTriton) -> Iterator[TritonEngine]:
+    with opened(server) as engine:
+        yield engine
 
 
 def large_inputs(n_past: int = 256) -> dict[str, np.ndarray]:
@@ -151,13 +154,10 @@ def test_a_region_that_is_too_small_is_followed_by_another(engine, server):
 
 
 def test_memory_that_is_not_shared_is_sent(model):
-    with serving(("base", model), shares_memory=False) as server:
-        engine = connect(server)
-        engine.open()
+    with serving(("base", model), shares_memory=False) as server, opened(server) as engine:
         check(engine, large_inputs())
         check(engine, large_inputs())
         assert server.calls["register"] == 1
-        engine.close()
 
 
 def test_no_room_is_no_fault(engine, server, monkeypatch):
@@ -177,16 +177,13 @@ def test_a_server_started_again_knows_no_region(engine, server, model):
 
 
 def test_a_server_that_lacks_what_it_just_mapped_is_sent_tensors(model, caplog):
-    with serving(("base", model), loses_memory=True) as server:
-        engine = connect(server)
-        engine.open()
+    with serving(("base", model), loses_memory=True) as server, opened(server) as engine:
         check(engine, large_inputs())
         check(engine, large_inputs())
         assert server.calls["register"] == 2
         assert server.calls["ModelInfer"] == 2 + 2
         assert [record.levelname for record in caplog.records] == ["WARNING"]
         assert "several servers behind one address" in caplog.text
-        engine.close()
 
 
 def test_passes_of_several_threads_do_not_mix(engine):
@@ -201,7 +198,7 @@ def test_lies_are_errors(engine, model, lie, size):
     model.lie = LIES[lie]
     inputs = probe_inputs() if size == "sent" else large_inputs()
     outputs = SMALL if size == "sent" else (*SMALL, *PAST_OUTPUTS)
-    with pytest.raises(EngineUnavailableError, match="no answer is made of it"):
+    with pytest.raises(errors.EngineUnavailableError, match="no answer is made of it"):
         engine.run(inputs, outputs)
     model.lie = None
     check(engine, inputs, outputs)
@@ -210,19 +207,19 @@ def test_lies_are_errors(engine, model, lie, size):
 @pytest.mark.parametrize(
     ("status", "error", "n_tries", "message"),
     [
-        ("UNAVAILABLE", EngineUnavailableError, 3, "cannot be reached"),
-        ("RESOURCE_EXHAUSTED", EngineUnavailableError, 3, "no room"),
-        ("ABORTED", EngineUnavailableError, 3, "ABORTED"),
-        ("DEADLINE_EXCEEDED", DeadlineExceededError, 1, "in time"),
-        ("INVALID_ARGUMENT", EngineUnavailableError, 1, "triton export"),
-        ("NOT_FOUND", EngineUnavailableError, 1, "triton export"),
-        ("UNIMPLEMENTED", EngineUnavailableError, 1, "no Triton server"),
-        ("UNAUTHENTICATED", EngineUnavailableError, 1, "credentials"),
-        ("PERMISSION_DENIED", EngineUnavailableError, 1, "forbidden"),
-        ("CANCELLED", EngineUnavailableError, 1, "was ended"),
-        ("INTERNAL", EngineUnavailableError, 1, "INTERNAL"),
-        ("UNKNOWN", EngineUnavailableError, 1, "UNKNOWN"),
-        ("DATA_LOSS", EngineUnavailableError, 1, "DATA_LOSS"),
+        ("UNAVAILABLE", errors.EngineUnavailableError, 3, "cannot be reached"),
+        ("RESOURCE_EXHAUSTED", errors.EngineUnavailableError, 3, "no room"),
+        ("ABORTED", errors.EngineUnavailableError, 3, "ABORTED"),
+        ("DEADLINE_EXCEEDED", errors.DeadlineExceededError, 1, "in time"),
+        ("INVALID_ARGUMENT", errors.EngineUnavailableError, 1, "triton export"),
+        ("NOT_FOUND", errors.EngineUnavailableError, 1, "triton export"),
+        ("UNIMPLEMENTED", errors.EngineUnavailableError, 1, "no Triton server"),
+        ("UNAUTHENTICATED", errors.EngineUnavailableError, 1, "credentials"),
+        ("PERMISSION_DENIED", errors.EngineUnavailableError, 1, "forbidden"),
+        ("CANCELLED", errors.EngineUnavailableError, 1, "was ended"),
+        ("INTERNAL", errors.EngineUnavailableError, 1, "INTERNAL"),
+        ("UNKNOWN", errors.EngineUnavailableError, 1, "UNKNOWN"),
+        ("DATA_LOSS", errors.EngineUnavailableError, 1, "DATA_LOSS"),
     ],
 )
 def test_every_status_is_an_error_of_the_contract(
@@ -235,7 +232,7 @@ def test_every_status_is_an_error_of_the_contract(
     assert server.calls["ModelInfer"] - before == n_tries
     assert "secret" not in str(failure.value)
     assert failure.value.retryable
-    if error is EngineUnavailableError:
+    if error is errors.EngineUnavailableError:
         assert failure.value.retry_after_s > 0
 
 
@@ -260,7 +257,7 @@ def test_tries_have_a_budget(engine, server, model):
     engine._budget = RetryBudget(most=3)
     before = server.calls["ModelInfer"]
     for _ in range(4):
-        with pytest.raises(EngineUnavailableError):
+        with pytest.raises(errors.EngineUnavailableError):
             engine.run(probe_inputs(), SMALL)
     assert server.calls["ModelInfer"] - before == 4 + 3
 
@@ -275,26 +272,22 @@ def test_a_success_gives_back_part_of_a_try():
 
 
 def test_a_slow_server_has_a_deadline(server, model):
-    engine = connect(server, timeout_s=0.2)
-    engine.open()
-    model.gate.clear()
-    with pytest.raises(DeadlineExceededError, match="STEELYARD_SCORER_TIMEOUT_S"):
-        engine.run(probe_inputs(), SMALL)
-    model.gate.set()
-    engine.close()
+    with opened(server, timeout_s=0.2) as engine:
+        model.gate.clear()
+        with pytest.raises(errors.DeadlineExceededError, match="STEELYARD_SCORER_TIMEOUT_S"):
+            engine.run(probe_inputs(), SMALL)
+        model.gate.set()
 
 
 def test_memory_of_a_late_pass_is_not_used_again(server, model):
-    engine = connect(server, timeout_s=0.3)
-    engine.open()
-    check(engine, large_inputs())
-    model.gate.clear()
-    with pytest.raises(DeadlineExceededError):
-        engine.run(large_inputs(), SMALL)
-    model.gate.set()
-    check(engine, large_inputs())
-    assert server.calls["register"] == 2
-    engine.close()
+    with opened(server, timeout_s=0.3) as engine:
+        check(engine, large_inputs())
+        model.gate.clear()
+        with pytest.raises(errors.DeadlineExceededError):
+            engine.run(large_inputs(), SMALL)
+        model.gate.set()
+        check(engine, large_inputs())
+        assert server.calls["register"] == 2
 
 
 def _end_a_pass(engine: TritonEngine, server: FakeTriton, model: FakeModel) -> None:
@@ -305,7 +298,7 @@ def _end_a_pass(engine: TritonEngine, server: FakeTriton, model: FakeModel) -> N
         while not server.used.total():
             time.sleep(0.001)
         engine.interrupt()
-        with pytest.raises(EngineUnavailableError, match="was ended"):
+        with pytest.raises(errors.EngineUnavailableError, match="was ended"):
             running.result(30)
 
 
@@ -346,7 +339,7 @@ def test_passes_on_their_way_can_be_ended(engine, server, model):
         while server.calls["ModelInfer"] == before:
             time.sleep(0.001)
         engine.interrupt()
-        with pytest.raises(EngineUnavailableError, match="was ended"):
+        with pytest.raises(errors.EngineUnavailableError, match="was ended"):
             running.result(30)
     model.gate.set()
     check(engine, probe_inputs())
@@ -360,9 +353,10 @@ def test_a_new_connection_reads_its_certificates_again_and_the_old_one_stays_wit
     issued = authority.issue_cert("127.0.0.1")
     chain = b"".join(pem.bytes() for pem in issued.cert_chain_pems)
     credentials = grpc.ssl_server_credentials([(issued.private_key_pem.bytes(), chain)])
-    with serving(("base", model), credentials=credentials) as server:
-        engine = connect(server, tls=TlsFiles(roots))
-        engine.open()
+    with (
+        serving(("base", model), credentials=credentials) as server,
+        opened(server, tls=TlsFiles(roots)) as engine,
+    ):
         check(engine, probe_inputs())
         kept = roots.read_bytes()
         roots.unlink()
@@ -371,23 +365,22 @@ def test_a_new_connection_reads_its_certificates_again_and_the_old_one_stays_wit
         check(engine, probe_inputs())
         trustme.CA().cert_pem.write_to_path(roots)
         engine.interrupt()  # onto a connection that trusts another authority
-        with pytest.raises(EngineUnavailableError, match="cannot be reached"):
+        with pytest.raises(errors.EngineUnavailableError, match="cannot be reached"):
             engine.check()
         roots.write_bytes(kept)
         engine.interrupt()
         check(engine, probe_inputs())
-        engine.close()
 
 
 def test_a_server_that_dies_and_is_started_again(engine, server):
     server.stop()
     for call in (engine.check, engine.open, lambda: engine.run(probe_inputs(), SMALL)):
-        with pytest.raises(EngineUnavailableError, match="cannot be reached"):
+        with pytest.raises(errors.EngineUnavailableError, match="cannot be reached"):
             call()
     server.start()
-    with pytest.raises(EngineUnavailableError, match="no longer has the model base loaded"):
+    with pytest.raises(errors.EngineUnavailableError, match="no longer has the model base loaded"):
         _until_reached(engine)
-    with pytest.raises(ModelWarmingError):
+    with pytest.raises(errors.ModelWarmingError):
         engine.run(probe_inputs(), SMALL)
     engine.open()
     check(engine, large_inputs())
@@ -397,19 +390,45 @@ def _until_reached(engine: TritonEngine) -> None:
     while True:
         try:
             engine.check()
-        except EngineUnavailableError as error:
+        except errors.EngineUnavailableError as error:
             if "cannot be reached" not in str(error):
                 raise
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("parameter", WEIGHTS)
-@pytest.mark.parametrize("value", ["other", ""])
-def test_other_weights_are_refused(server, model, parameter, value):
-    model.parameters[parameter] = value
+@pytest.mark.parametrize(
+    ("spoil", "message", "least_wait_s"),
+    [
+        *(
+            pytest.param(
+                lambda model, server, given=given: model.parameters.update(given),
+                r"other weights.*triton export",
+                15,
+                id=f"{name}={given[name] or 'none'}",
+            )
+            for name in WEIGHTS
+            for given in ({name: "other"}, {name: ""})
+        ),
+        pytest.param(lambda model, _: model.parameters.clear(), "not told", 15, id="untold"),
+        pytest.param(
+            lambda model, _: setattr(model, "load_fault", "failed to poll from model repository"),
+            "not in its repository",
+            15,
+            id="not-loadable",
+        ),
+        pytest.param(
+            lambda _, server: setattr(server, "is_live", False), "is not live", 1, id="dead"
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_refused_when_it_is_opened(
+    server, model, spoil, message, least_wait_s
+):
+    spoil(model, server)
     engine = connect(server)
-    with pytest.raises(EngineUnavailableError, match=r"other weights.*triton export"):
+    with pytest.raises(errors.EngineUnavailableError, match=message) as failure:
         engine.open()
+    assert failure.value.retry_after_s >= least_wait_s
     engine.close()
 
 
@@ -420,7 +439,7 @@ def test_weights_that_become_others_while_it_is_used_are_seen_by_the_next_check(
     ours = model.parameters[parameter]
     engine.check()
     model.parameters[parameter] = "other"  # exported by another service, and loaded in place
-    with pytest.raises(EngineUnavailableError, match=r"other weights.*triton export"):
+    with pytest.raises(errors.EngineUnavailableError, match=r"other weights.*triton export"):
         engine.check()
     model.parameters[parameter] = ours
     engine.check()
@@ -443,7 +462,7 @@ def test_passes_leave_a_model_that_becomes_another_until_it_is_theirs_again(
     if falls_back:
         routed.run(probe_inputs(), SMALL)
     else:
-        with pytest.raises(EngineUnavailableError, match="other weights"):
+        with pytest.raises(errors.EngineUnavailableError, match="other weights"):
             routed.run(probe_inputs(), SMALL)
     now += 60
     routed.step()
@@ -453,31 +472,6 @@ def test_passes_leave_a_model_that_becomes_another_until_it_is_theirs_again(
     routed.step()
     assert routed.status.place == "triton"
     routed.close()
-
-
-def test_weights_that_are_not_told_are_refused(server, model):
-    model.parameters.clear()
-    engine = connect(server)
-    with pytest.raises(EngineUnavailableError, match="not told"):
-        engine.open()
-    engine.close()
-
-
-def test_a_model_that_cannot_be_loaded(server, model):
-    model.load_fault = "failed to poll from model repository"
-    engine = connect(server)
-    with pytest.raises(EngineUnavailableError, match="not in its repository") as failure:
-        engine.open()
-    assert failure.value.retry_after_s > 1
-    engine.close()
-
-
-def test_a_server_that_is_not_live(server):
-    server.is_live = False
-    engine = connect(server)
-    with pytest.raises(EngineUnavailableError, match="is not live"):
-        engine.open()
-    engine.close()
 
 
 def test_loading_is_told_and_has_a_deadline(server, model):
@@ -492,7 +486,7 @@ def test_loading_is_told_and_has_a_deadline(server, model):
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    with pytest.raises(EngineUnavailableError, match=r"did not load base in 0\.2 s"):
+    with pytest.raises(errors.EngineUnavailableError, match=r"did not load base in 0\.2 s"):
         engine.open()
     watcher.join(30)
     assert seen.is_set()
@@ -501,22 +495,13 @@ def test_loading_is_told_and_has_a_deadline(server, model):
     engine.close()
 
 
-def test_what_was_loaded_is_let_go_of(server):
-    engine = connect(server, unloads=True)
-    engine.open()
-    check(engine, probe_inputs())
+@pytest.mark.parametrize("was_loaded", [False, True], ids=["by it", "by one that was killed"])
+def test_whoever_used_it_last_lets_go_of_it_whoever_loaded_it(server, model, was_loaded):
+    model.is_loaded = was_loaded
+    with opened(server, unloads=True) as engine:
+        check(engine, probe_inputs())
     engine.close()
-    engine.close()
-    assert server.calls["unload base"] == 1
-
-
-def test_whoever_used_it_last_lets_go_of_it_whoever_loaded_it(server, model):
-    model.is_loaded = True  # by a service that was killed
-    engine = connect(server, unloads=True)
-    engine.open()
-    check(engine, probe_inputs())
-    engine.close()
-    assert (server.calls["load base"], server.calls["unload base"]) == (0, 1)
+    assert (server.calls["load base"], server.calls["unload base"]) == (not was_loaded, 1)
 
 
 @pytest.mark.parametrize(
@@ -528,12 +513,10 @@ def test_what_is_not_ours_stays_loaded(server, model, who):
     model.is_loaded = who in {"a base model that another loaded", "another used it"}
     if who == "another used it":
         model.used_at = time.time()  # and this one runs no pass
-    engine = connect(server, unloads=not is_base)
-    engine.open()
-    if who == "another uses it":
-        check(engine, probe_inputs())
-        model.used_s = 60.0
-    engine.close()
+    with opened(server, unloads=not is_base) as engine:
+        if who == "another uses it":
+            check(engine, probe_inputs())
+            model.used_s = 60.0
     assert server.calls["unload base"] == 0
 
 
@@ -545,7 +528,7 @@ def test_a_model_that_is_anothers_stays_loaded(server, model, when):
         engine.open()
     model.parameters["precision"] = "float32"
     for call in (engine.open, engine.check):
-        with pytest.raises(EngineUnavailableError, match="other weights"):
+        with pytest.raises(errors.EngineUnavailableError, match="other weights"):
             call()
     engine.close()
     assert server.calls["unload base"] == 0
@@ -556,5 +539,5 @@ def test_closing_a_server_that_is_gone(server):
     engine.open()
     server.stop()
     engine.close()
-    with pytest.raises(EngineUnavailableError):
+    with pytest.raises(errors.EngineUnavailableError):
         engine.run(probe_inputs(), SMALL)

@@ -10,11 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from steelyard.errors import (
-    DeadlineExceededError,
-    EngineUnavailableError,
-    ModelWarmingError,
-)
+from steelyard import errors
 from steelyard.scoring.cancellation import only_while
 from steelyard.scoring.engine import Tensors
 from steelyard.scoring.remote.routed import MAX_FAILURES, PROBE_S, RoutedEngine, probe_inputs
@@ -99,7 +95,7 @@ def test_a_pass_that_nobody_waits_for_is_not_sent_and_is_no_fault_of_the_server(
         world.run()
         world.run()
         for _ in range(MAX_FAILURES):
-            with pytest.raises(DeadlineExceededError, match="not scored by its deadline"):
+            with pytest.raises(errors.DeadlineExceededError, match="not scored by its deadline"):
                 world.run()
     assert (world.remote.n_passes, world.local.n_passes) == (before[0] + 2, before[1])
     assert world.place == "triton"
@@ -154,7 +150,7 @@ def test_what_fails_again_and_again_gets_passes_ever_more_rarely(world):
 def test_a_slow_check_counts_and_a_success_between_forgives(world):
     def late(call: str) -> None:
         if call == "check":
-            raise DeadlineExceededError("It is late.")
+            raise errors.DeadlineExceededError("It is late.")
 
     world.remote.failing = late
     for _ in range(MAX_FAILURES - 1):
@@ -198,21 +194,21 @@ def test_other_weights_are_never_used(caplog):
 
 def test_without_fallback_failures_are_told_and_nothing_is_loaded():
     world = World(Remote(), falls_back=False)
-    with pytest.raises(EngineUnavailableError, match="not there yet"):
+    with pytest.raises(errors.EngineUnavailableError, match="not there yet"):
         world.run()
     world.engine.step()
     world.run()
     world.remote.failing = gone
     for _ in range(5):
-        with pytest.raises(EngineUnavailableError, match="It is not there"):
+        with pytest.raises(errors.EngineUnavailableError, match="It is not there"):
             world.run()
     assert world.engine.status.place == "none"
     assert world.n_loads == 0
     world.remote.is_loading = True
-    with pytest.raises(ModelWarmingError):
+    with pytest.raises(errors.ModelWarmingError):
         world.run()
     world.engine.close()
-    with pytest.raises(EngineUnavailableError, match="closed"):
+    with pytest.raises(errors.EngineUnavailableError, match="closed"):
         world.run()
 
 
@@ -301,7 +297,7 @@ def test_without_fallback_nothing_is_kept_here_after_a_change_to_a_server(begins
     assert local.is_closed
     new.failing = gone
     for _ in range(MAX_FAILURES + 1):
-        with pytest.raises(EngineUnavailableError, match="It is not there"):
+        with pytest.raises(errors.EngineUnavailableError, match="It is not there"):
             world.run()
     assert world.place == "none"
     world.engine.attach(None)
