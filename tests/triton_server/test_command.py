@@ -155,18 +155,34 @@ def test_check_shows_a_table_and_fails_for_one_that_differs(run, monkeypatch):
     assert run("check", "127.0.0.1:8001").exit_code == 0
 
 
-def test_models_that_come_into_use_are_written_and_trouble_is_told_once(
-    run, tmp_path, monkeypatch, capsys
-):
-    in_use: list[set[str]] = [set()]
-    written: list[None] = []
-    monkeypatch.setattr(module._Following, "_in_use", lambda _: frozenset(in_use[0]))
+@pytest.fixture
+def in_use(monkeypatch) -> set[str]:
+    """The models in use, for a test to change."""
+    in_use: set[str] = set()
+    monkeypatch.setattr(module._Following, "_in_use", lambda _: frozenset(in_use))
     monkeypatch.setattr(module, "_FOLLOW_S", 0.0)
+    return in_use
+
+
+@pytest.fixture
+def follow(run, tmp_path):
+    return module._Following(read_settings(), tmp_path, ExportOptions())
+
+
+@pytest.fixture
+def written(monkeypatch) -> list[None]:
+    """One entry for each time that models were written."""
+    written: list[None] = []
     monkeypatch.setattr(module, "_write", lambda *_: written.append(None))
-    follow = module._Following(read_settings(), tmp_path, ExportOptions())
+    return written
+
+
+def test_models_that_come_into_use_are_written_and_trouble_is_told_once(
+    in_use, follow, written, monkeypatch, capsys
+):
     follow()
     assert written == []
-    in_use[0] = {"ft-ftj_1"}
+    in_use.add("ft-ftj_1")
     follow()
     follow()
     assert len(written) == 1
@@ -175,40 +191,32 @@ def test_models_that_come_into_use_are_written_and_trouble_is_told_once(
         raise OSError("the disk is full")
 
     monkeypatch.setattr(module, "_write", fail)
-    in_use[0] = {"ft-ftj_1", "ft-ftj_2"}
+    in_use.add("ft-ftj_2")
     follow()
     follow()
     assert capsys.readouterr().err.count("the disk is full") == 1
 
 
-def test_what_comes_into_use_while_models_are_written_is_written_too(run, tmp_path, monkeypatch):
-    in_use: list[set[str]] = [set()]
-    written: list[None] = []
-
+def test_what_comes_into_use_while_models_are_written_is_written_too(
+    in_use, follow, written, monkeypatch
+):
     def find(_: object) -> Found:
-        in_use[0] = {"ft-ftj_1"}
+        in_use.add("ft-ftj_1")
         return Found()
 
-    monkeypatch.setattr(module._Following, "_in_use", lambda _: frozenset(in_use[0]))
-    monkeypatch.setattr(module, "_FOLLOW_S", 0.0)
-    monkeypatch.setattr(module, "_write", lambda *_: written.append(None))
     monkeypatch.setattr(sources, "find_sources", find)
-    follow = module._Following(read_settings(), tmp_path, ExportOptions())
     follow.write()
     follow()
     follow()
     assert len(written) == 2
 
 
-def test_what_is_left_out_is_told_once(run, tmp_path, monkeypatch, capsys):
-    in_use: list[set[str]] = [{"ft-ftj_1"}]
+def test_what_is_left_out_is_told_once(in_use, follow, monkeypatch, capsys):
+    in_use.add("ft-ftj_1")
     left_out = {"ft-ftj_1": "It is of another engine."}
-    monkeypatch.setattr(module._Following, "_in_use", lambda _: frozenset(in_use[0]))
-    monkeypatch.setattr(module, "_FOLLOW_S", 0.0)
     monkeypatch.setattr(sources, "find_sources", lambda _: Found(left_out=dict(left_out)))
-    follow = module._Following(read_settings(), tmp_path, ExportOptions())
     assert follow.write() == []
-    in_use[0] = {"ft-ftj_1", "ft-ftj_2"}
+    in_use.add("ft-ftj_2")
     left_out["ft-ftj_2"] = "It is of other weights."
     follow()
     follow()

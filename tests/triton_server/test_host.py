@@ -15,7 +15,8 @@ from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.remote.process_marks import mark
 from steelyard.triton import host as module
 from steelyard.triton.environment import Environment
-from steelyard.triton.host import TritonHost, is_loopback, sweep_shared_memory
+from steelyard.triton.host import TritonHost, sweep_shared_memory
+from steelyard.wire.hosts import is_loopback
 
 #: Says what it was started with, answers health as a server does, and ends at SIGTERM.
 SERVER = """#!{python}

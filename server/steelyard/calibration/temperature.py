@@ -119,7 +119,6 @@ class TemperatureTable:
         return {"temperatures": {kind: dict(row) for kind, row in self._temperatures.items()}}
 
     def __eq__(self, other: object) -> bool:
-        """Return whether another table holds the same temperatures."""
         if not isinstance(other, TemperatureTable):
             return NotImplemented
         return self._temperatures == other._temperatures
@@ -127,7 +126,6 @@ class TemperatureTable:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        """Show the temperatures."""
         return f"TemperatureTable({self._temperatures!r})"
 
     def temperature(self, kind: str, n_outcomes: int) -> float:

@@ -32,8 +32,9 @@ from steelyard.evaluations.measures.summary import evaluation_detail
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.prediction_columns import Prediction, records_of
 from steelyard.evaluations.rows import ReadyRow, RowRenderer, slices_of
+from steelyard.evaluations.tables import evaluations
 from steelyard.evaluations.wire import EvaluationError
-from steelyard.jobs.store import Pending
+from steelyard.jobs.store import Pending, unfinished
 from steelyard.jobs.work import LostRunError, Run, Work
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.registry import HostedModel
@@ -73,7 +74,7 @@ class EvaluationRuns(Work):
 
     def pending(self, connection: Connection) -> list[Pending]:
         """Return every evaluation that has not ended, the oldest first."""
-        return rows.unfinished(connection)
+        return unfinished(connection, evaluations)
 
     def claim(self, connection: Connection, job: Pending) -> None:
         """Write that an evaluation runs."""

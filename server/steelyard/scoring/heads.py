@@ -223,11 +223,9 @@ class Heads:
         self._heads = {head.spec.fingerprint: head for head in heads}
 
     def __len__(self) -> int:
-        """Return the number of heads."""
         return len(self._heads)
 
     def __iter__(self) -> Iterator[Head]:
-        """Return the heads in the order of their fingerprints."""
         return iter([self._heads[name] for name in sorted(self._heads)])
 
     @classmethod

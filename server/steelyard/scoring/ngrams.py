@@ -60,7 +60,6 @@ class NgramTable:
     rarity: Floats
 
     def __len__(self) -> int:
-        """Return the number of columns."""
         return len(self.columns)
 
     @cached_property

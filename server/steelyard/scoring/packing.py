@@ -100,7 +100,6 @@ class Layout:
     n_ids: int
 
     def __len__(self) -> int:
-        """Count the tokens."""
         return int(self.ids.shape[0])
 
 

@@ -41,7 +41,6 @@ class Tokens:
     blocks: NDArray[np.int32]
 
     def __len__(self) -> int:
-        """Count the tokens."""
         return int(self.ids.shape[0])
 
     def part(self, start: int, stop: int) -> Tokens:

@@ -111,12 +111,10 @@ class TritonHost:
         self._fault: BaseException | None = None
 
     def __enter__(self) -> Self:
-        """Start it."""
         self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop it."""
         self.stop()
 
     @property

@@ -61,7 +61,6 @@ class Pairing:
     n_unpaired_after: int
 
     def __len__(self) -> int:
-        """Return the number of pairs."""
         return len(self.before_rows)
 
     def take(self, pairs: IndexArray) -> Pairing:

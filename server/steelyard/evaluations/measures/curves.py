@@ -68,8 +68,9 @@ def yes_curve(table: OutcomeTable, bootstrap: Bootstrap) -> list[YesPoint]:
 
     Raises ``ValueError`` when the decision has no outcome named "yes".
     """
-    is_yes, p_yes = _read_yes(table)
-    said = (p_yes[:, None] >= np.array(THRESHOLDS)).astype(np.float64)
+    index = _place_of_yes(table)
+    is_yes = (table.truth == index).astype(np.float64)
+    said = (table.probabilities[:, index, None] >= np.array(THRESHOLDS)).astype(np.float64)
     right = said * is_yes[:, None]
     actual = np.broadcast_to(is_yes[:, None], said.shape)
     summed = sum_by_context(np.hstack([right, said, actual]), table.context_codes)
@@ -202,9 +203,3 @@ def _place_of_yes(table: OutcomeTable) -> int:
         msg = f"The decision has no outcome named {_YES!r}; choose a binary decision."
         raise ValueError(msg)
     return table.names.index(_YES)
-
-
-def _read_yes(table: OutcomeTable) -> tuple[FloatArray, FloatArray]:
-    """Return 1 where "yes" is the true outcome, and the probability of "yes"."""
-    index = _place_of_yes(table)
-    return (table.truth == index).astype(np.float64), table.probabilities[:, index]

@@ -85,7 +85,6 @@ class Records:
     labels: FloatArray
 
     def __len__(self) -> int:
-        """Return the number of records."""
         return len(self.contexts)
 
     @property
