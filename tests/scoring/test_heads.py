@@ -143,9 +143,9 @@ def test_a_head_says_what_it_needs():
     nested = parent_head(reading)
     assert (nested.needs_base, nested.needs_markers, nested.needs_embedding) == (True, True, False)
     assert (reading.depth, nested.depth, parent_head(nested).depth) == (0, 1, 2)
-    with pytest.raises(ValueError, match="needs what the base says"):
+    with pytest.raises(ValueError, match="needs the base"):
         linear.log_probabilities(CONTEXT, TEAM, None, None)
-    with pytest.raises(ValueError, match="needs what the base says"):
+    with pytest.raises(ValueError, match="needs the base"):
         reading.log_probabilities(CONTEXT, TEAM, None, None)
 
 

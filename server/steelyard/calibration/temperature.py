@@ -86,7 +86,7 @@ class TemperatureTable:
             for bucket, temperature in by_bucket.items():
                 if bucket not in known:
                     raise ValueError(
-                        f"{bucket!r} is no group of outcome counts; use one of {sorted(known)}."
+                        f"{bucket!r} is not a group of outcome counts; use one of {sorted(known)}."
                     )
                 # What was read from a file may be anything, and true is an integer to Python.
                 value: object = temperature

@@ -223,8 +223,8 @@ class EvaluationFigures:
         scored = self._load(row)
         if row.method != "sft":
             raise errors.SupervisionMismatchError(
-                "Costs need targets, and this evaluation has rewards; its detail tells what each "
-                "outcome earned.",
+                "Costs need targets, and this evaluation has rewards; see its detail for what "
+                "each outcome earned.",
                 path=("path", "evaluation"),
             )
         if trial.action_costs is not None:

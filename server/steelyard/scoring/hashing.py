@@ -31,7 +31,7 @@ class HashingScorer:
         self, key: str = "", *, name: str = "hashing", scale: float = 3.0, width: int = 8
     ) -> None:
         if not 1 <= width < _DIGEST_BYTES // _BYTES_PER_NUMBER:
-            raise ValueError(f"The width is {width}; give 1 to 15.")
+            raise ValueError(f"The width is {width}; use 1 to 15.")
         self._key = hashlib.blake2b(key.encode()).digest()
         self.name, self.engine = name, "hashing"
         self._scale = scale

@@ -139,7 +139,7 @@ class Head:
         Raises ``ValueError`` when the base's scores or the context's vector is missing and needed.
         """
         if (self.needs_base and base is None) or (self.needs_embedding and embedding is None):
-            raise ValueError("The head needs what the base says of the decision; give both.")
+            raise ValueError("The head needs the base's scores or the context's vector; pass both.")
         order = canonical_order(decision)
         inputs = Inputs(
             (context,),

@@ -108,7 +108,7 @@ class TunedScorer:
         embed = getattr(self.scorer, "embed", None)
         if embed is None:
             raise EngineUnavailableError(
-                f"The model {self.name} gives no vectors of texts; take a model of another engine."
+                f"The model {self.name} has no vectors of texts; use a model of another engine."
             )
         return cast("NDArray[np.float32]", embed(texts))
 

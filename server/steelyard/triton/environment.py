@@ -131,8 +131,8 @@ def check_machine() -> None:
         needed = ".".join(map(str, GLIBC))
         has = f"glibc {found}" if library == "glibc" else "another C library"
         raise EngineUnavailableError(
-            f"Triton's server needs glibc {needed} or newer, and this machine has {has}; take a "
-            "distribution that has it."
+            f"Triton's server needs glibc {needed} or newer, and this machine has {has}; use a "
+            "newer distribution."
         )
     if sys.version_info[:2] not in PYTHONS:
         known = " or ".join(f"{major}.{minor}" for major, minor in PYTHONS)
@@ -175,7 +175,7 @@ def _library_of_python() -> Path:
             return folder / name
     raise EngineUnavailableError(
         f"Triton's Python backend loads {name}, and this Python has none; install the package that "
-        f"has it (on Debian libpython{_PYTHON}), or take a Python built with --enable-shared."
+        f"has it (on Debian libpython{_PYTHON}), or use a Python built with --enable-shared."
     )
 
 

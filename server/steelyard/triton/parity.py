@@ -176,13 +176,13 @@ def _compare(
         message = "It was not exported by steelyard."
         return Comparison(name, "foreign", precision, message=message)
     if source is None:
-        message = "This installation has no such model in use; give the service's home."
+        message = "This installation has no such model in use; use the service's home."
         return Comparison(name, "failed", precision, message=message)
     here = source.files
     if told[SHA256] != source.sha256 or precision != here.precision:
         message = (
             f"The server has {told[SHA256][:12]} in {precision}, and this installation "
-            f"{source.sha256[:12]} in {here.precision}; export it again, or give the same --engine."
+            f"{source.sha256[:12]} in {here.precision}; export it again, or use the same --engine."
         )
         return Comparison(name, "failed", precision, message=message)
     there = TritonEngine(

@@ -120,7 +120,7 @@ def tuned_source(folder: Path, model: TunedModel, base: ModelSource) -> ModelSou
         )
     if trained.engine != files.engine:
         raise EngineUnavailableError(
-            f"It was trained on the engine {trained.engine}, and this is for {files.engine}; give "
+            f"It was trained on the engine {trained.engine}, and this is for {files.engine}; use "
             f"--engine {trained.engine}, or fine-tune again."
         )
     return ModelSource(model.adapter, model.artifact_sha256, files, folder)

@@ -70,7 +70,7 @@ def test_a_file_is_read_each_time(tmp_path):
     place.write_text("")
     assert source.read() is None
     place.write_bytes(b"\xff\xfe")
-    with pytest.raises(InvalidSettingError, match="it is no text"):
+    with pytest.raises(InvalidSettingError, match="it is not text"):
         source.read()
     place.write_text("http://one")
     with pytest.raises(InvalidSettingError, match="http://one"):

@@ -213,9 +213,9 @@ def test_lies_are_errors(engine, model, lie, size):
         ("DEADLINE_EXCEEDED", errors.DeadlineExceededError, 1, "in time"),
         ("INVALID_ARGUMENT", errors.EngineUnavailableError, 1, "triton export"),
         ("NOT_FOUND", errors.EngineUnavailableError, 1, "triton export"),
-        ("UNIMPLEMENTED", errors.EngineUnavailableError, 1, "no Triton server"),
+        ("UNIMPLEMENTED", errors.EngineUnavailableError, 1, "not a Triton server"),
         ("UNAUTHENTICATED", errors.EngineUnavailableError, 1, "credentials"),
-        ("PERMISSION_DENIED", errors.EngineUnavailableError, 1, "forbidden"),
+        ("PERMISSION_DENIED", errors.EngineUnavailableError, 1, "not allowed"),
         ("CANCELLED", errors.EngineUnavailableError, 1, "was ended"),
         ("INTERNAL", errors.EngineUnavailableError, 1, "INTERNAL"),
         ("UNKNOWN", errors.EngineUnavailableError, 1, "UNKNOWN"),
@@ -409,7 +409,12 @@ def _until_reached(engine: TritonEngine) -> None:
             for name in WEIGHTS
             for given in ({name: "other"}, {name: ""})
         ),
-        pytest.param(lambda model, _: model.parameters.clear(), "not told", 15, id="untold"),
+        pytest.param(
+            lambda model, _: model.parameters.clear(),
+            r"\(steelyard_sha256 unknown,",
+            15,
+            id="untold",
+        ),
         pytest.param(
             lambda model, _: setattr(model, "load_fault", "failed to poll from model repository"),
             "not in its repository",

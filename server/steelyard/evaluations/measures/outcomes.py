@@ -47,7 +47,9 @@ def outcome_table(records: Records, measures: RecordMeasures, rows: IndexArray) 
     names = outcome_names(records, rows)
     # Where every row offers its own, a table of all would be larger than what was scored.
     if len(names) > MAX_OUTCOMES:
-        msg = f"The decision offers {len(names):,} outcomes; {MAX_OUTCOMES} can be told apart."
+        msg = (
+            f"The decision offers {len(names):,} outcomes; at most {MAX_OUTCOMES} can be compared."
+        )
         raise ValueError(msg)
     place = {name: index for index, name in enumerate(names)}
     top, truth = np.empty(len(rows), dtype=np.intp), np.empty(len(rows), dtype=np.intp)

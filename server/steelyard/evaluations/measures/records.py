@@ -152,10 +152,12 @@ def records_from_rows(rows: Iterable[ScoredRecord]) -> Records:
     """Put records into columns; raises as ``records_from_columns``, and where kinds of label mix."""
     listed = list(rows)
     if any((row.targets is None) == (row.rewards is None) for row in listed):
-        raise UnmeasurableError("A record has both targets and rewards, or neither; give one.")
+        raise UnmeasurableError(
+            "A record has both targets and rewards, or neither; keep one of them."
+        )
     has_targets = [row.targets is not None for row in listed]
     if any(has_targets) and not all(has_targets):
-        raise UnmeasurableError("Some records have targets and some rewards; give one kind.")
+        raise UnmeasurableError("Some records have targets and some rewards; use one kind.")
     labels = [row.targets if row.targets is not None else row.rewards for row in listed]
     return records_from_columns(
         contexts=[row.context_sha256 for row in listed],

@@ -119,7 +119,7 @@ class ScorerSource:
             with self.file.open(encoding="utf-8") as file:
                 lines = file.read(_LONGEST).splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            why = getattr(error, "strerror", None) or "it is no text"
+            why = getattr(error, "strerror", None) or "it is not text"
             raise InvalidSettingError(
                 f"The file {self.file} of the setting scorer (STEELYARD_SCORER) cannot be read: "
                 f"{why}."

@@ -242,7 +242,7 @@ class TritonEngine:
                 return
             self._closing.set()
         self._regions.close()
-        # Whoever loaded it may have been killed, and unloads it no more.
+        # Whoever loaded it may have been killed, and will not unload it.
         if self._unloads and self._was_opened:
             # Whatever goes wrong, the server is left as it is.
             with suppress(InferenceServerException):
@@ -250,7 +250,7 @@ class TritonEngine:
         self._client.close()
 
     def _ask(self, call: Callable[[InferenceServerClient], T]) -> T:
-        """Make a call that is no pass; its failure as the contract has it."""
+        """Make a call other than a pass; raise its failure as the contract has it."""
         try:
             with self._speaking():
                 return call(self._client)
@@ -303,7 +303,7 @@ class TritonEngine:
                 self._was_opened = False  # it is another's now
                 raise self._refusal(
                     f"has {self._model} with other weights than this service ({name} "
-                    f"{found[:16] or 'not told'}, not {needed[:16]}); export it again with "
+                    f"{found[:16] or 'unknown'}, not {needed[:16]}); export it again with "
                     "`steelyard triton export` and load it again",
                     LATER_S,
                 )

@@ -76,10 +76,10 @@ _LATER = {
     "another version; export it again with `steelyard triton export`.",
     "NOT_FOUND": "The Triton server {place} has no model {model} in its repository; export it "
     "again with `steelyard triton export`.",
-    "UNIMPLEMENTED": "What answers at {place} is no Triton server; correct STEELYARD_SCORER.",
-    "UNAUTHENTICATED": "The way to the Triton server {place} asks for credentials, and there are "
-    "none to give; correct STEELYARD_SCORER.",
-    "PERMISSION_DENIED": "The way to the Triton server {place} is forbidden to this service; "
+    "UNIMPLEMENTED": "What answers at {place} is not a Triton server; correct STEELYARD_SCORER.",
+    "UNAUTHENTICATED": "The way to the Triton server {place} requires credentials, and the service "
+    "has none; correct STEELYARD_SCORER.",
+    "PERMISSION_DENIED": "This service is not allowed to reach the Triton server {place}; "
     "correct STEELYARD_SCORER.",
 }
 _UNFORESEEN = "The Triton server {place} failed a pass of {model} ({status}); its log says why."
