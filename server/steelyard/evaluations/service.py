@@ -24,7 +24,6 @@ from steelyard.datasets.version_service import DatasetAt
 from steelyard.evaluations import store as rows
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
 from steelyard.evaluations.queries_wire import CreateEvaluation, EvaluationsQuery
-from steelyard.evaluations.tables import evaluations
 from steelyard.evaluations.wire import (
     Evaluation,
     EvaluationError,
@@ -33,7 +32,7 @@ from steelyard.evaluations.wire import (
     EvaluationSubmission,
 )
 from steelyard.ids import new_id
-from steelyard.jobs.store import UNFINISHED, has_unfinished
+from steelyard.jobs.store import UNFINISHED
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
@@ -209,8 +208,7 @@ class EvaluationService:
     @staticmethod
     def reader_of(connection: Connection, dataset_id: str) -> str | None:
         """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
-        has_work = has_unfinished(connection, evaluations, dataset_id)
-        return "an evaluation" if has_work else None
+        return "an evaluation" if rows.has_unfinished(connection, dataset_id) else None
 
     async def _find_models(self, caller: Caller, names: Sequence[str]) -> list[EvaluatedModel]:
         found = Violations()

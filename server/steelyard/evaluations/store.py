@@ -133,6 +133,11 @@ def count_backlog(connection: Connection, account_id: str) -> Backlog:
     return Backlog(*counts)
 
 
+def has_unfinished(connection: Connection, dataset_id: str | None = None) -> bool:
+    """Return whether there is work, on any dataset or on one."""
+    return jobs.has_unfinished(connection, evaluations, dataset_id)
+
+
 def unfinished_of_account(connection: Connection, account_id: str) -> list[tuple[str, str]]:
     """Return id and model of an account's evaluations that have not ended."""
     found = connection.execute(
