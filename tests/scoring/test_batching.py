@@ -70,14 +70,14 @@ def batcher(scorer: GatedScorer) -> Iterator[Batcher]:
     batcher.close()
 
 
-def occupy(batcher: Batcher, scorer: GatedScorer) -> batching.Answer:
+def occupy(batcher: Batcher, scorer: GatedScorer) -> batching.ScoreFuture:
     """Make the engine busy with a request; give its answer."""
     answer = batcher.submit(make_request("first"))
     scorer.wait_for_a_call()
     return answer
 
 
-def assert_scored(answer: batching.Answer, request: RenderedRequest) -> None:
+def assert_scored(answer: batching.ScoreFuture, request: RenderedRequest) -> None:
     expected = HashingScorer().score([request])[0]
     scored = answer.result(timeout=PATIENCE_S)
     assert len(scored) == len(expected)
@@ -85,11 +85,11 @@ def assert_scored(answer: batching.Answer, request: RenderedRequest) -> None:
         assert np.array_equal(one.logits, other.logits)
 
 
-def submit_all(batcher: Batcher, contexts: Iterable[str]) -> dict[str, batching.Answer]:
+def submit_all(batcher: Batcher, contexts: Iterable[str]) -> dict[str, batching.ScoreFuture]:
     return {context: batcher.submit(make_request(context)) for context in contexts}
 
 
-def assert_all_scored(answers: dict[str, batching.Answer]) -> None:
+def assert_all_scored(answers: dict[str, batching.ScoreFuture]) -> None:
     for context, answer in answers.items():
         assert_scored(answer, make_request(context))
 

@@ -13,7 +13,7 @@ from steelyard.cli import triton as module
 from steelyard.cli.main import main
 from steelyard.settings import read_settings
 from steelyard.triton import environment, sources
-from steelyard.triton.parity import Comparison
+from steelyard.triton.parity import ModelComparison
 from steelyard.triton.repository import ExportOptions, write_model
 from steelyard.triton.sources import Found, TunedModel
 from support.triton_hosting import write_lora_artifact
@@ -138,9 +138,9 @@ def test_check_tells_that_nobody_answers(run):
 
 def test_check_shows_a_table_and_fails_for_one_that_differs(run, monkeypatch):
     found = [
-        Comparison("a", "equal", "int8", 40, 1e-7, 1e-6, 2.5, 3.25),
-        Comparison("b", "different", "int8", 40, 0.25, 1.0, 2.5, 3.25),
-        Comparison("c", "unloaded"),
+        ModelComparison("a", "equal", "int8", 40, 1e-7, 1e-6, 2.5, 3.25),
+        ModelComparison("b", "different", "int8", 40, 0.25, 1.0, 2.5, 3.25),
+        ModelComparison("c", "unloaded"),
     ]
     monkeypatch.setattr("steelyard.triton.parity.check_server", lambda *_: found)
     done = run("check", "127.0.0.1:8001")

@@ -13,7 +13,7 @@ from steelyard.scoring.remote.triton_address import parse_address
 from steelyard.triton import parity
 from steelyard.triton.parity import (
     LIMIT,
-    Comparison,
+    ModelComparison,
     check_server,
     compare_engines,
     fixed_requests,
@@ -51,7 +51,7 @@ def few_requests(monkeypatch):
     monkeypatch.setattr(parity, "fixed_requests", lambda: iter(few))
 
 
-def compare(base, engine, change) -> Comparison:
+def compare(base, engine, change) -> ModelComparison:
     return compare_engines(base, engine, Changing(engine, change), rounds=1)
 
 
@@ -127,4 +127,4 @@ def test_a_server_is_asked_without_the_proxy_of_the_environment(monkeypatch):
     ],
 )
 def test_a_server_is_good_when_something_was_compared_and_all_of_it_equal(verdicts, good):
-    assert is_good([Comparison("m", verdict) for verdict in verdicts]) is good
+    assert is_good([ModelComparison("m", verdict) for verdict in verdicts]) is good

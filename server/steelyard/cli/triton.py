@@ -17,7 +17,7 @@ from steelyard.cli.terminal import printable
 if TYPE_CHECKING:
     from steelyard.settings import Settings
     from steelyard.triton.host import TritonHost
-    from steelyard.triton.parity import Comparison
+    from steelyard.triton.parity import ModelComparison
     from steelyard.triton.repository import ExportOptions, ModelSource
     from steelyard.triton.sources import Found
 
@@ -414,7 +414,7 @@ def _show_line(line: str) -> None:
         click.echo(f"triton: {printable(line)}", err=True)
 
 
-def _show(comparisons: Sequence[Comparison]) -> None:
+def _show(comparisons: Sequence[ModelComparison]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

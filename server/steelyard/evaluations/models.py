@@ -31,7 +31,7 @@ class EvaluatedModel:
     named: str | None = None
 
 
-class Resolver(Protocol):
+class ModelResolver(Protocol):
     """The tuned models of accounts; the families fill it."""
 
     async def find(self, caller: Caller, name: str) -> EvaluatedModel:
@@ -56,7 +56,7 @@ class Resolver(Protocol):
 class EvaluatedModels:
     """Finds the models of evaluations."""
 
-    def __init__(self, registry: ModelRegistry, tuned: Resolver | None = None) -> None:
+    def __init__(self, registry: ModelRegistry, tuned: ModelResolver | None = None) -> None:
         self._registry = registry
         self._tuned = tuned
 

@@ -33,7 +33,7 @@ _FIRST_SPEED = 30_000.0
 _SMOOTHING = 0.2
 
 
-class Answer(Future[list[ScoredDecision]]):
+class ScoreFuture(Future[list[ScoredDecision]]):
     """The future of one request."""
 
     started_at: float
@@ -44,7 +44,7 @@ class _Waiting:
     request: RenderedRequest
     characters: int
     expires_at: float | None
-    answer: Answer = field(default_factory=Answer)
+    answer: ScoreFuture = field(default_factory=ScoreFuture)
 
 
 class Batcher:
@@ -66,7 +66,7 @@ class Batcher:
         self._thread = threading.Thread(target=self._work, name="steelyard-scorer", daemon=True)
         self._thread.start()
 
-    def submit(self, request: RenderedRequest, deadline_s: float | None = None) -> Answer:
+    def submit(self, request: RenderedRequest, deadline_s: float | None = None) -> ScoreFuture:
         """Queue a request; raises ``EngineUnavailableError`` when the queue is full or closed."""
         expires_at = None if deadline_s is None else time.monotonic() + deadline_s
         entry = _Waiting(request, _characters(request), expires_at)

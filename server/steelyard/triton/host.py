@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ import httpx
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.remote.process_marks import is_left_behind, mark
 from steelyard.triton import launch
-from steelyard.triton.environment import Environment
+from steelyard.triton.environment import Environment, Tell
 
 #: Seconds in which a server must be ready. It takes two to three, and a second for each model.
 START_S = 60.0
@@ -50,8 +50,6 @@ _PREFIX = "steelyard-triton-"
 #: A line of the log that tells of an error, and what its tables are drawn with.
 _FAULT, _FRAME = re.compile(r"[EF]\d{4} |error", re.IGNORECASE), "+-| "
 _numbers = itertools.count()
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)

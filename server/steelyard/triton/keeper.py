@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 
 from steelyard.errors import EngineUnavailableError
-from steelyard.triton.host import Tell, TritonHost
+from steelyard.triton.environment import Tell
+from steelyard.triton.host import TritonHost
 
 #: Seconds between two looks.
 LOOK_S = 0.25

@@ -28,7 +28,7 @@ from steelyard.scoring.remote.triton_failures import failure_of
 from steelyard.serving.decide import DecideService, Prepared
 from steelyard.triton.repository import PRECISION, SHA256, VERSION, ModelSource
 
-Verdict = Literal["equal", "different", "failed", "foreign", "unloaded"]
+ParityVerdict = Literal["equal", "different", "failed", "foreign", "unloaded"]
 
 #: A difference of a probability that is too large.
 LIMIT = 1e-3
@@ -47,11 +47,11 @@ _WORDS = _TEXT.split()
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ModelComparison:
     """What was found of one model."""
 
     model: str
-    verdict: Verdict
+    verdict: ParityVerdict
     precision: str = ""
     n_decisions: int = 0
     difference: float = 0.0
@@ -61,7 +61,9 @@ class Comparison:
     message: str = ""
 
 
-def check_server(address: TritonAddress, sources: Mapping[str, ModelSource]) -> list[Comparison]:
+def check_server(
+    address: TritonAddress, sources: Mapping[str, ModelSource]
+) -> list[ModelComparison]:
     """Compare every model that a server has loaded."""
     found = []
     with closing(connect(address)) as client:
@@ -69,7 +71,7 @@ def check_server(address: TritonAddress, sources: Mapping[str, ModelSource]) -> 
             index = client.get_model_repository_index(client_timeout=_ASK_S).models
             for entry in sorted(index, key=lambda entry: str(entry.name)):
                 if entry.state != _READY:
-                    found.append(Comparison(entry.name, "unloaded", message=entry.reason))
+                    found.append(ModelComparison(entry.name, "unloaded", message=entry.reason))
                     continue
                 config = client.get_model_config(entry.name, VERSION, client_timeout=_ASK_S).config
                 told = {key: value.string_value for key, value in config.parameters.items()}
@@ -79,7 +81,7 @@ def check_server(address: TritonAddress, sources: Mapping[str, ModelSource]) -> 
     return found
 
 
-def is_good(comparisons: Sequence[Comparison]) -> bool:
+def is_good(comparisons: Sequence[ModelComparison]) -> bool:
     """Return whether at least one model was compared, and each of them is equal."""
     verdicts = {one.verdict for one in comparisons}
     return "equal" in verdicts and not verdicts & {"different", "failed"}
@@ -87,7 +89,7 @@ def is_good(comparisons: Sequence[Comparison]) -> bool:
 
 def compare_engines(
     source: ModelSource, here: PassEngine, there: PassEngine, *, rounds: int = _ROUNDS
-) -> Comparison:
+) -> ModelComparison:
     """Compare two engines of the same weights on the fixed requests."""
     ours, theirs = (source.files.scorer({}, threads=0, engine=one) for one in (here, there))
     decide = DecideService(
@@ -107,7 +109,7 @@ def compare_engines(
             difference = _largest(difference, one[0], other[0])
             vector_difference = _largest(vector_difference, one[1], other[1])
     short = [decide.prepare(next(iter(fixed_requests()))[0]).rendered]
-    return Comparison(
+    return ModelComparison(
         source.name,
         # What is no number is no difference that is allowed.
         "equal" if difference < LIMIT and math.isfinite(vector_difference) else "different",
@@ -170,21 +172,21 @@ def _text(seed: int, n_words: int) -> str:
 
 def _compare(
     address: TritonAddress, name: str, told: Mapping[str, str], source: ModelSource | None
-) -> Comparison:
+) -> ModelComparison:
     precision = told.get(PRECISION, "")
     if SHA256 not in told:
         message = "It was not exported by steelyard."
-        return Comparison(name, "foreign", precision, message=message)
+        return ModelComparison(name, "foreign", precision, message=message)
     if source is None:
         message = "This installation has no such model in use; use the service's home."
-        return Comparison(name, "failed", precision, message=message)
+        return ModelComparison(name, "failed", precision, message=message)
     here = source.files
     if told[SHA256] != source.sha256 or precision != here.precision:
         message = (
             f"The server has {told[SHA256][:12]} in {precision}, and this installation "
             f"{source.sha256[:12]} in {here.precision}; export it again, or use the same --engine."
         )
-        return Comparison(name, "failed", precision, message=message)
+        return ModelComparison(name, "failed", precision, message=message)
     there = TritonEngine(
         address, name, sha256=source.sha256, precision=precision, timeout_s=_PASS_S
     )
@@ -194,7 +196,7 @@ def _compare(
         local = source.engine()
         return compare_engines(source, local, there)
     except SteelyardError as error:
-        return Comparison(name, "failed", precision, message=error.message)
+        return ModelComparison(name, "failed", precision, message=error.message)
     finally:
         there.close()
         if local is not None:
