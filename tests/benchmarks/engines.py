@@ -93,7 +93,7 @@ def open_openvino(precision: str, hint: str, threads: int) -> Run:
     """Compile the same graph with OpenVINO; give what runs a pass."""
     import openvino
 
-    from steelyard.triton.onnx_file import embed_weights
+    from steelyard.triton.repository import embed_weights
 
     files = read_base_files(f"onnxruntime-{precision}")
     graph = embed_weights(files.graph, graph_weights(files.weights, precision))

@@ -19,13 +19,13 @@ from steelyard.scoring.engine import Tensors
 from steelyard.scoring.onnx import DECISION_OUTPUTS, OnnxScorer
 from steelyard.scoring.passes import PAST_OUTPUTS
 from steelyard.triton import backend_model
-from steelyard.triton.onnx_file import embed_weights
 from steelyard.triton.repository import (
     CONFIG,
     EXPORT,
     ExportOptions,
     ModelSource,
     base_source,
+    embed_weights,
     exported,
     is_current,
     read_record,

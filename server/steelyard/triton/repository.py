@@ -103,7 +103,11 @@ def base_source(
 
 def write_model(folder: Path, source: ModelSource, options: ExportOptions) -> bool:
     """Write a model into a repository unless it is there; raises ``OSError`` when it cannot be."""
-    _check_precision(source, options)
+    if options.target == "gpu" and source.files.precision != FLOAT32:
+        raise EngineUnavailableError(
+            f"The {source.files.precision} graph of {source.name} runs on the CPU alone; export "
+            "it for a GPU with --engine onnxruntime-float32, and give the service the same engine."
+        )
     if is_current(folder, source, options):
         return False
     folder.mkdir(parents=True, exist_ok=True)
@@ -155,12 +159,26 @@ def remove_model(folder: Path, name: str) -> None:
         shutil.rmtree(folder / name)
 
 
-def _check_precision(source: ModelSource, options: ExportOptions) -> None:
-    if options.target == "gpu" and source.files.precision != FLOAT32:
-        raise EngineUnavailableError(
-            f"The {source.files.precision} graph of {source.name} runs on the CPU alone; export "
-            "it for a GPU with --engine onnxruntime-float32, and give the service the same engine."
-        )
+def embed_weights(graph: bytes, tensors: Tensors) -> bytes:
+    """Put tensors into a graph, for hosts that load one ONNX file, and check it."""
+    try:
+        import onnx
+        from onnx import TensorProto, numpy_helper
+    except ImportError as error:
+        message = "An export for a GPU needs onnx; pip install 'steelyard[triton]'."
+        raise EngineUnavailableError(message) from error
+    model = onnx.load_model_from_string(graph)
+    for tensor in model.graph.initializer:
+        if tensor.data_location != TensorProto.EXTERNAL:
+            continue
+        value = tensors.get(tensor.name)
+        if value is None:
+            message = f"The model's graph takes a tensor {tensor.name} that its weights lack."
+            raise EngineUnavailableError(message)
+        tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(value), tensor.name))
+    onnx.checker.check_model(model)
+    content: bytes = model.SerializeToString(deterministic=True)
+    return content
 
 
 def _source_sha256(source: ModelSource, options: ExportOptions) -> str:
@@ -189,8 +207,6 @@ def _fill(partial: Path, source: ModelSource, options: ExportOptions) -> None:
         "steelyard_version": __version__,
     }
     if options.target == "gpu":
-        from steelyard.triton.onnx_file import embed_weights
-
         (version / GPU_GRAPH).write_bytes(embed_weights(source.files.graph, tensors))
         hashed = [GPU_GRAPH]
     else:

@@ -6,11 +6,11 @@ are its base model's.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqlalchemy import Connection, make_url
+from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from steelyard.errors import EngineUnavailableError, NotFoundError
@@ -82,7 +82,11 @@ def tuned_models(settings: Settings) -> list[TunedModel]:
         return []
     state = open_state(url)
     try:
-        stored = state.read_now(_all_lines)
+        stored = state.read_now(
+            lambda connection: [
+                load_lines(connection, account) for account in sorted(all_revisions(connection))
+            ]
+        )
     finally:
         state.close()
     return [model for one in stored for model in models_in_use(one)]
@@ -162,10 +166,6 @@ def _add_tuned(
         found.sources.append(source)
     elif is_named:  # else nobody misses it
         found.left_out[model.adapter] = f"It has heads alone: its passes are those of {model.base}."
-
-
-def _all_lines(connection: Connection) -> Sequence[StoredLines]:
-    return [load_lines(connection, account) for account in sorted(all_revisions(connection))]
 
 
 def _is_there(url: str) -> bool:
