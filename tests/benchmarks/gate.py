@@ -22,6 +22,7 @@ from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
+from quality_tables import text_table
 
 from steelyard.calibration.intervals import wilson_interval
 from steelyard.evaluations.gate_wire import Gate
@@ -460,15 +461,10 @@ def _verdict_of(is_kept: bool) -> str:
 
 def _print_table(title: str, rows: Iterator[list[str]]) -> None:
     began = time.perf_counter()
-    table = list(rows)
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    print(f"\n{title}")
-    for place, row in enumerate(table):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        print("  ".join(cells).rstrip())
-        if place == 0:
-            print("  ".join("-" * width for width in widths))
-    print(f"({time.perf_counter() - began:.0f} s)", flush=True)
+    header, *lines = rows
+    print(
+        f"\n{title}\n{text_table(header, lines)}({time.perf_counter() - began:.0f} s)", flush=True
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

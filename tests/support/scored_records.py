@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from steelyard.evaluations.measures.records import ScoredRecord, records_from_rows
+from steelyard.evaluations.measures.outcomes import outcome_table
+from steelyard.evaluations.measures.records import ScoredRecord, measure_records, records_from_rows
 from steelyard.evaluations.measures.sampling import Bootstrap
 
 #: Fewer resamples where the interval itself is not what a test is about.
@@ -52,6 +53,12 @@ def make_rows(seed=0, n_contexts=30, *, supervision="targets", decisions=DECISIO
                 )
             )
     return rows
+
+
+def table_of(rows):
+    """The rows of one decision by outcome."""
+    records = records_from_rows(rows)
+    return outcome_table(records, measure_records(records), np.arange(len(rows)))
 
 
 def rescore(rows, seed):

@@ -361,14 +361,11 @@ def _measured(work: Callable[[], T]) -> T:
     except UnmeasurableError as error:
         raise errors.NotMeasurableError(str(error)) from error
     except LookupError as error:
-        raise _refusal("decision_id", str(error.args[0]), "unknown_decision") from error
+        unknown = errors.Violation((*BODY, "decision_id"), str(error.args[0]), "unknown_decision")
+        raise errors.InvalidRequestError(violations=[unknown]) from error
     except ValueError as error:
         # Costs of a decision without "yes", or of one with rewards.
         raise errors.SupervisionMismatchError(str(error), path=(*BODY, "decision_id")) from error
-
-
-def _refusal(field: str, message: str, type_: str) -> errors.InvalidRequestError:
-    return errors.InvalidRequestError(violations=[errors.Violation((*BODY, field), message, type_)])
 
 
 def _check_costs(trial: CostTrial) -> None:

@@ -302,7 +302,5 @@ def _load_heads(folder: Path) -> Heads:
 
 
 def _unusable(what: str, reason: str) -> EngineUnavailableError:
-    details: list[dict[str, Any]] = [{"reason": reason}]
-    return EngineUnavailableError(
-        f"The fine-tuned model cannot be loaded: it {what}; {_REPAIR}.", details=details
-    )
+    message = f"The fine-tuned model cannot be loaded: it {what}; {_REPAIR}."
+    return EngineUnavailableError(message, details=[{"reason": reason}])

@@ -11,16 +11,14 @@ from steelyard.evaluations.measures.curves import (
     coverage_curve,
     yes_curve,
 )
-from steelyard.evaluations.measures.outcomes import outcome_table
 from steelyard.evaluations.measures.records import ScoredRecord, measure_records, records_from_rows
-from support.scored_records import QUICK, make_records, make_rows, mean, row_measures
+from support.scored_records import QUICK, make_rows, mean, row_measures, table_of
 
 SPAM = {"spam": ("binary", ("yes", "no"))}
 
 
-def table_of(rows):
-    records = records_from_rows(rows)
-    return outcome_table(records, measure_records(records), np.arange(len(rows)))
+def costs_of(rows, fp, fn):
+    return binary_cost_curve(table_of(rows), false_positive=fp, false_negative=fn, bootstrap=QUICK)
 
 
 def yes(index, p, *, is_yes):
@@ -66,9 +64,7 @@ def test_yes_by_threshold_equals_counting():
 def test_the_cost_of_a_threshold_by_hand():
     rows = [yes(0, 0.9, is_yes=True), yes(1, 0.6, is_yes=False), yes(2, 0.3, is_yes=True),
             yes(3, 0.1, is_yes=False)]  # fmt: skip
-    curve = binary_cost_curve(
-        table_of(rows), false_positive=1.0, false_negative=4.0, bootstrap=QUICK
-    )
+    curve = costs_of(rows, 1.0, 4.0)
     cost = {point.threshold: point.cost.value for point in curve.points}
     assert cost[0.0] == pytest.approx(2 / 4)
     assert cost[0.2] == pytest.approx(1 / 4)
@@ -84,14 +80,9 @@ def test_thresholds_resampled_in_parts_give_what_all_at_once_give(monkeypatch):
     chances = rng.random(60)
     rows = [yes(index, float(p), is_yes=bool(rng.random() < p)) for index, p in enumerate(chances)]
 
-    def curve():
-        return binary_cost_curve(
-            table_of(rows), false_positive=1.0, false_negative=4.0, bootstrap=QUICK
-        )
-
-    whole = curve()
+    whole = costs_of(rows, 1.0, 4.0)
     monkeypatch.setattr("steelyard.evaluations.measures.curves._CELLS_AT_A_TIME", 60 * 7)
-    parts = curve()
+    parts = costs_of(rows, 1.0, 4.0)
     assert [point.threshold for point in parts.points] == list(THRESHOLDS)
     for mine, theirs in zip(parts.points, whole.points, strict=True):
         assert mine.cost.value == pytest.approx(theirs.cost.value)
@@ -104,9 +95,7 @@ def test_a_soft_target_costs_its_share():
         ScoredRecord(f"c{index}", "spam", "binary", ("yes", "no"), (0.6, 0.4), (0.6, 0.4))
         for index in range(20)
     ]
-    curve = binary_cost_curve(
-        table_of(rows), false_positive=10.0, false_negative=1.0, bootstrap=QUICK
-    )
+    curve = costs_of(rows, 10.0, 1.0)
     cost = {point.threshold: point.cost.value for point in curve.points}
     assert cost[0.5] == pytest.approx(0.4 * 10.0)
     assert cost[0.7] == pytest.approx(0.6 * 1.0)
@@ -117,9 +106,7 @@ def test_a_calibrated_forecaster_costs_least_near_the_calibrated_threshold():
     rng = np.random.default_rng(3)
     chances = rng.random(4000)
     rows = [yes(index, float(p), is_yes=bool(rng.random() < p)) for index, p in enumerate(chances)]
-    curve = binary_cost_curve(
-        table_of(rows), false_positive=1.0, false_negative=3.0, bootstrap=QUICK
-    )
+    curve = costs_of(rows, 1.0, 3.0)
     assert curve.calibrated_threshold == 0.25
     assert abs(curve.best_threshold - 0.25) < 0.1
 
@@ -129,13 +116,10 @@ def test_a_calibrated_forecaster_costs_least_near_the_calibrated_threshold():
 )
 def test_costs_that_mean_nothing_are_refused(fp, fn):
     with pytest.raises(ValueError, match="Costs"):
-        binary_cost_curve(
-            table_of([yes(0, 0.5, is_yes=True)]), false_positive=fp, false_negative=fn
-        )
+        costs_of([yes(0, 0.5, is_yes=True)], fp, fn)
 
 
 def test_only_a_binary_decision_has_a_yes():
-    records = make_records(4, 3, decisions={"topic": ("single", ("a", "b"))})
-    table = outcome_table(records, measure_records(records), np.arange(3))
+    rows = make_rows(4, 3, decisions={"topic": ("single", ("a", "b"))})
     with pytest.raises(ValueError, match="binary"):
-        yes_curve(table, QUICK)
+        yes_curve(table_of(rows), QUICK)

@@ -14,17 +14,11 @@ from steelyard.evaluations.measures.outcomes import (
     area_under_curve,
     confusion_matrix,
     outcome_measures,
-    outcome_table,
 )
-from steelyard.evaluations.measures.records import ScoredRecord, measure_records, records_from_rows
-from support.scored_records import QUICK, make_rows
+from steelyard.evaluations.measures.records import ScoredRecord
+from support.scored_records import QUICK, make_rows, table_of
 
 NAMES = ("cat", "dog", "fox")
-
-
-def table_of(rows):
-    records = records_from_rows(rows)
-    return outcome_table(records, measure_records(records), np.arange(len(rows)))
 
 
 def sure(index, top, truth, names=NAMES):

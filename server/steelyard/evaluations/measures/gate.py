@@ -168,7 +168,9 @@ def judge(
             groups[name] = replace(group, margin=unseen + _few_contexts(group))
     found = paired_ece(pairing)
     old_ece, new_ece = found or (None, None)
-    text = _against_baseline(baseline, after, bootstrap)
+    text = None
+    if baseline is not None:
+        text = _gate_group(_pair_all(baseline, after, "text baseline"), bootstrap)
     _check_finite([*groups.values(), *([] if text is None else [text])], found or ())
     slices = judge_slices(pairing, after)
     sentences = _reasons(groups, found, needed)
@@ -205,14 +207,6 @@ def _pair_all(before: Records, after: Records, whose: str) -> Pairing:
             "same held-out rows."
         )
     return pairing
-
-
-def _against_baseline(
-    baseline: Records | None, after: Records, bootstrap: Bootstrap
-) -> GateGroup | None:
-    if baseline is None:
-        return None
-    return _gate_group(_pair_all(baseline, after, "text baseline"), bootstrap)
 
 
 def _unseen_mistake(before: Records, after: Records, held: Pairing) -> float:

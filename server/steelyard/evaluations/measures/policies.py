@@ -123,7 +123,6 @@ def policy_report(
     else:
         names, chosen = list(action_costs or ()), acted.chosen
     means = _Means(records.context_codes[rows], bootstrap or Bootstrap())
-    everyone = np.ones(len(rows))
     taken = (chosen[:, None] == np.arange(len(names))) * did[:, None]
     costs: Sequence[Measure | UnsetType] = (
         [UNSET] * len(names) if acted is None else means.each(acted.costs)
@@ -134,7 +133,7 @@ def policy_report(
             names, means.each(taken, are_proportions=True), costs, strict=True
         )
     ]
-    shares.append(ActionShare(action=ABSTAIN, share=means.sure(everyone - did, is_proportion=True)))
+    shares.append(ActionShare(action=ABSTAIN, share=means.share(1 - did)))
     figures: dict[str, Measure | None] = {
         name: means.of(kept.values[name], did, is_proportion=name in PROPORTIONS)
         for name in ("accuracy", "expected_reward")
@@ -144,9 +143,7 @@ def policy_report(
         figures["cost"] = means.of(acted.paid, did)
         figures["promised_cost"] = means.of(acted.promised, did)
         figures["least_cost"] = means.of(acted.costs.min(axis=1), did)
-    return PolicyReport(
-        n=len(rows), coverage=means.sure(did, is_proportion=True), actions=shares, **figures
-    )
+    return PolicyReport(n=len(rows), coverage=means.share(did), actions=shares, **figures)
 
 
 def policy_cost_curve(
@@ -212,8 +209,8 @@ class _Means:
         )
         return measure
 
-    def sure(self, values: FloatArray, *, is_proportion: bool = False) -> Measure:
-        (measure,) = self.each(values[:, None], are_proportions=is_proportion)
+    def share(self, values: FloatArray) -> Measure:
+        (measure,) = self.each(values[:, None], are_proportions=True)
         return measure
 
     def each(self, columns: FloatArray, *, are_proportions: bool = False) -> list[Measure]:
