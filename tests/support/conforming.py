@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -192,7 +193,7 @@ def observed_outcomes(draw: st.DrawFn, outcomes: list[str]) -> Any:
 
 def declared_in_full(ctx: CheckContext, response: Response, case: Case) -> None:
     """Check the error's code and our own headers, which Schemathesis does not look at."""
-    headers = {name: ", ".join(values) for name, values in response.headers.items()}
+    headers = httpx.Headers([(n, v) for n, values in response.headers.items() for v in values])
     path = urlsplit(response.request.url).path
     try:
         check_response(
