@@ -184,27 +184,14 @@ def is_right(top: str, outcome: str | Mapping[str, Any]) -> bool:
 
 
 def share(n_successes: int, n: int) -> Measure | None:
-    """Return a share with Wilson's 95 % interval; None of nothing.
-
-    Examples
-    --------
-    >>> share(0, 0) is None, share(9, 10).value
-    (True, 0.9)
-    """
+    """Return a share with Wilson's 95 % interval; None of nothing."""
     return _of(n_successes, n) if n else None
 
 
 def quantile(values: FloatArray, q: float) -> Measure | None:
-    """Return a quantile with a 95 % interval that no form of the distribution is assumed for.
+    """Return a quantile and its interval of order statistics (Conover 1999, section 3.2).
 
-    Parameters
-    ----------
-    values : float64 array of shape (n,)
-        Those that are not a number are left out.
-
-    References
-    ----------
-    Conover, "Practical Nonparametric Statistics", 1999, section 3.2.
+    Values that are not a number are left out.
     """
     ordered = np.sort(values[np.isfinite(values)])
     n = len(ordered)

@@ -69,13 +69,7 @@ class LineMoney:
             add_to_month(self.connection, key_id, month, held_nano=amount)
 
     def settle(self, effect: Settle) -> None:
-        """Charge a part of what is held and free the rest; a second time changes nothing.
-
-        Raises
-        ------
-        ValueError
-            When another amount is held under the reference than the effect says, or none.
-        """
+        """Charge a part of what is held and free the rest; a second time changes nothing."""
         operation_id = self._operation_id(effect.reference)
         found = rows.find_operation(self.connection, operation_id)
         if found is None or found.reserved_nano != effect.reserved_nano:

@@ -106,21 +106,7 @@ def check_continue(
     *,
     dataset_version: int | None = None,
 ) -> None:
-    """Refuse a fine-tune that cannot start; what a start and its estimate both ask.
-
-    Raises
-    ------
-    TrainingUnavailableError
-        When nothing can be fine-tuned here.
-    DatasetDeletedError, DatasetArchivedError, NotFoundError
-        When there are no rows, or no such version of them.
-    ModelDeletedError, ModelDiscardedError, InvalidReferenceError
-        When the family has no model and what it started from is gone.
-    FamilyTrainingError
-        When one has not ended.
-    NoNewDataError, NotEnoughEvaluationDataError
-        When there is too little to train on, or to judge by.
-    """
+    """Refuse a fine-tune that cannot start; what a start and its estimate both ask."""
     version = growth.version if dataset_version is None else dataset_version
     state = continue_state(lines, family, growth, conditions)
     match state:

@@ -31,15 +31,6 @@ def delete_family(
 
     The name of one that never had a model is free again; any other's is never given again, and
     deleting it again changes nothing.
-
-    Raises
-    ------
-    NotFoundError
-        When there is none of that name.
-    FamilyChangedError
-        When a guard does not hold.
-    FamilyAnswersError, FamilyTrainingError, VersionInUseError
-        While it answers, trains or is used.
     """
     draft = Draft(lines, conditions)
     family = lines.families.get(name)
@@ -71,17 +62,7 @@ def delete_family(
 def delete_model(
     lines: Lines, reference: str, conditions: Conditions, *, adapter: str | None = None
 ) -> Change:
-    """Delete a model by number; deleting one that is gone changes nothing.
-
-    Raises
-    ------
-    InvalidReferenceError, NotFoundError, ModelChangedError
-        When the names do not hold.
-    LatestModelError
-        When it is its family's latest.
-    ModelAnswersError, VersionInUseError
-        While it answers or is used.
-    """
+    """Delete a model by number; deleting one that is gone changes nothing."""
     draft = Draft(lines, conditions)
     model = find_model(lines, reference)
     check_adapter(model, adapter)

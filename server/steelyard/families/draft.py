@@ -110,13 +110,7 @@ class Draft:
         return amount_nano == 0 or self.available_nano is None or amount_nano <= self.available_nano
 
     def hold(self, reference: str, amount_nano: int, what: str) -> None:
-        """Hold money; nothing happens for an amount of 0.
-
-        Raises
-        ------
-        InsufficientCreditError
-            When the credit left does not cover it.
-        """
+        """Hold money; nothing happens for an amount of 0."""
         if not self.can_hold(amount_nano):
             raise InsufficientCreditError(
                 f"{what} costs up to {to_usd(amount_nano)} USD, and "
@@ -133,13 +127,7 @@ class Draft:
             self.effects.append(Settle(reference, reserved_nano, amount_nano))
 
     def open_window(self, adapter: str, started_at: float) -> None:
-        """Hold an hour of keep warm of a model.
-
-        Raises
-        ------
-        InsufficientCreditError
-            When the credit left does not cover it.
-        """
+        """Hold an hour of keep warm of a model."""
         n = self.lines.n_windows + 1
         window = Window(
             id=f"keep_warm_{n}",
@@ -164,13 +152,7 @@ class Draft:
         return self.conditions.hour_nano.get(self.lines.models[adapter].base, 0)
 
     def square_windows(self, follow: Mapping[str, str] | None = None) -> None:
-        """Make the hours held those of the models kept warm: end the others, hold the new ones.
-
-        Raises
-        ------
-        InsufficientCreditError
-            When the credit left does not cover a new hour.
-        """
+        """Make the hours held those of the models kept warm: end the others, hold the new ones."""
         warm = kept_warm(self.lines)
         for old, new in (follow or {}).items():
             windows = dict(self.lines.windows)
@@ -183,13 +165,7 @@ class Draft:
             self.open_window(adapter, self.now)
 
     def done(self, follow: Mapping[str, str] | None = None) -> Change:
-        """Return the change; ``follow`` as ``square_windows`` takes it.
-
-        Raises
-        ------
-        InsufficientCreditError
-            When the credit left does not cover an hour of keep warm.
-        """
+        """Return the change; ``follow`` as ``square_windows`` takes it."""
         self.square_windows(follow)
         before, after = answering(self._before), answering(self.lines)
         newly_warm = kept_warm(self.lines).keys() - kept_warm(self._before).keys()

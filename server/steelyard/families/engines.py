@@ -12,8 +12,6 @@ from steelyard.families.wire import LoadState
 class Engines(Protocol):
     """What loads tuned models in a process.
 
-    Notes
-    -----
     Safe to use from several threads; but for ``ensure``, which is for the event loop, no method
     waits for a model.
     """

@@ -30,13 +30,7 @@ class Fee(Struct, frozen=True, kw_only=True):
 
 
 def fee_of(trained_tokens: int, tariff: Tariff) -> Fee:
-    """Return the fee of a fine-tune.
-
-    Examples
-    --------
-    >>> fee_of(10, Tariff(token_nano=3, minimum_nano=50))
-    Fee(price_nano=50, is_minimum=True)
-    """
+    """Return the fee of a fine-tune."""
     by_token = trained_tokens * tariff.token_nano
     return Fee(
         price_nano=max(by_token, tariff.minimum_nano), is_minimum=by_token < tariff.minimum_nano
@@ -44,40 +38,17 @@ def fee_of(trained_tokens: int, tariff: Tariff) -> Fee:
 
 
 def default_steps(n_rows: int, batch: int) -> int:
-    """Return the steps that make two passes over the rows, within what a request may ask.
-
-    Examples
-    --------
-    >>> default_steps(1000, 16), default_steps(40, 16), default_steps(10**6, 16)
-    (125, 20, 2000)
-    """
+    """Return the steps that make two passes over the rows, within what a request may ask."""
     return min(max(-(-DEFAULT_PASSES * n_rows // batch), MIN_STEPS), MAX_STEPS)
 
 
 def passes_of(steps: int, batch: int, n_rows: int) -> float:
-    """Return how often the steps go over the rows.
-
-    Examples
-    --------
-    >>> passes_of(20, 16, 40)
-    8.0
-    """
+    """Return how often the steps go over the rows."""
     return steps * batch / n_rows
 
 
 def count_trained_tokens(row_tokens: Sequence[int], steps: int, batch: int) -> int:
-    """Return the tokens of all rows stepped over, a row as often as it is.
-
-    Raises
-    ------
-    ValueError
-        When there are no rows.
-
-    Examples
-    --------
-    >>> count_trained_tokens([5, 7, 9], steps=4, batch=1)
-    26
-    """
+    """Return the tokens of all rows stepped over, a row as often as it is."""
     if not row_tokens:
         raise ValueError("There are no rows to train on.")
     whole, rest = divmod(steps * batch, len(row_tokens))
@@ -85,25 +56,13 @@ def count_trained_tokens(row_tokens: Sequence[int], steps: int, batch: int) -> i
 
 
 def charge_minutes(reserved_nano: int, used_s: float) -> int:
-    """Return the charge of the part of an hour that was used; a minute begun counts.
-
-    Examples
-    --------
-    >>> charge_minutes(600, 61.0), charge_minutes(600, 0.0), charge_minutes(600, 9999.0)
-    (20, 0, 600)
-    """
+    """Return the charge of the part of an hour that was used; a minute begun counts."""
     minutes = min(max(-int(-used_s // 60), 0), _HOUR_MINUTES)
     return -(-reserved_nano * minutes // _HOUR_MINUTES)
 
 
 def check_price(price_nano: int, max_price_usd: str | None, what: str) -> None:
-    """Refuse a price above what the request would pay.
-
-    Raises
-    ------
-    PriceChangedError
-        When it is; nothing was held. ``details`` have the price.
-    """
+    """Refuse a price above what the request would pay."""
     if max_price_usd is not None and price_nano > from_usd(max_price_usd):
         raise PriceChangedError(
             f"{what} costs {to_usd(price_nano)} USD now, more than the {max_price_usd} USD that "

@@ -81,15 +81,7 @@ class Origin:
 
 
 def resolve_origin(lines: Lines, name: str, conditions: Conditions) -> Origin:
-    """Return what a name to start from means.
-
-    Raises
-    ------
-    InvalidReferenceError
-        When it is neither.
-    ModelDeletedError, ModelDiscardedError
-        When the model is gone for good.
-    """
+    """Return what a name to start from means."""
     if name in conditions.trainable:
         return Origin(name, name, None)
     if name in conditions.base_models:
@@ -115,17 +107,7 @@ def resolve_origin(lines: Lines, name: str, conditions: Conditions) -> Origin:
 
 
 def check_start(lines: Lines, name: str, origin: str, conditions: Conditions) -> Origin:
-    """Refuse a new family that cannot be; what a start and its estimate both ask.
-
-    Raises
-    ------
-    TrainingUnavailableError
-        When nothing can be fine-tuned here.
-    InvalidNameError, FamilyExistsError
-        When the name cannot be had.
-    InvalidReferenceError, ModelDeletedError, ModelDiscardedError
-        When there is nothing to start from.
-    """
+    """Refuse a new family that cannot be; what a start and its estimate both ask."""
     _check_training(conditions)
     check_name(name, conditions.base_models)
     known = lines.families.get(name)
@@ -144,18 +126,7 @@ def start_family(
     *,
     max_price_usd: str | None = None,
 ) -> Change:
-    """Make a family, switched on from its birth, and queue its first fine-tune.
-
-    Raises
-    ------
-    TrainingUnavailableError, InvalidNameError, FamilyExistsError, InvalidReferenceError,
-    ModelDeletedError, ModelDiscardedError
-        As ``check_start``.
-    PriceChangedError, InsufficientCreditError
-        When the fee is too dear, or cannot be held.
-    TenantQueueFullError, QueueFullError
-        When a queue has no place.
-    """
+    """Make a family, switched on from its birth, and queue its first fine-tune."""
     start = check_start(lines, name, origin, conditions)
     draft = Draft(lines, conditions)
     family = Family(
@@ -184,15 +155,7 @@ def continue_family(
     latest: Guard = UNSET,
     max_price_usd: str | None = None,
 ) -> Change:
-    """Queue a family's next fine-tune, from its latest model on the rows it has not trained on.
-
-    Raises
-    ------
-    FamilyChangedError
-        When the latest model is another.
-    PriceChangedError, InsufficientCreditError, TenantQueueFullError, QueueFullError
-        As ``start_family``.
-    """
+    """Queue a family's next fine-tune, from its latest model on the rows it has not trained on."""
     family = find_family(lines, name)
     check_latest(lines, family, latest)
     check_continue(lines, family, growth, conditions, dataset_version=order.dataset_version)
@@ -221,13 +184,7 @@ def report_job(
 
 
 def cancel_job(lines: Lines, job_id: str, conditions: Conditions) -> Change:
-    """Cancel a fine-tune: one that is queued at once, one that runs when its trainer stops.
-
-    Raises
-    ------
-    NotFoundError
-        When there is none of that id.
-    """
+    """Cancel a fine-tune: one that is queued at once, one that runs when its trainer stops."""
     draft, job = _open(lines, job_id, conditions)
     if job.is_active:
         request_cancel(draft, job_id, "It was cancelled.")

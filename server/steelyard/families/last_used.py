@@ -11,8 +11,6 @@ INTERVAL_S = 1.0
 class UseClock:
     """Uses of names, gathered so that few are written.
 
-    Notes
-    -----
     Safe to use from several threads. Of uses within a second the first is written at once, and the
     last when the second is over: the time kept is at most that much behind.
     """

@@ -224,13 +224,7 @@ class Holders:
 
 
 def adapter_of(job_id: str) -> str:
-    """Return the adapter id of the model that a fine-tune makes.
-
-    Examples
-    --------
-    >>> adapter_of("ftj_1")
-    'ft-ftj_1'
-    """
+    """Return the adapter id of the model that a fine-tune makes."""
     return f"ft-{job_id}"
 
 

@@ -132,8 +132,6 @@ class _Step:
 class LineKeeper:
     """Changes and reads the lines of every account.
 
-    Notes
-    -----
     Safe to use from several threads, and beside other keepers on the same state.
     """
 
@@ -232,8 +230,6 @@ class LineKeeper:
     def note_use(self, account_id: str, name: str) -> None:
         """Move the idle clock of a family or a number that was called; returns at once.
 
-        Notes
-        -----
         At most one write a second for each name; ``tick`` writes what came within it.
         """
         now = self._now()

@@ -35,17 +35,7 @@ _REFERENCE = re.compile(r"([a-z][a-z0-9-]{0,47})(?:@([1-9][0-9]{0,8}))?")
 
 
 def check_name(name: str, base_models: frozenset[str]) -> None:
-    """Refuse a name that no family may have.
-
-    Raises
-    ------
-    InvalidNameError
-        When it is not of the form, or it names a base model.
-
-    Examples
-    --------
-    >>> check_name("router", frozenset())
-    """
+    """Refuse a name that no family may have."""
     if name in base_models:
         raise InvalidNameError(f"{name!r} is a base model; give the family another name.")
     if name.startswith(FOREIGN_PREFIX):
@@ -61,18 +51,7 @@ def check_name(name: str, base_models: frozenset[str]) -> None:
 
 
 def parse_reference(text: str, path: Path = _MODEL) -> tuple[str, int | None]:
-    """Return the family that a text names, and the number if it names a model.
-
-    Raises
-    ------
-    InvalidReferenceError
-        When it has neither form.
-
-    Examples
-    --------
-    >>> parse_reference("router@3"), parse_reference("router")
-    (('router', 3), ('router', None))
-    """
+    """Return the family that a text names, and the number if it names a model."""
     match = _REFERENCE.fullmatch(text)
     if match is None:
         raise InvalidReferenceError(
@@ -84,13 +63,7 @@ def parse_reference(text: str, path: Path = _MODEL) -> tuple[str, int | None]:
 
 
 def find_family(lines: Lines, name: str) -> Family:
-    """Return a family by name.
-
-    Raises
-    ------
-    NotFoundError, FamilyDeletedError
-        When there is none, or it was deleted.
-    """
+    """Return a family by name."""
     family = lines.families.get(name)
     if family is None:
         raise NotFoundError(f"There is no family named {name[:60]!r}; see GET /v1/families.")
@@ -100,15 +73,7 @@ def find_family(lines: Lines, name: str) -> Family:
 
 
 def find_model(lines: Lines, reference: str, path: Path = _MODEL) -> Model:
-    """Return a model by number, also one that is deleted or discarded.
-
-    Raises
-    ------
-    InvalidReferenceError
-        When the text is no number of a model.
-    NotFoundError
-        When there is no such model.
-    """
+    """Return a model by number, also one that is deleted or discarded."""
     name, version = parse_reference(reference, path)
     if version is None:
         raise InvalidReferenceError(
@@ -122,28 +87,14 @@ def find_model(lines: Lines, reference: str, path: Path = _MODEL) -> Model:
 
 
 def find_ready_model(lines: Lines, reference: str, path: Path = _MODEL) -> Model:
-    """Return a model by number.
-
-    Raises
-    ------
-    InvalidReferenceError, NotFoundError
-        As ``find_model``.
-    ModelDeletedError, ModelDiscardedError
-        When it is gone for good.
-    """
+    """Return a model by number."""
     model = find_model(lines, reference, path)
     require_ready(model)
     return model
 
 
 def require_ready(model: Model) -> None:
-    """Refuse a model that is gone for good.
-
-    Raises
-    ------
-    ModelDeletedError, ModelDiscardedError
-        When it is.
-    """
+    """Refuse a model that is gone for good."""
     if model.status == "deleted":
         raise ModelDeletedError(f"The model {model.ref} was deleted; use another one.")
     if model.status == "discarded":
@@ -153,17 +104,7 @@ def require_ready(model: Model) -> None:
 
 
 def resolve_call(lines: Lines, name: str) -> Model:
-    """Return the model that answers a call to a family's name or a model's number.
-
-    Raises
-    ------
-    InvalidReferenceError, NotFoundError, FamilyDeletedError, ModelDeletedError, ModelDiscardedError
-        When the name means no model that still is.
-    FamilyOffError, ModelOffError
-        When its switch is off.
-    FamilyEmptyError
-        When the family serves no model yet.
-    """
+    """Return the model that answers a call to a family's name or a model's number."""
     _, version = parse_reference(name)
     if version is not None:
         model = find_ready_model(lines, name)
@@ -193,13 +134,7 @@ def record_use(lines: Lines, name: str, at: float) -> Lines:
 
 
 def check_served(family: Family, served: Guard) -> None:
-    """Refuse to go on when a family serves another model than the caller saw.
-
-    Raises
-    ------
-    ServedChangedError
-        When it does.
-    """
+    """Refuse to go on when a family serves another model than the caller saw."""
     if served is not UNSET and served != family.served:
         raise ServedChangedError(
             f"The family {family.name} serves {family.served or 'no model'} now, not "
@@ -208,13 +143,7 @@ def check_served(family: Family, served: Guard) -> None:
 
 
 def check_latest(lines: Lines, family: Family, latest: Guard) -> None:
-    """Refuse to go on when a family's latest model is another than the caller saw.
-
-    Raises
-    ------
-    FamilyChangedError
-        When it is.
-    """
+    """Refuse to go on when a family's latest model is another than the caller saw."""
     model = latest_of(lines, family)
     adapter = None if model is None else model.adapter
     if latest is not UNSET and latest != adapter:
@@ -225,13 +154,7 @@ def check_latest(lines: Lines, family: Family, latest: Guard) -> None:
 
 
 def check_adapter(model: Model, adapter: str | None) -> None:
-    """Refuse to go on when a number is another model than the caller saw.
-
-    Raises
-    ------
-    ModelChangedError
-        When it is; ``None`` says that the caller did not look.
-    """
+    """Refuse to go on when a number is another model than the caller saw."""
     if adapter is not None and adapter != model.adapter:
         raise ModelChangedError(
             f"{model.ref} is the model {model.adapter}, not {adapter[:60]}; read it again and "

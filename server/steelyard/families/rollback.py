@@ -56,16 +56,7 @@ class RollbackPlan:
 
 
 def plan_rollback(lines: Lines, name: str, to: str, conditions: Conditions) -> RollbackPlan:
-    """Return what a rollback of a family to one of its models would do.
-
-    Raises
-    ------
-    NotFoundError, FamilyDeletedError, InvalidReferenceError, ModelDeletedError,
-    ModelDiscardedError
-        When the names do not hold.
-    NothingToRollBackError
-        When the model is the latest already.
-    """
+    """Return what a rollback of a family to one of its models would do."""
     family = find_family(lines, name)
     path = (*BODY, "to")
     if parse_reference(to, path)[0] != name:
@@ -98,20 +89,7 @@ def roll_back(
     *,
     served: Guard = UNSET,
 ) -> Change:
-    """Take a family back to an older model.
-
-    Raises
-    ------
-    NotFoundError, FamilyDeletedError, InvalidReferenceError, ModelDeletedError,
-    ModelDiscardedError, NothingToRollBackError
-        As ``plan_rollback``.
-    ServedChangedError
-        When the family serves another model.
-    RollbackChangedError
-        When other models would be discarded; ``details`` say what it would do.
-    VersionInUseError
-        When other work uses a model that would be discarded.
-    """
+    """Take a family back to an older model."""
     draft = Draft(lines, conditions)
     family = find_family(lines, name)
     check_served(family, served)
@@ -142,13 +120,7 @@ def check_unused(
     by: str,
     may_cancel_evaluations: bool = False,
 ) -> None:
-    """Refuse to go on while work needs models that would be gone.
-
-    Raises
-    ------
-    VersionInUseError
-        When some does; the message names it.
-    """
+    """Refuse to go on while work needs models that would be gone."""
     users = [
         work.id
         for work in conditions.work

@@ -64,8 +64,6 @@ def all_revisions(connection: Connection) -> dict[str, int]:
 def load_lines(connection: Connection, account_id: str) -> StoredLines:
     """Return an account's lines as the connection sees them.
 
-    Notes
-    -----
     Outside of a write PostgreSQL may let each statement see other commits; the revision is that of
     all of them when ``revision_of`` is the same afterwards.
     """

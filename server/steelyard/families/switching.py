@@ -60,14 +60,7 @@ def switch_family(
 ) -> Change:
     """Switch a family on, so that it serves its latest model, or off.
 
-    Raises
-    ------
-    NotFoundError, FamilyDeletedError, ServedChangedError, InvalidReferenceError
-        When the names do not hold.
-    LiveLimitError
-        When no place is free; ``details`` list what answers.
-    NotLoadedError, EngineUnavailableError
-        When its latest model is not loaded, or cannot be.
+    Raise ``NotLoadedError`` when its latest model is to be loaded first.
     """
     draft = Draft(lines, conditions)
     family = find_family(lines, name)
@@ -110,16 +103,7 @@ def switch_model(
 ) -> Change:
     """Switch a model's own switch on, so that calls to its number are answered, or off.
 
-    Raises
-    ------
-    InvalidReferenceError, NotFoundError, ModelDeletedError, ModelDiscardedError, ModelChangedError
-        When the names do not hold.
-    ModelUnavailableError
-        When it can no longer be loaded.
-    LiveLimitError
-        When no place is free; ``details`` list what answers.
-    NotLoadedError
-        When it is not loaded.
+    Raise ``NotLoadedError`` when it is to be loaded first.
     """
     draft = Draft(lines, conditions)
     model = find_ready_model(lines, reference)

@@ -112,8 +112,6 @@ class _Slot:
 class TunedModels:
     """The tuned models of a process, by adapter.
 
-    Notes
-    -----
     Safe to use from several threads and event loops.
     """
 
@@ -384,13 +382,7 @@ class TunedModels:
 
 
 def tuned_evaluation_key(artifact_sha256: str, base_key: str) -> str:
-    """Return the SHA-256 of what decides a tuned model's answers: its artifact and its base.
-
-    Examples
-    --------
-    >>> tuned_evaluation_key("0" * 64, "1" * 64)[:8]
-    '6d9a88eb'
-    """
+    """Return the SHA-256 of what decides a tuned model's answers: its artifact and its base."""
     return hashlib.sha256(f"{artifact_sha256}\n{base_key}".encode()).hexdigest()
 
 

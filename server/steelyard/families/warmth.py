@@ -48,19 +48,7 @@ def keep_family_warm(
     switch_off: Sequence[str] = (),
     served: Guard = UNSET,
 ) -> Change:
-    """Keep the model that a family serves loaded, or stop; it follows the family when it moves.
-
-    Raises
-    ------
-    NotFoundError, FamilyDeletedError, ServedChangedError, InvalidReferenceError
-        When the names do not hold.
-    FamilyOffError, FamilyEmptyError
-        When it is off or serves nothing.
-    PriceChangedError, InsufficientCreditError
-        When the first hour is too dear, or cannot be held.
-    WarmLimitError, WarmCapacityError
-        When no place is free, on the account or in the engines.
-    """
+    """Keep the model that a family serves loaded, or stop; it follows the family when it moves."""
     draft = Draft(lines, conditions)
     family = find_family(lines, name)
     check_served(family, served)
@@ -90,17 +78,7 @@ def keep_model_warm(
     switch_off: Sequence[str] = (),
     adapter: str | None = None,
 ) -> Change:
-    """Keep a model loaded through its own switch, or stop.
-
-    Raises
-    ------
-    InvalidReferenceError, NotFoundError, ModelDeletedError, ModelDiscardedError, ModelChangedError
-        When the names do not hold.
-    ModelOffError
-        When its own switch is off.
-    PriceChangedError, InsufficientCreditError, WarmLimitError, WarmCapacityError
-        As ``keep_family_warm``.
-    """
+    """Keep a model loaded through its own switch, or stop."""
     draft = Draft(lines, conditions)
     model = find_ready_model(lines, reference)
     check_adapter(model, adapter)

@@ -37,8 +37,6 @@ _STOP_S = 10.0
 class WorkerChild:
     """Keeps a process that runs jobs while there are any.
 
-    Notes
-    -----
     Thread-safe. Nothing starts before ``start``.
     """
 

@@ -18,31 +18,15 @@ UNFINISHED = ("queued", "running", "cancelling")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """A job that has not ended.
-
-    Parameters
-    ----------
-    id, account_id : str
-        The job's, and whose it is.
-    status : {"queued", "running", "cancelling"}
-        Where it is.
-    created_at : float
-        Unix seconds.
-    generation : int
-        1, and one more for each time that it was taken up again on request.
-    attempt : int
-        How often this generation was begun without getting further, from 1.
-    runner : str or None
-        The opening of the state that runs it, or ran it until it died.
-    """
+    """A job that has not ended."""
 
     id: str
     account_id: str
     status: str
     created_at: float
-    generation: int
-    attempt: int
-    runner: str | None = None
+    generation: int  # from 1, one more each time that it was taken up again on request
+    attempt: int  # how often the generation was begun without getting further
+    runner: str | None = None  # the opening of the state that runs it, or ran it until it died
 
 
 _COLUMNS = tuple(Pending.__dataclass_fields__)

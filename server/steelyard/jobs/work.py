@@ -33,11 +33,6 @@ class Run(ABC):
 
         It goes on from what is durable: it is called again after a retryable ``SteelyardError``,
         and after a crash by another process. Any other error ends the job.
-
-        Raises
-        ------
-        LostRunError
-            When the job is no longer this run's.
         """
 
     def stop(self) -> None:

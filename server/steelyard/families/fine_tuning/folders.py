@@ -35,13 +35,7 @@ def write_folder(
     threads: int,
     stopping: threading.Event,
 ) -> None:
-    """Write what a trainer is given; the task comes last and says that the rest is whole.
-
-    Raises
-    ------
-    OSError
-        When the disk is full, or cannot be written.
-    """
+    """Write what a trainer is given; the task comes last and says that the rest is whole."""
     folder.mkdir(parents=True, exist_ok=True)
     encode = msgspec.json.Encoder().encode
     with (folder / ROWS).open("wb") as file:

@@ -24,8 +24,6 @@ _NICENESS = 10
 class TrainerProcess:
     """A running trainer.
 
-    Notes
-    -----
     It ends with this process: the pipe to its standard input closes then. Safe to use from several
     threads.
     """

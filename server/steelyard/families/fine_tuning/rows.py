@@ -341,15 +341,7 @@ def _require_known(connection: Connection, account_id: str, dataset_id: str) -> 
 
 
 def select_places(n_earlier: int, n_new: int, seed: int) -> Places:
-    """Return the places of the training rows that a fine-tune takes, among all of them, ascending.
-
-    Examples
-    --------
-    >>> select_places(0, 3, 7).tolist(), select_places(2, 3, 7).tolist()
-    ([0, 1, 2], [0, 1, 2, 3, 4])
-    >>> len(select_places(100, 10, 7)), len(select_places(9000, 9000, 7))
-    (20, 13096)
-    """
+    """Return the places of the training rows that a fine-tune takes, among all of them, ascending."""
     n_drawn = min(n_new, n_earlier, MAX_EARLIER)
     # The bits of a generator are the same in every version of NumPy; what is drawn of them is not.
     keys = np.random.PCG64(seed).random_raw(n_earlier)

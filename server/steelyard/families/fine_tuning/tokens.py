@@ -39,8 +39,6 @@ Counts = NDArray[np.int32]
 class RowTokens:
     """Counts the tokens of stored rows, and keeps the counts.
 
-    Notes
-    -----
     For one event loop at a time.
     """
 
@@ -54,10 +52,7 @@ class RowTokens:
     async def of(self, parts: Sequence[Part], counter: TokenCounter) -> Counts:
         """Return the input tokens of every row of some parts, one part after the other.
 
-        Returns
-        -------
-        int32 array of shape (n_rows,)
-            Context and decisions of a row, as usage counts them.
+        Of context and decisions, as usage counts them.
         """
         missing = [self._start(part, counter) for part in parts]
         tasks = [task for task in missing if task is not None]

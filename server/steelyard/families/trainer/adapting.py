@@ -293,20 +293,10 @@ class Tuner:
 
 
 def resized(pair: Pair, rank: int, fresh: Pair) -> Pair:
-    """Return an adapter's pair the rank asked for.
+    """Return an adapter's pair, A of (old rank, n_in) and B of (n_out, old rank), at another rank.
 
-    Parameters
-    ----------
-    pair : (float32 array, float32 array)
-        A of shape (old rank, n_in) and B of shape (n_out, old rank).
-    fresh : (float32 array, float32 array)
-        An untrained pair of that rank, whose B is zero.
-
-    Returns
-    -------
-    (float32 array, float32 array)
-        With the same product where the rank does not fall; else with the product nearest to it
-        (Eckart and Young 1936).
+    The product stays where the rank does not fall; else it is the nearest of that rank (Eckart and
+    Young 1936). ``fresh`` is an untrained pair of the new rank, whose B is zero.
     """
     a, b = pair
     old = a.shape[0]

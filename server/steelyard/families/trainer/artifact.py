@@ -26,13 +26,7 @@ _LORA_PACKAGES = ("onnx", "peft", "torch")
 
 
 def versions_of(*, with_lora: bool) -> dict[str, str]:
-    """Return the versions of the installed packages that an artifact's bytes depend on.
-
-    Examples
-    --------
-    >>> "numpy" in versions_of(with_lora=False)
-    True
-    """
+    """Return the versions of the installed packages that an artifact's bytes depend on."""
     found = {"steelyard": __version__}
     for name in (*_HEADS_PACKAGES, *(_LORA_PACKAGES if with_lora else ())):
         try:

@@ -59,10 +59,7 @@ class TextBaseline:
     def probabilities(self, rows: Sequence[TuningRow]) -> list[Doubles]:
         """Return the probabilities of every row's outcomes, in the row's order of outcomes.
 
-        Returns
-        -------
-        list of float64 arrays of shape (n_outcomes,)
-            Each sums to 1; even for a decision that no training row asked.
+        Even for a decision that no training row asked.
         """
         found: list[Doubles | None] = [None] * len(rows)
         places: dict[str, list[int]] = defaultdict(list)

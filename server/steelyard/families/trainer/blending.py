@@ -40,13 +40,8 @@ def blend(logs: Sequence[Doubles], weights: Sequence[float]) -> Doubles:
 def fit_weights(logs: Sequence[Doubles], targets: Floats, rewards: Floats | None) -> list[float]:
     """Fit the weights of a blend: none negative, held to equal parts where rows are few.
 
-    Parameters
-    ----------
-    logs : sequence of float64 arrays of shape (n, n_outcomes)
-        Log probabilities of every candidate, for rows that it was not fitted on.
-    targets : float32 array of shape (n, n_outcomes)
-    rewards : float32 array of shape (n, n_outcomes), optional
-        Where given, the blend is fitted to them by least squares instead.
+    ``logs`` has every candidate's log probabilities of shape (n, n_outcomes), of rows that it was
+    not fitted on. Where there are rewards, the blend is fitted to them by least squares.
     """
     stacked = np.stack([np.maximum(one, LEAST_LOG) for one in logs])
     equal = np.full(len(logs), 1 / len(logs))
@@ -75,16 +70,9 @@ def fit_weights(logs: Sequence[Doubles], targets: Floats, rewards: Floats | None
 def fit_booster(
     features: Floats, blended: Doubles, targets: Floats, rewards: Floats | None, seed: int
 ) -> str:
-    """Fit what corrects a blend.
+    """Fit what is added to a blend's log probabilities, of shape (n, n_outcomes).
 
-    Parameters
-    ----------
-    features : float32 array of shape (n, n_outcomes, n_features)
-        See ``steelyard.scoring.head_specs.pair_features``.
-    blended : float64 array of shape (n, n_outcomes)
-        Log probabilities of the blend; its correction is added to them.
-    targets : float32 array of shape (n, n_outcomes)
-    rewards : float32 array of shape (n, n_outcomes), optional
+    ``features`` has shape (n, n_outcomes, n_features), as ``pair_features`` makes them.
     """
     n_outcomes = blended.shape[1]
     chosen = targets > 0

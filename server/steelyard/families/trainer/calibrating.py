@@ -38,16 +38,10 @@ _CORNERS = 64
 
 @dataclass(frozen=True, slots=True)
 class CalibrationChoice:
-    """A calibration and what it was chosen by.
-
-    Parameters
-    ----------
-    losses : float64 array of shape (n,)
-        Of every row, by a calibration that did not see it, in nats.
-    """
+    """A calibration and what it was chosen by."""
 
     calibration: Calibration
-    losses: Doubles
+    losses: Doubles  # of every row, in nats, by a calibration that did not see it
 
 
 def row_losses(logs: Doubles, targets: Floats) -> Doubles:
@@ -123,13 +117,8 @@ def cross_fitted(
 def choose_calibration(logs: Doubles, targets: Floats, folds: Indices) -> CalibrationChoice:
     """Choose between the temperature alone and the curves.
 
-    Parameters
-    ----------
-    logs : float64 array of shape (n, n_outcomes)
-        Log probabilities, each row's by a head that was not fitted on it.
-    targets : float32 array of shape (n, n_outcomes)
-    folds : intp array of shape (n,)
-        Contexts of one fold are left out together.
+    ``logs`` and ``targets`` have shape (n, n_outcomes), each row's log probabilities by a head that
+    was not fitted on it; contexts of one fold are left out together.
     """
     chosen = fit_temperature
     best = cross_fitted(fit_temperature, logs, targets, folds)

@@ -95,16 +95,10 @@ class Candidate(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """A matrix of features with the way back to what is served.
+    """A matrix of features with the way back to what is served."""
 
-    Parameters
-    ----------
-    matrix : float32 array or sparse array of shape (n, n_features)
-    offsets : tuple of float32 arrays of shape (n, n_outcomes)
-    """
-
-    matrix: Any
-    offsets: tuple[Floats, ...] = ()
+    matrix: Any  # float32 (n, n_features), dense or sparse
+    offsets: tuple[Floats, ...] = ()  # each (n, n_outcomes)
 
 
 class LinearCandidate:
@@ -182,8 +176,6 @@ def embedding_candidate(data: DecisionData) -> LinearCandidate:
 def landmark_candidate(data: DecisionData, seed: int) -> LinearCandidate:
     """Make ``landmarks``: a Nyström approximation of a Gaussian kernel; the data has vectors.
 
-    References
-    ----------
     Williams and Seeger, "Using the Nyström Method to Speed Up Kernel Machines", NIPS 2000.
     """
     vectors, outcomes = _vectors_of(data)
@@ -214,8 +206,6 @@ def landmark_candidate(data: DecisionData, seed: int) -> LinearCandidate:
 def ngram_candidate(data: DecisionData) -> LinearCandidate:
     """Make ``ngrams``; the data has n-grams.
 
-    Notes
-    -----
     Where rows are fewer than n-grams by far, weights are fitted in the space that the rows span,
     which holds the best of them (the representer theorem), and is much smaller.
     """

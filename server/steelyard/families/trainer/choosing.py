@@ -54,20 +54,12 @@ _SIDE_BY_SIDE = 2
 
 @dataclass(slots=True, eq=False)
 class Crossed:
-    """A candidate, cross-validated.
-
-    Parameters
-    ----------
-    rows : intp array of shape (n_rows,)
-        Those that it can answer.
-    logs : float64 array of shape (n, n_outcomes)
-        Log probabilities by folds; zeros elsewhere than in ``rows``.
-    """
+    """A candidate, cross-validated."""
 
     candidate: Candidate
     penalty: float
-    rows: Indices
-    logs: Doubles
+    rows: Indices  # those that it can answer
+    logs: Doubles  # (n, n_outcomes) log probabilities by folds; zeros elsewhere than in rows
     start: Fitted
 
     def refit(self) -> Fitted:
@@ -77,24 +69,14 @@ class Crossed:
 
 @dataclass(slots=True, eq=False)
 class Option:
-    """A head that might be: one candidate, a blend, or a blend with a booster.
-
-    Parameters
-    ----------
-    rows : intp array of shape (n_rows,)
-        Where it was judged.
-    logs : float64 array of shape (n_rows, n_outcomes)
-        Log probabilities there, by folds.
-    losses : float64 array of shape (n_rows,)
-        In nats, at a temperature that is cross-fitted too.
-    """
+    """A head that might be: one candidate, a blend, or a blend with a booster."""
 
     name: str
     members: list[Crossed]
     weights: list[float]
-    rows: Indices
-    logs: Doubles
-    losses: Doubles
+    rows: Indices  # where it was judged
+    logs: Doubles  # (n_rows, n_outcomes) log probabilities there, by folds
+    losses: Doubles  # of each row, in nats, at a cross-fitted temperature
     booster: str | None = None
 
     @property
@@ -105,13 +87,7 @@ class Option:
 
 @dataclass(slots=True, eq=False)
 class Choice:
-    """What was chosen, and from what.
-
-    Parameters
-    ----------
-    folds : intp array of shape (n,)
-        Of all rows.
-    """
+    """What was chosen, and from what."""
 
     option: Option
     options: list[Option] = field(default_factory=list)

@@ -16,13 +16,7 @@ _MANY_FOLDS = 4
 
 
 def number_of_folds(n_contexts: int) -> int:
-    """Return how many folds to take: more where rows are few and fits cheap.
-
-    Raises
-    ------
-    ValueError
-        When there are fewer than two contexts.
-    """
+    """Return how many folds to take: more where rows are few and fits cheap."""
     if n_contexts < 2:
         raise ValueError("One context cannot be folded; give two or more.")
     wanted = next((folds for most, folds in _FOLDS if n_contexts <= most), _MANY_FOLDS)
@@ -32,15 +26,7 @@ def number_of_folds(n_contexts: int) -> int:
 def assign_folds(contexts: Sequence[str], labels: NDArray[np.intp], seed: int) -> Indices:
     """Put rows into folds: a context's rows into one, and every label's into all alike.
 
-    Parameters
-    ----------
-    labels : intp array of shape (n,)
-        The top outcome of every row.
-
-    Returns
-    -------
-    intp array of shape (n,)
-        Folds from 0; the same whatever the order of rows.
+    ``labels`` are the rows' top outcomes. The order of rows does not matter.
     """
     label_of: dict[str, int] = {}
     for context, label in zip(contexts, labels.tolist(), strict=True):

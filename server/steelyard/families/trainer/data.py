@@ -30,42 +30,22 @@ _EQUAL = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DecisionData:
-    """One decision's rows.
-
-    Parameters
-    ----------
-    targets : float32 array of shape (n, n_outcomes)
-        Distributions. Of rewards: all on the best outcome, shared where several are best.
-    rewards : float32 array of shape (n, n_outcomes), optional
-        Scaled to 0 for a row's worst outcome and 1 for its best.
-    is_seen : bool array of shape (n,)
-        See ``TuningRow``.
-    vectors : float32 array of shape (n, width), optional
-        Of the contexts.
-    outcome_vectors : float32 array of shape (n_outcomes, width), optional
-    ngrams : sparse float32 array of shape (n, n_columns)
-    is_scored : bool array of shape (n,)
-        Whether the base read the row.
-    base : float32 array of shape (n, n_outcomes), optional
-        The base's logits; zeros where it did not read the row.
-    markers : float32 array of shape (n, n_outcomes, width), optional
-        Vectors at the outcomes' markers; zeros where the base did not read the row.
-    """
+    """One decision's n rows."""
 
     fingerprint: str
     decision: RenderedDecision
     contexts: list[str]
     names: list[str]
-    targets: Floats
-    rewards: Floats | None
+    targets: Floats  # (n, n_outcomes); of rewards, all on the best outcomes
+    rewards: Floats | None  # (n, n_outcomes), scaled to 0 to 1 in a row
     is_seen: NDArray[np.bool_]
-    vectors: Floats | None
-    outcome_vectors: Floats | None
-    ngrams: csr_array
+    vectors: Floats | None  # (n, width)
+    outcome_vectors: Floats | None  # (n_outcomes, width)
+    ngrams: csr_array  # (n, n_columns)
     table: NgramTable
-    is_scored: NDArray[np.bool_]
-    base: Floats | None
-    markers: Floats | None
+    is_scored: NDArray[np.bool_]  # whether the base read the row
+    base: Floats | None  # logits (n, n_outcomes); zeros where it is not scored
+    markers: Floats | None  # (n, n_outcomes, width); zeros where it is not scored
 
     @property
     def n_outcomes(self) -> int:
@@ -135,12 +115,7 @@ def decision_data(
 
 
 def tells_apart(rewards: NDArray[np.float64]) -> bool:
-    """Return whether a row's outcomes earn differently, whatever the unit of its rewards.
-
-    Parameters
-    ----------
-    rewards : float64 array of shape (n_outcomes,)
-    """
+    """Return whether a row's outcomes earn differently, whatever the unit of its rewards."""
     halves = rewards / 2
     return bool(np.ptp(halves) > _EQUAL * np.abs(halves).max())
 

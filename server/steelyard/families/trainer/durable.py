@@ -20,13 +20,7 @@ def write_struct(path: Path, value: object) -> None:
 
 
 def read_struct(path: Path, kind: type[T]) -> T | None:
-    """Read what ``write_struct`` wrote; ``None`` when nothing was.
-
-    Raises
-    ------
-    ValueError
-        When the file holds something else.
-    """
+    """Read what ``write_struct`` wrote; ``None`` when nothing was."""
     try:
         sent = path.read_bytes()
     except FileNotFoundError:

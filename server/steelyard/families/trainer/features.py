@@ -44,16 +44,10 @@ _TEXTS_A_PART, _ROWS_A_PART = 512, 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """What was read of the rows.
-
-    Parameters
-    ----------
-    vectors : dict of str to float32 array of shape (width,)
-        By text: of every context and every outcome.
-    """
+    """What was read of the rows."""
 
     width: int
-    vectors: dict[str, Floats]
+    vectors: dict[str, Floats]  # by text: of every context and every outcome
     base: dict[int, ScoredDecision]
 
 
@@ -65,10 +59,7 @@ def compute_features(
 ) -> Features:
     """Read the rows with a scorer, going on from what the folder holds.
 
-    Parameters
-    ----------
-    on_progress : callable
-        Told how many characters of how many are read.
+    ``on_progress`` gets how many characters of how many are read.
     """
     embed: Any = getattr(scorer, "embed", None)
     texts = _texts_of(rows) if embed is not None else []

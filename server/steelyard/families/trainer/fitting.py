@@ -37,13 +37,7 @@ _STEPS = 8
 
 
 class CandidateReport(Struct, frozen=True, kw_only=True):
-    """One candidate's cross-validated log loss.
-
-    Parameters
-    ----------
-    loss, low, high : float
-        Mean in nats, and the 95 % interval around it.
-    """
+    """One candidate's cross-validated log loss: the mean in nats, and its 95 % interval."""
 
     name: str
     n: int
@@ -96,11 +90,8 @@ def fit_heads(
 ) -> FitReport:
     """Fit the heads of a fine-tune and write them into a folder.
 
-    Parameters
-    ----------
-    on_progress : callable
-        Told how many steps of how many are done, and the log loss of the last decision in nats, or
-        None before the first is done.
+    ``on_progress`` gets how many steps of how many are done, and the log loss in nats of the last
+    decision, ``None`` before the first is done.
     """
     groups = group_rows(rows)
     steps = _Progress(_STEPS * len(groups), on_progress)

@@ -30,19 +30,11 @@ _TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearFit:
-    """A fitted model.
+    """A fitted model."""
 
-    Parameters
-    ----------
-    weights : float32 array of shape (n_features, n_outcomes)
-    bias : float32 array of shape (n_outcomes,)
-    scales : float32 array of shape (n_offsets,)
-        What each offset is multiplied by.
-    """
-
-    weights: Floats
-    bias: Floats
-    scales: Floats
+    weights: Floats  # (n_features, n_outcomes)
+    bias: Floats  # (n_outcomes,)
+    scales: Floats  # of each offset
 
     def logits(self, features: Any, offsets: Sequence[Floats] = ()) -> Floats:
         """Return logits, of shape (n, n_outcomes)."""
@@ -63,15 +55,9 @@ def fit_linear(
     most_steps: int = 60,
     bias_penalty: float = _BIAS_PENALTY,
 ) -> LinearFit:
-    """Fit by penalised likelihood.
+    """Fit by penalised likelihood, to targets of shape (n, n_outcomes).
 
-    Parameters
-    ----------
-    features : float32 array or sparse array of shape (n, n_features)
-    targets : float32 array of shape (n, n_outcomes)
-        Distributions.
-    offsets : sequence of float32 arrays of shape (n, n_outcomes)
-        Logits that are added, each times a scale that is learned too.
+    ``offsets`` are logits of that shape; each is added times a scale that is learned too.
     """
     n, n_features = features.shape
     n_outcomes = targets.shape[1]

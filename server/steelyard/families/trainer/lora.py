@@ -59,16 +59,7 @@ def train_lora(
 ) -> Path:
     """Train an adapter on the base's encoder and write it, checked against the trained model.
 
-    Raises
-    ------
-    TrainingUnavailableError
-        When a package is missing.
-    ValueError
-        When the rank or the rows cannot be trained on.
-    EngineUnavailableError
-        When the base or the parent cannot be read, or do not belong together.
-    FloatingPointError
-        When the loss is not finite: the learning rate is too high.
+    Raise ``FloatingPointError`` when the loss is not finite: the learning rate is too high.
     """
     lacking = lacking_for_lora()
     if lacking is not None:

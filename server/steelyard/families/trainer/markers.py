@@ -22,20 +22,13 @@ _STEPS = 60
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarkerFit:
-    """A fitted correction.
-
-    Parameters
-    ----------
-    centre, shared : float32 arrays of shape (width,)
-    own : float32 array of shape (n_outcomes, width)
-    bias : float32 array of shape (n_outcomes,)
-    """
+    """A fitted correction."""
 
     sharpness: float
-    centre: Floats
-    shared: Floats
-    own: Floats
-    bias: Floats
+    centre: Floats  # (width,)
+    shared: Floats  # (width,)
+    own: Floats  # (n_outcomes, width)
+    bias: Floats  # (n_outcomes,)
 
     def logits(self, markers: Floats, base: Floats) -> Floats:
         """Return logits, of shape (n, n_outcomes)."""
@@ -54,13 +47,7 @@ def fit_markers(
 ) -> MarkerFit:
     """Fit by penalised likelihood.
 
-    Parameters
-    ----------
-    markers : float32 array of shape (n, n_outcomes, width)
-    base : float32 array of shape (n, n_outcomes)
-        The base's logits.
-    targets : float32 array of shape (n, n_outcomes)
-        Distributions.
+    ``markers`` has shape (n, n_outcomes, width); the base's logits and the targets (n, n_outcomes).
     """
     n, n_outcomes, width = markers.shape
     centre = markers.mean(axis=(0, 1))

@@ -55,15 +55,8 @@ def write_merged(
 ) -> None:
     """Write an adapter's files, the one that makes them whole last.
 
-    Parameters
-    ----------
-    pairs : mapping of str to (float32 array, float32 array)
-        As in ``steelyard.scoring.merging.Adapter``.
-
-    Raises
-    ------
-    ParityError
-        When the float32 engine's probabilities are further than ``PARITY`` from the model's.
+    Raise ``ParityError`` when the float32 engine's probabilities are further than ``PARITY`` from
+    the model's.
     """
     chosen = [row for row in heldout if _is_whole(row, files)]
     chosen = _spread(chosen, PARITY_ROWS)

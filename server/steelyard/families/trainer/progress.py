@@ -30,8 +30,6 @@ class _CurveStep(Struct, frozen=True, array_like=True):
 class Reporter:
     """Appends reports to ``progress.jsonl``, and losses to the curve.
 
-    Notes
-    -----
     At most one report a second within a phase, and one at its beginning and end. A reader sees a
     report once it is whole: each is one line, written in one piece. Use it as a context manager.
     """
@@ -67,15 +65,7 @@ class Reporter:
     ) -> None:
         """Report where the program is, unless it has just reported.
 
-        Parameters
-        ----------
-        loss : float, optional
-            Training loss of the step, in nats; it becomes part of the curve.
-
-        Raises
-        ------
-        ValueError
-            When the loss is not finite: the training has failed.
+        ``loss`` is the step's training loss in nats; one that is not finite raises ``ValueError``.
         """
         if loss is not None:
             if not math.isfinite(loss):

@@ -60,13 +60,7 @@ class ReadRows:
 
 
 def read_rows(path: Path, method: Method) -> ReadRows:
-    """Read ``rows.jsonl``.
-
-    Raises
-    ------
-    ValueError
-        When a line is no row.
-    """
+    """Read ``rows.jsonl``."""
     read = lru_cache(_KEPT_TASKS)(_read_decisions)
     training: list[TrainingDecision] = []
     evaluation: list[HeldOutDecision] = []

@@ -133,13 +133,7 @@ def score_held_out(
     on_part: Callable[[], None],
     on_progress: Callable[[int, int], None],
 ) -> pa.Table:
-    """Score held-out decisions with every model, going on from the parts that are durable.
-
-    Raises
-    ------
-    UnmeasurableError
-        When a model's answer is not finite, or does not fit its decision.
-    """
+    """Score held-out decisions with every model, going on from the parts that are durable."""
     folder.mkdir(exist_ok=True)
     tables = [SCHEMA.empty_table()]
     n_done = 0
@@ -166,13 +160,7 @@ def write_table(path: Path, table: pa.Table) -> None:
 
 
 def records_of_group(table: pa.Table, group: RecordGroup, method: Method) -> Records:
-    """Return one group's records.
-
-    Raises
-    ------
-    UnmeasurableError
-        When there are none, or a number of them is missing or not finite.
-    """
+    """Return one group's records."""
     supervision: Supervision = "targets" if method == "sft" else "rewards"
     return records_of(_group(table, group), supervision)
 

@@ -15,13 +15,7 @@ Floats = NDArray[np.float32]
 
 
 def fit_ridge(features: Any, rewards: Floats, penalty: float) -> LinearFit:
-    """Fit the rewards of every outcome at once by penalised least squares.
-
-    Parameters
-    ----------
-    features : float32 array or sparse array of shape (n, n_features)
-    rewards : float32 array of shape (n, n_outcomes)
-    """
+    """Fit the rewards, of shape (n, n_outcomes), by penalised least squares."""
     solver = "sparse_cg" if issparse(features) else "cholesky"
     model = Ridge(alpha=penalty, solver=solver, tol=1e-4)
     # Least squares of sparse columns is solved around the origin: the mean is taken off by hand.

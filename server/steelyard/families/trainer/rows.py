@@ -14,18 +14,13 @@ from steelyard.decisions.rendering import RenderedDecision
 class TuningRow:
     """One labelled decision of a dataset's row.
 
-    Parameters
-    ----------
-    labels : float64 array of shape (n_outcomes,)
-        In outcome order. Targets, not negative and summing to 1; or rewards, finite.
-    is_seen : bool, default False
-        Whether what the features come from was trained on this row: the parent's head, or LoRA
-        weights. Such rows train heads, but candidates are compared and calibrated on the others
-        where there are enough of them.
+    It is seen where what the features come from, the parent's head or LoRA weights, was trained on
+    it. Such rows train heads, but candidates are compared and calibrated on the others where there
+    are enough of them.
     """
 
     context: str
     context_sha256: str
     decision: RenderedDecision
-    labels: NDArray[np.float64]
+    labels: NDArray[np.float64]  # in outcome order: targets, which sum to 1, or rewards
     is_seen: bool = False

@@ -48,47 +48,22 @@ ProgramPhase = Phase | Literal["gate"]
 
 
 class TaskBase(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The base model to tune, which the program loads itself.
-
-    Parameters
-    ----------
-    name : str
-        As calls name it.
-    engine : str
-        Engine and precision that it answers with, such as ``onnxruntime-int8``; what is trained
-        serves on this one.
-    folder : str, optional
-        Its folder; the shipped model when left out.
-    double : "hashing", optional
-        The test double instead of a model.
-    key : str, default ""
-        The double's key.
-    """
+    """The base model to tune, which the program loads itself."""
 
     name: str
-    engine: str
-    folder: str | None = None
+    engine: str  # such as onnxruntime-int8; what is trained serves on it
+    folder: str | None = None  # the shipped model when left out
     double: Literal["hashing"] | None = None
-    key: str = ""
+    key: str = ""  # of the double
 
 
 class CardFacts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the model card says that the training does not need.
-
-    Parameters
-    ----------
-    family : str or None
-        The family that the model is for.
-    dataset_id : str
-    dataset_version : int
-    base_licence : str
-        The base model's licence, in words.
-    """
+    """What the model card says that the training does not need."""
 
     family: str | None
     dataset_id: str
     dataset_version: int
-    base_licence: str = "Apache-2.0"
+    base_licence: str = "Apache-2.0"  # in words
 
 
 class FineTuneTask(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -133,11 +108,6 @@ def environment_of(threads: int) -> dict[str, str]:
     """Return what the environment of a program must have for a number of threads.
 
     Whoever starts the program sets it; otherwise the program starts itself again with it.
-
-    Examples
-    --------
-    >>> environment_of(0), environment_of(2)["OMP_NUM_THREADS"]
-    ({'OMP_WAIT_POLICY': 'PASSIVE'}, '2')
     """
     return {**ENVIRONMENT, **({"OMP_NUM_THREADS": str(threads)} if threads else {})}
 
@@ -145,59 +115,30 @@ def environment_of(threads: int) -> dict[str, str]:
 class TaskRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A row of the dataset, on one side.
 
-    Parameters
-    ----------
-    row : int
-        Its place among the rows of its side in the dataset; of each side rows come in this order.
-    side : {"training", "evaluation"}
-    group : {"new", "earlier"}
-        Whether it came since the family last trained.
-    context : JSON value
-        What its decisions are about.
-    context_sha256 : str
-        Names the context; a context is on one side and in one group.
-    decisions : list of dict
-        What it asks, as a decide request does.
-    targets, rewards : dict, optional
-        Decision id to outcome to probability or to reward; one of the two, by the task's method.
-        Decisions without a label are not trained or judged on.
-    is_seen : bool, default False
-        Of a training row: whether the model to train from was trained on its context.
+    The rows of a side come in their order there. Decisions without a label are not trained or
+    judged on.
     """
 
     row: Annotated[int, Meta(ge=0)]
     side: Side
-    group: Group
+    group: Group  # whether it came since the family last trained
     context: Any
-    context_sha256: str
-    decisions: list[dict[str, Any]]
-    targets: dict[str, dict[str, float]] | None = None
+    context_sha256: str  # names a context, which is on one side and in one group
+    decisions: list[dict[str, Any]]  # as a decide request has them
+    targets: dict[str, dict[str, float]] | None = None  # by decision and outcome
     rewards: dict[str, dict[str, float]] | None = None
-    is_seen: bool = False
+    is_seen: bool = False  # whether the parent was trained on its context
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """Where the program is.
-
-    Parameters
-    ----------
-    phase : str
-    step, steps : int
-        Of the phase: how much is done, of how much.
-    loss : float or None
-        Newest training loss; ``None`` where the phase has none.
-    learning_rate : float or None
-        Of the newest step of LoRA.
-    message : str
-        One line for a person.
-    """
+    """Where the program is."""
 
     phase: ProgramPhase
     step: int
-    steps: int
-    loss: float | None = None
-    learning_rate: float | None = None
-    message: str = ""
+    steps: int  # of the phase
+    loss: float | None = None  # newest training loss
+    learning_rate: float | None = None  # of the newest step of LoRA
+    message: str = ""  # one line for a person
 
 
 class RowCounts(Struct, frozen=True, kw_only=True):
@@ -212,47 +153,20 @@ class RowCounts(Struct, frozen=True, kw_only=True):
 
 
 class FineTuneResult(Struct, frozen=True, kw_only=True):
-    """What a fine-tune that ended measured; whether the model may join is the gate's word.
+    """What a fine-tune that ended measured; whether the model may join is the gate's word."""
 
-    Parameters
-    ----------
-    artifact_sha256 : str
-        Of ``model/manifest.json``; names the artifact.
-    gate : steelyard.evaluations.gate_wire.Gate
-    sentences : list of str
-        One for each of the gate's reasons, for a person.
-    heldout : dict of str to float
-        The model on the held-out rows: ``n`` and, with targets, ``accuracy``, ``loss``, ``brier``
-        and ``ece``, or with rewards ``expected_reward``.
-    curve : list of CurvePoint
-        Of the training loss: of LoRA's steps where there are some, else of the heads'.
-    groups : list of str
-        Groups of models in ``records.parquet``, of ``adapted``, ``base`` and ``parent``.
-    rows : RowCounts
-    report : dict
-        What was tried for each decision and what was chosen.
-    """
-
-    artifact_sha256: str
+    artifact_sha256: str  # of model/manifest.json
     gate: Gate
-    sentences: list[str]
-    heldout: dict[str, float]
-    curve: list[CurvePoint]
-    groups: list[Literal["adapted", "base", "parent"]]
+    sentences: list[str]  # the gate's reasons, for a person
+    heldout: dict[str, float]  # n, and accuracy, loss, brier and ece, or expected_reward
+    curve: list[CurvePoint]  # of LoRA's steps where there are some, else of the heads'
+    groups: list[Literal["adapted", "base", "parent"]]  # in records.parquet
     rows: RowCounts
-    report: dict[str, Any]
+    report: dict[str, Any]  # what was tried for each decision, and what was chosen
 
 
 class FineTuneFailure(Struct, frozen=True, kw_only=True):
-    """Why a fine-tune failed.
-
-    Parameters
-    ----------
-    code : str
-        As the error's on the wire.
-    message : str
-        One or two sentences: what went wrong and what to do.
-    """
+    """Why a fine-tune failed: the code as on the wire, what went wrong and what to do."""
 
     code: str
     message: str

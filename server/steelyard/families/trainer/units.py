@@ -36,17 +36,7 @@ class Unit:
 
 
 def scaled_rewards(rewards: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale an outcome's rewards to 0 for the worst and 1 for the best.
-
-    Parameters
-    ----------
-    rewards : float64 array of shape (n_outcomes,)
-
-    Returns
-    -------
-    float64 array of shape (n_outcomes,)
-        Zeros where all rewards are equal.
-    """
+    """Scale rewards to 0 for the worst outcome and 1 for the best; zeros where all are equal."""
     low, high = rewards.min(), rewards.max()
     return (rewards - low) / (high - low) if high > low else np.zeros_like(rewards)
 
