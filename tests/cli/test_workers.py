@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from faults.processes import serve_process
+from steelyard.storage.locks import FileLock
 from support.serving import ENVIRONMENT, REQUEST, children_of, lives, serving, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -49,11 +54,40 @@ def test_all_stop_together(tmp_path, stop_signal):
     assert not (tmp_path / "serve.json").exists()
 
 
-def test_workers_do_not_outlive_their_supervisor(tmp_path):
-    with serving(tmp_path, *TWO) as (process, _):
+def test_workers_do_not_outlive_their_supervisor_whatever_they_do(tmp_path):
+    with serving(tmp_path, *TWO) as (process, address):
         workers = children_of(process.pid)
-        process.kill()
-        wait_until(lambda: not any(lives(worker) for worker in workers))
+        url = httpx.URL(address["url"])
+        # A request whose body never ends would be waited for, were the workers to stop in order.
+        with socket.create_connection((url.host, url.port)) as half_sent:
+            half_sent.sendall(b"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\n")
+            half_sent.sendall(b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+            wait_until(lambda: httpx.get(f"{url}/health").status_code == 200)
+            process.kill()
+            wait_until(lambda: not any(lives(worker) for worker in workers), 5)
+            socket.create_server((url.host, url.port)).close()
+
+
+def test_a_supervisor_killed_while_its_workers_start_leaves_the_port_free(tmp_path):
+    locks = tmp_path / "home" / "state.sqlite.locks"
+    locks.mkdir(parents=True)
+    turn = FileLock(locks / "turn")
+    turn.acquire()  # for which a worker waits before it opens the state
+    with serve_process(tmp_path / "home", *TWO) as server:
+        server.launch()
+        workers = wait_until(lambda: {pid for pid in children_of(server.pid) if waits(pid, locks)})
+        server.kill()
+        wait_until(lambda: not any(lives(worker) for worker in workers), 5)
+        turn.close()
+        server.start()
+        assert httpx.post(f"{server.url}/v1/decide", json=REQUEST).status_code == 200
+
+
+def waits(pid, locks):
+    with suppress(FileNotFoundError):
+        opened = {descriptor.readlink() for descriptor in Path(f"/proc/{pid}/fd").iterdir()}
+        return locks / "turn" in opened
+    return False
 
 
 def test_figures_are_those_of_all(tmp_path):

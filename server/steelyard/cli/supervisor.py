@@ -3,7 +3,7 @@
 The workers share the socket, so the kernel hands a connection to whichever is free to take it, and
 one that waits when a worker dies is taken by another. A worker that dies is replaced. Workers are
 in process groups of their own: Ctrl-C reaches the supervisor alone, which tells them. Should the
-supervisor itself be killed, the end of its pipe tells them the same.
+supervisor itself be killed, the end of its pipe ends them at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """One worker of ``steelyard serve --workers N``; ``steelyard.cli.supervisor`` starts it.
 
 ``python -m steelyard.cli.worker FD``: the listening socket is inherited as FD, the first line of
-standard input has the settings as JSON, and its end says that the supervisor is gone. When the
-worker answers, it writes one line of JSON to standard output.
+standard input has the settings as JSON, and its end says that the supervisor is gone: the worker then
+ends at once, whatever it does, so that the port is free for the next start. When the worker answers, it
+writes one line of JSON to standard output.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import json
 import os
 import socket
 import sys
+import threading
 
-from steelyard.cli.failures import exit_status, show_failure
+from steelyard.cli.failures import FAILED, exit_status, show_failure
 from steelyard.errors import SteelyardError
 from steelyard.settings import InvalidSettingError, Settings, read_settings
 
@@ -23,6 +25,9 @@ def main(descriptor: int) -> int:
     """Serve until told to stop; return the exit status."""
     try:
         settings = read_settings(json.loads(_first_line()))
+        threading.Thread(
+            target=_end_with_supervisor, name="steelyard-lifeline", daemon=True
+        ).start()
         _serve(socket.socket(fileno=descriptor), settings)
     except (SteelyardError, InvalidSettingError) as error:
         show_failure(error)
@@ -44,11 +49,19 @@ def _serve(listener: socket.socket, settings: Settings) -> None:
             line = json.dumps({"model": model.name, "engine": model.runs_on}) + "\n"
             os.write(_STDOUT, line.encode())
 
-        run_server(create_app(services), listener, on_ready=announce, lifeline=_STDIN)
+        run_server(create_app(services), listener, on_ready=announce)
+
+
+def _end_with_supervisor() -> None:
+    # The pipe has ended also where the supervisor was gone before anybody looked. Requests in flight
+    # are cut off: waiting for them, or for the model to be loaded, would keep the port.
+    while os.read(_STDIN, 4096):
+        pass
+    os._exit(FAILED)
 
 
 def _first_line() -> bytes:
-    # Unbuffered: what the loop watches afterwards is the descriptor itself.
+    # Unbuffered: what is watched afterwards is the descriptor itself.
     line = bytearray()
     while not line.endswith(b"\n"):
         byte = os.read(_STDIN, 1)

@@ -8,7 +8,6 @@ Also what of Sanic is ours: its signals and its connection.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 from collections.abc import Callable
@@ -98,7 +97,6 @@ def run_server(
     listener: socket.socket,
     *,
     on_ready: Callable[[], None],
-    lifeline: int | None = None,
 ) -> None:
     """Serve on a bound socket until SIGINT or SIGTERM; a second one stops at once."""
 
@@ -114,24 +112,14 @@ def run_server(
 
         for number in _SIGNALS:
             loop.add_signal_handler(number, hear)
-        if lifeline is not None:
-            loop.add_reader(lifeline, _at_end_of, lifeline, stop, loop)
         try:
             await serve_app(app, listener, stop, on_ready=on_ready)
         finally:
-            if lifeline is not None:
-                loop.remove_reader(lifeline)
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(main())
-
-
-def _at_end_of(lifeline: int, stop: Stop, loop: asyncio.AbstractEventLoop) -> None:
-    if not os.read(lifeline, 4096):
-        loop.remove_reader(lifeline)
-        stop.ask()
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
