@@ -14,10 +14,16 @@ from hypothesis import strategies as st
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import DeadlineExceededError, EngineUnavailableError, InternalError
 from steelyard.scoring import batching
-from steelyard.scoring.batching import BATCH_CHARACTERS, Batcher
+from steelyard.scoring.batching import (
+    BATCH_CHARACTERS,
+    SHORT_BATCH_CHARACTERS,
+    SHORT_CHARACTERS,
+    Batcher,
+)
 from steelyard.scoring.cancellation import check_wanted, only_while
 from steelyard.scoring.hashing import HashingScorer
 from steelyard.scoring.protocol import ScoredDecision
+from steelyard.scoring.shares import Share
 from support.strategies import few
 
 #: Far more than anything here takes; a test that waits as long has failed.
@@ -116,20 +122,23 @@ def test_what_arrives_while_the_engine_works_shares_its_next_call(batcher, score
     assert batcher.n_waiting == 0
 
 
-HALF, LARGE = "h" * (BATCH_CHARACTERS // 2), "h" * (2 * BATCH_CHARACTERS)
+HALF, LARGE = "h" * (SHORT_BATCH_CHARACTERS // 2), "h" * (2 * BATCH_CHARACTERS)
 
 
 @pytest.mark.parametrize(
-    "calls",
-    [[["s", HALF], [HALF + "!", "t"]], [["a"], [LARGE], ["b"]]],
-    ids=["bounded", "one over the bound"],
+    ("contexts", "calls"),
+    [
+        (["s", HALF, HALF + "!", "t"], [["first"], ["s", HALF], [HALF + "!", "t"]]),
+        (["a", LARGE, "b"], [["a", "b"], ["first"], [LARGE]]),
+    ],
+    ids=["bounded", "one over the bound goes alone"],
 )
-def test_a_call_is_bounded_and_keeps_the_order(batcher, scorer, calls):
+def test_a_call_is_bounded_and_keeps_the_order(batcher, scorer, contexts, calls):
     occupy(batcher, scorer)
-    answers = submit_all(batcher, chain.from_iterable(calls))
+    answers = submit_all(batcher, contexts)
     scorer.let_through(10)
     assert_all_scored(answers)
-    assert scorer.calls == [["first"], *calls]
+    assert sorted(scorer.calls) == sorted(calls)
 
 
 def test_questions_and_outcomes_count_towards_the_bound(batcher, scorer):
@@ -224,6 +233,122 @@ def test_passes_end_at_the_deadline_of_who_waits():
     later = batcher.submit(make_request("later"), deadline_s=PATIENCE_S)
     assert_scored(later, make_request("later"))
     assert batcher.close()
+
+
+class SteppingScorer(HashingScorer):
+    """A long context takes passes, each of which waits for the test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order: list[str] = []
+        self._steps = threading.Semaphore(0)
+        self._arrived = threading.Semaphore(0)
+
+    def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
+        for request in requests:
+            name = request.context[:5].strip("_")
+            for number in range(len(request.context) // SHORT_CHARACTERS):
+                self._arrived.release()
+                assert self._steps.acquire(timeout=PATIENCE_S)
+                check_wanted()
+                self.order.append(f"{name} {number}")
+            self.order.append(name)
+        return super().score(requests)
+
+    def arrive(self) -> None:
+        """Wait until the next pass is about to begin."""
+        assert self._arrived.acquire(timeout=PATIENCE_S)
+
+    def step(self, n_passes: int = 1) -> None:
+        self._steps.release(n_passes)
+
+
+def long_request(name: str, n_passes: int) -> RenderedRequest:
+    return make_request(name.ljust(n_passes * SHORT_CHARACTERS + 1, "_"))
+
+
+QUIET, NOISY, PUBLIC = Share("quiet"), Share("noisy"), Share(is_public=True)
+
+
+class TestShares:
+    """Who goes when an engine is busy."""
+
+    @pytest.fixture
+    def stepping(self) -> Iterator[tuple[SteppingScorer, Batcher]]:
+        scorer = SteppingScorer()
+        batcher = Batcher(scorer)
+        yield scorer, batcher
+        scorer.step(1_000)
+        batcher.close()
+
+    def test_a_short_request_goes_between_the_passes_of_a_long_one(self, stepping):
+        scorer, batcher = stepping
+        long = batcher.submit(long_request("long", 4), PATIENCE_S, NOISY)
+        scorer.arrive()
+        other = batcher.submit(long_request("other", 4), PATIENCE_S, QUIET)
+        answers = [batcher.submit(make_request("own"), None, NOISY)]
+        answers.append(batcher.submit(make_request("quick"), PATIENCE_S, QUIET))
+        scorer.step(1_000)
+        for answer, request in zip(answers, ("own", "quick"), strict=True):
+            assert_scored(answer, make_request(request))
+        assert_scored(long, long_request("long", 4))
+        assert_scored(other, long_request("other", 4))
+        assert set(scorer.order[:2]) == {"own", "quick"}
+        passes = [[*(f"{name} {n}" for n in range(4)), name] for name in ("long", "other")]
+        assert scorer.order[2:] == [*chain.from_iterable(passes)]
+
+    def test_the_public_comes_last_and_few_of_it_wait(self, stepping):
+        scorer, batcher = stepping
+        batcher.submit(long_request("free", 3), None, PUBLIC)
+        scorer.arrive()
+        public = [batcher.submit(long_request("later", 2), None, PUBLIC) for _ in range(8)]
+        with pytest.raises(EngineUnavailableError, match="queue is full"):
+            batcher.submit(make_request("ninth"), None, PUBLIC)
+        paid = batcher.submit(long_request("paid", 2), PATIENCE_S, QUIET)
+        scorer.step(1_000)
+        assert_scored(paid, long_request("paid", 2))
+        for answer in public:
+            answer.result(timeout=PATIENCE_S)
+        assert scorer.order.index("paid") < scorer.order.index("free 0")
+        assert scorer.order.index("free") < scorer.order.index("later")
+
+    def test_a_full_queue_takes_a_place_from_whoever_has_most(self, batcher, scorer):
+        occupy(batcher, scorer)
+        noisy = [batcher.submit(make_request(f"noisy {n}"), None, NOISY) for n in range(4)]
+        quiet = [batcher.submit(make_request(f"quiet {n}"), None, QUIET) for n in range(2)]
+        with pytest.raises(EngineUnavailableError, match="queue is full"):
+            batcher.submit(make_request("quiet 2"), None, QUIET)
+        for evicted in noisy[2:]:
+            failure = evicted.exception(timeout=PATIENCE_S)
+            assert isinstance(failure, EngineUnavailableError)
+            assert failure.is_unreached
+        scorer.let_through(10)
+        for n, answer in enumerate(noisy[:2]):
+            assert_scored(answer, make_request(f"noisy {n}"))
+        for n, answer in enumerate(quiet):
+            assert_scored(answer, make_request(f"quiet {n}"))
+
+    def test_a_request_that_would_wait_too_long_is_refused_and_says_for_how_long(
+        self, scorer, monkeypatch
+    ):
+        monkeypatch.setattr(batching, "_FIRST_SPEED", 1_000.0)
+        batcher = Batcher(scorer)
+        try:
+            occupy(batcher, scorer)
+            waiting = [batcher.submit(make_request("h" * 1_700), None, NOISY) for _ in range(3)]
+            with pytest.raises(EngineUnavailableError, match=r"may wait 2\.0 s") as caught:
+                batcher.submit(make_request("more"), PATIENCE_S, NOISY)
+            assert 2.9 <= caught.value.retry_after_s <= 3.2
+            quiet = batcher.submit(make_request("quiet"), PATIENCE_S, QUIET)
+            patient = batcher.submit(make_request("patient"), None, NOISY)
+            scorer.let_through(10)
+            assert_scored(quiet, make_request("quiet"))
+            assert_scored(patient, make_request("patient"))
+            for answer in waiting:
+                assert_scored(answer, make_request("h" * 1_700))
+        finally:
+            scorer.let_through(100)
+            batcher.close()
 
 
 def test_passes_go_on_while_anybody_waits():
@@ -327,7 +452,7 @@ def test_closing_answers_what_is_queued_and_refuses_the_rest(scorer):
     scorer.let_through(10)
     closing.join(timeout=PATIENCE_S)
     assert not closing.is_alive()
-    assert not batcher._thread.is_alive()
+    assert not any(thread.is_alive() for thread in batcher._threads)
     assert_scored(first, make_request("first"))
     assert all(answer.done() for answer in queued.values())
     assert_all_scored(queued)
@@ -337,7 +462,7 @@ def test_closing_answers_what_is_queued_and_refuses_the_rest(scorer):
 def test_an_idle_batcher_closes():
     batcher = Batcher(HashingScorer())
     batcher.close()
-    assert not batcher._thread.is_alive()
+    assert not any(thread.is_alive() for thread in batcher._threads)
 
 
 def test_an_answer_says_when_its_call_began(batcher, scorer):

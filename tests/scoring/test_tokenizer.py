@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import tracemalloc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from steelyard.scoring import tokenizer as module
 from steelyard.scoring.tokenizer import Tokenizer, shared_tokenizer
@@ -22,6 +25,11 @@ def content() -> bytes:
 @pytest.fixture
 def tokenizer(content: bytes) -> Tokenizer:
     return Tokenizer(content, name="words", revision="1")
+
+
+@functools.cache
+def words() -> Tokenizer:
+    return Tokenizer(make_tokenizer_json(), name="words", revision="1")
 
 
 def test_what_is_kept_is_what_was_encoded(tokenizer, monkeypatch):
@@ -41,6 +49,23 @@ def test_what_is_kept_is_what_was_encoded(tokenizer, monkeypatch):
     assert n_encoded == 1  # the long one
     assert [tokenizer.count(text) for text in texts] == [len(ids) for ids in first]
     assert hash(first[1]) == hash(tokenizer.encode("card"))
+
+
+@given(
+    st.lists(
+        st.sampled_from(["pay", "card", " ", "\n", "é", "e\u0301", "木", "-", "😀"]), max_size=60
+    ).map("".join)
+)
+def test_reading_piece_by_piece_changes_no_token(text):
+    whole = words()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_PIECE_CHARACTERS", 3)
+        assert whole._encode(text) == whole._tokenizer.encode(text, add_special_tokens=False).ids
+
+
+@given(st.text(max_size=40))
+def test_a_text_has_at_least_its_words(text):
+    assert words().least(text) <= words().count(text)
 
 
 def test_the_bound_is_far_below_what_a_process_has():

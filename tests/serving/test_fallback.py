@@ -238,7 +238,7 @@ def test_an_overloaded_model_hands_on(models: Models) -> None:
     assert not caught.value.has_begun
     assert not first.failed_recently, "a full queue is no failure"
     with pytest.raises(EngineUnavailableError, match="full"):
-        first.check_room(prepared.rendered)
+        first.check_room(prepared)
     models.scorers["a"].may_answer.set()
     for future in (running, waiting):
         future.result(timeout=PATIENCE_S)

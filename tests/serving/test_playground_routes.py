@@ -34,6 +34,14 @@ def test_eight_decisions_are_answered_and_nine_refused(client, server, make_requ
     assert server.scorer.n_requests == 0
 
 
+def test_a_context_longer_than_the_free_ones_is_refused(client, make_request):
+    body = make_request(context="word " * 4_096)
+    response = client.post("/v1/playground/decide", json=body)
+    assert_canonical_error(response, 422, "context_too_long", message="4096 are allowed")
+    assert response.json()["error"]["details"][0]["path"] == ["body", "context"]
+    assert client.post("/v1/decide", json=body).status_code == 200
+
+
 def test_a_bad_bearer_is_ignored(client, make_request):
     response = client.post(PATH, json=make_request(), headers={"Authorization": "Bearer nonsense"})
     assert response.status_code == 200

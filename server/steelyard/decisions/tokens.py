@@ -35,6 +35,10 @@ class TokenCounter(Protocol):
         """Count the tokens of a text, without special tokens."""
         ...
 
+    def least(self, text: str) -> int:
+        """Return a number of tokens that a text has at least, at a fraction of the cost."""
+        ...
+
 
 def count_input_tokens(
     counter: TokenCounter, context: object, decisions: Iterable[Decision]

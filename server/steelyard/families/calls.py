@@ -17,7 +17,6 @@ import msgspec
 from msgspec import UNSET
 
 from steelyard.caller import Caller
-from steelyard.decisions.rendering import RenderedRequest
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import (
@@ -110,11 +109,11 @@ class TunedCall:
         prepared = self._base.decide.prepare_request(request, started=started)
         return dataclasses.replace(prepared, model=self.name)
 
-    def check_room(self, request: RenderedRequest) -> None:
+    def check_room(self, prepared: Prepared) -> None:
         """Refuse a request that could not be begun now; one that is not loaded refuses none."""
         hosted = self._loaded
         if hosted is not None:
-            hosted.check_room(request)
+            hosted.check_room(prepared)
 
     async def answer(
         self, prepared: Prepared, wait_s: float, *, on_queued: Callable[[Scores], None]

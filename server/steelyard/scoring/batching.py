@@ -1,14 +1,16 @@
 """Busy batching: requests that arrive while the engine works share its next call.
 
-An idle engine never waits for company; a busy one takes everything that is waiting, up to a bound.
-The queue in front of it is bounded too, so that an overload is told at once and not after a wait.
+Short requests and long ones have a lane each, so that nobody waits for the whole of somebody else's
+long text: the long lane stops between its passes while short requests wait. An idle lane never waits
+for company; a busy one takes what is waiting, up to a bound, each account in its turn. The queue is
+bounded in length and in the wait that is expected, so that an overload is told at once and not after
+a wait.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
@@ -22,15 +24,32 @@ from steelyard.errors import (
 )
 from steelyard.scoring.cancellation import only_while
 from steelyard.scoring.protocol import ScoredDecision, Scorer
+from steelyard.scoring.shares import TURN_CHARACTERS, FairQueue, Share
 
-#: Characters of rendered text scored in one call, unless a single request is larger.
+#: Characters of rendered text up to which a request is short, about a pass of the engine.
+SHORT_CHARACTERS = 2_048
+#: Characters of a call of short ones: longer calls answer hardly more a second, and who comes
+#: meanwhile waits for their end.
+SHORT_BATCH_CHARACTERS = 1_024
+#: Characters of a call of longer ones, unless a single request is larger.
 BATCH_CHARACTERS = 32_768
 #: Requests waiting, and their characters, beyond which new ones are refused.
 MAX_QUEUE = 256
 MAX_QUEUE_CHARACTERS = 8 * 1024 * 1024
+#: Requests of the public that may wait.
+MAX_PUBLIC_QUEUE = 8
+#: Expected seconds of waiting beyond which a request with a deadline is refused.
+MAX_WAIT_S = 2.0
 #: Guess of the engine's speed until it has been measured, characters per second.
 _FIRST_SPEED = 30_000.0
 _SMOOTHING = 0.2
+#: A request may go between the passes of one this many times as long.
+_LONGER = 4
+#: Seconds for which the long lane stops between two passes, at most.
+_STOP_S = 1.0
+#: Bounds of Retry-After, in seconds.
+_LEAST_RETRY_S, _MOST_RETRY_S = 1.0, 20.0
+_NOBODY = Share()
 
 
 class ScoreFuture(Future[list[ScoredDecision]]):
@@ -44,44 +63,116 @@ class _Waiting:
     request: RenderedRequest
     characters: int
     expires_at: float | None
+    share: Share = _NOBODY
     answer: ScoreFuture = field(default_factory=ScoreFuture)
 
 
-class Batcher:
-    """A queue and one thread in front of a scorer; thread-safe.
+@dataclass(slots=True)
+class _Call:
+    """A call of the engine."""
 
-    Which requests share a call changes no answer: scorers are batch-invariant.
+    batch: Sequence[_Waiting]
+    started: float
+    #: Characters that others may run between its passes, for what it has run itself.
+    owed: int = 0
+
+    @property
+    def shares(self) -> set[Share]:
+        return {entry.share for entry in self.batch}
+
+    @property
+    def longest(self) -> int:
+        return max(entry.characters for entry in self.batch)
+
+    @property
+    def characters(self) -> int:
+        return sum(entry.characters for entry in self.batch)
+
+
+class _Lane:
+    """What waits for one thread, and what it does."""
+
+    def __init__(self, batch_characters: int) -> None:
+        self.batch_characters = batch_characters
+        self.accounts: FairQueue[_Waiting] = FairQueue()
+        self.public: FairQueue[_Waiting] = FairQueue()
+        #: Calls that run, each between the passes of the one before.
+        self.calls: list[_Call] = []
+        self.n_ended = 0
+        self.pass_number = 0
+        self.pass_started: float | None = None
+
+    @property
+    def n_waiting(self) -> int:
+        return len(self.accounts) + len(self.public)
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self.calls or self.accounts)
+
+    def queue_of(self, share: Share) -> FairQueue[_Waiting]:
+        return self.public if share.is_public else self.accounts
+
+    def take(self) -> list[_Waiting]:
+        queue = self.accounts or self.public
+        # With others beside, a turn of one account at a time: each of them then waits less.
+        is_shared = len(queue.shares) > 1
+        return queue.take(TURN_CHARACTERS if is_shared else self.batch_characters)
+
+
+class Batcher:
+    """A queue and two threads in front of a scorer; thread-safe.
+
+    Which requests share a call, and which run between its passes, changes no answer: scorers are
+    batch-invariant.
     """
 
     def __init__(self, scorer: Scorer, *, max_queue: int = MAX_QUEUE) -> None:
         self._scorer = scorer
         self._max_queue = max_queue
-        self._waiting: deque[_Waiting] = deque()
-        self._characters = 0
+        self._short, self._long = _Lane(SHORT_BATCH_CHARACTERS), _Lane(BATCH_CHARACTERS)
+        self._lanes = (self._short, self._long)
         self._speed = _FIRST_SPEED
         self._changed = threading.Condition()
         self._closed = False
-        self._n_calls = 0
-        self._call_started: float | None = None
-        self._thread = threading.Thread(target=self._work, name="steelyard-scorer", daemon=True)
-        self._thread.start()
+        self._n_passes = 0
+        self._threads = [
+            threading.Thread(target=self._work, args=(lane,), name="steelyard-scorer", daemon=True)
+            for lane in self._lanes
+        ]
+        for thread in self._threads:
+            thread.start()
 
-    def submit(self, request: RenderedRequest, deadline_s: float | None = None) -> ScoreFuture:
-        """Queue a request; raises ``EngineUnavailableError`` when the queue is full or closed."""
+    def submit(
+        self, request: RenderedRequest, deadline_s: float | None = None, share: Share = _NOBODY
+    ) -> ScoreFuture:
+        """Queue a request; raises ``EngineUnavailableError`` when it would wait for too long.
+
+        Without a deadline it may wait as long as there is room in the queue.
+        """
         expires_at = None if deadline_s is None else time.monotonic() + deadline_s
-        entry = _Waiting(request, _characters(request), expires_at)
+        entry = _Waiting(request, _characters(request), expires_at, share)
         with self._changed:
             self._check_room(entry)
-            self._waiting.append(entry)
-            self._characters += entry.characters
-            self._changed.notify()
+            evicted = self._make_room(entry)
+            self._lane_of(entry).queue_of(share).push(entry)
+            self._changed.notify_all()
+        if evicted is not None and evicted.answer.set_running_or_notify_cancel():
+            evicted.answer.set_exception(
+                EngineUnavailableError(
+                    "The scoring queue is full, and others have fewer requests in it; send the "
+                    "request again after Retry-After.",
+                    retry_after_s=self._retry_after_s(),
+                    is_unreached=True,
+                )
+            )
         return entry.answer
 
     @property
     def n_waiting(self) -> int:
         """Requests that wait for the engine."""
         with self._changed:
-            return len(self._waiting)
+            return sum(lane.n_waiting for lane in self._lanes)
 
     @property
     def max_queue(self) -> int:
@@ -90,87 +181,140 @@ class Batcher:
 
     @property
     def running_call(self) -> tuple[int, float] | None:
-        """The call that the engine works on: its number, and for how many seconds; or ``None``.
+        """The longest pass that the engine works on: its number, and its seconds; or ``None``.
 
-        A call that stays the same over seconds tells an engine that hangs from one that is busy.
+        One that stays the same over seconds tells an engine that hangs from one that is busy.
         """
         with self._changed:
-            if self._call_started is None:
+            running = [
+                (lane.pass_started, lane.pass_number)
+                for lane in self._lanes
+                if lane.pass_started is not None
+            ]
+            if not running:
                 return None
-            return self._n_calls, time.monotonic() - self._call_started
+            started, number = min(running)
+            return number, time.monotonic() - started
 
-    def check_room(self, request: RenderedRequest) -> None:
+    def check_room(self, request: RenderedRequest, share: Share = _NOBODY) -> None:
         """Refuse a request as ``submit`` would now; a moment later there may be room, or none."""
         with self._changed:
-            self._check_room(_Waiting(request, _characters(request), None))
+            self._check_room(_Waiting(request, _characters(request), None, share))
 
     def close(self, timeout_s: float | None = None) -> bool:
-        """Answer what is queued, refuse what comes, and stop the thread."""
+        """Answer what is queued, refuse what comes, and stop the threads."""
         with self._changed:
             self._closed = True
-            self._changed.notify()
-        self._thread.join(timeout_s)
-        if not self._thread.is_alive():
+            self._changed.notify_all()
+        ends_at = None if timeout_s is None else time.monotonic() + timeout_s
+        for thread in self._threads:
+            thread.join(None if ends_at is None else max(ends_at - time.monotonic(), 0.0))
+        if not any(thread.is_alive() for thread in self._threads):
             return True
         with self._changed:
-            abandoned, self._waiting, self._characters = self._waiting, deque(), 0
+            abandoned = [entry for lane in self._lanes for entry in (*lane.accounts, *lane.public)]
+            for lane in self._lanes:
+                lane.accounts, lane.public = FairQueue(), FairQueue()
         for entry in abandoned:
             if entry.answer.set_running_or_notify_cancel():
                 message = "The service stopped before the request was scored; send it again."
                 entry.answer.set_exception(EngineUnavailableError(message))
         return False
 
+    def _lane_of(self, entry: _Waiting) -> _Lane:
+        return self._short if entry.characters <= SHORT_CHARACTERS else self._long
+
+    def _queues_of(self, share: Share) -> list[FairQueue[_Waiting]]:
+        return [lane.queue_of(share) for lane in self._lanes]
+
     def _check_room(self, entry: _Waiting) -> None:
         if self._closed:
             message = "The service is stopping; send the request to another instance."
-            raise EngineUnavailableError(message, retry_after_s=1.0)
+            raise EngineUnavailableError(message, retry_after_s=_LEAST_RETRY_S)
+        queues = self._queues_of(entry.share)
         if self._is_full(entry):
-            self._drop_cancelled()
-        if self._is_full(entry):
+            for queue in queues:
+                queue.keep(lambda other: not other.answer.cancelled())
+        # With room for none, an account that has fewer than another may take one of its places.
+        own = sum(queue.n_of(entry.share) for queue in queues)
+        has_fewer = own + 1 < max(queue.most() for queue in queues)
+        if self._is_full(entry) and not has_fewer:
             message = "The scoring queue is full; send the request again after Retry-After."
-            wait = min(max(self._characters / self._speed, 1.0), 20.0)
-            raise EngineUnavailableError(message, retry_after_s=round(wait, 1))
+            raise EngineUnavailableError(message, retry_after_s=self._retry_after_s())
+        if entry.expires_at is None:
+            return
+        bound_s = min(MAX_WAIT_S, entry.expires_at - time.monotonic())
+        wait_s = self._expected_wait_s(entry)
+        if wait_s > bound_s >= 0:
+            message = (
+                f"The request would wait about {wait_s:.1f} s for the model, and may wait "
+                f"{bound_s:.1f} s; send it again after Retry-After."
+            )
+            raise EngineUnavailableError(
+                message, retry_after_s=round(max(wait_s - bound_s, 0.1), 1), is_unreached=True
+            )
+
+    def _make_room(self, entry: _Waiting) -> _Waiting | None:
+        if not self._is_full(entry):
+            return None
+        return max(self._queues_of(entry.share), key=FairQueue.most).take_last_of_longest()
 
     def _is_full(self, entry: _Waiting) -> bool:
-        if not self._waiting:  # a request larger than the bound is taken when it is alone
+        queues = self._queues_of(entry.share)
+        n_waiting = sum(map(len, queues))
+        if not n_waiting:  # a request larger than the bound is taken when it is alone
             return False
-        is_too_much = self._characters + entry.characters > MAX_QUEUE_CHARACTERS
-        return is_too_much or len(self._waiting) >= self._max_queue
+        bound = MAX_PUBLIC_QUEUE if entry.share.is_public else self._max_queue
+        characters = sum(queue.characters for queue in queues) + entry.characters
+        return characters > MAX_QUEUE_CHARACTERS or n_waiting >= bound
 
-    def _drop_cancelled(self) -> None:
-        self._waiting = deque(entry for entry in self._waiting if not entry.answer.cancelled())
-        self._characters = sum(entry.characters for entry in self._waiting)
+    def _retry_after_s(self) -> float:
+        waiting = sum(lane.accounts.characters + lane.public.characters for lane in self._lanes)
+        return round(min(max(waiting / self._speed, _LEAST_RETRY_S), _MOST_RETRY_S), 1)
 
-    def _work(self) -> None:
+    def _expected_wait_s(self, entry: _Waiting) -> float:
+        """Return the seconds until a request would begin (Little, 1961).
+
+        Others get their turns beside its own account's line, and no more than all of them have.
+        """
+        lane, share = self._lane_of(entry), entry.share
+        left_s = 0.0
+        if lane.calls:
+            call = lane.calls[0]
+            run_s = time.monotonic() - call.started
+            left_s = max(call.characters / self._speed - run_s, 0.0)
+            if share not in call.shares and entry.characters * _LONGER <= call.longest:
+                left_s = 0.0  # it may go between its passes
+        waiting = lane.accounts.characters
+        if share.is_public:
+            return left_s + (waiting + lane.public.characters) / self._speed
+        n_shares = len({share, *lane.accounts.shares})
+        return left_s + min(waiting, lane.accounts.characters_of(share) * n_shares) / self._speed
+
+    def _work(self, lane: _Lane) -> None:
         while True:
             with self._changed:
-                while not self._waiting and not self._closed:
+                while not lane.n_waiting and not self._closed:
                     self._changed.wait()
-                if not self._waiting:
+                batch = lane.take()
+                if not batch:
                     return
-                batch = self._take()
-            live = [entry for entry in batch if entry.answer.set_running_or_notify_cancel()]
-            batch = [entry for entry in live if not _is_late(entry)]
-            started_at = time.perf_counter()
-            for entry in batch:
-                entry.answer.started_at = started_at
-            self._answer(batch)
+            self._begin(lane, batch)
 
-    def _take(self) -> list[_Waiting]:
-        batch = [self._waiting.popleft()]
-        size = batch[0].characters
-        while self._waiting and size + self._waiting[0].characters <= BATCH_CHARACTERS:
-            size += self._waiting[0].characters
-            batch.append(self._waiting.popleft())
-        self._characters -= size
-        return batch
+    def _begin(self, lane: _Lane, batch: Sequence[_Waiting]) -> None:
+        live = [entry for entry in batch if entry.answer.set_running_or_notify_cancel()]
+        batch = [entry for entry in live if not _is_late(entry)]
+        started_at = time.perf_counter()
+        for entry in batch:
+            entry.answer.started_at = started_at
+        self._answer(lane, batch)
 
-    def _answer(self, batch: Sequence[_Waiting]) -> None:
+    def _answer(self, lane: _Lane, batch: Sequence[_Waiting]) -> None:
         if not batch:
             return
         started = time.monotonic()
         try:
-            scored = self._score(batch)
+            scored = self._score(lane, batch)
         except BaseException as error:  # noqa: BLE001  whatever it is, someone waits for it
             if len(batch) == 1:
                 batch[0].answer.set_exception(_as_failure(error))
@@ -178,29 +322,73 @@ class Batcher:
             # One request may be to blame; the others must not pay for it.
             for entry in batch:
                 if not _is_late(entry):
-                    self._answer([entry])
+                    self._answer(lane, [entry])
             return
         for entry, decisions in zip(batch, scored, strict=True):
             entry.answer.set_result(decisions)
-        speed = sum(entry.characters for entry in batch) / max(time.monotonic() - started, 1e-4)
-        with self._changed:
-            self._speed += _SMOOTHING * (speed - self._speed)
+        if lane is self._short or not self._short.is_busy:
+            speed = sum(entry.characters for entry in batch) / max(time.monotonic() - started, 1e-4)
+            with self._changed:
+                self._speed += _SMOOTHING * (speed - self._speed)
 
-    def _score(self, batch: Sequence[_Waiting]) -> list[list[ScoredDecision]]:
+    def _score(self, lane: _Lane, batch: Sequence[_Waiting]) -> list[list[ScoredDecision]]:
+        call = _Call(batch, time.monotonic())
         with self._changed:
-            self._n_calls += 1
-            self._call_started = time.monotonic()
+            lane.calls.append(call)
+            self._note_pass(lane)
         try:
-            with only_while(lambda: any(not _is_past(entry) for entry in batch)):
+            with only_while(
+                lambda: any(not _is_past(entry) for entry in batch),
+                lambda: self._between(lane, call),
+            ):
                 scored = self._scorer.score([entry.request for entry in batch])
         finally:
             with self._changed:
-                self._call_started = None
+                lane.calls.pop()
+                lane.n_ended += 1
+                if lane.calls:
+                    self._note_pass(lane)
+                else:
+                    lane.pass_started = None
+                self._changed.notify_all()
         if len(scored) != len(batch):
             raise InternalError(
                 f"The engine answered {len(scored)} of {len(batch)} requests; report it."
             )
         return scored
+
+    def _note_pass(self, lane: _Lane) -> None:
+        self._n_passes += 1
+        lane.pass_number = self._n_passes
+        lane.pass_started = time.monotonic()
+
+    def _between(self, lane: _Lane, call: _Call) -> None:
+        """Run short requests, and shorter ones of the lane, before a long call's next pass."""
+        with self._changed:
+            self._note_pass(lane)
+            if lane is self._short:
+                return
+            seen = self._short.n_ended
+            self._changed.wait_for(
+                lambda: not self._short.is_busy or self._short.n_ended > seen, _STOP_S
+            )
+            self._note_pass(lane)
+            call.owed += SHORT_CHARACTERS
+            batch = self._take_beside(lane, call) if call.owed >= 0 else []
+        if batch:
+            call.owed -= sum(entry.characters for entry in batch)
+            self._begin(lane, batch)
+
+    def _take_beside(self, lane: _Lane, call: _Call) -> list[_Waiting]:
+        longest, shares = call.longest, call.shares
+        is_public = any(share.is_public for share in shares)
+
+        def may_go(entry: _Waiting) -> bool:
+            return is_public or (
+                entry.share not in shares and entry.characters * _LONGER <= longest
+            )
+
+        return lane.accounts.take(lane.batch_characters // _LONGER, may_go)
 
 
 def _as_failure(error: BaseException) -> Exception:

@@ -1,29 +1,46 @@
-"""Whether anybody still waits for what an engine works on: passes of a long call look between them."""
+"""What happens between the passes of an engine's call: is it still wanted, and who may go first."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from steelyard.errors import DeadlineExceededError
 
-_is_wanted: ContextVar[Callable[[], bool] | None] = ContextVar("is_wanted", default=None)
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    is_wanted: Callable[[], bool]
+    meanwhile: Callable[[], None] | None
+
+
+_running: ContextVar[_Call | None] = ContextVar("running_call", default=None)
 
 
 @contextmanager
-def only_while(is_wanted: Callable[[], bool]) -> Iterator[None]:
-    """Cancel this thread's engine calls as soon as nobody waits for them."""
-    token = _is_wanted.set(is_wanted)
+def only_while(
+    is_wanted: Callable[[], bool], meanwhile: Callable[[], None] | None = None
+) -> Iterator[None]:
+    """Cancel this thread's engine calls as soon as nobody waits for them.
+
+    ``meanwhile`` runs between their passes, in their thread; it may call the engine itself.
+    """
+    token = _running.set(_Call(is_wanted, meanwhile))
     try:
         yield
     finally:
-        _is_wanted.reset(token)
+        _running.reset(token)
 
 
 def check_wanted() -> None:
     """Raise ``DeadlineExceededError`` when nobody waits for this thread's work any more."""
-    is_wanted = _is_wanted.get()
-    if is_wanted is not None and not is_wanted():
+    call = _running.get()
+    if call is None:
+        return
+    if not call.is_wanted():
         message = "The request was not scored by its deadline; shorten it, or ask less at once."
         raise DeadlineExceededError(message)
+    if call.meanwhile is not None:
+        call.meanwhile()

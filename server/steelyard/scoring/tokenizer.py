@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from array import array
 from collections import OrderedDict
@@ -16,6 +17,12 @@ import tokenizers
 _CACHE_BYTES = 32 * 1024 * 1024
 #: Longer texts are contexts as a rule, and are not worth the memory.
 _CACHE_CHARACTERS = 512
+_NOT_PLAIN = re.compile(r"[^\t\n\r\x20-\x7e]")
+_SPACES = re.compile(r"[\t\n\r ]+")
+#: What is a token or more by itself, in plain text.
+_WORDS = re.compile(r"[0-9A-Za-z]+|[!-/:-@\[-`{-~]")
+#: Characters of a longer text that are read at once.
+_PIECE_CHARACTERS = 8_192
 #: What a kept text takes beside its characters and its ids.
 _ENTRY_BYTES = 300
 
@@ -59,8 +66,21 @@ class Tokenizer:
         """Count the tokens of a text, without special tokens."""
         return len(self.encode(text))
 
+    def least(self, text: str) -> int:
+        """Return a number of tokens that a text has at least: its plain words and punctuation."""
+        if _NOT_PLAIN.search(text) is None:
+            return sum(1 for _ in _WORDS.finditer(text))
+        # Letters of other alphabets join what stands beside them, and some characters are dropped.
+        return sum(1 for word in _SPACES.split(text) if word and _NOT_PLAIN.search(word) is None)
+
     def _encode(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        # Piece by piece: other threads have to wait for each. No token reaches across a space.
+        ids: list[int] = []
+        start = 0
+        while start < len(text):
+            end = text.find(" ", start + _PIECE_CHARACTERS) % (len(text) + 1)
+            ids += self._tokenizer.encode(text[start:end], add_special_tokens=False).ids
+            start = end
         return ids
 
     def _keep(self, text: str, ids: array[int]) -> None:

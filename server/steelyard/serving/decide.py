@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -20,7 +20,7 @@ from msgspec import UNSET
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.answer import answer_decision
 from steelyard.decisions.kinds import Decision, render_decision
-from steelyard.decisions.rendering import RenderedRequest, render_context
+from steelyard.decisions.rendering import RenderedRequest, render_context, render_value
 from steelyard.decisions.temperature import temper_log_probabilities
 from steelyard.decisions.tokens import TokenCounter, count_input_tokens
 from steelyard.decisions.validation import ValidRequest, read_request
@@ -43,6 +43,7 @@ from steelyard.errors import (
 )
 from steelyard.ids import new_id
 from steelyard.scoring.protocol import ScoredDecision
+from steelyard.scoring.shares import Share
 
 #: The calibration of what is calibrated already: a temperature of 1.
 _UNTEMPERED = TemperatureTable()
@@ -66,6 +67,8 @@ class Prepared:
     tokenizer: TokenizerInfo
     render_ms: float
     started: float
+    #: Who it is scored for, where several share an engine.
+    share: Share = field(default_factory=Share)
 
 
 class DecideService:
@@ -124,8 +127,19 @@ class DecideService:
             raise unknown_model(str(request.model), (self._model_name,))
         return self.prepare_request(request, started=started)
 
-    def prepare_request(self, request: ValidRequest, *, started: float | None = None) -> Prepared:
-        """Render a valid request for this model, whichever model it names."""
+    def prepare_request(
+        self,
+        request: ValidRequest,
+        *,
+        started: float | None = None,
+        max_input_tokens: int | None = None,
+    ) -> Prepared:
+        """Render a valid request for this model, whichever model it names.
+
+        One of more tokens than the model's own bound, or a given one, is refused before it costs
+        more than a look.
+        """
+        most = self._limits.max_input_tokens if max_input_tokens is None else max_input_tokens
         started = perf_counter() if started is None else started
         model = self._model_name
         if request.has_images:
@@ -134,18 +148,18 @@ class DecideService:
                 "images out.",
                 path=("body", "images"),
             )
+        if request.is_long:
+            least = self._counter.least(render_value(request.context))
+            if least > most:
+                raise _too_long(request, f"at least {least}", most)
         # Nothing is read when a request of another dialect has one answer everywhere.
         input_tokens = (
             count_input_tokens(self._counter, request.context, request.decisions)
             if request.decisions
             else 0
         )
-        if input_tokens > self._limits.max_input_tokens:
-            raise ContextTooLongError(
-                f"The request has {input_tokens} input tokens, and {self._limits.max_input_tokens} "
-                "are allowed; shorten the context, or ask its decisions in several requests.",
-                path=request.context_path,
-            )
+        if input_tokens > most:
+            raise _too_long(request, str(input_tokens), most)
         rendered = RenderedRequest(
             context=render_context(request.context),
             decisions=tuple(render_decision(decision) for decision in request.decisions),
@@ -227,6 +241,14 @@ class DecideService:
         return answer_decision(decision, self.probabilities(decision, score, temperature))
 
 
+def _too_long(request: ValidRequest, n_tokens: str, most: int) -> ContextTooLongError:
+    return ContextTooLongError(
+        f"The request has {n_tokens} input tokens, and {most} are allowed; shorten the context, or "
+        "ask its decisions in several requests.",
+        path=request.context_path,
+    )
+
+
 def unknown_model(name: str, known: Sequence[str]) -> NotFoundError:
     """Return the refusal of a name that no model has."""
     return NotFoundError(
@@ -245,7 +267,7 @@ class Queue(Protocol):
     """Where rendered requests wait for the engine."""
 
     def submit(
-        self, request: RenderedRequest, deadline_s: float | None = None
+        self, request: RenderedRequest, deadline_s: float | None = None, share: Share = ...
     ) -> concurrent.futures.Future[list[ScoredDecision]]:
         """Queue a request; the future gives one scored decision per decision.
 

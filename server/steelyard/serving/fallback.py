@@ -30,7 +30,6 @@ from typing import Any, Protocol
 import msgspec
 
 from steelyard.caller import Caller
-from steelyard.decisions.rendering import RenderedRequest
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import DecideResponse, FallbackReport
 from steelyard.errors import (
@@ -87,7 +86,7 @@ class Answerer(Protocol):
         """Whether its engine is in a call that outlasted the wait of a request."""
         ...
 
-    def check_room(self, request: RenderedRequest) -> None:
+    def check_room(self, prepared: Prepared) -> None:
         """Refuse a request that could not be begun now."""
         ...
 

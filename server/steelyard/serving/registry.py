@@ -29,6 +29,7 @@ from steelyard.errors import (
     ModelWarmingError,
 )
 from steelyard.scoring.protocol import EngineStatus, ScoredDecision, Scorer
+from steelyard.scoring.shares import Share
 from steelyard.serving.decide import DecideService, Prepared, Queue, unknown_model, wait_for_scores
 
 _log = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class WatchedQueue(Queue, Protocol):
         """The number of the engine's current call and its seconds; ``None`` when it is idle."""
         ...
 
-    def check_room(self, request: RenderedRequest) -> None:
+    def check_room(self, request: RenderedRequest, share: Share = ...) -> None:
         """Refuse a request as ``submit`` would now."""
         ...
 
@@ -145,7 +146,7 @@ class HostedModel:
         """Whether a call would be answered now, as far as is known without one."""
         return not (self.hangs or self.failed_recently or self.is_away)
 
-    def check_room(self, request: RenderedRequest) -> None:
+    def check_room(self, prepared: Prepared) -> None:
         """Refuse a request that could not be begun now; nothing is queued."""
         if self.hangs:
             raise EngineUnavailableError(
@@ -153,7 +154,7 @@ class HostedModel:
                 "request again after Retry-After, or name another model.",
                 retry_after_s=_HUNG_RETRY_S,
             )
-        self.queue.check_room(request)
+        self.queue.check_room(prepared.rendered, prepared.share)
 
     async def answer(
         self, prepared: Prepared, wait_s: float, *, on_queued: Callable[[Scores], None]
@@ -162,9 +163,9 @@ class HostedModel:
         if not prepared.rendered.decisions:
             # A request in another dialect may have one outcome everywhere: nothing is scored.
             return self.decide.finish(prepared, [])
-        self.check_room(prepared.rendered)
+        self.check_room(prepared)
         submitted = perf_counter()
-        future = self.queue.submit(prepared.rendered, wait_s)
+        future = self.queue.submit(prepared.rendered, wait_s, prepared.share)
         on_queued(future)
         try:
             scored = await wait_for_scores(future, wait_s)

@@ -19,7 +19,8 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 
 import msgspec
@@ -50,6 +51,7 @@ from steelyard.errors import (
 from steelyard.operations.service import OperationLog
 from steelyard.operations.write import Write
 from steelyard.operations.writes import Accepted, FurtherWrite
+from steelyard.scoring.shares import Share
 from steelyard.serving.decide import Prepared, not_in_playground
 from steelyard.serving.fallback import (
     NO_TUNED,
@@ -74,6 +76,8 @@ RecordAnswer = Callable[[str, float, ValidRequest, DecideResponse], FurtherWrite
 #: A request that was read: rendered where it names a base model, else once it is known what it names.
 Read = Prepared | ValidRequest
 
+#: Input tokens of a request that nobody pays for.
+PLAYGROUND_TOKENS = 4_096
 #: Why a name in a list of fallbacks answers no calls.
 _NO_ANSWERER = (
     NotFoundError,
@@ -152,6 +156,7 @@ class DecisionService:
         try:
             question = await self._open(write.caller, read)
             prepared, candidates = question.prepared, question.candidates
+            prepared = replace(prepared, share=Share(write.caller.account_id))
             self._allowance.take(write.caller, prepared.input_tokens, prepared.request.context_path)
         except SteelyardError:
             # What was answered under the key stays so, whatever became of the model since, and of
@@ -180,7 +185,8 @@ class DecisionService:
         hosted = self._models.find(request.model)
         if hosted is None:
             raise not_in_playground(str(request.model), self._models.names)
-        prepared = await _prepare(hosted, request)
+        prepared = await _prepare(hosted, request, max_input_tokens=PLAYGROUND_TOKENS)
+        prepared = replace(prepared, share=Share(address, is_public=True))
         self._allowance.take_public(address, prepared.input_tokens)
         attempts = self._attempts(prepared, candidates_of(prepared, self._models))
         try:
@@ -343,8 +349,11 @@ class DecisionService:
             task.exception()  # told by now, or nobody is there to be told
 
 
-async def _prepare(hosted: HostedModel, request: ValidRequest) -> Prepared:
-    return await work_on(hosted.decide.prepare_request, request, is_long=request.is_long)
+async def _prepare(
+    hosted: HostedModel, request: ValidRequest, *, max_input_tokens: int | None = None
+) -> Prepared:
+    prepare = partial(hosted.decide.prepare_request, max_input_tokens=max_input_tokens)
+    return await work_on(prepare, request, is_long=request.is_long)
 
 
 def _check_room(prepared: Prepared, candidates: tuple[Answerer, ...]) -> None:
@@ -352,7 +361,7 @@ def _check_room(prepared: Prepared, candidates: tuple[Answerer, ...]) -> None:
     refusal: SteelyardError | None = None
     for model in candidates:
         try:
-            model.check_room(prepared.rendered)
+            model.check_room(prepared)
         except (EngineUnavailableError, *OFF) as error:
             refusal = refusal or error
         else:

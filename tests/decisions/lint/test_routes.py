@@ -47,6 +47,24 @@ def test_a_long_body_is_linted_too(client, make_request):
     assert len(client.post(PATH, json=request).json()["warnings"]) == 1
 
 
+def test_more_outcomes_than_are_compared_at_once_are_refused(client, make_request):
+    decisions = [
+        {
+            "id": f"d{n}",
+            "kind": "single",
+            "question": "Which?",
+            "outcomes": [f"o{i}" for i in range(255)],
+        }
+        for n in range(5)
+    ]
+    response = client.post(PATH, json=make_request(decisions=decisions[:4]))
+    assert response.status_code == 200
+    response = client.post(PATH, json=make_request(decisions=decisions))
+    assert_canonical_error(
+        response, 422, "invalid_request", path=["body", "decisions"], message="1275 outcomes in all"
+    )
+
+
 def test_the_fields_of_decide_are_taken_and_no_model_is_looked_up(client, make_request):
     fields = {
         "model": "router@3",

@@ -1,0 +1,171 @@
+"""Whose turn it is: a queue that accounts share fairly, whatever each of them sends.
+
+Deficit round robin (M. Shreedhar and G. Varghese, 1995) over characters: each account's line gets the
+same number in turn, so that one long text counts as much as many short ones. Within a line short
+requests go first; a long one lets a bounded number of later ones pass.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+#: Characters that a line gets in its turn: a few short requests.
+TURN_CHARACTERS = 512
+#: Characters beyond which a request costs its line no more: others run between its passes.
+MOST_CHARACTERS = 32_768
+#: Characters for which a request lets one later request of its line pass.
+_CHARACTERS_A_PLACE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Who a request is scored for: an account, or the public, who come after all accounts."""
+
+    account: str = ""
+    is_public: bool = False
+
+
+class Sized(Protocol):
+    """What can wait here."""
+
+    @property
+    def share(self) -> Share:
+        """Whose it is."""
+        ...
+
+    @property
+    def characters(self) -> int:
+        """How long it is."""
+        ...
+
+
+Entry = TypeVar("Entry", bound=Sized)
+
+
+@dataclass(order=True, slots=True)
+class _Placed(Generic[Entry]):
+    key: float
+    number: int
+    entry: Entry = field(compare=False)
+
+
+@dataclass(slots=True)
+class _Line(Generic[Entry]):
+    placed: list[_Placed[Entry]] = field(default_factory=list)
+    deficit: int = 0
+    has_turn: bool = False
+    characters: int = 0
+    n_pushed: int = 0
+
+    @property
+    def head(self) -> Entry:
+        return self.placed[0].entry
+
+
+class FairQueue(Generic[Entry]):
+    """Entries by account, taken in turns; not thread-safe."""
+
+    def __init__(self) -> None:
+        self._lines: OrderedDict[Share, _Line[Entry]] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+        return sum(len(line.placed) for line in self._lines.values())
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield every entry."""
+        return (placed.entry for line in self._lines.values() for placed in line.placed)
+
+    @property
+    def characters(self) -> int:
+        """Characters of all entries."""
+        return sum(line.characters for line in self._lines.values())
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """Who waits."""
+        return tuple(self._lines)
+
+    def characters_of(self, share: Share) -> int:
+        """Return the characters of an account's entries."""
+        return self._lines[share].characters if share in self._lines else 0
+
+    def push(self, entry: Entry) -> None:
+        """Add an entry to its account's line."""
+        line = self._lines.setdefault(entry.share, _Line())
+        line.n_pushed += 1
+        key = line.n_pushed + entry.characters // _CHARACTERS_A_PLACE
+        insort(line.placed, _Placed(key, line.n_pushed, entry))
+        line.characters += entry.characters
+
+    def take(
+        self, max_characters: int, may_go: Callable[[Entry], bool] = lambda _: True
+    ) -> list[Entry]:
+        """Remove and return what goes together next; a longer entry than the bound goes alone."""
+        taken: list[Entry] = []
+        size = n_passed = 0
+        while n_passed < len(self._lines):
+            share, line = next(iter(self._lines.items()))
+            if not may_go(line.head):
+                n_passed += 1
+                line.has_turn = False
+                self._lines.move_to_end(share)
+                continue
+            n_passed = 0
+            if not line.has_turn:
+                line.has_turn = True
+                line.deficit += TURN_CHARACTERS
+            while line.placed and may_go(line.head) and _cost(line.head) <= line.deficit:
+                entry = line.head
+                if taken and size + entry.characters > max_characters:
+                    return taken  # its turn goes on with the next
+                line.deficit -= _cost(entry)
+                self._remove(line, 0)
+                taken.append(entry)
+                size += entry.characters
+            if line.placed:
+                line.has_turn = False
+                self._lines.move_to_end(share)
+            else:
+                del self._lines[share]
+        return taken
+
+    def take_last_of_longest(self) -> Entry | None:
+        """Remove and return what is at the end of the line with the most entries."""
+        if not self._lines:
+            return None
+        share, line = max(self._lines.items(), key=lambda item: len(item[1].placed))
+        entry = self._remove(line, len(line.placed) - 1)
+        if not line.placed:
+            del self._lines[share]
+        return entry
+
+    def n_of(self, share: Share) -> int:
+        """Return the number of an account's entries."""
+        return len(self._lines[share].placed) if share in self._lines else 0
+
+    def most(self) -> int:
+        """Return the number of entries of the longest line."""
+        return max((len(line.placed) for line in self._lines.values()), default=0)
+
+    def keep(self, is_kept: Callable[[Entry], bool]) -> None:
+        """Remove the entries that a condition does not hold for."""
+        for share, line in list(self._lines.items()):
+            for index in reversed(range(len(line.placed))):
+                if not is_kept(line.placed[index].entry):
+                    self._remove(line, index)
+            if not line.placed:
+                del self._lines[share]
+
+    def _remove(self, line: _Line[Entry], index: int) -> Entry:
+        entry = line.placed.pop(index).entry
+        line.characters -= entry.characters
+        return entry
+
+
+def _cost(entry: Sized) -> int:
+    return min(entry.characters, MOST_CHARACTERS)

@@ -1,0 +1,21 @@
+"""The crowd benchmark: one small run of the whole."""
+
+from __future__ import annotations
+
+import json
+
+
+def test_a_run_measures_a_quiet_account_beside_crowds(script, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("STEELYARD_ENGINE", "hashing")
+    figures = tmp_path / "figures.json"
+    given = ["--seconds", "0.3", "--clients", "2", "--json", str(figures)]
+    assert script("crowd").main(given) == 0
+    rows = json.loads(figures.read_text())["this"]
+    assert list(rows) == [
+        "quiet, alone", "quiet, beside a crowd", "quiet, beside the public", "2 clients",
+    ]  # fmt: skip
+    for row in rows.values():
+        assert set(row["statuses"]) <= {"200", "503"}
+        assert 0 < row["p50_ms"] <= row["p95_ms"]
+    assert rows["2 clients"]["a_second"] > 0
+    assert "quiet, beside a crowd" in capsys.readouterr().out

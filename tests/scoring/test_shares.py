@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.scoring.shares import MOST_CHARACTERS, TURN_CHARACTERS, FairQueue, Share
+
+A, B = Share("a"), Share("b")
+
+
+@dataclass(frozen=True)
+class Item:
+    share: Share
+    characters: int
+    name: int = 0
+
+
+ITEMS = st.builds(
+    Item,
+    st.sampled_from([A, B, Share("c")]),
+    st.integers(0, 2 * MOST_CHARACTERS),
+    st.integers(0, 1_000_000),
+)
+
+
+def filled(*items: Item) -> FairQueue[Item]:
+    queue: FairQueue[Item] = FairQueue()
+    for item in items:
+        queue.push(item)
+    return queue
+
+
+@given(st.lists(ITEMS, max_size=40), st.integers(0, 2 * MOST_CHARACTERS))
+def test_everything_is_taken_once_within_the_bound(items, bound):
+    queue = filled(*items)
+    assert (len(queue), queue.characters) == (len(items), sum(item.characters for item in items))
+    taken = []
+    while queue:
+        batch = queue.take(bound)
+        assert batch
+        assert len(batch) == 1 or sum(item.characters for item in batch) <= bound
+        taken += batch
+    assert sorted(taken, key=repr) == sorted(items, key=repr)
+    assert (len(queue), queue.characters, queue.shares) == (0, 0, ())
+
+
+@pytest.mark.parametrize(("a", "b"), [(80, 80), (80, 8_000), (100_000, 80), (300, 2_000)])
+def test_accounts_get_the_same_whatever_they_send(a, b):
+    queue = filled(*(Item(A, a) for _ in range(4_000)), *(Item(B, b) for _ in range(4_000)))
+    got = {A: 0, B: 0}
+    while got[A] + got[B] < 40 * MOST_CHARACTERS // 10:
+        for item in queue.take(TURN_CHARACTERS):
+            got[item.share] += min(item.characters, MOST_CHARACTERS)
+    assert abs(got[A] - got[B]) <= TURN_CHARACTERS + max(min(a, MOST_CHARACTERS), b)
+
+
+def test_short_ones_of_an_account_go_first_and_a_long_one_is_not_put_off_for_ever():
+    queue = filled(Item(A, 10 * 512, -1))
+    order = []
+    for number in range(40):
+        queue.push(Item(A, 80, number))
+        order += [item.name for item in queue.take(1)]
+    assert order.index(-1) == 9
+
+
+def test_what_may_not_go_keeps_its_place():
+    queue = filled(Item(A, 1, 1), Item(B, 1, 2), Item(A, 1, 3))
+    assert queue.take(10, lambda item: item.share == B) == [Item(B, 1, 2)]
+    assert queue.take(10, lambda item: item.share == B) == []
+    assert [item.name for item in queue] == [1, 3]
+
+
+def test_the_longest_line_gives_its_last_place():
+    queue = filled(Item(B, 1, 0), *(Item(A, 1, n) for n in range(3)))
+    assert queue.take_last_of_longest() == Item(A, 1, 2)
+    assert [queue.n_of(A), queue.n_of(B), queue.most()] == [2, 1, 2]
+    queue.keep(lambda item: item.share == B)
+    assert queue.shares == (B,)
+    assert queue.take_last_of_longest() == Item(B, 1, 0)
+    assert queue.take_last_of_longest() is None
