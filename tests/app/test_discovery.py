@@ -9,10 +9,10 @@ import pytest
 from steelyard.app.bootstrap import open_service
 from steelyard.app.discovery import DiscoveryService, PublishedLimits, full_queues
 from steelyard.families.fine_tuning.service import Waiting
-from steelyard.families.lineage_store import LineRules
+from steelyard.families.lineage_store import LineageRules
 from steelyard.settings import read_settings
-from support.kept_lines import base_models
 from support.operating import LOCAL
+from support.stored_lineage import base_models
 
 LIMITS = PublishedLimits.of(
     read_settings({"fine_tune_queue": 5, "fine_tune_queue_per_account": 2}, environ={})
@@ -46,7 +46,9 @@ def test_a_server_that_trains_nothing_looks_at_no_queue(tmp_path, monkeypatch):
         raise AssertionError("there is no queue")
 
     monkeypatch.setattr("steelyard.families.fine_tuning.service.FineTuneJobs.waiting", waiting)
-    rules = LineRules(base_models=frozenset(), trainable=frozenset(), lacking=lambda: "No torch.")
+    rules = LineageRules(
+        base_models=frozenset(), trainable=frozenset(), lacking=lambda: "No torch."
+    )
     monkeypatch.setattr("steelyard.app.bootstrap.rules_of_lineages", lambda _: rules)
     settings = read_settings({"engine": "hashing", "home": tmp_path}, environ={})
     with open_service(settings) as services:

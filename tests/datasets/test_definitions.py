@@ -13,7 +13,7 @@ from steelyard.datasets.definitions import (
     TuningLimits,
     decisions_by_id,
     fingerprints_by_id,
-    tell_readiness,
+    readiness_of,
 )
 from support.dataset_rows import REFUND, ROUTE
 
@@ -49,13 +49,13 @@ def define(decision: dict[str, Any] = REFUND, **fields: Any) -> Definition:
     ],
 )
 def test_why_a_decision_cannot_be_tuned(definitions: list[Definition], reason: str | None) -> None:
-    (told,) = tell_readiness(definitions, LIMITS).decisions
+    (told,) = readiness_of(definitions, LIMITS).decisions
     assert told.reason == reason
 
 
 def test_what_is_told_of_a_decision() -> None:
     wordings = [define(), define(fingerprint="cd" * 32, training=30, expected={"no": 30})]
-    (told,) = tell_readiness(wordings, LIMITS).decisions
+    (told,) = readiness_of(wordings, LIMITS).decisions
     assert told.decision == REFUND
     assert told.outcomes == ["yes", "no"]
     assert told.rows == 50
@@ -69,7 +69,7 @@ def test_tunable_decisions_come_first_and_then_the_most_asked() -> None:
         define({**REFUND, "id": "too_often"}, training=900),
         define({**REFUND, "id": "evaluated"}, training=0, expected={}),
     ]
-    told = tell_readiness(definitions, LIMITS)
+    told = readiness_of(definitions, LIMITS)
     assert [one.decision["id"] for one in told.decisions] == ["often", "rare", "too_often"]
 
 
@@ -77,7 +77,7 @@ def test_the_list_is_as_long_as_fits() -> None:
     definitions = [
         define({**ROUTE, "id": f"d{number}", "question": "?" * 1000}) for number in range(100)
     ]
-    told = tell_readiness(definitions, LIMITS)
+    told = readiness_of(definitions, LIMITS)
     assert len(msgspec.json.encode(told.decisions)) <= MAX_READINESS_BYTES
     assert len(told.decisions) + told.unlisted == 100
     assert len(told.decisions) > 40

@@ -250,8 +250,8 @@ def check_whole(url: str, acknowledged: dict[str, int], *, newest: int = 10_000)
         for dataset_id in list(listed)[:newest]:
             for version in client.get(f"/v1/datasets/{dataset_id}/versions").json()["data"]:
                 params = {"version": version["version"]}
-                lines = client.get(f"/v1/datasets/{dataset_id}/download", params=params)
-                assert len(lines.content.splitlines()) == version["rows"]
+                lineage = client.get(f"/v1/datasets/{dataset_id}/download", params=params)
+                assert len(lineage.content.splitlines()) == version["rows"]
 
 
 @pytest.mark.parametrize(

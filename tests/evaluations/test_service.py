@@ -27,7 +27,7 @@ from steelyard.evaluations.queries_wire import (
     RecordsQuery,
 )
 from steelyard.evaluations.run import EvaluationRuns
-from steelyard.families import lineage as line
+from steelyard.families.lineage import FamilyModel
 from steelyard.families.tables import tuned_models
 from steelyard.jobs.runtime import JobRuntime
 from steelyard.jobs.work import LostRunError
@@ -49,7 +49,7 @@ from support.evaluated import (
     wait_until,
 )
 from support.factories import decided
-from support.family_lines import make_gate
+from support.lineage_cases import make_gate
 
 OTHER = Caller("acct_other", None, "full", "test")
 
@@ -114,7 +114,7 @@ def test_a_submission_queues_each_pair_once(services):
 def test_a_model_that_went_between_its_name_and_the_queue_is_refused(
     services, monkeypatch, status, error
 ):
-    model = line.Model(
+    model = FamilyModel(
         adapter="ft-ftj_1", family="router", version=2, job_id="ftj_1", base="hashing", parent=None,
         created_at=1.0, gate=make_gate(), status=status,
     )  # fmt: skip

@@ -26,23 +26,23 @@ from steelyard.errors import (
     SteelyardError,
     StorageUnavailableError,
 )
-from steelyard.families import lineage as line
 from steelyard.families.calls import TunedCall, TunedCalls
+from steelyard.families.lineage import FamilyModel
 from steelyard.families.tuned import TunedModels
 from steelyard.scoring.protocol import Scorer
 from steelyard.serving.decide import Prepared
 from steelyard.serving.fallback import Attempts, UnansweredError, candidates_of
 from steelyard.serving.registry import Base, ModelRegistry
 from support.factories import make_request_dict
-from support.family_lines import make_gate
 from support.hosting import Behaving, hosted, until
+from support.lineage_cases import make_gate
 
 PATIENCE_S = 30
 CALLER = Caller("acc_1", "key_1", "full", "127.0.0.1")
 
 
-def model(number: int, base: str = "base") -> line.Model:
-    return line.Model(
+def model(number: int, base: str = "base") -> FamilyModel:
+    return FamilyModel(
         adapter=f"ft-ftj_{number}",
         family="router",
         version=number,
@@ -56,7 +56,7 @@ def model(number: int, base: str = "base") -> line.Model:
 
 @dataclass(frozen=True)
 class Meaning:
-    model: line.Model
+    model: FamilyModel
     version: str | None = None
     artifact_sha256: str = "sha"
 

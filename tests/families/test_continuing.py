@@ -18,7 +18,7 @@ from steelyard.errors import (
 from steelyard.families.continuing import (
     check_continue,
     continue_state,
-    tell_continue,
+    continue_to_wire,
     trained_version,
 )
 from steelyard.families.deletion import delete_family
@@ -29,10 +29,10 @@ from steelyard.families.fine_tunes import (
     start_family,
     start_job,
 )
-from steelyard.families.lineage import Lines
+from steelyard.families.lineage import Lineage
 from steelyard.families.switching import switch_family
 from steelyard.families.wire import ContinueRows
-from support.family_lines import (
+from support.lineage_cases import (
     BASE,
     adapter,
     at,
@@ -48,24 +48,24 @@ NOTHING_NEW = ContinueRows(new=0, earlier=0, evaluation=8)
 
 
 @pytest.fixture
-def lines() -> Lines:
+def lineage() -> Lineage:
     """ant@1, trained on version 1."""
-    return grow(Lines(), "ant", 1)
+    return grow(Lineage(), "ant", 1)
 
 
-def state(lines, growth, **members) -> str:
-    return continue_state(lines, lines.families["ant"], growth, at(**members))
+def state(lineage, growth, **members) -> str:
+    return continue_state(lineage, lineage.families["ant"], growth, at(**members))
 
 
-def queue(lines: Lines, version: int) -> Lines:
+def queue(lineage: Lineage, version: int) -> Lineage:
     order = make_order("ftj_ant_2", dataset_version=version)
-    return continue_family(lines, "ant", order, make_growth(version), at()).lines
+    return continue_family(lineage, "ant", order, make_growth(version), at()).lineage
 
 
-def test_the_first_that_holds_is_told(lines):
+def test_the_first_that_holds_is_told(lineage):
     """Each line lifts the first refusal of the line before it."""
-    queued = queue(lines, 2)
-    running = start_job(queued, "ftj_ant_2", at()).lines
+    queued = queue(lineage, 2)
+    running = start_job(queued, "ftj_ant_2", at()).lineage
     few = {"evaluation_decisions": 19}
     every = {"is_deleted": True, "is_archived": True, "rows": NOTHING_NEW, **few}
     cannot = {"trainable": frozenset()}
@@ -76,30 +76,30 @@ def test_the_first_that_holds_is_told(lines):
         ("origin_gone", queued, make_growth(1, rows=NOTHING_NEW, **few), cannot),
         ("queued", queued, make_growth(1, rows=NOTHING_NEW, **few), {}),
         ("training", running, make_growth(1, rows=NOTHING_NEW, **few), {}),
-        ("no_new_data", lines, make_growth(1, **few), {}),
-        ("no_new_data", lines, make_growth(2, rows=NOTHING_NEW, **few), {}),
-        ("not_enough_evaluation_data", lines, make_growth(2, **few), {}),
-        ("new_data", lines, make_growth(2, evaluation_decisions=20), {}),
+        ("no_new_data", lineage, make_growth(1, **few), {}),
+        ("no_new_data", lineage, make_growth(2, rows=NOTHING_NEW, **few), {}),
+        ("not_enough_evaluation_data", lineage, make_growth(2, **few), {}),
+        ("new_data", lineage, make_growth(2, evaluation_decisions=20), {}),
     ]:
         assert state(given, growth, **members) == told
 
 
-def test_a_run_that_failed_on_the_newest_version_is_retried(lines):
-    lines = cancel_job(queue(lines, 2), "ftj_ant_2", at()).lines
-    assert state(lines, make_growth(2)) == "retry"
-    assert state(lines, make_growth(3)) == "new_data"
+def test_a_run_that_failed_on_the_newest_version_is_retried(lineage):
+    lineage = cancel_job(queue(lineage, 2), "ftj_ant_2", at()).lineage
+    assert state(lineage, make_growth(2)) == "retry"
+    assert state(lineage, make_growth(3)) == "new_data"
 
 
-def test_a_gate_that_failed_has_trained_on_its_version(lines):
-    lines = start_job(queue(lines, 2), "ftj_ant_2", at()).lines
-    lines = finish_job(lines, "ftj_ant_2", make_gate(passed=False), {}, at()).lines
-    assert trained_version(lines, lines.families["ant"]) == 2
-    assert state(lines, make_growth(2)) == "no_new_data"
+def test_a_gate_that_failed_has_trained_on_its_version(lineage):
+    lineage = start_job(queue(lineage, 2), "ftj_ant_2", at()).lineage
+    lineage = finish_job(lineage, "ftj_ant_2", make_gate(passed=False), {}, at()).lineage
+    assert trained_version(lineage, lineage.families["ant"]) == 2
+    assert state(lineage, make_growth(2)) == "no_new_data"
 
 
-def test_a_list_counts_nothing(lines):
+def test_a_list_counts_nothing(lineage):
     growth = make_growth(2, rows=None, evaluation_decisions=None)
-    told = tell_continue(lines, lines.families["ant"], growth, at())
+    told = continue_to_wire(lineage, lineage.families["ant"], growth, at())
     assert (told.state, told.version, told.rows, told.evaluation_decisions, told.price_usd) == (
         "new_data",
         2,
@@ -109,24 +109,26 @@ def test_a_list_counts_nothing(lines):
     )
 
 
-def test_counts_are_told_where_the_data_decide(lines):
+def test_counts_are_told_where_the_data_decide(lineage):
     growth = make_growth(2, price_nano=0)
-    told = tell_continue(lines, lines.families["ant"], growth, at())
+    told = continue_to_wire(lineage, lineage.families["ant"], growth, at())
     assert (told.evaluation_decisions, told.needed, told.price_usd) == (30, 20, "0")
     assert told.rows == growth.rows
     short = make_growth(2, evaluation_decisions=3, price_nano=0)
-    told = tell_continue(lines, lines.families["ant"], short, at())
+    told = continue_to_wire(lineage, lineage.families["ant"], short, at())
     assert (told.state, told.evaluation_decisions, told.price_usd) == (
         "not_enough_evaluation_data",
         3,
         None,
     )
-    queued = queue(lines, 2)
-    told = tell_continue(queued, queued.families["ant"], growth, at())
+    queued = queue(lineage, 2)
+    told = continue_to_wire(queued, queued.families["ant"], growth, at())
     assert (told.state, told.evaluation_decisions, told.rows) == ("queued", None, None)
     for price_nano, price_usd in ((None, None), (7_000, "0.000007")):
         grown = make_growth(2, price_nano=price_nano)
-        assert tell_continue(lines, lines.families["ant"], grown, at()).price_usd == price_usd
+        assert (
+            continue_to_wire(lineage, lineage.families["ant"], grown, at()).price_usd == price_usd
+        )
 
 
 @pytest.mark.parametrize(
@@ -141,41 +143,41 @@ def test_counts_are_told_where_the_data_decide(lines):
         (make_growth(2, evaluation_decisions=0), {}, NotEnoughEvaluationDataError),
     ],
 )
-def test_each_refusal_has_its_error(lines, growth, members, error):
+def test_each_refusal_has_its_error(lineage, growth, members, error):
     with pytest.raises(error):
-        check_continue(lines, lines.families["ant"], growth, at(**members))
+        check_continue(lineage, lineage.families["ant"], growth, at(**members))
 
 
-def test_a_version_may_be_named(lines):
-    family = lines.families["ant"]
-    check_continue(lines, family, make_growth(3), at(), dataset_version=2)
+def test_a_version_may_be_named(lineage):
+    family = lineage.families["ant"]
+    check_continue(lineage, family, make_growth(3), at(), dataset_version=2)
     with pytest.raises(NoNewDataError):
-        check_continue(lines, family, make_growth(3), at(), dataset_version=1)
+        check_continue(lineage, family, make_growth(3), at(), dataset_version=1)
     with pytest.raises(NotFoundError):
-        check_continue(lines, family, make_growth(3), at(), dataset_version=4)
-    queued = queue(lines, 2)
+        check_continue(lineage, family, make_growth(3), at(), dataset_version=4)
+    queued = queue(lineage, 2)
     with pytest.raises(FamilyTrainingError):
         check_continue(queued, queued.families["ant"], make_growth(3), at(), dataset_version=4)
 
 
-def test_an_origin_that_is_gone_holds_only_a_family_without_models(lines):
-    lines = start_family(lines, "bee", "ant@1", make_order("ftj_b1"), at()).lines
-    joined = join(lines, "ftj_b1")
-    lines = cancel_job(lines, "ftj_b1", at()).lines
-    gone = switch_family(lines, "ant", at(), on=False).lines
-    gone = delete_family(gone, "ant", at()).lines
+def test_an_origin_that_is_gone_holds_only_a_family_without_models(lineage):
+    lineage = start_family(lineage, "bee", "ant@1", make_order("ftj_b1"), at()).lineage
+    joined = join(lineage, "ftj_b1")
+    lineage = cancel_job(lineage, "ftj_b1", at()).lineage
+    gone = switch_family(lineage, "ant", at(), on=False).lineage
+    gone = delete_family(gone, "ant", at()).lineage
     bee = gone.families["bee"]
     assert continue_state(gone, bee, make_growth(1), at()) == "origin_gone"
     with pytest.raises(ModelDeletedError):
         check_continue(gone, bee, make_growth(1), at())
-    kept = switch_family(joined, "ant", at(), on=False).lines
-    kept = delete_family(kept, "ant", at()).lines
+    kept = switch_family(joined, "ant", at(), on=False).lineage
+    kept = delete_family(kept, "ant", at()).lineage
     assert kept.models[adapter("ant", 1)].status == "deleted"
     assert continue_state(kept, kept.families["bee"], make_growth(2), at()) == "new_data"
 
 
 def test_a_family_that_never_finished_has_everything_before_it():
-    lines = cancel_job(start(Lines(), "ant"), "ftj_ant_1", at()).lines
-    assert trained_version(lines, lines.families["ant"]) is None
-    assert state(lines, make_growth(1)) == "retry"
-    assert lines.families["ant"].base == BASE
+    lineage = cancel_job(start(Lineage(), "ant"), "ftj_ant_1", at()).lineage
+    assert trained_version(lineage, lineage.families["ant"]) is None
+    assert state(lineage, make_growth(1)) == "retry"
+    assert lineage.families["ant"].base == BASE

@@ -30,9 +30,9 @@ from steelyard.families.fine_tunes import (
     stop_job,
 )
 from steelyard.families.fine_tuning.wire import JobError
-from steelyard.families.lineage import Lines
+from steelyard.families.lineage import Lineage
 from steelyard.families.rollback import roll_back
-from support.family_lines import (
+from support.lineage_cases import (
     BASE,
     START,
     adapter,
@@ -49,14 +49,14 @@ FAILURE = JobError(code="internal_error", message="The trainer broke.\nTraceback
 
 
 @pytest.fixture
-def queued() -> Lines:
+def queued() -> Lineage:
     """The first fine-tune of ant, for 70 nano-USD."""
-    return start_family(Lines(), "ant", BASE, make_order("ftj_1", price_nano=70), at()).lines
+    return start_family(Lineage(), "ant", BASE, make_order("ftj_1", price_nano=70), at()).lineage
 
 
 @pytest.fixture
-def running(queued) -> Lines:
-    return start_job(queued, "ftj_1", at()).lines
+def running(queued) -> Lineage:
+    return start_job(queued, "ftj_1", at()).lineage
 
 
 def events(change) -> list[str]:
@@ -68,8 +68,8 @@ def money(change) -> list:
 
 
 def test_a_start_holds_the_fee_and_queues():
-    change = start_family(Lines(), "ant", BASE, make_order("ftj_1", price_nano=70), at())
-    job, family = change.lines.jobs["ftj_1"], change.lines.families["ant"]
+    change = start_family(Lineage(), "ant", BASE, make_order("ftj_1", price_nano=70), at())
+    job, family = change.lineage.jobs["ftj_1"], change.lineage.families["ant"]
     assert (job.status, job.outcome, job.charge, job.parent, job.base) == (
         "queued",
         None,
@@ -85,10 +85,10 @@ def test_a_start_holds_the_fee_and_queues():
 
 
 def test_what_is_free_says_so_to_the_end(queued):
-    lines = start(Lines(), "bee")
-    assert lines.jobs["ftj_bee_1"].charge == "free"
-    change = cancel_job(lines, "ftj_bee_1", at())
-    assert (change.lines.jobs["ftj_bee_1"].charge, money(change)) == ("free", [])
+    lineage = start(Lineage(), "bee")
+    assert lineage.jobs["ftj_bee_1"].charge == "free"
+    change = cancel_job(lineage, "ftj_bee_1", at())
+    assert (change.lineage.jobs["ftj_bee_1"].charge, money(change)) == ("free", [])
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_what_is_free_says_so_to_the_end(queued):
 )
 def test_names_that_no_family_may_have(name):
     with pytest.raises(InvalidNameError):
-        start_family(Lines(), name, BASE, make_order("ftj_1"), at())
+        start_family(Lineage(), name, BASE, make_order("ftj_1"), at())
 
 
 def test_a_taken_name(queued):
@@ -107,15 +107,15 @@ def test_a_taken_name(queued):
 @pytest.mark.parametrize("origin", ["base-2", "base-3", "ant@9", "fox@1", "ant", "ft-ftj_ant_1"])
 def test_what_nothing_starts_from(origin):
     with pytest.raises(InvalidReferenceError):
-        start_family(grow(Lines(), "ant", 1), "bee", origin, make_order("ftj_2"), at())
+        start_family(grow(Lineage(), "ant", 1), "bee", origin, make_order("ftj_2"), at())
 
 
 def test_a_start_from_a_number():
-    lines = grow(Lines(), "ant", 2)
-    change = start_family(lines, "bee", "ant@1", make_order("ftj_2"), at())
-    assert change.lines.jobs["ftj_2"].parent == adapter("ant", 1)
-    assert change.lines.families["bee"].origin == "ant@1"
-    gone = roll_back(lines, "ant", "ant@1", ["ant@2"], at()).lines
+    lineage = grow(Lineage(), "ant", 2)
+    change = start_family(lineage, "bee", "ant@1", make_order("ftj_2"), at())
+    assert change.lineage.jobs["ftj_2"].parent == adapter("ant", 1)
+    assert change.lineage.families["bee"].origin == "ant@1"
+    gone = roll_back(lineage, "ant", "ant@1", ["ant@2"], at()).lineage
     with pytest.raises(ModelDiscardedError):
         start_family(gone, "bee", "ant@2", make_order("ftj_2"), at())
 
@@ -141,10 +141,10 @@ def test_a_queue_counts_what_waits(running):
 
 def test_a_passed_gate_makes_a_model(running):
     change = finish_job(running, "ftj_1", make_gate(), {"accuracy": 0.9}, at(START + 9))
-    job, family = change.lines.jobs["ftj_1"], change.lines.families["ant"]
+    job, family = change.lineage.jobs["ftj_1"], change.lineage.families["ant"]
     assert (job.status, job.outcome, job.charge) == ("succeeded", "joined", "charged")
     assert (job.output_model, job.updated_at) == ("ft-ftj_1", START + 9)
-    model = change.lines.models["ft-ftj_1"]
+    model = change.lineage.models["ft-ftj_1"]
     assert (model.ref, model.parent, model.created_at) == ("ant@1", None, START + 9)
     assert (model.heldout, model.gate) == ({"accuracy": 0.9}, make_gate())
     assert (family.models, family.served) == (("ft-ftj_1",), None)
@@ -154,18 +154,18 @@ def test_a_passed_gate_makes_a_model(running):
 
 def test_a_failed_gate_is_charged_and_makes_none(running):
     change = finish_job(running, "ftj_1", make_gate(passed=False), {}, at())
-    job = change.lines.jobs["ftj_1"]
+    job = change.lineage.jobs["ftj_1"]
     assert (job.status, job.outcome, job.charge) == ("succeeded", "gate_failed", "charged")
     assert (job.output_model, job.reason) == (None, "new_rows_worse")
-    assert change.lines.models == {}
+    assert change.lineage.models == {}
     assert events(change) == ["gate_failed", "succeeded"]
     told = finish_job(running, "ftj_1", make_gate(passed=False), {}, at(), reason="It got worse.")
-    assert told.lines.jobs["ftj_1"].reason == "It got worse."
+    assert told.lineage.jobs["ftj_1"].reason == "It got worse."
 
 
 def test_a_failure_is_released(running):
     change = fail_job(running, "ftj_1", FAILURE, at())
-    job = change.lines.jobs["ftj_1"]
+    job = change.lineage.jobs["ftj_1"]
     assert (job.status, job.outcome, job.charge) == ("failed", "failed", "released")
     assert (job.error, job.reason) == (FAILURE, "The trainer broke.")
     assert money(change) == [Settle("ftj_1", 70, 0)]
@@ -173,48 +173,48 @@ def test_a_failure_is_released(running):
 
 def test_a_queued_one_is_cancelled_at_once(queued):
     change = cancel_job(queued, "ftj_1", at())
-    job = change.lines.jobs["ftj_1"]
+    job = change.lineage.jobs["ftj_1"]
     assert (job.status, job.outcome, job.charge) == ("cancelled", "cancelled", "released")
     assert CancelJob("ftj_1") in change.effects
 
 
 def test_a_running_one_is_cancelled_when_its_trainer_stops(running):
     change = cancel_job(running, "ftj_1", at())
-    job = change.lines.jobs["ftj_1"]
+    job = change.lineage.jobs["ftj_1"]
     assert (job.status, job.outcome, job.charge) == ("cancelling", None, "reserved")
-    again = cancel_job(change.lines, "ftj_1", at())
-    assert (again.lines, again.effects) == (change.lines, ())
-    stopped = stop_job(change.lines, "ftj_1", at())
-    job = stopped.lines.jobs["ftj_1"]
+    again = cancel_job(change.lineage, "ftj_1", at())
+    assert (again.lineage, again.effects) == (change.lineage, ())
+    stopped = stop_job(change.lineage, "ftj_1", at())
+    job = stopped.lineage.jobs["ftj_1"]
     assert (job.status, job.outcome, job.charge) == ("cancelled", "cancelled", "released")
-    too_late = finish_job(change.lines, "ftj_1", make_gate(), {}, at())
-    assert too_late.lines.models == {}
-    assert too_late.lines.jobs["ftj_1"].status == "cancelled"
-    broke = fail_job(change.lines, "ftj_1", FAILURE, at())
-    assert broke.lines.jobs["ftj_1"].outcome == "failed"
+    too_late = finish_job(change.lineage, "ftj_1", make_gate(), {}, at())
+    assert too_late.lineage.models == {}
+    assert too_late.lineage.jobs["ftj_1"].status == "cancelled"
+    broke = fail_job(change.lineage, "ftj_1", FAILURE, at())
+    assert broke.lineage.jobs["ftj_1"].outcome == "failed"
 
 
 @pytest.mark.parametrize("end", ["joined", "failed", "cancelled"])
 def test_what_has_ended_stays_as_it_ended(running, end):
-    lines = {
+    lineage = {
         "joined": lambda: finish_job(running, "ftj_1", make_gate(), {}, at()),
         "failed": lambda: fail_job(running, "ftj_1", FAILURE, at()),
-        "cancelled": lambda: stop_job(cancel_job(running, "ftj_1", at()).lines, "ftj_1", at()),
-    }[end]().lines
+        "cancelled": lambda: stop_job(cancel_job(running, "ftj_1", at()).lineage, "ftj_1", at()),
+    }[end]().lineage
     for again in (
-        start_job(lines, "ftj_1", at()),
-        report_job(lines, "ftj_1", "step", "Step 5.", at()),
-        cancel_job(lines, "ftj_1", at()),
-        stop_job(lines, "ftj_1", at()),
-        fail_job(lines, "ftj_1", FAILURE, at()),
-        finish_job(lines, "ftj_1", make_gate(), {}, at()),
+        start_job(lineage, "ftj_1", at()),
+        report_job(lineage, "ftj_1", "step", "Step 5.", at()),
+        cancel_job(lineage, "ftj_1", at()),
+        stop_job(lineage, "ftj_1", at()),
+        fail_job(lineage, "ftj_1", FAILURE, at()),
+        finish_job(lineage, "ftj_1", make_gate(), {}, at()),
     ):
-        assert (again.lines, again.effects) == (lines, ())
+        assert (again.lineage, again.effects) == (lineage, ())
 
 
 def test_events_are_numbered_without_gaps(queued):
     change = start_job(queued, "ftj_1", at(START + 1))
-    report = report_job(change.lines, "ftj_1", "step", "Step 5 of 20.", at(START + 2))
+    report = report_job(change.lineage, "ftj_1", "step", "Step 5 of 20.", at(START + 2))
     (effect,) = report.effects
     assert (effect.event.seq, effect.event.created_at, effect.event.message) == (
         3,
@@ -225,34 +225,34 @@ def test_events_are_numbered_without_gaps(queued):
 
 def test_an_unknown_fine_tune():
     with pytest.raises(NotFoundError):
-        cancel_job(Lines(), "ftj_1", at())
+        cancel_job(Lineage(), "ftj_1", at())
 
 
 class TestContinuing:
     def test_it_trains_from_the_latest(self):
-        lines = grow(Lines(), "ant", 2)
+        lineage = grow(Lineage(), "ant", 2)
         order = make_order("ftj_ant_3", dataset_version=3)
         change = continue_family(
-            lines, "ant", order, make_growth(3), at(), latest=adapter("ant", 2)
+            lineage, "ant", order, make_growth(3), at(), latest=adapter("ant", 2)
         )
-        assert change.lines.jobs["ftj_ant_3"].parent == adapter("ant", 2)
+        assert change.lineage.jobs["ftj_ant_3"].parent == adapter("ant", 2)
 
     def test_guards_and_one_at_a_time(self):
-        lines = grow(Lines(), "ant", 1)
+        lineage = grow(Lineage(), "ant", 1)
         order = make_order("ftj_ant_2", dataset_version=2)
         for latest in (None, adapter("ant", 9)):
             with pytest.raises(FamilyChangedError):
-                continue_family(lines, "ant", order, make_growth(2), at(), latest=latest)
-        lines = continue_family(lines, "ant", order, make_growth(2), at()).lines
+                continue_family(lineage, "ant", order, make_growth(2), at(), latest=latest)
+        lineage = continue_family(lineage, "ant", order, make_growth(2), at()).lineage
         other = make_order("ftj_ant_3", dataset_version=2)
         with pytest.raises(FamilyTrainingError):
-            continue_family(lines, "ant", other, make_growth(2), at())
+            continue_family(lineage, "ant", other, make_growth(2), at())
 
     def test_a_family_without_a_model_starts_from_its_origin_again(self):
-        lines = grow(Lines(), "ant", 1)
-        lines = start_family(lines, "bee", "ant@1", make_order("ftj_b1"), at()).lines
-        lines = cancel_job(lines, "ftj_b1", at()).lines
+        lineage = grow(Lineage(), "ant", 1)
+        lineage = start_family(lineage, "bee", "ant@1", make_order("ftj_b1"), at()).lineage
+        lineage = cancel_job(lineage, "ftj_b1", at()).lineage
         order = make_order("ftj_b2")
-        lines = continue_family(lines, "bee", order, make_growth(1), at(), latest=None).lines
-        assert lines.jobs["ftj_b2"].parent == adapter("ant", 1)
-        assert join(lines, "ftj_b2").families["bee"].served == "ft-ftj_b2"
+        lineage = continue_family(lineage, "bee", order, make_growth(1), at(), latest=None).lineage
+        assert lineage.jobs["ftj_b2"].parent == adapter("ant", 1)
+        assert join(lineage, "ftj_b2").families["bee"].served == "ft-ftj_b2"

@@ -20,7 +20,7 @@ from steelyard.errors import (
     WarmCapacityError,
 )
 from steelyard.evaluations.store import insert_evaluation, set_status
-from steelyard.families.draft import Change
+from steelyard.families.draft import LineageChange
 from steelyard.families.fees import Tariff
 from steelyard.families.fine_tunes import cancel_job, start_job
 from steelyard.families.fine_tuning import store as job_rows
@@ -28,8 +28,8 @@ from steelyard.families.fine_tuning.wire import Job
 from steelyard.families.lineage import HOUR_S
 from steelyard.operations.tables import operations
 from steelyard.storage import open_state
-from support.kept_lines import BASE, Kept, base_models
 from support.operating import LOCAL, START, Desk
+from support.stored_lineage import BASE, Kept, base_models
 
 DAY = 86_400.0
 OTHER = Caller("acct_other", None, "full", "")
@@ -128,7 +128,7 @@ class TestWarmth:
     def test_it_follows_a_move_without_another_hour(self, kept):
         kept.post("keep_warm", "router", enabled=True)
         kept.grow(n_models=2)
-        assert kept.lines().windows.keys() == {kept.models()[1]}
+        assert kept.lineage().windows.keys() == {kept.models()[1]}
         assert kept.engines.pinned == {kept.models()[1]}
         kept.clock.at += HOUR_S
         kept.post("switch", "router", on=False)
@@ -270,26 +270,28 @@ class TestMoney:
 class TestKeeper:
     def test_nothing_of_a_command_that_fails_is_written(self, kept):
         kept.start()
-        revision = kept.keeper.read_now("local").revision
+        revision = kept.lineages.read_now("local").revision
 
-        job_id = next(iter(kept.lines().jobs))
+        job_id = next(iter(kept.lineage().jobs))
 
         def cancel_and_fail(connection):
-            kept.keeper.apply_in(
-                connection, "local", lambda lines, conditions: cancel_job(lines, job_id, conditions)
+            kept.lineages.apply_in(
+                connection,
+                "local",
+                lambda lineage, conditions: cancel_job(lineage, job_id, conditions),
             )
             raise ValueError("on the way")
 
         with pytest.raises(ValueError, match="on the way"):
             kept.state.write_now(cancel_and_fail)
-        assert kept.keeper.read_now("local").revision == revision
-        [job] = kept.lines().jobs.values()
+        assert kept.lineages.read_now("local").revision == revision
+        [job] = kept.lineage().jobs.values()
         assert job.status == "queued"
         assert len(kept.state.read_now(lambda c: job_rows.events_of(c, job.id))) == 1
 
     def test_events_count_without_gaps(self, kept):
         kept.grow()
-        [job] = kept.lines().jobs.values()
+        [job] = kept.lineage().jobs.values()
         events = kept.state.read_now(lambda c: job_rows.events_of(c, job.id))
         assert [event.seq for event in events] == list(range(1, job.n_events + 1))
         assert [event.type for event in events] == [
@@ -328,9 +330,9 @@ class TestKeeper:
                 thread.start()
             for thread in threads:
                 thread.join()
-            assert len(kept.lines().families) == 16
-            assert kept.keeper.read_now("local").revision == 16
-            assert len(workers[1].lines().jobs) == 16
+            assert len(kept.lineage().families) == 16
+            assert kept.lineages.read_now("local").revision == 16
+            assert len(workers[1].lineage().jobs) == 16
         finally:
             states[1].close()
 
@@ -340,7 +342,7 @@ class TestKeeper:
         kept.post("switch", "router", on=False)
         # The switch is written, and the process dies before it tells its engines.
         kept.engines.held[adapter] = "loaded"
-        kept.keeper.follow = lambda applied: None
+        kept.lineages.follow = lambda applied: None
         kept.post("switch", "router", on=True)
         reborn = Kept(state, bases, clock=kept.clock)
         assert reborn.engines.held == {}
@@ -355,24 +357,24 @@ class TestKeeper:
         assert kept.engines.held == {}
 
     def test_a_keeper_without_engines_moves_nothing(self, kept, state):
-        from steelyard.families.lineage_store import LineKeeper
+        from steelyard.families.lineage_store import LineageStore
 
-        worker = LineKeeper(state, kept.keeper.rules, now=kept.clock)
+        worker = LineageStore(state, kept.lineages.rules, now=kept.clock)
         job_id = kept.start()
         kept.run(job_id)
-        kept.keeper, server = worker, kept.keeper
+        kept.lineages, server = worker, kept.lineages
         kept.finish(job_id)
-        assert worker.read_now("local").lines.families["router"].served is None
-        kept.keeper = server
+        assert worker.read_now("local").lineage.families["router"].served is None
+        kept.lineages = server
         kept.service.tick()
         kept.service.tick()
         assert kept.served() == "router@1"
 
     def test_a_command_that_changes_nothing_is_no_revision(self, kept):
         kept.start()
-        revision = kept.keeper.read_now("local").revision
-        kept.keeper.apply_now("local", lambda lines, conditions: Change(lines, ()))
-        assert kept.keeper.read_now("local").revision == revision
+        revision = kept.lineages.read_now("local").revision
+        kept.lineages.apply_now("local", lambda lineage, conditions: LineageChange(lineage, ()))
+        assert kept.lineages.read_now("local").revision == revision
 
     def test_an_account_that_cannot_be_kept_holds_up_no_other(self, kept, state, monkeypatch):
         account = Desk(state).accounts.create_account("second").id
@@ -380,17 +382,17 @@ class TestKeeper:
         kept.start("router", "ds_2", caller=Caller(account, None, "full", ""))
         kept.grow()
         kept.clock.at += 8 * DAY
-        read = kept.keeper.read_now
+        read = kept.lineages.read_now
 
         def failing(account_id):
             if account_id == account:
                 raise RuntimeError("unreadable")
             return read(account_id)
 
-        monkeypatch.setattr(kept.keeper, "read_now", failing)
-        kept.keeper._watches.clear()
+        monkeypatch.setattr(kept.lineages, "read_now", failing)
+        kept.lineages._watches.clear()
         kept.service.tick()
-        assert not kept.lines().families["router"].switch.is_on
+        assert not kept.lineage().families["router"].switch.is_on
 
 
 class TestRows:
@@ -426,7 +428,7 @@ class TestRows:
         job_id = kept.start()
         [row] = kept.state.read_now(job_rows.unfinished)
         assert (row.id, row.status, row.generation, row.attempt) == (job_id, "queued", 1, 1)
-        kept.keeper.apply_now("local", lambda lines, c: start_job(lines, job_id, c))
+        kept.lineages.apply_now("local", lambda lineage, c: start_job(lineage, job_id, c))
         kept.fail(job_id)
         assert kept.state.read_now(job_rows.unfinished) == []
         job = kept.claimed(job_id)

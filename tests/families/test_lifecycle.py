@@ -1,4 +1,4 @@
-"""A stateful test: whatever is done to an account's lines, what the contract says of them holds."""
+"""A stateful test: whatever is done to an account's lineage, what the contract says of them holds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steelyard.errors import SteelyardError
 from steelyard.families.clock import next_due, pass_time
 from steelyard.families.continuing import continue_state
 from steelyard.families.deletion import delete_family, delete_model
-from steelyard.families.draft import Change
+from steelyard.families.draft import LineageChange
 from steelyard.families.events import (
     AddEvent,
     CancelEvaluation,
@@ -42,8 +42,8 @@ from steelyard.families.fine_tunes import (
 from steelyard.families.fine_tuning.wire import JobError
 from steelyard.families.lineage import (
     Conditions,
-    Lines,
-    Work,
+    Lineage,
+    ModelUse,
     answering,
     idle_at,
     kept_warm,
@@ -53,10 +53,10 @@ from steelyard.families.lineage import (
 from steelyard.families.moving import move_ready
 from steelyard.families.references import find_family, record_use, resolve_call
 from steelyard.families.rollback import roll_back
-from steelyard.families.serializers import tell_family, tell_job
+from steelyard.families.serializers import family_to_wire, fine_tune_to_wire
 from steelyard.families.switching import NotLoadedError, switch_family, switch_model
 from steelyard.families.warmth import keep_family_warm, keep_model_warm
-from support.family_lines import BASE, DAY, HOUR, START, make_gate, make_growth, make_order
+from support.lineage_cases import BASE, DAY, HOUR, START, make_gate, make_growth, make_order
 
 NAMES = ("ant", "bee", "cat")
 CREDIT = 3000
@@ -84,10 +84,10 @@ class AnAccount(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lines = Lines()
+        self.lineage = Lineage()
         self.now = START
         self.states: dict[str, str] = {}
-        self.work: dict[str, Work] = {}
+        self.work: dict[str, ModelUse] = {}
         self.available = CREDIT
         self.held: dict[str, int] = {}
         self.charged = 0
@@ -111,7 +111,7 @@ class AnAccount(RuleBasedStateMachine):
         self.is_priced = False
         for name, n in zip(NAMES, n_models, strict=False):
             order = make_order(self.new_id("ftj"))
-            self.attempt(lambda lines, now: start_family(lines, name, BASE, order, now))  # noqa: B023
+            self.attempt(lambda lineage, now: start_family(lineage, name, BASE, order, now))  # noqa: B023
             for _ in range(n):
                 self.train(name, passed=True)
         self.is_priced = is_priced
@@ -119,7 +119,7 @@ class AnAccount(RuleBasedStateMachine):
     # What the machine does to make a command and to carry out what it asks for.
 
     def conditions(self) -> Conditions:
-        warm = len(kept_warm(self.lines))
+        warm = len(kept_warm(self.lineage))
         return Conditions(
             now=self.now,
             live_limit=self.live_limit,
@@ -138,20 +138,20 @@ class AnAccount(RuleBasedStateMachine):
         self.n_ids += 1
         return f"{prefix}_{self.n_ids}"
 
-    def attempt(self, command: Callable[[Lines, Conditions], Change]) -> bool:
+    def attempt(self, command: Callable[[Lineage, Conditions], LineageChange]) -> bool:
         """Give a command; a refused one must have changed nothing."""
-        before = msgspec.json.encode(self.lines)
+        before = msgspec.json.encode(self.lineage)
         conditions = self.conditions()
         try:
-            change = command(self.lines, conditions)
+            change = command(self.lineage, conditions)
         except NotLoadedError as error:
             self.states[error.adapter] = "loaded"
             return False
         except SteelyardError:
             return False
         finally:
-            assert msgspec.json.encode(self.lines) == before
-        self.lines = change.lines
+            assert msgspec.json.encode(self.lineage) == before
+        self.lineage = change.lineage
         for effect in change.effects:
             self.carry_out(effect)
         return True
@@ -178,25 +178,25 @@ class AnAccount(RuleBasedStateMachine):
                 assert self.states.get(adapter, "unloaded") == "unloaded"
                 self.states[adapter] = "loading"
             case DropModel(adapter):
-                assert self.lines.models[adapter].status != "ready"
+                assert self.lineage.models[adapter].status != "ready"
                 self.states.pop(adapter, None)
             case QueueJob(job) | CancelJob(job):
-                assert job in self.lines.jobs
+                assert job in self.lineage.jobs
             case _:
                 self.states.pop(effect.adapter, None)
 
     def train(self, name: str, *, passed: bool) -> None:
         """Queue a fine-tune of a family unless one is, and take it to its end."""
-        family = self.lines.families[name]
-        if not any(self.lines.jobs[job].is_active for job in family.jobs):
+        family = self.lineage.families[name]
+        if not any(self.lineage.jobs[job].is_active for job in family.jobs):
             version = len(family.jobs) + 1
             order = make_order(self.new_id("ftj"), dataset_version=version, price_nano=self.price())
             growth = make_growth(version)
-            self.attempt(lambda lines, now: continue_family(lines, name, order, growth, now))
-        job_id = self.lines.families[name].jobs[-1]
+            self.attempt(lambda lineage, now: continue_family(lineage, name, order, growth, now))
+        job_id = self.lineage.families[name].jobs[-1]
         gate = make_gate(passed)
-        self.attempt(lambda lines, now: start_job(lines, job_id, now))
-        self.attempt(lambda lines, now: finish_job(lines, job_id, gate, {"n": 1.0}, now))
+        self.attempt(lambda lineage, now: start_job(lineage, job_id, now))
+        self.attempt(lambda lineage, now: finish_job(lineage, job_id, gate, {"n": 1.0}, now))
         self.attempt(move_ready)
         self.load()
         self.attempt(move_ready)
@@ -210,36 +210,36 @@ class AnAccount(RuleBasedStateMachine):
 
     def families(self) -> list[str]:
         """Families that are not deleted."""
-        return [f.name for f in self.lines.families.values() if f.deleted_at is None]
+        return [f.name for f in self.lineage.families.values() if f.deleted_at is None]
 
     def price(self) -> int:
         return JOB_PRICE if self.is_priced else 0
 
     def jobs(self, *statuses: str) -> list[str]:
-        return [job.id for job in self.lines.jobs.values() if job.status in statuses]
+        return [job.id for job in self.lineage.jobs.values() if job.status in statuses]
 
     # Fine-tunes.
 
     @rule(name=names, origin=st.one_of(st.just(BASE), st.builds("{}@{}".format, names, numbers)))
     def start_a_family(self, name: str, origin: str):
         order = make_order(self.new_id("ftj"), price_nano=self.price())
-        if self.attempt(lambda lines, now: start_family(lines, name, origin, order, now)):
+        if self.attempt(lambda lineage, now: start_family(lineage, name, origin, order, now)):
             assert name not in self.names_with_models
-            assert self.lines.families[name].switch.is_on
+            assert self.lineage.families[name].switch.is_on
 
     @rule(name=names, is_guarded=st.booleans())
     def continue_a_family(self, name: str, is_guarded: bool):
-        if name not in self.lines.families:
+        if name not in self.lineage.families:
             return
-        family = self.lines.families[name]
+        family = self.lineage.families[name]
         version = len(family.jobs) + 1
-        latest = latest_of(self.lines, family)
+        latest = latest_of(self.lineage, family)
         guard = (latest.adapter if latest else None) if is_guarded else msgspec.UNSET
         order = make_order(self.new_id("ftj"), dataset_version=version, price_nano=self.price())
         growth = make_growth(version)
-        state = continue_state(self.lines, family, growth, self.conditions())
+        state = continue_state(self.lineage, family, growth, self.conditions())
         done = self.attempt(
-            lambda lines, now: continue_family(lines, name, order, growth, now, latest=guard)
+            lambda lineage, now: continue_family(lineage, name, order, growth, now, latest=guard)
         )
         assert not done or state in {"new_data", "retry"}
 
@@ -247,26 +247,26 @@ class AnAccount(RuleBasedStateMachine):
     @rule(data=st.data(), passed=mostly)
     def advance_a_job(self, data, passed: bool):
         job_id = data.draw(st.sampled_from(self.jobs("queued", "running", "cancelling")))
-        status = self.lines.jobs[job_id].status
+        status = self.lineage.jobs[job_id].status
         if status == "queued":
-            self.attempt(lambda lines, now: start_job(lines, job_id, now))
+            self.attempt(lambda lineage, now: start_job(lineage, job_id, now))
         elif status == "running":
             gate = make_gate(passed)
-            self.attempt(lambda lines, now: finish_job(lines, job_id, gate, {"n": 1.0}, now))
-            before = self.lines
-            assert finish_job(before, job_id, gate, {}, self.conditions()).lines == before
+            self.attempt(lambda lineage, now: finish_job(lineage, job_id, gate, {"n": 1.0}, now))
+            before = self.lineage
+            assert finish_job(before, job_id, gate, {}, self.conditions()).lineage == before
         else:
-            self.attempt(lambda lines, now: stop_job(lines, job_id, now))
+            self.attempt(lambda lineage, now: stop_job(lineage, job_id, now))
 
-    @precondition(lambda self: self.lines.jobs)
+    @precondition(lambda self: self.lineage.jobs)
     @rule(data=st.data(), fails=st.booleans())
     def end_a_job_early(self, data, fails: bool):
-        job_id = data.draw(st.sampled_from(sorted(self.lines.jobs)))
+        job_id = data.draw(st.sampled_from(sorted(self.lineage.jobs)))
         if fails:
             error = JobError(code="internal_error", message="The trainer broke.")
-            self.attempt(lambda lines, now: fail_job(lines, job_id, error, now))
+            self.attempt(lambda lineage, now: fail_job(lineage, job_id, error, now))
         else:
-            self.attempt(lambda lines, now: cancel_job(lines, job_id, now))
+            self.attempt(lambda lineage, now: cancel_job(lineage, job_id, now))
 
     @rule(name=st.sampled_from(NAMES[:2]), passed=mostly)
     def train_a_model(self, name: str, passed: bool):
@@ -277,82 +277,83 @@ class AnAccount(RuleBasedStateMachine):
 
     @rule(name=names, on=mostly, switch_off=some_names)
     def switch_a_family(self, name: str, on: bool, switch_off: list[str]):
-        was = self.lines.families.get(name)
+        was = self.lineage.families.get(name)
         done = self.attempt(
-            lambda lines, now: switch_family(
-                lines, name, now, on=on, switch_off=switch_off if on else ()
+            lambda lineage, now: switch_family(
+                lineage, name, now, on=on, switch_off=switch_off if on else ()
             )
         )
         if done:
-            family = self.lines.families[name]
+            family = self.lineage.families[name]
             assert family.switch.is_on == on
             for other in switch_off if on else ():
                 assert (
-                    other not in self.lines.families or not self.lines.families[other].switch.is_on
+                    other not in self.lineage.families
+                    or not self.lineage.families[other].switch.is_on
                 )
             if on and was is not None and not was.switch.is_on:
-                latest = latest_of(self.lines, family)
+                latest = latest_of(self.lineage, family)
                 assert family.served == (latest.adapter if latest else None)
 
     @rule(name=names, number=numbers, on=mostly, switch_off=some_names)
     def switch_a_model(self, name: str, number: int, on: bool, switch_off: list[str]):
         self.attempt(
-            lambda lines, now: switch_model(
-                lines, f"{name}@{number}", now, on=on, switch_off=switch_off if on else ()
+            lambda lineage, now: switch_model(
+                lineage, f"{name}@{number}", now, on=on, switch_off=switch_off if on else ()
             )
         )
 
     @rule(name=names, enabled=mostly, switch_off=some_names)
     def keep_a_family_warm(self, name: str, enabled: bool, switch_off: list[str]):
         self.attempt(
-            lambda lines, now: keep_family_warm(
-                lines, name, now, enabled=enabled, switch_off=switch_off if enabled else ()
+            lambda lineage, now: keep_family_warm(
+                lineage, name, now, enabled=enabled, switch_off=switch_off if enabled else ()
             )
         )
 
     @rule(name=names, number=numbers, enabled=mostly)
     def keep_a_model_warm(self, name: str, number: int, enabled: bool):
         self.attempt(
-            lambda lines, now: keep_model_warm(lines, f"{name}@{number}", now, enabled=enabled)
+            lambda lineage, now: keep_model_warm(lineage, f"{name}@{number}", now, enabled=enabled)
         )
 
     # Rollback and deletion.
 
     @rule(name=names, number=numbers, is_exact=mostly)
     def roll_a_family_back(self, name: str, number: int, is_exact: bool):
-        if name not in self.lines.families:
+        if name not in self.lineage.families:
             return
-        family = self.lines.families[name]
-        newer = [m for m in models_of(self.lines, family) if m.version > number]
+        family = self.lineage.families[name]
+        newer = [m for m in models_of(self.lineage, family) if m.version > number]
         discard = [m.ref for m in newer if m.status == "ready"]
         confirmed = discard if is_exact else [*discard, f"{name}@99"]
         to = f"{name}@{number}"
-        if self.attempt(lambda lines, now: roll_back(lines, name, to, confirmed, now)):
+        if self.attempt(lambda lineage, now: roll_back(lineage, name, to, confirmed, now)):
             assert is_exact
-            rolled = self.lines.families[name]
-            latest = latest_of(self.lines, rolled)
+            rolled = self.lineage.families[name]
+            latest = latest_of(self.lineage, rolled)
             assert latest is not None
             assert (latest.ref, rolled.moved) == (to, None)
             for model in newer:
-                assert self.lines.models[model.adapter].status != "ready"
+                assert self.lineage.models[model.adapter].status != "ready"
                 if model.ref in discard:
-                    job = self.lines.jobs[model.job_id]
+                    job = self.lineage.jobs[model.job_id]
                     assert (job.status, job.outcome) == ("succeeded", "rolled_back")
             assert not [
-                job for job in rolled.jobs if self.lines.jobs[job].status in {"queued", "running"}
+                job for job in rolled.jobs if self.lineage.jobs[job].status in {"queued", "running"}
             ]
 
     @rule(name=names, is_meant=seldom)
     def delete_a_family(self, name: str, is_meant: bool):
         if not is_meant:
             return
-        had_models = name in self.lines.families and self.lines.families[name].models
-        if self.attempt(lambda lines, now: delete_family(lines, name, now)):
-            assert (name in self.lines.families) == bool(had_models)
+        had_models = name in self.lineage.families and self.lineage.families[name].models
+        if self.attempt(lambda lineage, now: delete_family(lineage, name, now)):
+            assert (name in self.lineage.families) == bool(had_models)
 
     @rule(name=names, number=numbers)
     def delete_a_model(self, name: str, number: int):
-        self.attempt(lambda lines, now: delete_model(lines, f"{name}@{number}", now))
+        self.attempt(lambda lineage, now: delete_model(lineage, f"{name}@{number}", now))
 
     # Time, engines, calls and evaluations.
 
@@ -360,7 +361,7 @@ class AnAccount(RuleBasedStateMachine):
     def let_time_pass(self, hours: float):
         self.now += hours * HOUR
         assert self.attempt(pass_time)
-        due = next_due(self.lines, self.conditions())
+        due = next_due(self.lineage, self.conditions())
         assert due is None or due > self.now
 
     @rule()
@@ -372,19 +373,19 @@ class AnAccount(RuleBasedStateMachine):
     def call(self, name: str, number: int | None):
         called = name if number is None else f"{name}@{number}"
         try:
-            model = resolve_call(self.lines, called)
+            model = resolve_call(self.lineage, called)
         except SteelyardError:
             return
         assert model.status == "ready"
-        assert model.adapter in answering(self.lines)
-        self.lines = record_use(self.lines, called, self.now)
+        assert model.adapter in answering(self.lineage)
+        self.lineage = record_use(self.lineage, called, self.now)
 
     @rule(data=st.data())
     def evaluate(self, data):
         if self.work and data.draw(st.booleans()):
             del self.work[data.draw(st.sampled_from(sorted(self.work)))]
-        elif ready := sorted(a for a, m in self.lines.models.items() if m.status == "ready"):
-            work = Work(
+        elif ready := sorted(a for a, m in self.lineage.models.items() if m.status == "ready"):
+            work = ModelUse(
                 id=self.new_id("evl"),
                 kind=data.draw(st.sampled_from(["evaluation", "prompt_tuning"])),
                 adapter=data.draw(st.sampled_from(ready)),
@@ -399,44 +400,44 @@ class AnAccount(RuleBasedStateMachine):
 
     @invariant()
     def families_serve_what_they_may(self):
-        for family in self.lines.families.values():
-            line = models_of(self.lines, family)
+        for family in self.lineage.families.values():
+            line = models_of(self.lineage, family)
             ready = [model for model in line if model.status == "ready"]
-            latest = latest_of(self.lines, family)
+            latest = latest_of(self.lineage, family)
             assert latest == (ready[-1] if ready else None)
             assert [model.version for model in line] == list(range(1, len(line) + 1))
             if family.served is not None:
                 assert family.served in {model.adapter for model in ready}
             if family.moved is not None:
                 assert family.served is not None
-                assert family.moved.from_ref != self.lines.models[family.served].ref
+                assert family.moved.from_ref != self.lineage.models[family.served].ref
             if family.deleted_at is not None:
                 assert not ready
                 assert not family.switch.is_on
 
     @invariant()
     def places_are_within_their_limits(self):
-        assert len(answering(self.lines)) <= self.live_limit
-        warm = kept_warm(self.lines)
+        assert len(answering(self.lineage)) <= self.live_limit
+        warm = kept_warm(self.lineage)
         assert len(warm) <= self.warm_limit
-        assert warm.keys() <= answering(self.lines).keys()
-        assert warm.keys() == self.lines.windows.keys()
+        assert warm.keys() <= answering(self.lineage).keys()
+        assert warm.keys() == self.lineage.windows.keys()
 
     @invariant()
     def switches_make_sense(self):
-        switched = [*self.lines.families.values(), *self.lines.models.values()]
+        switched = [*self.lineage.families.values(), *self.lineage.models.values()]
         for thing in switched:
             switch = thing.switch
             assert (switch.off_at is None) == (switch.off_reason is None)
             assert not (switch.is_on and switch.off_at is not None)
             assert not thing.keep_warm or switch.is_on
             assert not thing.keep_warm or thing.keep_warm_stopped_at is None
-        for model in self.lines.models.values():
+        for model in self.lineage.models.values():
             assert model.status == "ready" or not model.switch.is_on
 
     @invariant()
     def numbers_are_for_ever(self):
-        for model in self.lines.models.values():
+        for model in self.lineage.models.values():
             assert self.numbers.setdefault(model.ref, model.adapter) == model.adapter
             self.names_with_models.add(model.family)
 
@@ -445,9 +446,9 @@ class AnAccount(RuleBasedStateMachine):
         assert self.available >= 0
         assert self.available + sum(self.held.values()) + self.charged == CREDIT
         owed = {
-            job.id: job.price_nano for job in self.lines.jobs.values() if job.charge == "reserved"
+            job.id: job.price_nano for job in self.lineage.jobs.values() if job.charge == "reserved"
         }
-        owed |= {w.id: w.reserved_nano for w in self.lines.windows.values() if w.reserved_nano}
+        owed |= {w.id: w.reserved_nano for w in self.lineage.windows.values() if w.reserved_nano}
         assert owed == self.held
 
     @invariant()
@@ -459,20 +460,20 @@ class AnAccount(RuleBasedStateMachine):
             "failed": {"failed"},
             "cancelled": {"cancelled"},
         }
-        for job in self.lines.jobs.values():
+        for job in self.lineage.jobs.values():
             assert job.charge == (charges[job.status] if job.price_nano else "free")
             assert job.outcome in outcomes.get(job.status, {None})
             assert (job.output_model is not None) == (job.outcome in {"joined", "rolled_back"})
             assert job.n_events == self.events[job.id]
-        for family in self.lines.families.values():
-            assert sum(self.lines.jobs[job].is_active for job in family.jobs) <= 1
+        for family in self.lineage.families.values():
+            assert sum(self.lineage.jobs[job].is_active for job in family.jobs) <= 1
 
     @invariant()
     def everything_can_be_told_and_stored(self):
         conditions = self.conditions()
-        assert msgspec.json.decode(msgspec.json.encode(self.lines), type=Lines) == self.lines
-        for family in self.lines.families.values():
-            told = tell_family(self.lines, family, conditions, growth=None, with_jobs=True)
+        assert msgspec.json.decode(msgspec.json.encode(self.lineage), type=Lineage) == self.lineage
+        for family in self.lineage.families.values():
+            told = family_to_wire(self.lineage, family, conditions, growth=None, with_jobs=True)
             is_idling = told.switched_on and not told.keep_warm and told.served and self.idle_s > 0
             assert (told.switches_off_at is not None) == bool(is_idling)
             assert (told.keep_warm_window is not None) == told.keep_warm
@@ -481,9 +482,9 @@ class AnAccount(RuleBasedStateMachine):
                 assert told.move.reason == REASONS[told.move.waiting_for]
                 assert told.move.to == told.latest.ref
             assert idle_at(family, conditions) == told.switches_off_at
-            assert find_family(self.lines, family.name) if family.deleted_at is None else True
-        for job in self.lines.jobs.values():
-            msgspec.json.encode(tell_job(job))
+            assert find_family(self.lineage, family.name) if family.deleted_at is None else True
+        for job in self.lineage.jobs.values():
+            msgspec.json.encode(fine_tune_to_wire(job))
 
 
 TestAnAccount = AnAccount.TestCase

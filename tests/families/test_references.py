@@ -14,36 +14,36 @@ from steelyard.errors import (
     NotFoundError,
 )
 from steelyard.families.deletion import delete_family
-from steelyard.families.lineage import Lines
+from steelyard.families.lineage import Lineage
 from steelyard.families.references import check_name, parse_reference, record_use, resolve_call
 from steelyard.families.switching import switch_family, switch_model
-from support.family_lines import START, adapter, at, grow, start
+from support.lineage_cases import START, adapter, at, grow, start
 
 
 @pytest.fixture
-def lines() -> Lines:
-    return grow(Lines(), "ant", 2)
+def lineage() -> Lineage:
+    return grow(Lineage(), "ant", 2)
 
 
-def test_a_family_means_what_it_serves_and_a_number_one_model(lines):
-    assert resolve_call(lines, "ant").ref == "ant@2"
+def test_a_family_means_what_it_serves_and_a_number_one_model(lineage):
+    assert resolve_call(lineage, "ant").ref == "ant@2"
     with pytest.raises(ModelOffError):
-        resolve_call(lines, "ant@2")
-    lines = switch_model(lines, "ant@1", at(), on=True).lines
-    assert resolve_call(lines, "ant@1").adapter == adapter("ant", 1)
+        resolve_call(lineage, "ant@2")
+    lineage = switch_model(lineage, "ant@1", at(), on=True).lineage
+    assert resolve_call(lineage, "ant@1").adapter == adapter("ant", 1)
 
 
-def test_calls_that_nothing_answers(lines):
-    off = switch_family(lines, "ant", at(), on=False).lines
+def test_calls_that_nothing_answers(lineage):
+    off = switch_family(lineage, "ant", at(), on=False).lineage
     with pytest.raises(FamilyOffError):
         resolve_call(off, "ant")
     with pytest.raises(FamilyEmptyError):
-        resolve_call(start(lines, "bee"), "bee")
+        resolve_call(start(lineage, "bee"), "bee")
     with pytest.raises(FamilyDeletedError):
-        resolve_call(delete_family(off, "ant", at()).lines, "ant")
+        resolve_call(delete_family(off, "ant", at()).lineage, "ant")
     for name in ("fox", "ant@3", "fox@1"):
         with pytest.raises(NotFoundError):
-            resolve_call(lines, name)
+            resolve_call(lineage, name)
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_texts_that_name_nothing(text):
         parse_reference(text)
 
 
-def test_a_use_moves_the_clock_of_the_switch_that_was_named(lines):
-    lines = switch_model(lines, "ant@2", at(), on=True).lines
-    by_name = record_use(lines, "ant", START + 5)
+def test_a_use_moves_the_clock_of_the_switch_that_was_named(lineage):
+    lineage = switch_model(lineage, "ant@2", at(), on=True).lineage
+    by_name = record_use(lineage, "ant", START + 5)
     assert by_name.families["ant"].switch.used_at == START + 5
-    assert by_name.models == lines.models
-    by_number = record_use(lines, "ant@2", START + 5)
+    assert by_name.models == lineage.models
+    by_number = record_use(lineage, "ant@2", START + 5)
     assert by_number.models[adapter("ant", 2)].switch.used_at == START + 5
-    assert by_number.families == lines.families
+    assert by_number.families == lineage.families
 
 
 @pytest.mark.parametrize("name", ["jev", "jev-latest", "jevons", "base-1"])

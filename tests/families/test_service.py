@@ -43,8 +43,8 @@ from steelyard.families.wire import (
     FamilyList,
     Hyperparameters,
 )
-from support.kept_lines import BASE, Kept, artifact_of, base_models
 from support.operating import LOCAL, START
+from support.stored_lineage import BASE, Kept, artifact_of, base_models
 
 DAY = 86_400.0
 OTHER = Caller("acct_other", None, "full", "")
@@ -154,7 +154,9 @@ class TestLife:
         kept.service.tick()
         resolved = resolve(kept, "router")
         assert (resolved.name, resolved.version, resolved.base) == ("router", "router@2", BASE)
-        assert resolved.artifact_sha256 == kept.keeper.read_now("local").artifacts[resolved.adapter]
+        assert (
+            resolved.artifact_sha256 == kept.lineages.read_now("local").artifacts[resolved.adapter]
+        )
 
     def test_a_gate_that_does_not_pass_adds_no_model(self, kept):
         job_id = kept.start()
@@ -198,7 +200,7 @@ class TestLife:
         kept.plans.plan = deleting
         with pytest.raises(DatasetDeletedError):
             kept.start()
-        assert kept.lines().jobs == {}
+        assert kept.lineage().jobs == {}
 
     def test_starting_moves_the_datasets_clock(self, kept):
         kept.start()
@@ -265,7 +267,7 @@ class TestKeys:
         kept.clock.at += 23 * HOUR_S
         second = kept.post("start", key="k", family="router", dataset_id="ds_1")
         assert (second.body, second.is_replay) == (first.body, True)
-        assert len(kept.lines().jobs) == 1
+        assert len(kept.lineage().jobs) == 1
         with pytest.raises(IdempotencyConflictError):
             kept.post("start", key="k", family="other", dataset_id="ds_1")
 
@@ -287,11 +289,11 @@ class TestKeys:
     def test_every_change_replays(self, kept, what, names, body):
         kept.grow(n_models=2)
         first = kept.post(what, *names, key="k", **body)
-        revision = kept.keeper.read_now("local").revision
+        revision = kept.lineages.read_now("local").revision
         again = kept.post(what, *names, key="k", **body)
         assert again.is_replay
         assert again.body == first.body
-        assert kept.keeper.read_now("local").revision == revision
+        assert kept.lineages.read_now("local").revision == revision
         kind = Model if what == "switch_model" else Family
         msgspec.json.decode(again.body, type=kind)
 
@@ -322,7 +324,7 @@ class TestSwitching:
         kept.engines.held.clear()
         with pytest.raises(ModelWarmingError):
             kept.post("switch_model", "router@1", key="k", on=True)
-        assert not kept.lines().models[kept.models()[0]].switch.is_on
+        assert not kept.lineage().models[kept.models()[0]].switch.is_on
         kept.engines.finish_loading()
         kept.post("switch_model", "router@1", key="k", on=True)
         assert resolve(kept, "router@1").version is None
@@ -474,7 +476,7 @@ class TestDeletion:
         assert kept.told("delete_model", "router@1") == {"id": "router@1", "deleted": True}
         kept.post("delete_model", "router@1")
         live = kept.state.read_now(job_rows.live_artifacts)
-        assert live == {kept.keeper.read_now("local").artifacts[kept.models()[1]]}
+        assert live == {kept.lineages.read_now("local").artifacts[kept.models()[1]]}
 
 
 class TestTime:
@@ -493,16 +495,18 @@ class TestTime:
     def test_uses_within_a_second_are_written_together(self, kept):
         kept.grow()
         kept.clock.at += 10
-        before = kept.keeper.read_now("local").revision
+        before = kept.lineages.read_now("local").revision
         for _ in range(50):
             kept.service.note_use("local", "router")
             kept.clock.at += 0.01
         kept.clock.at += 1
         kept.service.tick()
         kept.state.write_now(lambda connection: None)
-        stored = kept.keeper.read_now("local")
+        stored = kept.lineages.read_now("local")
         assert stored.revision == before + 2
-        assert stored.lines.families["router"].switch.used_at == pytest.approx(kept.clock.at - 1.01)
+        assert stored.lineage.families["router"].switch.used_at == pytest.approx(
+            kept.clock.at - 1.01
+        )
 
     def test_a_use_that_came_in_time_counts_though_it_is_written_late(self, kept):
         kept.grow()
@@ -515,25 +519,25 @@ class TestTime:
     def test_a_use_of_what_is_gone_is_dropped(self, kept):
         kept.service.note_use("local", "nothing")
         kept.state.write_now(lambda connection: None)
-        assert kept.lines().families == {}
+        assert kept.lineage().families == {}
 
     def test_a_use_may_be_part_of_a_transaction(self, kept):
         kept.grow()
         kept.clock.at += 10
-        use = functools.partial(kept.keeper.use_in, account_id="local", name="router")
-        kept.keeper.follow(kept.state.write_now(use))
+        use = functools.partial(kept.lineages.use_in, account_id="local", name="router")
+        kept.lineages.follow(kept.state.write_now(use))
         assert get(kept).used_at == kept.clock.at
-        before = kept.keeper.read_now("local").revision
-        gone = functools.partial(kept.keeper.use_in, account_id="local", name="nothing")
+        before = kept.lineages.read_now("local").revision
+        gone = functools.partial(kept.lineages.use_in, account_id="local", name="nothing")
         assert kept.state.write_now(gone).stored.revision == before
 
     def test_nothing_is_written_when_nothing_is_due(self, kept):
         kept.grow()
-        revision = kept.keeper.read_now("local").revision
+        revision = kept.lineages.read_now("local").revision
         for _ in range(3):
             kept.clock.at += 1
             kept.service.tick()
-        assert kept.keeper.read_now("local").revision == revision
+        assert kept.lineages.read_now("local").revision == revision
 
     def test_no_period_means_never(self, make_kept):
         kept = make_kept(idle_s=0.0)

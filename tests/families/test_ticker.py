@@ -1,11 +1,11 @@
-"""The clock of lines goes on whatever a tick does, and stops when it is told to."""
+"""The ticker of lineage goes on whatever a tick does, and stops when it is told to."""
 
 from __future__ import annotations
 
 import threading
 
 from steelyard.errors import StorageUnavailableError
-from steelyard.families.ticker import LineClock
+from steelyard.families.ticker import LineageTicker
 
 
 def test_it_ticks_again_after_a_failure_and_stops():
@@ -18,9 +18,9 @@ def test_it_ticks_again_after_a_failure_and_stops():
         ticked.set()
 
     others = set(threading.enumerate())
-    clock = LineClock(tick, interval_s=0.001)
+    clock = LineageTicker(tick, interval_s=0.001)
     assert ticked.wait(timeout=60)
     clock.close()
     ticked.clear()
     left = set(threading.enumerate()) - others
-    assert not any(thread.name == "steelyard-lines" for thread in left)
+    assert not any(thread.name == "steelyard-lineage" for thread in left)

@@ -18,12 +18,12 @@ from steelyard.errors import (
 from steelyard.families.clock import next_due, pass_time
 from steelyard.families.events import Hold, Settle
 from steelyard.families.fine_tunes import continue_family
-from steelyard.families.lineage import Conditions, Lines
+from steelyard.families.lineage import Conditions, Lineage
 from steelyard.families.moving import move_ready
-from steelyard.families.serializers import tell_family, tell_model
+from steelyard.families.serializers import family_to_wire, model_to_wire
 from steelyard.families.switching import switch_family, switch_model
 from steelyard.families.warmth import keep_family_warm, keep_model_warm
-from support.family_lines import (
+from support.lineage_cases import (
     BASE,
     DAY,
     HOUR,
@@ -45,25 +45,25 @@ def priced(now: float = START, **members) -> Conditions:
 
 
 @pytest.fixture
-def lines() -> Lines:
+def lineage() -> Lineage:
     """ant@1 and ant@2 served by ant, bee@1 served by bee; both are on."""
-    return grow(grow(Lines(), "ant", 2), "bee", 1)
+    return grow(grow(Lineage(), "ant", 2), "bee", 1)
 
 
 @pytest.fixture
-def warm(lines) -> Lines:
+def warm(lineage) -> Lineage:
     """The same, ant kept warm."""
-    return keep_family_warm(lines, "ant", priced(), enabled=True).lines
+    return keep_family_warm(lineage, "ant", priced(), enabled=True).lineage
 
 
 def money(change) -> list:
     return [effect for effect in change.effects if isinstance(effect, Hold | Settle)]
 
 
-def test_the_first_hour_is_held(lines):
-    change = keep_family_warm(lines, "ant", priced(), enabled=True, max_price_usd="0.0000006")
+def test_the_first_hour_is_held(lineage):
+    change = keep_family_warm(lineage, "ant", priced(), enabled=True, max_price_usd="0.0000006")
     assert money(change) == [Hold("keep_warm_1", PRICE)]
-    told = tell_family(change.lines, change.lines.families["ant"], priced())
+    told = family_to_wire(change.lineage, change.lineage.families["ant"], priced())
     assert told.keep_warm
     assert (told.keep_warm_window.started_at, told.keep_warm_window.ends_at) == (
         START,
@@ -71,81 +71,81 @@ def test_the_first_hour_is_held(lines):
     )
     assert told.keep_warm_window.reserved_usd == "0.0000006"
     assert told.switches_off_at is None
-    model = tell_model(change.lines, change.lines.models[adapter("ant", 2)], priced())
+    model = model_to_wire(change.lineage, change.lineage.models[adapter("ant", 2)], priced())
     assert (model.keep_warm, model.keep_warm_window) == (False, None)
 
 
 def test_disabling_charges_the_minutes_used_and_releases_the_rest(warm):
     change = keep_family_warm(warm, "ant", priced(START + 90), enabled=False)
     assert money(change) == [Settle("keep_warm_1", PRICE, 20)]
-    assert change.lines.windows == {}
-    assert change.lines.families["ant"].keep_warm_stopped_at is None
+    assert change.lineage.windows == {}
+    assert change.lineage.families["ant"].keep_warm_stopped_at is None
 
 
 def test_going_off_stops_it(warm):
     change = switch_family(warm, "ant", priced(START + HOUR), on=False)
     assert money(change) == [Settle("keep_warm_1", PRICE, PRICE)]
-    assert not change.lines.families["ant"].keep_warm
+    assert not change.lineage.families["ant"].keep_warm
 
 
 def test_enabling_twice_holds_once(warm):
     change = keep_family_warm(warm, "ant", priced(START + 9), enabled=True)
-    assert (change.lines, change.effects) == (warm, ())
+    assert (change.lineage, change.effects) == (warm, ())
 
 
 def test_the_hour_is_renewed_without_a_gap(warm):
     assert next_due(warm, priced()) == START + HOUR
     change = pass_time(warm, priced(START + HOUR + 7))
     assert money(change) == [Settle("keep_warm_1", PRICE, PRICE), Hold("keep_warm_2", PRICE)]
-    window = change.lines.windows[adapter("ant", 2)]
+    window = change.lineage.windows[adapter("ant", 2)]
     assert (window.started_at, window.ends_at) == (START + HOUR, START + 2 * HOUR)
 
 
 def test_hours_in_which_no_server_was_there_are_not_billed(warm):
     change = pass_time(warm, priced(START + DAY))
     assert money(change) == [Settle("keep_warm_1", PRICE, PRICE), Hold("keep_warm_2", PRICE)]
-    assert change.lines.windows[adapter("ant", 2)].started_at == START + DAY
+    assert change.lineage.windows[adapter("ant", 2)].started_at == START + DAY
 
 
 def test_without_credit_for_the_next_hour_it_stops_until_enabled_again(warm):
     change = pass_time(warm, priced(START + HOUR, available_nano=PRICE - 1))
-    family = change.lines.families["ant"]
+    family = change.lineage.families["ant"]
     assert money(change) == [Settle("keep_warm_1", PRICE, PRICE)]
     assert (family.keep_warm, family.keep_warm_stopped_at) == (False, START + HOUR)
     assert family.switch.is_on
-    again = keep_family_warm(change.lines, "ant", priced(START + 2 * HOUR), enabled=True).lines
+    again = keep_family_warm(change.lineage, "ant", priced(START + 2 * HOUR), enabled=True).lineage
     assert again.families["ant"].keep_warm_stopped_at is None
 
 
 def test_a_model_warm_twice_is_billed_once(warm):
-    lines = switch_model(warm, "ant@2", priced(), on=True).lines
-    change = keep_model_warm(lines, "ant@2", priced(START + 60), enabled=True)
+    lineage = switch_model(warm, "ant@2", priced(), on=True).lineage
+    change = keep_model_warm(lineage, "ant@2", priced(START + 60), enabled=True)
     assert money(change) == []
-    model = tell_model(change.lines, change.lines.models[adapter("ant", 2)], priced())
+    model = model_to_wire(change.lineage, change.lineage.models[adapter("ant", 2)], priced())
     assert model.keep_warm_window.started_at == START
-    one = keep_family_warm(change.lines, "ant", priced(START + 120), enabled=False)
+    one = keep_family_warm(change.lineage, "ant", priced(START + 120), enabled=False)
     assert money(one) == []
-    none = keep_model_warm(one.lines, "ant@2", priced(START + 180), enabled=False)
+    none = keep_model_warm(one.lineage, "ant@2", priced(START + 180), enabled=False)
     assert money(none) == [Settle("keep_warm_1", PRICE, 30)]
 
 
-def test_it_is_refused_in_the_order_of_what_it_needs(lines):
+def test_it_is_refused_in_the_order_of_what_it_needs(lineage):
     with pytest.raises(ServedChangedError):
-        keep_family_warm(lines, "ant", priced(), enabled=True, served=None)
+        keep_family_warm(lineage, "ant", priced(), enabled=True, served=None)
     with pytest.raises(FamilyEmptyError):
-        keep_family_warm(start(lines, "cat"), "cat", priced(), enabled=True)
-    off = switch_family(lines, "ant", priced(), on=False).lines
+        keep_family_warm(start(lineage, "cat"), "cat", priced(), enabled=True)
+    off = switch_family(lineage, "ant", priced(), on=False).lineage
     with pytest.raises(FamilyOffError):
         keep_family_warm(off, "ant", priced(), enabled=True)
     with pytest.raises(ModelOffError):
-        keep_model_warm(lines, "ant@1", priced(), enabled=True)
+        keep_model_warm(lineage, "ant@1", priced(), enabled=True)
     with pytest.raises(PriceChangedError):
-        keep_family_warm(lines, "ant", priced(), enabled=True, max_price_usd="0.0000005")
+        keep_family_warm(lineage, "ant", priced(), enabled=True, max_price_usd="0.0000005")
     with pytest.raises(WarmCapacityError) as refused:
-        keep_family_warm(lines, "ant", priced(warm_room={BASE: 0}), enabled=True)
+        keep_family_warm(lineage, "ant", priced(warm_room={BASE: 0}), enabled=True)
     assert refused.value.retry_after_s is not None
     with pytest.raises(InsufficientCreditError, match=r"0\.0000006 USD"):
-        keep_family_warm(lines, "ant", priced(available_nano=599), enabled=True)
+        keep_family_warm(lineage, "ant", priced(available_nano=599), enabled=True)
 
 
 def test_past_the_limit_the_details_list_what_is_warm(warm):
@@ -158,7 +158,7 @@ def test_past_the_limit_the_details_list_what_is_warm(warm):
 
 def test_switch_off_stops_keep_warm_and_leaves_the_switch_on(warm):
     change = keep_family_warm(warm, "bee", priced(START + 30), enabled=True, switch_off=["ant"])
-    ant = change.lines.families["ant"]
+    ant = change.lineage.families["ant"]
     assert (ant.keep_warm, ant.switch.is_on) == (False, True)
     assert money(change) == [Settle("keep_warm_1", PRICE, 10), Hold("keep_warm_2", PRICE)]
     with pytest.raises(InvalidReferenceError):
@@ -169,29 +169,29 @@ def test_switch_off_stops_keep_warm_and_leaves_the_switch_on(warm):
 
 def test_it_follows_the_family_when_it_moves(warm):
     order = make_order("ftj_ant_3", dataset_version=3)
-    lines = continue_family(warm, "ant", order, make_growth(3), priced()).lines
+    lineage = continue_family(warm, "ant", order, make_growth(3), priced()).lineage
     later = priced(START + 60, available_nano=0, states={adapter("ant", 2): "loaded"})
-    change = move_ready(join(lines, "ftj_ant_3", conditions=later), priced(START + 90))
-    lines = change.lines
+    change = move_ready(join(lineage, "ftj_ant_3", conditions=later), priced(START + 90))
+    lineage = change.lineage
     assert money(change) == []
-    assert lines.families["ant"].served == adapter("ant", 3)
-    assert lines.windows == {adapter("ant", 3): warm.windows[adapter("ant", 2)]}
+    assert lineage.families["ant"].served == adapter("ant", 3)
+    assert lineage.windows == {adapter("ant", 3): warm.windows[adapter("ant", 2)]}
 
 
 def test_a_move_that_needs_an_hour_of_its_own_stops_it_without_credit(warm):
-    lines = switch_model(warm, "ant@2", priced(), on=True).lines
-    lines = keep_model_warm(lines, "ant@2", priced(), enabled=True).lines
+    lineage = switch_model(warm, "ant@2", priced(), on=True).lineage
+    lineage = keep_model_warm(lineage, "ant@2", priced(), enabled=True).lineage
     order = make_order("ftj_ant_3", dataset_version=3)
-    lines = continue_family(lines, "ant", order, make_growth(3), priced()).lines
+    lineage = continue_family(lineage, "ant", order, make_growth(3), priced()).lineage
     poor = priced(START + 60, warm_limit=2, available_nano=0)
-    lines = join(lines, "ftj_ant_3", conditions=poor)
-    family = lines.families["ant"]
+    lineage = join(lineage, "ftj_ant_3", conditions=poor)
+    family = lineage.families["ant"]
     assert (family.served, family.keep_warm) == (adapter("ant", 3), False)
     assert family.keep_warm_stopped_at == START + 60
-    assert lines.windows.keys() == {adapter("ant", 2)}
+    assert lineage.windows.keys() == {adapter("ant", 2)}
 
 
-def test_what_is_free_holds_nothing(lines):
-    change = keep_family_warm(lines, "ant", at(available_nano=0), enabled=True)
+def test_what_is_free_holds_nothing(lineage):
+    change = keep_family_warm(lineage, "ant", at(available_nano=0), enabled=True)
     assert money(change) == []
-    assert change.lines.windows[adapter("ant", 2)].reserved_nano == 0
+    assert change.lineage.windows[adapter("ant", 2)].reserved_nano == 0

@@ -334,18 +334,18 @@ def test_a_killed_trainer_is_started_again_where_it_was(tmp_path, monkeypatch):
 class UnsteadyKeeper:
     """Of three writes one fails and one is made and its answer lost."""
 
-    def __init__(self, keeper):
-        self._keeper = keeper
+    def __init__(self, lineages):
+        self._lineages = lineages
         self.n_asked = 0
 
     def __getattr__(self, name):
-        return getattr(self._keeper, name)
+        return getattr(self._lineages, name)
 
     def apply_now(self, *given, **options):
         self.n_asked += 1
         if self.n_asked % 3 == 1:
             raise StorageUnavailableError("The disk is full.")
-        lines = self._keeper.apply_now(*given, **options)
+        lines = self._lineages.apply_now(*given, **options)
         if self.n_asked % 3 == 2:
             raise StorageUnavailableError("The answer was lost.")
         return lines
@@ -360,10 +360,10 @@ def test_what_could_not_be_written_is_told_once_all_the_same(tmp_path, monkeypat
             job = start(services, dataset.id, family)
             runs = runs_of(services, tmp_path)
             run = claim(services.state, runs, job.id)
-            keeper = runs.keeper
-            runs.keeper = unsteady = UnsteadyKeeper(keeper)
+            lineages = runs.lineages
+            runs.lineages = unsteady = UnsteadyKeeper(lineages)
             if family == "router":
-                unsteady.apply_now = keeper.apply_now
+                unsteady.apply_now = lineages.apply_now
             is_done = False
             while not is_done:
                 with suppress(StorageUnavailableError):
@@ -488,7 +488,7 @@ def runs_of(services, home):
     """What runs fine-tunes, without a job runtime."""
     return FineTuneRuns(
         services.state,
-        services.families._keeper,
+        services.families._lineages,
         services.families._plans,
         services.datasets,
         ArtifactStore(home / "frames" / "models", home / "models"),

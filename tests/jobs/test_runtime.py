@@ -13,7 +13,7 @@ from jobs.workers import wait_for
 from steelyard.errors import InternalError, StorageUnavailableError
 from steelyard.jobs import runtime as runtimes
 from steelyard.jobs.runtime import JobRuntime
-from steelyard.jobs.store import Pending
+from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, Work
 from steelyard.storage import open_state
 
@@ -55,7 +55,7 @@ class CountedWork(Work):
 
     name = "counted"
 
-    def __init__(self, *jobs: Pending) -> None:
+    def __init__(self, *jobs: PendingJob) -> None:
         self.jobs = {job.id: job for job in jobs}
         self.calls: Counter[tuple[str, str]] = Counter()
         self.done: dict[str, str] = {}
@@ -91,7 +91,7 @@ class CountedWork(Work):
 
 
 def job(id_, account="acct_1", status="queued", created_at=1.0):
-    return Pending(
+    return PendingJob(
         id=id_,
         account_id=account,
         status=status,

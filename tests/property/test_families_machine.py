@@ -25,8 +25,8 @@ from steelyard.families.fine_tunes import cancel_job
 from steelyard.families.fine_tuning import store as job_rows
 from steelyard.storage import open_state
 from support.family_reference import UNENDED, Number, Reference, RefusedError
-from support.kept_lines import BASE, Kept, base_models
 from support.operating import LOCAL, Desk
+from support.stored_lineage import BASE, Kept, base_models
 
 FEE, HOUR_PRICE = 700, 600
 LIVE, WARM, QUEUE = 2, 1, 2
@@ -44,7 +44,7 @@ def ref_of(number: Number) -> str:
     return f"{number[0]}@{number[1]}"
 
 
-class Lines(RuleBasedStateMachine):
+class Lineages(RuleBasedStateMachine):
     """One account. After each rule what is due is done, then state and reference are compared."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Lines(RuleBasedStateMachine):
         n_models=st.tuples(st.integers(0, 4), st.integers(0, 2)),
     )
     def begin(self, credit: int, n_models: tuple[int, int]) -> None:
-        """Lines that have grown a little, paid for, and credit beside."""
+        """Lineages that have grown a little, paid for, and credit beside."""
         self._open()
         for dataset in DATASETS:
             self.kept.add_dataset(dataset)
@@ -184,7 +184,7 @@ class Lines(RuleBasedStateMachine):
     def cancel(self, data: st.DataObject) -> None:
         job = data.draw(st.sampled_from(sorted(self.reference.jobs)))
         job_id = self.ids[job]
-        self.kept.keeper.apply_now("local", lambda lines, c: cancel_job(lines, job_id, c))
+        self.kept.lineages.apply_now("local", lambda lineage, c: cancel_job(lineage, job_id, c))
         self.reference.cancel(job)
 
     @precondition(lambda self: self.reference.jobs)
@@ -349,7 +349,7 @@ class Lines(RuleBasedStateMachine):
     @rule(name=names, on=st.booleans())
     def crash_after_the_commit(self, name: str, on: bool) -> None:
         """A switch is durable, and the process dies before it tells anyone."""
-        self.kept.keeper.follow = lambda applied: None  # type: ignore[method-assign]
+        self.kept.lineages.follow = lambda applied: None  # type: ignore[method-assign]
         self._command(
             "switch",
             (name,),
@@ -374,12 +374,12 @@ class Lines(RuleBasedStateMachine):
     @invariant()
     def state_and_reference_agree(self) -> None:
         self._settle()
-        lines = self.kept.lines()
+        lineage = self.kept.lineage()
         wanted = self.reference
-        assert lines.families.keys() == wanted.families.keys()
+        assert lineage.families.keys() == wanted.families.keys()
         for name, family in wanted.families.items():
-            found = lines.families[name]
-            served = None if found.served is None else lines.models[found.served].ref
+            found = lineage.families[name]
+            served = None if found.served is None else lineage.models[found.served].ref
             assert (
                 found.switch.is_on,
                 found.switch.off_reason,
@@ -397,8 +397,8 @@ class Lines(RuleBasedStateMachine):
                 family.is_deleted,
                 len(family.models),
             ), name
-        assert {m.ref for m in lines.models.values()} == {ref_of(one) for one in wanted.models}
-        for model in lines.models.values():
+        assert {m.ref for m in lineage.models.values()} == {ref_of(one) for one in wanted.models}
+        for model in lineage.models.values():
             number = (model.family, model.version)
             ref = wanted.models[number]
             assert (model.status, model.switch.is_on, model.keep_warm) == (
@@ -408,11 +408,11 @@ class Lines(RuleBasedStateMachine):
             ), number
             assert model.switch.used_at == ref.used_at, number
             assert self.adapters.setdefault(number, model.adapter) == model.adapter
-        assert lines.jobs.keys() == {self.ids[job] for job in wanted.jobs}
+        assert lineage.jobs.keys() == {self.ids[job] for job in wanted.jobs}
         for job_id, job in wanted.jobs.items():
-            found_job = lines.jobs[self.ids[job_id]]
+            found_job = lineage.jobs[self.ids[job_id]]
             assert (found_job.status, found_job.outcome) == (job.status, job.outcome), job_id
-        warm = {(lines.models[a].family, lines.models[a].version) for a in lines.windows}
+        warm = {(lineage.models[a].family, lineage.models[a].version) for a in lineage.windows}
         assert warm == wanted.windows.keys() == wanted.kept_warm()
 
     @invariant()
@@ -435,9 +435,9 @@ class Lines(RuleBasedStateMachine):
     @invariant()
     def what_is_kept_is_what_is_told(self) -> None:
         """The state alone has everything: a process that knows nothing reads the same."""
-        known = self.kept.keeper.read_now("local")
-        self.kept.keeper._cache.clear()
-        assert self.kept.keeper.read_now("local") == known
+        known = self.kept.lineages.read_now("local")
+        self.kept.lineages._cache.clear()
+        assert self.kept.lineages.read_now("local") == known
         told = asyncio.run(self.kept.service.page(LOCAL)).data
         is_there = [name for name, one in self.reference.families.items() if not one.is_deleted]
         assert [family.id for family in told] == sorted(is_there)
@@ -448,7 +448,7 @@ class Lines(RuleBasedStateMachine):
 
     @invariant()
     def events_have_no_gaps(self) -> None:
-        for job in self.kept.lines().jobs.values():
+        for job in self.kept.lineage().jobs.values():
             events = self.kept.state.read_now(lambda c, one=job.id: job_rows.events_of(c, one))
             assert [event.seq for event in events] == list(range(1, job.n_events + 1))
 
@@ -544,17 +544,17 @@ class Lines(RuleBasedStateMachine):
 
     def _settle(self) -> None:
         """Do what is due until nothing more is: a tick may load what the next one moves to."""
-        for model in self.kept.lines().models.values():
+        for model in self.kept.lineage().models.values():
             self.adapters.setdefault((model.family, model.version), model.adapter)
         for _ in range(8):
-            before = (dict(self.kept.engines.held), self.kept.keeper.read_now("local").revision)
+            before = (dict(self.kept.engines.held), self.kept.lineages.read_now("local").revision)
             self._see_engines()
             self.reference.pass_time()
             self.kept.service.tick()
             self.kept.state.write_now(lambda connection: None)
             if before == (
                 self.kept.engines.held,
-                self.kept.keeper.read_now("local").revision,
+                self.kept.lineages.read_now("local").revision,
             ):
                 return
         raise AssertionError("It never comes to rest.")
@@ -569,12 +569,12 @@ def _check_code(raised: SteelyardError, wanted: RefusedError) -> None:
     assert raised.code == wanted.code, raised
 
 
-class ManyLines(Lines):
+class ManyLineages(Lineages):
     """The same for longer."""
 
 
-Lines.TestCase.settings = settings(max_examples=12, stateful_step_count=30, deadline=None)
-ManyLines.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+Lineages.TestCase.settings = settings(max_examples=12, stateful_step_count=30, deadline=None)
+ManyLineages.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
 
-TestLines = Lines.TestCase
-TestManyLines = pytest.mark.slow(pytest.mark.timeout(3600)(ManyLines.TestCase))
+TestLineages = Lineages.TestCase
+TestManyLineages = pytest.mark.slow(pytest.mark.timeout(3600)(ManyLineages.TestCase))

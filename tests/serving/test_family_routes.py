@@ -134,7 +134,7 @@ def uses(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names whose use is noted."""
     noted: list[str] = []
     monkeypatch.setattr(
-        server.services.families._keeper,
+        server.services.families._lineages,
         "note_use",
         lambda account_id, name: noted.append(name),
     )

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from steelyard.errors import EngineUnavailableError, NotFoundError
-from steelyard.families.lineage import Family, Lines, Switch
-from steelyard.families.store import StoredLines
+from steelyard.families.lineage import Lineage, Switch, TunedFamily
+from steelyard.families.store import StoredLineage
 from steelyard.settings import Settings, read_settings
 from steelyard.storage.artifacts import ArtifactStore
 from steelyard.triton import sources
 from steelyard.triton.repository import ModelSource
 from steelyard.triton.sources import TunedModel, find_sources, models_in_use, tuned_source
-from support.family_lines import grow
+from support.lineage_cases import grow
 from support.triton_hosting import write_artifact, write_lora_artifact
 
 
@@ -42,25 +42,25 @@ def test_some_are_found_by_name_and_an_unknown_name_is_told(settings):
         find_sources(settings, names=["small", "smal"])
 
 
-def stored(lines: Lines) -> StoredLines:
-    artifacts = {adapter: f"sha-{adapter}" for adapter in lines.models}
-    return StoredLines(revision=1, lines=lines, artifacts=artifacts)
+def stored(lineage: Lineage) -> StoredLineage:
+    artifacts = {adapter: f"sha-{adapter}" for adapter in lineage.models}
+    return StoredLineage(revision=1, lineage=lineage, artifacts=artifacts)
 
 
-def changed(lines: Lines, family: Family) -> Lines:
-    return msgspec.structs.replace(lines, families={**lines.families, family.name: family})
+def changed(lineage: Lineage, family: TunedFamily) -> Lineage:
+    return msgspec.structs.replace(lineage, families={**lineage.families, family.name: family})
 
 
 def test_fine_tunes_in_use_answer_or_are_warm_or_are_the_newest_of_a_family_that_is_on():
-    lines = grow(Lines(), "router", 3)
-    family = lines.families["router"]
+    lineage = grow(Lineage(), "router", 3)
+    family = lineage.families["router"]
     first, second, third = family.models
-    assert [model.adapter for model in models_in_use(stored(lines))] == [third]
+    assert [model.adapter for model in models_in_use(stored(lineage))] == [third]
     back = msgspec.structs.replace(family, served=first)
-    found = models_in_use(stored(changed(lines, back)))
+    found = models_in_use(stored(changed(lineage, back)))
     assert [model.adapter for model in found] == [first, third]
     assert found[0] == TunedModel(first, "router@1", "base-1", f"sha-{first}")
-    off = changed(lines, msgspec.structs.replace(family, switch=Switch()))
+    off = changed(lineage, msgspec.structs.replace(family, switch=Switch()))
     assert models_in_use(stored(off)) == []
     warm = msgspec.structs.replace(off.models[second], keep_warm=True)
     kept = msgspec.structs.replace(off, models={**off.models, second: warm})
@@ -68,8 +68,8 @@ def test_fine_tunes_in_use_answer_or_are_warm_or_are_the_newest_of_a_family_that
 
 
 def test_one_without_an_artifact_yet_is_left_out():
-    lines = grow(Lines(), "router", 1)
-    assert models_in_use(StoredLines(revision=1, lines=lines)) == []
+    lineage = grow(Lineage(), "router", 1)
+    assert models_in_use(StoredLineage(revision=1, lineage=lineage)) == []
 
 
 @pytest.fixture

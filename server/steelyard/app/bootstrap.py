@@ -43,11 +43,11 @@ from steelyard.families.fees import Tariff
 from steelyard.families.fine_tuning import store as fine_tune_rows
 from steelyard.families.fine_tuning.files import FineTuneFiles
 from steelyard.families.fine_tuning.service import FineTuneJobs
-from steelyard.families.lineage_store import LineKeeper
+from steelyard.families.lineage_store import LineageStore
 from steelyard.families.service import FamilyService
 from steelyard.families.store import dataset_of_family
 from steelyard.families.sweep import Sweeper
-from steelyard.families.ticker import LineClock
+from steelyard.families.ticker import LineageTicker
 from steelyard.jobs.child import WorkerChild
 from steelyard.operations.service import LEASE_GRACE_S, OperationLog
 from steelyard.review.reviews import Reviews
@@ -169,7 +169,7 @@ def _has_jobs(connection: Connection) -> bool:
 class _Families:
     """What answers for families, and for calls to them."""
 
-    keeper: LineKeeper
+    lineages: LineageStore
     families: FamilyService
     fine_tunes: FineTuneJobs
     calls: TunedCalls
@@ -182,10 +182,10 @@ def _tariff_of(settings: Settings) -> Tariff:
 
 def _open_families(on: Foundation, datasets: DatasetService, wake: Callable[[], None]) -> _Families:
     settings, tuned = on.settings, open_tuned(on)
-    keeper = LineKeeper(on.state, rules_of_lineages(on), engines=tuned, wake=wake)
+    lineages = LineageStore(on.state, rules_of_lineages(on), engines=tuned, wake=wake)
     families = FamilyService(
         on.state,
-        keeper,
+        lineages,
         on.writes,
         rows_to_tune_on(on),
         on.models,
@@ -195,14 +195,14 @@ def _open_families(on: Foundation, datasets: DatasetService, wake: Callable[[], 
     datasets.register_reader(families.reader_of)
     datasets.register_families(dataset_of_family)
     # Before the engines that it may ask for models.
-    on.closing.callback(LineClock(families.tick).close)
+    on.closing.callback(LineageTicker(families.tick).close)
     calls = TunedCalls(families, tuned, on.bases, warm_wait_s=settings.warm_wait_s)
     return _Families(
-        keeper,
+        lineages,
         families,
-        FineTuneJobs(on.state, keeper, on.writes, on.frames("fine_tunes")),
+        FineTuneJobs(on.state, lineages, on.writes, on.frames("fine_tunes")),
         calls,
-        EvaluatedFamilies(on.models, keeper, tuned, calls=calls),
+        EvaluatedFamilies(on.models, lineages, tuned, calls=calls),
     )
 
 
@@ -258,7 +258,7 @@ def _open_reviews(on: Foundation, datasets: DatasetService) -> _Reviews:
 
 def _open_discovery(on: Foundation, families: _Families) -> DiscoveryService:
     limits = PublishedLimits.of(on.settings)
-    can_train = families.keeper.rules.lacking() is None
+    can_train = families.lineages.rules.lacking() is None
     return DiscoveryService(
         on.models,
         limits,

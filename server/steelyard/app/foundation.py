@@ -15,7 +15,7 @@ from steelyard.datasets.service import DatasetService
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.families.fine_tuning.bases import lacking_for_lora
 from steelyard.families.fine_tuning.rows import TuningRows
-from steelyard.families.lineage_store import LineRules
+from steelyard.families.lineage_store import LineageRules
 from steelyard.families.tuned import TunedModels
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.scoring.protocol import Scorer
@@ -128,9 +128,9 @@ def open_tuned(on: Foundation) -> TunedModels:
     return tuned
 
 
-def rules_of_lineages(on: Foundation) -> LineRules:
+def rules_of_lineages(on: Foundation) -> LineageRules:
     """Return what holds for every account's models."""
-    return LineRules.of(on.settings, on.models.names, trainable=on.models.names)
+    return LineageRules.of(on.settings, on.models.names, trainable=on.models.names)
 
 
 def rows_to_tune_on(on: Foundation) -> TuningRows:

@@ -18,7 +18,7 @@ from steelyard.families.evaluated import EvaluatedFamilies
 from steelyard.families.fine_tuning.bases import TrainerBases
 from steelyard.families.fine_tuning.held_out import HeldOutEvaluations
 from steelyard.families.fine_tuning.run import FineTuneRuns
-from steelyard.families.lineage_store import LineKeeper
+from steelyard.families.lineage_store import LineageStore
 from steelyard.jobs.runtime import JobRuntime
 from steelyard.serving.base import ModelLoader, NamedModelLoader, parse_base_models
 from steelyard.settings import Settings, home_of, read_settings
@@ -37,14 +37,14 @@ def open_worker(
         on = lay_foundation(settings, load_model, load_further, closing)
         state = on.state
         datasets, predictions = open_datasets(on), on.frames("evaluations")
-        keeper = LineKeeper(state, rules_of_lineages(on))
-        tuned = EvaluatedFamilies(on.models, keeper, open_tuned(on))
+        lineages = LineageStore(state, rules_of_lineages(on))
+        tuned = EvaluatedFamilies(on.models, lineages, open_tuned(on))
         evaluations = EvaluationRuns(
             state, predictions, datasets, EvaluatedModels(on.models, tuned)
         )
         fine_tunes = FineTuneRuns(
             state,
-            keeper,
+            lineages,
             rows_to_tune_on(on),
             datasets,
             on.artifacts(),

@@ -66,7 +66,7 @@ def refused_in_csv(definitions: Iterable[Definition], *, has_rewards: bool) -> d
     }
 
 
-def tell_readiness(
+def readiness_of(
     definitions: Iterable[Definition], limits: TuningLimits | None = None
 ) -> PromptTuningReadiness:
     """Return which decisions of the training rows prompt tuning can tune, and why it cannot others."""

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset, require_version
-from steelyard.datasets.definitions import TuningLimits, tell_readiness
+from steelyard.datasets.definitions import TuningLimits, readiness_of
 from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.frames.scanning import load_definitions
 from steelyard.datasets.ingesting import (
@@ -211,9 +211,7 @@ class DatasetService:
         if manifest.method != "sft":
             return told
         definitions = await asyncio.to_thread(load_definitions, self._store, manifest)
-        return msgspec.structs.replace(
-            told, prompt_tuning=tell_readiness(definitions, self._tuning)
-        )
+        return msgspec.structs.replace(told, prompt_tuning=readiness_of(definitions, self._tuning))
 
     async def versions(self, caller: Caller, dataset_id: str) -> DatasetVersions:
         """Return every version, newest first."""

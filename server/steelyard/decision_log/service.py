@@ -36,7 +36,7 @@ from steelyard.decision_log.wire import (
 from steelyard.decisions.kinds import ABSTAIN
 from steelyard.decisions.wire import DecisionResult, Kind
 from steelyard.errors import InvalidRequestError, NotFoundError, Violation
-from steelyard.jobs.serial_executor import Turns
+from steelyard.jobs.serial_executor import SerialExecutor
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.storage import State
 from steelyard.wire.violations import show
@@ -71,7 +71,7 @@ class DecisionLog:
         self._retention_s = retention_days * SECONDS_A_DAY
         self._now = now
         # A summary looks at every answer of its window: of the threads that read, it is to have one.
-        self._adding_up = Turns()
+        self._adding_up = SerialExecutor()
 
     async def page(self, caller: Caller, query: DecisionLogQuery) -> DecisionLogPage:
         """Return a page of stored answers, the newest first.

@@ -43,7 +43,7 @@ from steelyard.evaluations.wire import (
     EvaluationRecordPage,
     PolicyReport,
 )
-from steelyard.jobs.serial_executor import Turns
+from steelyard.jobs.serial_executor import SerialExecutor
 from steelyard.wire.violations import BODY, Violations, show
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class EvaluationFigures:
         self._kept: OrderedDict[str, _Scored] = OrderedDict()
         self._lock = threading.Lock()
         # Resampling many rows takes some kilobytes of each: hundreds of megabytes at the most rows.
-        self._resampling = Turns()
+        self._resampling = SerialExecutor()
 
     async def detail(self, caller: Caller, evaluation_id: str) -> Raw:
         """Return everything measured, an ``EvaluationDetail`` as it was stored."""

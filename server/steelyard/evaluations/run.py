@@ -34,7 +34,7 @@ from steelyard.evaluations.prediction_columns import Prediction, records_of
 from steelyard.evaluations.rows import ReadyRow, RowRenderer, slices_of
 from steelyard.evaluations.tables import evaluations
 from steelyard.evaluations.wire import EvaluationError
-from steelyard.jobs.store import Pending, unfinished
+from steelyard.jobs.store import PendingJob, unfinished
 from steelyard.jobs.work import LostRunError, Run, Work
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.registry import HostedModel
@@ -72,24 +72,24 @@ class EvaluationRuns(Work):
     window_rows: int = WINDOW_ROWS
     now: Callable[[], float] = time.time
 
-    def pending(self, connection: Connection) -> list[Pending]:
+    def pending(self, connection: Connection) -> list[PendingJob]:
         """Return every evaluation that has not ended, the oldest first."""
         return unfinished(connection, evaluations)
 
-    def claim(self, connection: Connection, job: Pending) -> None:
+    def claim(self, connection: Connection, job: PendingJob) -> None:
         """Write that an evaluation runs."""
         rows.begin_run(connection, job, at=self.now())
 
-    def open(self, job: Pending) -> EvaluationRun:
+    def open(self, job: PendingJob) -> EvaluationRun:
         """Return the run of an evaluation."""
         return EvaluationRun(job, self)
 
-    def fail(self, job: Pending, error: errors.SteelyardError) -> None:
+    def fail(self, job: PendingJob, error: errors.SteelyardError) -> None:
         """Note why an evaluation cannot be done; its predictions stay."""
         told = msgspec.json.encode(EvaluationError(code=error.code, message=error.message))
         self._end(job, "failed", ("queued", "running"), generation=job.generation, error=told)
 
-    def cancel(self, job: Pending) -> None:
+    def cancel(self, job: PendingJob) -> None:
         """End an evaluation that is to stop; its predictions stay."""
         self._end(job, "cancelled", ("cancelling",))
 
@@ -97,7 +97,7 @@ class EvaluationRuns(Work):
         """Remove files of predictions that no evaluation of a dataset that is there refers to."""
         rows.sweep_predictions(self.state, self.store)
 
-    def _end(self, job: Pending, status: str, only_if: Sequence[str], **values: Any) -> None:
+    def _end(self, job: PendingJob, status: str, only_if: Sequence[str], **values: Any) -> None:
         self.state.write_now(
             lambda connection: rows.set_status(
                 connection, job.id, status, at=self.now(), only_if=only_if, **values
@@ -118,7 +118,7 @@ class _Scoring:
 class EvaluationRun(Run):
     """An evaluation that runs here."""
 
-    def __init__(self, job: Pending, work: EvaluationRuns) -> None:
+    def __init__(self, job: PendingJob, work: EvaluationRuns) -> None:
         super().__init__(job)
         self._work = work
         self._scoring: _Scoring | None = None

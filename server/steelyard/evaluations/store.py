@@ -18,7 +18,7 @@ from steelyard.datasets.store_owner import sweep_owned
 from steelyard.datasets.tables import datasets
 from steelyard.evaluations.tables import evaluation_parts, evaluations
 from steelyard.jobs import store as jobs
-from steelyard.jobs.store import UNFINISHED, Pending
+from steelyard.jobs.store import UNFINISHED, PendingJob
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 from steelyard.storage.pages import RowPage, newest_first
@@ -168,12 +168,12 @@ def set_status(
     return moved.rowcount > 0
 
 
-def begin_run(connection: Connection, job: Pending, *, at: float) -> bool:
+def begin_run(connection: Connection, job: PendingJob, *, at: float) -> bool:
     """Take a queued or interrupted evaluation; returns whether it was there to be run."""
     return jobs.set_runner(connection, evaluations, job, status="running", updated_at=at)
 
 
-def add_part(connection: Connection, job: Pending, *, sha256: str, rows: int, at: float) -> bool:
+def add_part(connection: Connection, job: PendingJob, *, sha256: str, rows: int, at: float) -> bool:
     """Record predictions that are durable, with the progress they make.
 
     Returns whether they count: not when another process took the evaluation over, or it was
@@ -233,7 +233,7 @@ def parts_of(connection: Connection, evaluation_id: str) -> list[str]:
 
 def finish_run(
     connection: Connection,
-    job: Pending,
+    job: PendingJob,
     *,
     at: float,
     metrics: bytes,

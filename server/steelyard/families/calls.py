@@ -24,7 +24,7 @@ from steelyard.errors import (
     InvalidReferenceError,
     ModelUnavailableError,
 )
-from steelyard.families import lineage as line
+from steelyard.families.lineage import FamilyModel
 from steelyard.families.tuned import TunedModels, tuned_evaluation_key
 from steelyard.serving.decide import Prepared, unknown_model
 from steelyard.serving.registry import Base, HostedModel, Scores
@@ -39,7 +39,7 @@ class Resolved(Protocol):
         ...
 
     @property
-    def model(self) -> line.Model:
+    def model(self) -> FamilyModel:
         """The model."""
         ...
 
@@ -172,7 +172,7 @@ class TunedCalls:
         self._names.note_use(account_id, name)
 
 
-def unloadable(model: line.Model) -> ModelUnavailableError:
+def unloadable(model: FamilyModel) -> ModelUnavailableError:
     """Return the refusal of a call to a model that cannot be loaded any more."""
     return ModelUnavailableError(
         f"The model {model.ref} can no longer be loaded; call another model of its family."

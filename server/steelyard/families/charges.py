@@ -16,9 +16,9 @@ from steelyard.billing.money import to_usd
 from steelyard.billing.months import utc_month
 from steelyard.billing.store import add_to_month, post, spendable
 from steelyard.errors import KeyCapReachedError
-from steelyard.families.draft import Change
+from steelyard.families.draft import LineageChange
 from steelyard.families.events import Hold, Settle
-from steelyard.families.lineage import Conditions, Lines
+from steelyard.families.lineage import Conditions, Lineage
 from steelyard.operations import store as rows
 
 _ROUTE_OF_FINE_TUNES = "POST /v1/families"
@@ -26,8 +26,8 @@ _ROUTE_OF_HOURS = "keep-warm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineMoney:
-    """The books of one account's lines, in a transaction."""
+class LineageMoney:
+    """The books of one account's lineage, in a transaction."""
 
     connection: Connection
     account_id: str
@@ -111,7 +111,7 @@ class LineMoney:
 class Purse:
     """What the steps of one transaction hold and settle, counted and then written."""
 
-    def __init__(self, money: LineMoney) -> None:
+    def __init__(self, money: LineageMoney) -> None:
         self._money = money
         self._change_nano = 0
         self._postings: list[tuple[Hold | Settle, str | None, str]] = []
@@ -123,12 +123,12 @@ class Purse:
         left = conditions.available_nano + self._change_nano
         return dataclasses.replace(conditions, available_nano=left)
 
-    def take(self, change: Change, key_id: str | None) -> None:
+    def take(self, change: LineageChange, key_id: str | None) -> None:
         """Note what a step holds and settles, and the API key that asked for it, if any."""
         for effect in change.effects:
             if isinstance(effect, Hold):
                 self._change_nano -= effect.reserved_nano
-                what = _name_of(change.lines, effect.reference)
+                what = _name_of(change.lineage, effect.reference)
                 self._postings.append((effect, key_id, what))
             elif isinstance(effect, Settle):
                 self._change_nano += effect.reserved_nano - effect.amount_nano
@@ -147,9 +147,9 @@ def _is_hour(reference: str) -> bool:
     return reference.startswith("keep_warm_")
 
 
-def _name_of(lines: Lines, reference: str) -> str:
+def _name_of(lineage: Lineage, reference: str) -> str:
     if not _is_hour(reference):
-        return lines.jobs[reference].family
-    warm = (adapter for adapter, window in lines.windows.items() if window.id == reference)
+        return lineage.jobs[reference].family
+    warm = (adapter for adapter, window in lineage.windows.items() if window.id == reference)
     adapter = next(warm, None)
-    return "" if adapter is None else lines.models[adapter].ref
+    return "" if adapter is None else lineage.models[adapter].ref

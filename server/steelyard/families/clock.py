@@ -1,17 +1,17 @@
-"""What time does to an account's lines: hours end, switches idle off, moves go through."""
+"""What time does to an account's lineage: hours end, switches idle off, moves go through."""
 
 from __future__ import annotations
 
-from steelyard.families.draft import Change, Draft
-from steelyard.families.lineage import Conditions, Lines, idle_at, model_idle_at
+from steelyard.families.draft import LineageChange, LineageDraft
+from steelyard.families.lineage import Conditions, Lineage, idle_at, model_idle_at
 from steelyard.families.moving import move_families
 from steelyard.families.switching import switch_idle_off
 from steelyard.families.warmth import renew_windows
 
 
-def pass_time(lines: Lines, conditions: Conditions) -> Change:
+def pass_time(lineage: Lineage, conditions: Conditions) -> LineageChange:
     """Do what is due by now: renew or end hours of keep warm, idle switches off, move families."""
-    draft = Draft(lines, conditions)
+    draft = LineageDraft(lineage, conditions)
     renew_windows(draft)
     switch_idle_off(draft)
     draft.square_windows()
@@ -19,11 +19,13 @@ def pass_time(lines: Lines, conditions: Conditions) -> Change:
     return draft.done()
 
 
-def next_due(lines: Lines, conditions: Conditions) -> float | None:
+def next_due(lineage: Lineage, conditions: Conditions) -> float | None:
     """Return the earliest time at which ``pass_time`` has an hour or an idle switch to see to."""
-    times = [window.ends_at for window in lines.windows.values()]
-    times.extend(at for f in lines.families.values() if (at := idle_at(f, conditions)) is not None)
+    times = [window.ends_at for window in lineage.windows.values()]
     times.extend(
-        at for m in lines.models.values() if (at := model_idle_at(m, conditions)) is not None
+        at for f in lineage.families.values() if (at := idle_at(f, conditions)) is not None
+    )
+    times.extend(
+        at for m in lineage.models.values() if (at := model_idle_at(m, conditions)) is not None
     )
     return min(times, default=None)

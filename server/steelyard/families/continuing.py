@@ -17,7 +17,14 @@ from steelyard.errors import (
     NotFoundError,
     TrainingUnavailableError,
 )
-from steelyard.families.lineage import Conditions, Family, Job, Lines, active_job, latest_of
+from steelyard.families.lineage import (
+    Conditions,
+    FineTune,
+    Lineage,
+    TunedFamily,
+    active_job,
+    latest_of,
+)
 from steelyard.families.wire import Continue, ContinueRows, ContinueState
 
 
@@ -35,19 +42,19 @@ class Growth(Struct, frozen=True, kw_only=True):
     price_nano: int | None = None
 
 
-def last_job(lines: Lines, family: Family) -> Job | None:
+def last_job(lineage: Lineage, family: TunedFamily) -> FineTune | None:
     """Return a family's newest fine-tune."""
-    return lines.jobs[family.jobs[-1]] if family.jobs else None
+    return lineage.jobs[family.jobs[-1]] if family.jobs else None
 
 
-def trained_version(lines: Lines, family: Family) -> int | None:
+def trained_version(lineage: Lineage, family: TunedFamily) -> int | None:
     """Return the dataset version of a family's last fine-tune that succeeded, joined or not."""
-    finished = (lines.jobs[job] for job in reversed(family.jobs))
+    finished = (lineage.jobs[job] for job in reversed(family.jobs))
     return next((job.dataset_version for job in finished if job.status == "succeeded"), None)
 
 
 def continue_state(
-    lines: Lines, family: Family, growth: Growth, conditions: Conditions
+    lineage: Lineage, family: TunedFamily, growth: Growth, conditions: Conditions
 ) -> ContinueState:
     """Return what continuing a family would do now; the first that holds, in the order told.
 
@@ -57,20 +64,20 @@ def continue_state(
         ("fine_tuning_off", conditions.lacking is not None),
         ("dataset_deleted", growth.is_deleted),
         ("dataset_archived", growth.is_archived),
-        ("origin_gone", _is_origin_gone(lines, family, conditions)),
+        ("origin_gone", _is_origin_gone(lineage, family, conditions)),
     ]
-    job = active_job(lines, family)
+    job = active_job(lineage, family)
     if job is not None:
         refusals.append(("queued" if job.status == "queued" else "training", True))
     has_new = growth.rows is None or growth.rows.new > 0
-    refusals.append(("no_new_data", not has_new or not _is_new(lines, family, growth.version)))
+    refusals.append(("no_new_data", not has_new or not _is_new(lineage, family, growth.version)))
     decisions = growth.evaluation_decisions
     is_short = decisions is not None and decisions < growth.needed
     refusals.append(("not_enough_evaluation_data", is_short))
     refused = next((state for state, holds in refusals if holds), None)
     if refused is not None:
         return refused
-    last = last_job(lines, family)
+    last = last_job(lineage, family)
     is_retry = (
         last is not None
         and last.status in {"failed", "cancelled"}
@@ -79,9 +86,11 @@ def continue_state(
     return "retry" if is_retry else "new_data"
 
 
-def tell_continue(lines: Lines, family: Family, growth: Growth, conditions: Conditions) -> Continue:
+def continue_to_wire(
+    lineage: Lineage, family: TunedFamily, growth: Growth, conditions: Conditions
+) -> Continue:
     """Return what continuing a family would do now, as the wire tells it."""
-    state = continue_state(lines, family, growth, conditions)
+    state = continue_state(lineage, family, growth, conditions)
     can_start = state in {"new_data", "retry"}
     counts = can_start or state in {"no_new_data", "not_enough_evaluation_data"}
     is_counted = counts and growth.rows is not None
@@ -99,8 +108,8 @@ def tell_continue(lines: Lines, family: Family, growth: Growth, conditions: Cond
 
 
 def check_continue(
-    lines: Lines,
-    family: Family,
+    lineage: Lineage,
+    family: TunedFamily,
     growth: Growth,
     conditions: Conditions,
     *,
@@ -108,7 +117,7 @@ def check_continue(
 ) -> None:
     """Refuse a fine-tune that cannot start; what a start and its estimate both ask."""
     version = growth.version if dataset_version is None else dataset_version
-    state = continue_state(lines, family, growth, conditions)
+    state = continue_state(lineage, family, growth, conditions)
     match state:
         case "fine_tuning_off":
             raise TrainingUnavailableError(conditions.lacking or "This server does not train.")
@@ -119,7 +128,7 @@ def check_continue(
                 f"The dataset {family.dataset_id} is archived; restore it first."
             )
         case "origin_gone":
-            raise _origin_error(lines, family)
+            raise _origin_error(lineage, family)
         case "queued" | "training":
             raise FamilyTrainingError(f"A fine-tune of {family.name} has not ended; wait for it.")
         case _:
@@ -129,7 +138,7 @@ def check_continue(
             f"The dataset {family.dataset_id} has no version {version}; the newest is "
             f"{growth.version}."
         )
-    if state == "no_new_data" or not _is_new(lines, family, version):
+    if state == "no_new_data" or not _is_new(lineage, family, version):
         raise NoNewDataError(
             f"The family {family.name} trained on version {version} of its dataset already, or it "
             "gained no training rows since; add rows first."
@@ -141,23 +150,23 @@ def check_continue(
         )
 
 
-def _is_new(lines: Lines, family: Family, version: int) -> bool:
-    trained = trained_version(lines, family)
+def _is_new(lineage: Lineage, family: TunedFamily, version: int) -> bool:
+    trained = trained_version(lineage, family)
     return trained is None or version > trained
 
 
-def _is_origin_gone(lines: Lines, family: Family, conditions: Conditions) -> bool:
+def _is_origin_gone(lineage: Lineage, family: TunedFamily, conditions: Conditions) -> bool:
     if family.base not in conditions.trainable:
         return True
-    if latest_of(lines, family) is not None or family.origin_adapter is None:
+    if latest_of(lineage, family) is not None or family.origin_adapter is None:
         return False
-    return lines.models[family.origin_adapter].status != "ready"
+    return lineage.models[family.origin_adapter].status != "ready"
 
 
 def _origin_error(
-    lines: Lines, family: Family
+    lineage: Lineage, family: TunedFamily
 ) -> ModelDeletedError | ModelDiscardedError | InvalidReferenceError:
-    origin = None if family.origin_adapter is None else lines.models[family.origin_adapter]
+    origin = None if family.origin_adapter is None else lineage.models[family.origin_adapter]
     if origin is not None and origin.status == "deleted":
         return ModelDeletedError(
             f"The model {family.origin}, which {family.name} starts from, was deleted; start "

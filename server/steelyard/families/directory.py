@@ -9,9 +9,8 @@ from msgspec import UNSET, UnsetType
 from sqlalchemy import Connection
 
 from steelyard.datasets.store import DatasetRow, find_dataset
-from steelyard.families import lineage as line
 from steelyard.families.fine_tuning.wire import JobMetrics
-from steelyard.families.lineage import Conditions, Lines
+from steelyard.families.lineage import Conditions, FamilyModel, Lineage
 from steelyard.families.models_wire import (
     AvailabilityReason,
     EvaluatedDataset,
@@ -19,8 +18,8 @@ from steelyard.families.models_wire import (
     Model,
     ModelReadiness,
 )
-from steelyard.families.serializers import tell_model
-from steelyard.families.store import StoredLines
+from steelyard.families.serializers import model_to_wire
+from steelyard.families.store import StoredLineage
 from steelyard.families.tuned import tuned_evaluation_key
 from steelyard.serving.registry import HostedModel, ModelRegistry
 
@@ -33,14 +32,14 @@ class TunedDirectory:
 
     def tell(
         self,
-        stored: StoredLines,
-        model: line.Model,
+        stored: StoredLineage,
+        model: FamilyModel,
         conditions: Conditions,
         datasets: Mapping[str, DatasetRow],
     ) -> Model:
         """Return a model as the wire has it, whatever became of it."""
         base = self._bases.find(model.base)
-        told = tell_model(stored.lines, model, conditions)
+        told = model_to_wire(stored.lineage, model, conditions)
         switch = model.switch
         max_tokens = 0 if base is None else base.max_input_tokens
         state = conditions.state_of(model.adapter)
@@ -58,7 +57,7 @@ class TunedDirectory:
             created_at=model.created_at,
             max_input_tokens=max_tokens,
             max_prompt_tokens=max_tokens,
-            max_questions=stored.lines.jobs[model.job_id].max_questions,
+            max_questions=stored.lineage.jobs[model.job_id].max_questions,
             calibration="held_out",
             engine="" if base is None else base.engine,
             release_date=dt.datetime.fromtimestamp(model.created_at, dt.UTC).date().isoformat(),
@@ -71,7 +70,7 @@ class TunedDirectory:
             availability_reason=reason or UNSET,
             metrics=JobMetrics(gate=model.gate),
             heldout=model.heldout,
-            evaluation_set=_evaluation_set(stored.lines, model, datasets),
+            evaluation_set=_evaluation_set(stored.lineage, model, datasets),
             deleted_at=_or_unset(model.deleted_at),
             discarded_at=_or_unset(model.discarded_at),
             on_at=switch.on_at,
@@ -84,7 +83,7 @@ class TunedDirectory:
             keep_warm_stopped_at=model.keep_warm_stopped_at,
         )
 
-    def readiness(self, name: str, model: line.Model, conditions: Conditions) -> ModelReadiness:
+    def readiness(self, name: str, model: FamilyModel, conditions: Conditions) -> ModelReadiness:
         """Return whether a call that means a model would be answered now; nothing is loaded."""
         base = self._bases.find(model.base)
         state = conditions.state_of(model.adapter)
@@ -97,22 +96,22 @@ class TunedDirectory:
         return ModelReadiness(model=name, ready=True)
 
     @staticmethod
-    def _evaluation_key(stored: StoredLines, model: line.Model, base: HostedModel | None) -> str:
+    def _evaluation_key(stored: StoredLineage, model: FamilyModel, base: HostedModel | None) -> str:
         sha256 = stored.artifacts.get(model.adapter, "")
         return tuned_evaluation_key(sha256, "" if base is None else base.evaluation_key)
 
 
 def datasets_of(
-    connection: Connection, account_id: str, lines: Lines, models: Collection[line.Model]
+    connection: Connection, account_id: str, lineage: Lineage, models: Collection[FamilyModel]
 ) -> dict[str, DatasetRow]:
     """Return the datasets that some models were trained on, by id."""
-    wanted = {lines.jobs[model.job_id].dataset_id for model in models}
+    wanted = {lineage.jobs[model.job_id].dataset_id for model in models}
     found = {one: find_dataset(connection, account_id, one) for one in sorted(wanted)}
     return {one: row for one, row in found.items() if row is not None}
 
 
 def _unavailable(
-    model: line.Model, base: HostedModel | None, state: str
+    model: FamilyModel, base: HostedModel | None, state: str
 ) -> AvailabilityReason | None:
     if model.status != "ready":
         return None
@@ -124,9 +123,9 @@ def _unavailable(
 
 
 def _evaluation_set(
-    lines: Lines, model: line.Model, datasets: Mapping[str, DatasetRow]
+    lineage: Lineage, model: FamilyModel, datasets: Mapping[str, DatasetRow]
 ) -> EvaluationSet:
-    job = lines.jobs[model.job_id]
+    job = lineage.jobs[model.job_id]
     row = datasets.get(job.dataset_id)
     is_deleted = row is None or row.deleted_at is not None
     return EvaluationSet(

@@ -1,11 +1,11 @@
-"""What loads tuned models, as whoever keeps their lines needs it."""
+"""What loads tuned models, as the store of lineage needs it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from steelyard.families import lineage as line
+from steelyard.families.lineage import FamilyModel
 from steelyard.families.wire import LoadState
 
 
@@ -24,11 +24,11 @@ class Engines(Protocol):
         """Return how many more models can be kept warm, by base model; no bound where left out."""
         ...
 
-    def load(self, model: line.Model, artifact_sha256: str) -> None:
+    def load(self, model: FamilyModel, artifact_sha256: str) -> None:
         """Begin to load a model and probe it; nothing when it is loaded or being loaded."""
         ...
 
-    async def ensure(self, model: line.Model, artifact_sha256: str, wait_s: float) -> None:
+    async def ensure(self, model: FamilyModel, artifact_sha256: str, wait_s: float) -> None:
         """Load a model unless it is loaded, and wait until it has answered a probe."""
         ...
 

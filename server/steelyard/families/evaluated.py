@@ -10,11 +10,11 @@ from sqlalchemy import Connection
 
 from steelyard.caller import Caller
 from steelyard.evaluations.models import EvaluatedModel, no_model
-from steelyard.families import lineage as line
 from steelyard.families.calls import TunedCalls
-from steelyard.families.lineage_store import LineKeeper
+from steelyard.families.lineage import FamilyModel
+from steelyard.families.lineage_store import LineageStore
 from steelyard.families.references import require_ready
-from steelyard.families.store import StoredLines, find_tuned_model
+from steelyard.families.store import StoredLineage, find_tuned_model
 from steelyard.families.tuned import TunedModels, tuned_evaluation_key
 from steelyard.serving.decide import unknown_model
 from steelyard.serving.registry import HostedModel, ModelRegistry
@@ -26,13 +26,13 @@ class EvaluatedFamilies:
     def __init__(
         self,
         bases: ModelRegistry,
-        keeper: LineKeeper,
+        lineages: LineageStore,
         models: TunedModels,
         *,
         calls: TunedCalls | None = None,
     ) -> None:
         self._bases = bases
-        self._keeper = keeper
+        self._lineages = lineages
         self._models = models
         self._calls = calls
 
@@ -54,7 +54,7 @@ class EvaluatedFamilies:
 
     async def key_of(self, account_id: str, model_id: str) -> str | None:
         """Return what decides the answers of a model now; ``None`` when it is no longer here."""
-        found = _ready(await self._keeper.read(account_id), model_id)
+        found = _ready(await self._lineages.read(account_id), model_id)
         if found is None:
             return None
         model, artifact_sha256 = found
@@ -71,7 +71,7 @@ class EvaluatedFamilies:
     @contextmanager
     def open(self, account_id: str, model_id: str) -> Iterator[HostedModel]:
         """Yield a model, loaded for as long as the block runs; blocks until it is."""
-        found = _ready(self._keeper.read_now(account_id), model_id)
+        found = _ready(self._lineages.read_now(account_id), model_id)
         if found is None:
             raise no_model(model_id)
         with self._models.holding(*found) as tuned:
@@ -79,17 +79,17 @@ class EvaluatedFamilies:
 
     def note_use(self, account_id: str, name: str) -> None:
         """Note that an evaluation named a family or a number; returns at once."""
-        self._keeper.note_use(account_id, name)
+        self._lineages.note_use(account_id, name)
 
     def use_in(self, connection: Connection, account_id: str, name: str) -> Callable[[], None]:
         """Note it in a transaction of the caller's; what is returned is called after its commit."""
-        applied = self._keeper.use_in(connection, account_id, name)
-        return functools.partial(self._keeper.follow, applied)
+        applied = self._lineages.use_in(connection, account_id, name)
+        return functools.partial(self._lineages.follow, applied)
 
 
-def _ready(stored: StoredLines, adapter: str) -> tuple[line.Model, str] | None:
+def _ready(stored: StoredLineage, adapter: str) -> tuple[FamilyModel, str] | None:
     """Return a model that is neither deleted nor discarded, and its artifact."""
-    model, artifact_sha256 = stored.lines.models.get(adapter), stored.artifacts.get(adapter)
+    model, artifact_sha256 = stored.lineage.models.get(adapter), stored.artifacts.get(adapter)
     if model is None or model.status != "ready" or artifact_sha256 is None:
         return None
     return model, artifact_sha256

@@ -1,4 +1,4 @@
-"""What a change of an account's lines asks of the rest of the server, as values.
+"""What a change of an account's lineage asks of the rest of the server, as values.
 
 Whoever makes the change durable posts the money and stores the events in the same transaction, and
 then does the rest, which may be done again after a crash.

@@ -23,7 +23,7 @@ from steelyard.errors import (
 from steelyard.evaluations.gate_wire import Gate
 from steelyard.families.ancestry import parent_of
 from steelyard.families.continuing import Growth, check_continue
-from steelyard.families.draft import Change, Draft
+from steelyard.families.draft import LineageChange, LineageDraft
 from steelyard.families.events import CancelJob, QueueJob
 from steelyard.families.fees import check_price
 from steelyard.families.fine_tuning.wire import (
@@ -35,11 +35,11 @@ from steelyard.families.fine_tuning.wire import (
 )
 from steelyard.families.lineage import (
     Conditions,
-    Family,
-    Job,
-    Lines,
-    Model,
+    FamilyModel,
+    FineTune,
+    Lineage,
     Switch,
+    TunedFamily,
     active_job,
     adapter_of,
 )
@@ -77,10 +77,10 @@ class Origin:
 
     name: str
     base: str
-    model: Model | None
+    model: FamilyModel | None
 
 
-def resolve_origin(lines: Lines, name: str, conditions: Conditions) -> Origin:
+def resolve_origin(lineage: Lineage, name: str, conditions: Conditions) -> Origin:
     """Return what a name to start from means."""
     if name in conditions.trainable:
         return Origin(name, name, None)
@@ -91,7 +91,7 @@ def resolve_origin(lines: Lines, name: str, conditions: Conditions) -> Origin:
             path=_FROM,
         )
     try:
-        model = find_ready_model(lines, name, _FROM)
+        model = find_ready_model(lineage, name, _FROM)
     except NotFoundError as error:
         raise InvalidReferenceError(
             f"{name[:60]!r} is no model to start from; give a base model or a number of yours, "
@@ -106,30 +106,30 @@ def resolve_origin(lines: Lines, name: str, conditions: Conditions) -> Origin:
     return Origin(name, model.base, model)
 
 
-def check_start(lines: Lines, name: str, origin: str, conditions: Conditions) -> Origin:
+def check_start(lineage: Lineage, name: str, origin: str, conditions: Conditions) -> Origin:
     """Refuse a new family that cannot be; what a start and its estimate both ask."""
     _check_training(conditions)
     check_name(name, conditions.base_models)
-    known = lines.families.get(name)
+    known = lineage.families.get(name)
     if known is not None:
         was = "belongs to a family" if known.deleted_at is None else "was a family's with models"
         raise FamilyExistsError(f"The name {name!r} {was}; give another name.")
-    return resolve_origin(lines, origin, conditions)
+    return resolve_origin(lineage, origin, conditions)
 
 
 def start_family(
-    lines: Lines,
+    lineage: Lineage,
     name: str,
     origin: str,
     order: Order,
     conditions: Conditions,
     *,
     max_price_usd: str | None = None,
-) -> Change:
+) -> LineageChange:
     """Make a family, switched on from its birth, and queue its first fine-tune."""
-    start = check_start(lines, name, origin, conditions)
-    draft = Draft(lines, conditions)
-    family = Family(
+    start = check_start(lineage, name, origin, conditions)
+    draft = LineageDraft(lineage, conditions)
+    family = TunedFamily(
         name=name,
         dataset_id=order.dataset_id,
         method=order.method,
@@ -146,7 +146,7 @@ def start_family(
 
 
 def continue_family(
-    lines: Lines,
+    lineage: Lineage,
     name: str,
     order: Order,
     growth: Growth,
@@ -154,19 +154,19 @@ def continue_family(
     *,
     latest: Guard = UNSET,
     max_price_usd: str | None = None,
-) -> Change:
+) -> LineageChange:
     """Queue a family's next fine-tune, from its latest model on the rows it has not trained on."""
-    family = find_family(lines, name)
-    check_latest(lines, family, latest)
-    check_continue(lines, family, growth, conditions, dataset_version=order.dataset_version)
-    draft = Draft(lines, conditions)
-    _queue(draft, family, parent_of(lines, family), order, max_price_usd)
+    family = find_family(lineage, name)
+    check_latest(lineage, family, latest)
+    check_continue(lineage, family, growth, conditions, dataset_version=order.dataset_version)
+    draft = LineageDraft(lineage, conditions)
+    _queue(draft, family, parent_of(lineage, family), order, max_price_usd)
     return draft.done()
 
 
-def start_job(lines: Lines, job_id: str, conditions: Conditions) -> Change:
+def start_job(lineage: Lineage, job_id: str, conditions: Conditions) -> LineageChange:
     """Mark a queued fine-tune as running; any other stays as it is."""
-    draft, job = _open(lines, job_id, conditions)
+    draft, job = _open(lineage, job_id, conditions)
     if job.status == "queued":
         draft.change_job(job_id, status="running")
         draft.add_event(job_id, "started", "Training started.")
@@ -174,26 +174,26 @@ def start_job(lines: Lines, job_id: str, conditions: Conditions) -> Change:
 
 
 def report_job(
-    lines: Lines, job_id: str, type_: EventType, message: str, conditions: Conditions
-) -> Change:
+    lineage: Lineage, job_id: str, type_: EventType, message: str, conditions: Conditions
+) -> LineageChange:
     """Add an event to a running fine-tune; any other gets none."""
-    draft, job = _open(lines, job_id, conditions)
+    draft, job = _open(lineage, job_id, conditions)
     if job.status == "running":
         draft.add_event(job_id, type_, message)
     return draft.done()
 
 
-def cancel_job(lines: Lines, job_id: str, conditions: Conditions) -> Change:
+def cancel_job(lineage: Lineage, job_id: str, conditions: Conditions) -> LineageChange:
     """Cancel a fine-tune: one that is queued at once, one that runs when its trainer stops."""
-    draft, job = _open(lines, job_id, conditions)
+    draft, job = _open(lineage, job_id, conditions)
     if job.is_active:
         request_cancel(draft, job_id, "It was cancelled.")
     return draft.done()
 
 
-def request_cancel(draft: Draft, job_id: str, why: str) -> None:
+def request_cancel(draft: LineageDraft, job_id: str, why: str) -> None:
     """Cancel a fine-tune that has not ended, in a draft; asked again, nothing changes."""
-    job = draft.lines.jobs[job_id]
+    job = draft.lineage.jobs[job_id]
     if job.status == "queued":
         draft.effects.append(CancelJob(job_id))
         _end_cancelled(draft, job_id, why)
@@ -203,17 +203,19 @@ def request_cancel(draft: Draft, job_id: str, why: str) -> None:
         draft.add_event(job_id, "cancelling", f"{why} The trainer is stopping.")
 
 
-def stop_job(lines: Lines, job_id: str, conditions: Conditions) -> Change:
+def stop_job(lineage: Lineage, job_id: str, conditions: Conditions) -> LineageChange:
     """Mark a fine-tune being cancelled as stopped; any other stays."""
-    draft, job = _open(lines, job_id, conditions)
+    draft, job = _open(lineage, job_id, conditions)
     if job.status == "cancelling":
         _end_cancelled(draft, job_id, job.reason or "It was cancelled.")
     return draft.done()
 
 
-def fail_job(lines: Lines, job_id: str, error: JobError, conditions: Conditions) -> Change:
+def fail_job(
+    lineage: Lineage, job_id: str, error: JobError, conditions: Conditions
+) -> LineageChange:
     """Mark a fine-tune as failed; one that has ended stays as it ended."""
-    draft, job = _open(lines, job_id, conditions)
+    draft, job = _open(lineage, job_id, conditions)
     if job.is_active:
         reason = error.message.splitlines()[0] if error.message else error.code
         draft.change_job(job_id, status="failed", outcome="failed", error=error, reason=reason)
@@ -223,21 +225,21 @@ def fail_job(lines: Lines, job_id: str, error: JobError, conditions: Conditions)
 
 
 def finish_job(
-    lines: Lines,
+    lineage: Lineage,
     job_id: str,
     gate: Gate,
     heldout: dict[str, float],
     conditions: Conditions,
     *,
     reason: str | None = None,
-) -> Change:
+) -> LineageChange:
     """Mark a fine-tune as trained and judged: its model joins where the gate passed it.
 
     One that is being cancelled is cancelled, and one that has ended stays as it ended.
     """
-    draft, job = _open(lines, job_id, conditions)
+    draft, job = _open(lineage, job_id, conditions)
     if job.status == "cancelling":
-        return stop_job(lines, job_id, conditions)
+        return stop_job(lineage, job_id, conditions)
     if job.status != "running":
         return draft.done()
     if gate.passed:
@@ -251,11 +253,11 @@ def finish_job(
     return draft.done()
 
 
-def _open(lines: Lines, job_id: str, conditions: Conditions) -> tuple[Draft, Job]:
-    job = lines.jobs.get(job_id)
+def _open(lineage: Lineage, job_id: str, conditions: Conditions) -> tuple[LineageDraft, FineTune]:
+    job = lineage.jobs.get(job_id)
     if job is None:
         raise NotFoundError(f"There is no fine-tune {job_id[:60]!r}; see GET /v1/fine-tuning/jobs.")
-    return Draft(lines, conditions), job
+    return LineageDraft(lineage, conditions), job
 
 
 def _check_training(conditions: Conditions) -> None:
@@ -264,13 +266,17 @@ def _check_training(conditions: Conditions) -> None:
 
 
 def _queue(
-    draft: Draft, family: Family, parent: str | None, order: Order, max_price_usd: str | None
+    draft: LineageDraft,
+    family: TunedFamily,
+    parent: str | None,
+    order: Order,
+    max_price_usd: str | None,
 ) -> None:
-    if active_job(draft.lines, family) is not None:
+    if active_job(draft.lineage, family) is not None:
         raise FamilyTrainingError(f"A fine-tune of {family.name} has not ended; wait for it.")
     check_price(order.price_nano, max_price_usd, "The fine-tune")
     conditions = draft.conditions
-    n_waiting = sum(job.status == "queued" for job in draft.lines.jobs.values())
+    n_waiting = sum(job.status == "queued" for job in draft.lineage.jobs.values())
     if n_waiting >= conditions.account_queue:
         raise TenantQueueFullError(
             f"{n_waiting} fine-tunes of the account wait already; try again when one has started."
@@ -279,7 +285,7 @@ def _queue(
         raise QueueFullError("The queue of fine-tunes is full; try again later.")
     draft.hold(order.id, order.price_nano, "The fine-tune")
     charge: Charge = "reserved" if order.price_nano else "free"
-    job = Job(
+    job = FineTune(
         id=order.id,
         family=family.name,
         dataset_id=order.dataset_id,
@@ -302,9 +308,9 @@ def _queue(
     draft.add_event(job.id, "queued", f"A fine-tune of {family.name} is queued.")
 
 
-def _join(draft: Draft, job: Job, gate: Gate, heldout: dict[str, float]) -> None:
-    family = draft.lines.families[job.family]
-    model = Model(
+def _join(draft: LineageDraft, job: FineTune, gate: Gate, heldout: dict[str, float]) -> None:
+    family = draft.lineage.families[job.family]
+    model = FamilyModel(
         adapter=adapter_of(job.id),
         family=family.name,
         version=len(family.models) + 1,
@@ -324,14 +330,14 @@ def _join(draft: Draft, job: Job, gate: Gate, heldout: dict[str, float]) -> None
     draft.add_event(job.id, "joined", f"Its model joined {family.name} as {model.ref}.")
 
 
-def _end_cancelled(draft: Draft, job_id: str, why: str) -> None:
+def _end_cancelled(draft: LineageDraft, job_id: str, why: str) -> None:
     draft.change_job(job_id, status="cancelled", outcome="cancelled", reason=why)
     _charge(draft, job_id, 0)
     draft.add_event(job_id, "cancelled", why)
 
 
-def _charge(draft: Draft, job_id: str, amount_nano: int) -> None:
-    job = draft.lines.jobs[job_id]
+def _charge(draft: LineageDraft, job_id: str, amount_nano: int) -> None:
+    job = draft.lineage.jobs[job_id]
     if job.charge == "reserved":
         draft.change_job(job_id, charge="charged" if amount_nano else "released")
         draft.settle(job_id, job.price_nano, amount_nano)

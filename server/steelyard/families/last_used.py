@@ -8,7 +8,7 @@ import threading
 INTERVAL_S = 1.0
 
 
-class UseClock:
+class LastUsed:
     """Uses of names, gathered so that few are written.
 
     Safe to use from several threads. Of uses within a second the first is written at once, and the

@@ -1,4 +1,4 @@
-"""An account's lines of models: what is stored of families, models and fine-tunes, and read of it.
+"""An account's lineage: what is stored of families, models and fine-tunes, and read of it.
 
 Here: the state, which no function changes in place, the conditions under which a command is judged,
 and what can be read off both. Not here: the commands themselves (the modules beside this one), nor
@@ -73,7 +73,7 @@ class Switch(Struct, frozen=True, kw_only=True):
         return at if self.used_at is None else max(at, self.used_at)
 
 
-class Window(Struct, frozen=True, kw_only=True):
+class WarmHour(Struct, frozen=True, kw_only=True):
     """An hour for which a model is kept warm, and the money held for it."""
 
     id: str
@@ -82,8 +82,8 @@ class Window(Struct, frozen=True, kw_only=True):
     reserved_nano: int
 
 
-class Model(Struct, frozen=True, kw_only=True):
-    """A model of a line."""
+class FamilyModel(Struct, frozen=True, kw_only=True):
+    """A model of a family's line."""
 
     adapter: str
     family: str
@@ -114,7 +114,7 @@ class SelfMove(Struct, frozen=True, kw_only=True):
     from_ref: str | None
 
 
-class Family(Struct, frozen=True, kw_only=True):
+class TunedFamily(Struct, frozen=True, kw_only=True):
     """A family."""
 
     name: str
@@ -134,7 +134,7 @@ class Family(Struct, frozen=True, kw_only=True):
     deleted_at: float | None = None
 
 
-class Job(Struct, frozen=True, kw_only=True):
+class FineTune(Struct, frozen=True, kw_only=True):
     """What is told of a fine-tune, but for its progress and its curve."""
 
     id: str
@@ -168,17 +168,17 @@ class Job(Struct, frozen=True, kw_only=True):
         return self.status in ACTIVE
 
 
-class Lines(Struct, frozen=True, kw_only=True):
+class Lineage(Struct, frozen=True, kw_only=True):
     """Everything of one account."""
 
-    families: dict[str, Family] = {}
-    models: dict[str, Model] = {}
-    jobs: dict[str, Job] = {}
-    windows: dict[str, Window] = {}
+    families: dict[str, TunedFamily] = {}
+    models: dict[str, FamilyModel] = {}
+    jobs: dict[str, FineTune] = {}
+    windows: dict[str, WarmHour] = {}
     n_windows: int = 0
 
 
-class Work(Struct, frozen=True, kw_only=True):
+class ModelUse(Struct, frozen=True, kw_only=True):
     """Work that has not ended and uses a model: an evaluation or a prompt-tuning job."""
 
     id: str
@@ -192,7 +192,7 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """What a command is judged by besides the account's lines."""
+    """What a command is judged by besides the account's lineage."""
 
     now: float
     live_limit: int = 4
@@ -202,7 +202,7 @@ class Conditions:
     warm_room: Mapping[str, int] = field(default_factory=_nothing)
     hour_nano: Mapping[str, int] = field(default_factory=_nothing)
     available_nano: int | None = None
-    work: Sequence[Work] = ()
+    work: Sequence[ModelUse] = ()
     base_models: frozenset[str] = frozenset()
     trainable: frozenset[str] = frozenset()
     lacking: str | None = None
@@ -228,42 +228,44 @@ def adapter_of(job_id: str) -> str:
     return f"ft-{job_id}"
 
 
-def models_of(lines: Lines, family: Family) -> tuple[Model, ...]:
+def models_of(lineage: Lineage, family: TunedFamily) -> tuple[FamilyModel, ...]:
     """Return every model that ever joined a family, oldest first."""
-    return tuple(lines.models[adapter] for adapter in family.models)
+    return tuple(lineage.models[adapter] for adapter in family.models)
 
 
-def latest_of(lines: Lines, family: Family) -> Model | None:
+def latest_of(lineage: Lineage, family: TunedFamily) -> FamilyModel | None:
     """Return a family's newest model that is neither deleted nor discarded."""
-    ready = (model for model in reversed(models_of(lines, family)) if model.status == "ready")
+    ready = (model for model in reversed(models_of(lineage, family)) if model.status == "ready")
     return next(ready, None)
 
 
-def active_job(lines: Lines, family: Family) -> Job | None:
+def active_job(lineage: Lineage, family: TunedFamily) -> FineTune | None:
     """Return a family's fine-tune that has not ended; there is at most one."""
-    return next((lines.jobs[job] for job in family.jobs if lines.jobs[job].is_active), None)
+    return next((lineage.jobs[job] for job in family.jobs if lineage.jobs[job].is_active), None)
 
 
-def answering(lines: Lines) -> dict[str, Holders]:
+def answering(lineage: Lineage) -> dict[str, Holders]:
     """Return every model that answers calls, by adapter, with what makes it: each is one place."""
-    own = {adapter for adapter, model in lines.models.items() if model.switch.is_on}
-    serving = [family for family in lines.families.values() if family.switch.is_on]
-    return _holders(lines, own, serving)
+    own = {adapter for adapter, model in lineage.models.items() if model.switch.is_on}
+    serving = [family for family in lineage.families.values() if family.switch.is_on]
+    return _holders(lineage, own, serving)
 
 
-def kept_warm(lines: Lines) -> dict[str, Holders]:
+def kept_warm(lineage: Lineage) -> dict[str, Holders]:
     """Return every model that is kept warm, by adapter, with what keeps it so."""
-    own = {adapter for adapter, model in lines.models.items() if model.keep_warm}
-    return _holders(lines, own, [family for family in lines.families.values() if family.keep_warm])
+    own = {adapter for adapter, model in lineage.models.items() if model.keep_warm}
+    return _holders(
+        lineage, own, [family for family in lineage.families.values() if family.keep_warm]
+    )
 
 
-def idle_at(family: Family, conditions: Conditions) -> float | None:
+def idle_at(family: TunedFamily, conditions: Conditions) -> float | None:
     """Return when a family switches itself off unless it is used; ``None`` if it does not."""
     is_idling = family.served is not None and not family.keep_warm
     return _idle_at(family.switch, conditions) if is_idling else None
 
 
-def model_idle_at(model: Model, conditions: Conditions) -> float | None:
+def model_idle_at(model: FamilyModel, conditions: Conditions) -> float | None:
     """Return when a model's own switch goes off unless it is used; ``None`` if it does not."""
     return None if model.keep_warm else _idle_at(model.switch, conditions)
 
@@ -274,8 +276,8 @@ def _idle_at(switch: Switch, conditions: Conditions) -> float | None:
     return switch.used_at + conditions.idle_s
 
 
-def _holders(lines: Lines, own: set[str], families: list[Family]) -> dict[str, Holders]:
-    served: dict[str, list[Family]] = {}
+def _holders(lineage: Lineage, own: set[str], families: list[TunedFamily]) -> dict[str, Holders]:
+    served: dict[str, list[TunedFamily]] = {}
     for family in families:
         if family.served is not None:
             served.setdefault(family.served, []).append(family)
@@ -284,7 +286,7 @@ def _holders(lines: Lines, own: set[str], families: list[Family]) -> dict[str, H
         by = sorted(served.get(adapter, ()), key=lambda family: family.name)
         used = [family.switch.used_at for family in by]
         if adapter in own:
-            used.append(lines.models[adapter].switch.used_at)
+            used.append(lineage.models[adapter].switch.used_at)
         found[adapter] = Holders(
             is_own=adapter in own,
             families=tuple(family.name for family in by),

@@ -1,11 +1,11 @@
-"""Lines of models kept in the state: every change of them in one transaction, and what follows it.
+"""Lineage kept in the state: every change of it in one transaction, and what follows.
 
-Here: who loads an account's lines, judges a command by what holds now, writes what it changed with
+Here: who loads an account's lineage, judges a command by what holds now, writes what it changed with
 its money, its events and what it cancels, and then tells the engines and the job worker. Not here:
 the commands (``steelyard.families``), nor what callers send and get (``steelyard.families.service``).
 
 Engines and workers are told after the commit. A process that dies between the two leaves a state
-that ``LineKeeper.tick`` of any server process brings into effect.
+that ``LineageStore.tick`` of any server process brings into effect.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ from sqlalchemy import Connection
 from steelyard.billing.store import balances_of
 from steelyard.errors import SteelyardError
 from steelyard.evaluations import store as evaluation_rows
-from steelyard.families import lineage as line
 from steelyard.families import store as rows
-from steelyard.families.charges import LineMoney, Purse
+from steelyard.families.charges import LineageMoney, Purse
 from steelyard.families.clock import next_due, pass_time
-from steelyard.families.draft import Change
+from steelyard.families.draft import LineageChange
 from steelyard.families.engines import Engines
 from steelyard.families.events import (
     AddEvent,
@@ -44,33 +43,33 @@ from steelyard.families.events import (
     UnloadModel,
 )
 from steelyard.families.fine_tuning import store as job_rows
-from steelyard.families.last_used import UseClock
-from steelyard.families.lineage import Conditions, Lines, Work, answering, kept_warm
+from steelyard.families.last_used import LastUsed
+from steelyard.families.lineage import DAY_S, Conditions, Lineage, ModelUse, answering, kept_warm
 from steelyard.families.moving import move_ready, waiting_move
 from steelyard.families.references import record_use
-from steelyard.families.store import StoredLines
+from steelyard.families.store import StoredLineage
 from steelyard.jobs.store import UNFINISHED
 from steelyard.settings import Settings
 from steelyard.storage import State
 
 _log = logging.getLogger(__name__)
 
-#: Gives a change of an account's lines, or raises why there is none; see ``steelyard.families``.
-Command = Callable[[Lines, Conditions], Change]
+#: Makes a change of an account's lineage, or raises why there is none; see ``steelyard.families``.
+Command = Callable[[Lineage, Conditions], LineageChange]
 
-#: Accounts whose lines a process keeps at hand.
+#: Accounts whose lineage a process keeps at hand.
 _MAX_CACHED = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineRules:
-    """What holds for every account's lines on this server."""
+class LineageRules:
+    """What holds for every account's lineage on this server."""
 
     base_models: frozenset[str]
     trainable: frozenset[str]
     live_limit: int = 4
     warm_limit: int = 1
-    idle_s: float = 7 * line.DAY_S
+    idle_s: float = 7 * DAY_S
     hour_nano: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     account_queue: int = 4
     queue: int = 20
@@ -80,14 +79,14 @@ class LineRules:
     @classmethod
     def of(
         cls, settings: Settings, base_models: Collection[str], trainable: Collection[str]
-    ) -> LineRules:
+    ) -> LineageRules:
         """Return the rules that settings make, for base models and those that can be fine-tuned."""
         return cls(
             base_models=frozenset(base_models),
             trainable=frozenset(trainable),
             live_limit=settings.live_limit,
             warm_limit=settings.warm_models,
-            idle_s=settings.idle_days * line.DAY_S,
+            idle_s=settings.idle_days * DAY_S,
             hour_nano=dict.fromkeys(base_models, settings.keep_warm_price),
             account_queue=settings.fine_tune_queue_per_account,
             queue=settings.fine_tune_queue,
@@ -100,19 +99,19 @@ class Applied:
     """A command that was written in a transaction, which may not have been committed yet."""
 
     account_id: str
-    stored: StoredLines
+    stored: StoredLineage
     conditions: Conditions
     effects: tuple[Effect, ...]
 
     @property
-    def lines(self) -> Lines:
-        """The lines as they are now."""
-        return self.stored.lines
+    def lineage(self) -> Lineage:
+        """The lineage as it is now."""
+        return self.stored.lineage
 
 
 @dataclass(frozen=True, slots=True)
 class _Watch:
-    """What a process looks after of an account's lines at a revision."""
+    """What a process looks after of an account's lineage at a revision."""
 
     revision: int
     due_at: float | None
@@ -129,8 +128,8 @@ class _Step:
     key_id: str | None = None
 
 
-class LineKeeper:
-    """Changes and reads the lines of every account.
+class LineageStore:
+    """Changes and reads the lineage of every account.
 
     Safe to use from several threads, and beside other keepers on the same state.
     """
@@ -138,7 +137,7 @@ class LineKeeper:
     def __init__(
         self,
         state: State,
-        rules: LineRules,
+        rules: LineageRules,
         *,
         engines: Engines | None = None,
         wake: Callable[[], None] = lambda: None,
@@ -150,14 +149,14 @@ class LineKeeper:
         self._wake = wake
         self._now = now
         self._lock = threading.Lock()
-        self._cache: OrderedDict[str, StoredLines] = OrderedDict()
+        self._cache: OrderedDict[str, StoredLineage] = OrderedDict()
         self._watching = threading.Lock()
         self._watches: dict[str, _Watch] = {}
         self._asked: set[str] = set()
-        self._uses = UseClock()
+        self._uses = LastUsed()
 
     @property
-    def rules(self) -> LineRules:
+    def rules(self) -> LineageRules:
         """What holds for every account."""
         return self._rules
 
@@ -166,13 +165,13 @@ class LineKeeper:
         """What loads models in this process."""
         return self._engines
 
-    def apply_now(self, account_id: str, command: Command) -> Lines:
-        """Change an account's lines, blocking the calling thread."""
+    def apply_now(self, account_id: str, command: Command) -> Lineage:
+        """Change an account's lineage, blocking the calling thread."""
         applied = self._state.write_now(
             functools.partial(self.apply_in, account_id=account_id, command=command)
         )
         self.follow(applied)
-        return applied.lines
+        return applied.lineage
 
     def apply_in(
         self,
@@ -182,7 +181,7 @@ class LineKeeper:
         *,
         key_id: str | None = None,
     ) -> Applied:
-        """Change an account's lines in a transaction of the caller's.
+        """Change an account's lineage in a transaction of the caller's.
 
         What is due by now is done first, and moves that the command allows are made after it.
         """
@@ -197,22 +196,22 @@ class LineKeeper:
         self._remember(applied.account_id, applied.stored)
         try:
             self._watch(applied.account_id, applied.stored)
-            self._tell_engines(applied.stored, applied.effects)
+            self._notify_engines(applied.stored, applied.effects)
             if any(isinstance(one, _FOR_WORKER) for one in applied.effects):
                 self._wake()
         except Exception:  # noqa: BLE001  the change is durable all the same
             _log.exception("A change of %s could not be brought into effect.", applied.account_id)
 
-    def read_now(self, account_id: str) -> StoredLines:
-        """Return an account's lines, blocking; they are read from the state only when they changed."""
+    def read_now(self, account_id: str) -> StoredLineage:
+        """Return an account's lineage, blocking; it is read from the state only when it changed."""
         return self._state.read_now(functools.partial(self._read, account_id=account_id))
 
-    async def read(self, account_id: str) -> StoredLines:
+    async def read(self, account_id: str) -> StoredLineage:
         """Do as ``read_now`` does, without blocking."""
         return await self._state.read(functools.partial(self._read, account_id=account_id))
 
     def view(self) -> Conditions:
-        """Return the conditions under which lines are told: without money, work and queues."""
+        """Return the conditions under which lineage is shown: without money, work and queues."""
         engines = self._engines
         return Conditions(
             now=self._now(),
@@ -243,10 +242,10 @@ class LineKeeper:
         """
         now = self._now()
 
-        def use(lines: Lines, _: Conditions) -> Change:
+        def use(lineage: Lineage, _: Conditions) -> LineageChange:
             with contextlib.suppress(SteelyardError):
-                lines = record_use(lines, name, now)
-            return Change(lines, ())
+                lineage = record_use(lineage, name, now)
+            return LineageChange(lineage, ())
 
         return self._apply(connection, account_id, [_Step(use), _Step(pass_time)])
 
@@ -261,9 +260,9 @@ class LineKeeper:
             try:
                 self._look_after(account_id, revision)
             except SteelyardError as error:
-                _log.warning("The lines of %s could not be kept: %s", account_id, error.message)
+                _log.warning("Could not update the lineage of %s: %s", account_id, error.message)
             except Exception:  # noqa: BLE001  the next look may work
-                _log.exception("The lines of %s could not be kept.", account_id)
+                _log.exception("Could not update the lineage of %s.", account_id)
 
     def _look_after(self, account_id: str, revision: int) -> None:
         watch = self._watches.get(account_id)
@@ -274,13 +273,13 @@ class LineKeeper:
             self._look_for_change(account_id, self.read_now(account_id))
         self._load_missing(account_id)
 
-    def _look_for_change(self, account_id: str, stored: StoredLines) -> None:
-        change = pass_time(stored.lines, self.view())
-        if change.lines == stored.lines:
+    def _look_for_change(self, account_id: str, stored: StoredLineage) -> None:
+        change = pass_time(stored.lineage, self.view())
+        if change.lineage == stored.lineage:
             self._watch(account_id, stored)
-            self._tell_engines(stored, change.effects)
+            self._notify_engines(stored, change.effects)
         else:
-            self.apply_now(account_id, lambda lines, _: Change(lines, ()))
+            self.apply_now(account_id, lambda lineage, _: LineageChange(lineage, ()))
 
     def _load_missing(self, account_id: str) -> None:
         """Load what is kept warm, and once in this process what answers: calls load it otherwise."""
@@ -295,16 +294,16 @@ class LineKeeper:
         if missing:
             self._load(self.read_now(account_id), missing)
 
-    def _watch(self, account_id: str, stored: StoredLines) -> None:
-        lines, conditions = stored.lines, self.view()
+    def _watch(self, account_id: str, stored: StoredLineage) -> None:
+        lineage, conditions = stored.lineage, self.view()
         watch = _Watch(
             revision=stored.revision,
-            due_at=next_due(lines, conditions),
+            due_at=next_due(lineage, conditions),
             is_moving=any(
-                waiting_move(lines, family, conditions) for family in lines.families.values()
+                waiting_move(lineage, family, conditions) for family in lineage.families.values()
             ),
-            answering=frozenset(answering(lines)),
-            warm=frozenset(kept_warm(lines)),
+            answering=frozenset(answering(lineage)),
+            warm=frozenset(kept_warm(lineage)),
         )
         with self._watching:
             known = self._watches.get(account_id)
@@ -315,7 +314,7 @@ class LineKeeper:
                 warm = (one.warm for one in self._watches.values())
                 self._engines.pin(frozenset().union(*warm))
 
-    def _tell_engines(self, stored: StoredLines, effects: Iterable[Effect]) -> None:
+    def _notify_engines(self, stored: StoredLineage, effects: Iterable[Effect]) -> None:
         if self._engines is None:
             return
         for effect in effects:
@@ -325,15 +324,15 @@ class LineKeeper:
                 self._asked.discard(effect.adapter)
                 self._engines.forget(effect.adapter)
 
-    def _load(self, stored: StoredLines, adapters: Collection[str]) -> None:
+    def _load(self, stored: StoredLineage, adapters: Collection[str]) -> None:
         for adapter in sorted(adapters):
-            model, sha256 = stored.lines.models.get(adapter), stored.artifacts.get(adapter)
+            model, sha256 = stored.lineage.models.get(adapter), stored.artifacts.get(adapter)
             if model is not None and sha256 is not None and self._engines is not None:
                 self._engines.load(model, sha256)
 
     def _write_use(self, account_id: str, name: str, at: float) -> None:
-        def use(lines: Lines, _: Conditions) -> Change:
-            return Change(record_use(lines, name, at), ())
+        def use(lineage: Lineage, _: Conditions) -> LineageChange:
+            return LineageChange(record_use(lineage, name, at), ())
 
         def work(connection: Connection) -> Applied:
             # The use comes first: it was before what is due now.
@@ -361,15 +360,17 @@ class LineKeeper:
         steps: Sequence[_Step],
     ) -> Applied:
         before = self._load_locked(connection, account_id)
-        conditions = self._conditions(connection, account_id, before.lines)
-        purse = Purse(LineMoney(connection=connection, account_id=account_id, now=conditions.now))
-        lines, effects = before.lines, list[Effect]()
+        conditions = self._conditions(connection, account_id, before.lineage)
+        purse = Purse(
+            LineageMoney(connection=connection, account_id=account_id, now=conditions.now)
+        )
+        lineage, effects = before.lineage, list[Effect]()
         for step in steps:
-            change = step.command(lines, purse.judge(conditions))
+            change = step.command(lineage, purse.judge(conditions))
             purse.take(change, step.key_id)
-            lines = change.lines
+            lineage = change.lineage
             effects += change.effects
-        stored = rows.save_lines(connection, account_id, before, lines)
+        stored = rows.save_lineage(connection, account_id, before, lineage)
         purse.post()
         for effect in effects:
             if isinstance(effect, AddEvent):
@@ -383,7 +384,7 @@ class LineKeeper:
             effects=tuple(effects),
         )
 
-    def _conditions(self, connection: Connection, account_id: str, lines: Lines) -> Conditions:
+    def _conditions(self, connection: Connection, account_id: str, lineage: Lineage) -> Conditions:
         rules = self._rules
         return dataclasses.replace(
             self.view(),
@@ -391,41 +392,41 @@ class LineKeeper:
                 balances_of(connection, account_id)["wallet"] if rules.accounts_enabled else None
             ),
             work=tuple(
-                Work(id=id_, kind="evaluation", adapter=model)
+                ModelUse(id=id_, kind="evaluation", adapter=model)
                 for id_, model in evaluation_rows.unfinished_of_account(connection, account_id)
-                if model in lines.models
+                if model in lineage.models
             ),
             account_queue=rules.account_queue,
             queue_room=rules.queue - job_rows.count_queued(connection),
         )
 
-    def _load_locked(self, connection: Connection, account_id: str) -> StoredLines:
+    def _load_locked(self, connection: Connection, account_id: str) -> StoredLineage:
         revision = rows.lock_revision(connection, account_id)
         known = self._cached(account_id)
         if known is not None and known.revision == revision:
             return known
         # What is loaded here may have been written in the same transaction: it is not kept.
-        return rows.load_lines(connection, account_id)
+        return rows.load_lineage(connection, account_id)
 
-    def _read(self, connection: Connection, account_id: str) -> StoredLines:
+    def _read(self, connection: Connection, account_id: str) -> StoredLineage:
         while True:
             revision = rows.revision_of(connection, account_id)
             known = self._cached(account_id)
             if known is not None and known.revision == revision:
                 return known
-            loaded = rows.load_lines(connection, account_id)
+            loaded = rows.load_lineage(connection, account_id)
             if rows.revision_of(connection, account_id) == loaded.revision:
                 self._remember(account_id, loaded)
                 return loaded
 
-    def _cached(self, account_id: str) -> StoredLines | None:
+    def _cached(self, account_id: str) -> StoredLineage | None:
         with self._lock:
             found = self._cache.get(account_id)
             if found is not None:
                 self._cache.move_to_end(account_id)
             return found
 
-    def _remember(self, account_id: str, stored: StoredLines) -> None:
+    def _remember(self, account_id: str, stored: StoredLineage) -> None:
         with self._lock:
             known = self._cache.get(account_id)
             if known is None or known.revision < stored.revision:
@@ -452,11 +453,11 @@ class LineKeeper:
 _FOR_WORKER = (QueueJob, CancelJob, CancelEvaluation)
 
 
-def _with_artifacts(connection: Connection, stored: StoredLines) -> StoredLines:
-    """Return lines with the artifacts of models that joined in this transaction."""
-    missing = stored.lines.models.keys() - stored.artifacts.keys()
+def _with_artifacts(connection: Connection, stored: StoredLineage) -> StoredLineage:
+    """Return lineage with the artifacts of models that joined in this transaction."""
+    missing = stored.lineage.models.keys() - stored.artifacts.keys()
     found = {
-        adapter: rows.artifact_of(connection, stored.lines.models[adapter].job_id)
+        adapter: rows.artifact_of(connection, stored.lineage.models[adapter].job_id)
         for adapter in missing
     }
     known = {adapter: sha256 for adapter, sha256 in found.items() if sha256 is not None}

@@ -14,11 +14,10 @@ from steelyard.errors import (
     ModelUnavailableError,
     NotFoundError,
 )
-from steelyard.families import lineage as line
 from steelyard.families.deletion import delete_model
 from steelyard.families.directory import datasets_of
-from steelyard.families.draft import Change
-from steelyard.families.lineage import Conditions, Lines
+from steelyard.families.draft import LineageChange
+from steelyard.families.lineage import Conditions, FamilyModel, Lineage
 from steelyard.families.lineage_store import Applied, Command
 from steelyard.families.models_wire import Model, ModelReadiness
 from steelyard.families.references import (
@@ -27,7 +26,7 @@ from steelyard.families.references import (
     parse_reference,
     resolve_call,
 )
-from steelyard.families.store import StoredLines
+from steelyard.families.store import StoredLineage
 from steelyard.families.switching import switch_model
 from steelyard.families.warmth import keep_model_warm
 from steelyard.families.wire import (
@@ -46,7 +45,7 @@ class ResolvedModel:
 
     name: str
     version: str | None
-    model: line.Model
+    model: FamilyModel
     artifact_sha256: str
 
     @property
@@ -66,9 +65,9 @@ class FamilyModels(FamilyWrites):
     async def switch_model(self, write: Write, reference: str, request: SwitchModel) -> Model:
         """Switch a model's own switch on or off."""
 
-        def command(lines: Lines, conditions: Conditions) -> Change:
+        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
             return switch_model(
-                lines,
+                lineage,
                 reference,
                 conditions,
                 on=request.on,
@@ -81,9 +80,9 @@ class FamilyModels(FamilyWrites):
     async def keep_model_warm(self, write: Write, reference: str, request: KeepModelWarm) -> Model:
         """Keep a model loaded through its own switch, or stop."""
 
-        def command(lines: Lines, conditions: Conditions) -> Change:
+        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
             return keep_model_warm(
-                lines,
+                lineage,
                 reference,
                 conditions,
                 enabled=request.enabled,
@@ -97,31 +96,31 @@ class FamilyModels(FamilyWrites):
     async def delete_model(self, write: Write, reference: str, adapter: str | None) -> DeletedModel:
         """Delete a model by number, for good."""
 
-        def command(lines: Lines, conditions: Conditions) -> Change:
-            return delete_model(lines, reference, conditions, adapter=adapter)
+        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
+            return delete_model(lineage, reference, conditions, adapter=adapter)
 
         return await self._write(write, command, lambda *_: DeletedModel(id=reference))
 
     async def models(self, caller: Caller) -> list[Model]:
         """Return every tuned model of the account, also those that are gone, by family and number."""
-        stored = await self._keeper.read(caller.account_id)
+        stored = await self._lineages.read(caller.account_id)
         models = sorted(
-            stored.lines.models.values(), key=lambda model: (model.family, model.version)
+            stored.lineage.models.values(), key=lambda model: (model.family, model.version)
         )
-        return await self._tell_models(caller, stored, models)
+        return await self._models_to_wire(caller, stored, models)
 
     async def describe_model(self, caller: Caller, reference: str) -> Model:
         """Return one tuned model, also one that is gone."""
-        stored = await self._keeper.read(caller.account_id)
-        if "@" not in reference and reference not in stored.lines.families:
+        stored = await self._lineages.read(caller.account_id)
+        if "@" not in reference and reference not in stored.lineage.families:
             raise unknown_model(reference, self._bases.names)
-        model = find_model(stored.lines, reference)
-        return (await self._tell_models(caller, stored, [model]))[0]
+        model = find_model(stored.lineage, reference)
+        return (await self._models_to_wire(caller, stored, [model]))[0]
 
     async def readiness(self, caller: Caller, reference: str) -> ModelReadiness:
         """Return whether a call to a family or a number would be answered now; nothing is loaded."""
         resolved = await self.resolve(caller, reference)
-        return self._directory.readiness(reference, resolved.model, self._keeper.view())
+        return self._directory.readiness(reference, resolved.model, self._lineages.view())
 
     async def resolve(self, caller: Caller, name: str) -> ResolvedModel:
         """Return the model that answers a call to a family's name or a model's number."""
@@ -131,9 +130,9 @@ class FamilyModels(FamilyWrites):
             if "@" in name:
                 raise
             raise unknown_model(name, self._bases.names) from None
-        stored = await self._keeper.read(caller.account_id)
+        stored = await self._lineages.read(caller.account_id)
         try:
-            model = resolve_call(stored.lines, name)
+            model = resolve_call(stored.lineage, name)
         except NotFoundError:
             raise unknown_model(name, self._bases.names) from None
         artifact = stored.artifacts.get(model.adapter)
@@ -150,28 +149,28 @@ class FamilyModels(FamilyWrites):
 
     async def base_of(self, caller: Caller, name: str) -> str:
         """Return the base model under a family or a number, on or off."""
-        lines = (await self._keeper.read(caller.account_id)).lines
+        lineage = (await self._lineages.read(caller.account_id)).lineage
         _, version = parse_reference(name)
-        return (find_family(lines, name) if version is None else find_model(lines, name)).base
+        return (find_family(lineage, name) if version is None else find_model(lineage, name)).base
 
     async def _change_model(self, write: Write, reference: str, command: Command) -> Model:
         def tell(connection: Connection, applied: Applied) -> Model:
             stored = applied.stored
-            model = find_model(stored.lines, reference)
-            datasets = datasets_of(connection, write.caller.account_id, stored.lines, [model])
+            model = find_model(stored.lineage, reference)
+            datasets = datasets_of(connection, write.caller.account_id, stored.lineage, [model])
             return self._directory.tell(stored, model, applied.conditions, datasets)
 
         return await self._loading(write.caller, lambda: self._write(write, command, tell))
 
-    async def _tell_models(
-        self, caller: Caller, stored: StoredLines, models: Sequence[line.Model]
+    async def _models_to_wire(
+        self, caller: Caller, stored: StoredLineage, models: Sequence[FamilyModel]
     ) -> list[Model]:
         if not models:
             return []
         datasets = await self._state.read(
             functools.partial(
-                datasets_of, account_id=caller.account_id, lines=stored.lines, models=models
+                datasets_of, account_id=caller.account_id, lineage=stored.lineage, models=models
             )
         )
-        conditions = self._keeper.view()
+        conditions = self._lineages.view()
         return [self._directory.tell(stored, model, conditions, datasets) for model in models]

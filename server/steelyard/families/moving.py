@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from steelyard.families.draft import Change, Draft
+from steelyard.families.draft import LineageChange, LineageDraft
 from steelyard.families.lineage import (
     Conditions,
-    Family,
-    Lines,
-    Model,
+    FamilyModel,
+    Lineage,
     SelfMove,
+    TunedFamily,
     answering,
     kept_warm,
     latest_of,
@@ -30,61 +30,61 @@ _REASONS: dict[WaitingFor, MoveReason | None] = {
 }
 
 
-def waiting_move(lines: Lines, family: Family, conditions: Conditions) -> Move | None:
+def waiting_move(lineage: Lineage, family: TunedFamily, conditions: Conditions) -> Move | None:
     """Return the move that a family waits to make; ``None`` when it makes none.
 
     One that nothing holds and that was not made yet waits for the engines, which are what makes it.
     """
-    target = _target(lines, family)
+    target = _target(lineage, family)
     if target is None:
         return None
-    waiting_for = _held_by(lines, family, target, conditions) or "engines"
+    waiting_for = _held_by(lineage, family, target, conditions) or "engines"
     return Move(to=target.ref, waiting_for=waiting_for, reason=_REASONS[waiting_for])
 
 
-def move_families(draft: Draft) -> None:
+def move_families(draft: LineageDraft) -> None:
     """Make every move that nothing holds, in a draft, and ask for the models others wait for.
 
     Families used last go first, so that a free place is theirs.
     """
     families = sorted(
-        draft.lines.families.values(),
+        draft.lineage.families.values(),
         key=lambda family: (-(family.switch.used_at or 0.0), family.name),
     )
     for family in families:
-        target = _target(draft.lines, family)
+        target = _target(draft.lineage, family)
         if target is None:
             continue
-        waiting_for = _held_by(draft.lines, family, target, draft.conditions)
+        waiting_for = _held_by(draft.lineage, family, target, draft.conditions)
         if waiting_for is None:
             _move(draft, family, target)
         elif waiting_for == "engines":
             draft.load(target.adapter)
 
 
-def move_ready(lines: Lines, conditions: Conditions) -> Change:
+def move_ready(lineage: Lineage, conditions: Conditions) -> LineageChange:
     """Return what ``move_families`` does: to be called whenever a model has loaded or joined."""
-    draft = Draft(lines, conditions)
+    draft = LineageDraft(lineage, conditions)
     move_families(draft)
     return draft.done()
 
 
-def _target(lines: Lines, family: Family) -> Model | None:
+def _target(lineage: Lineage, family: TunedFamily) -> FamilyModel | None:
     if not family.switch.is_on:
         return None
-    latest = latest_of(lines, family)
+    latest = latest_of(lineage, family)
     return None if latest is None or latest.adapter == family.served else latest
 
 
 def _held_by(
-    lines: Lines, family: Family, target: Model, conditions: Conditions
+    lineage: Lineage, family: TunedFamily, target: FamilyModel, conditions: Conditions
 ) -> WaitingFor | None:
-    draft = Draft(lines, conditions)
+    draft = LineageDraft(lineage, conditions)
     draft.put_family(structs.replace(family, served=target.adapter))
-    before, after = answering(lines), answering(draft.lines)
+    before, after = answering(lineage), answering(draft.lineage)
     if len(after) > max(conditions.live_limit, len(before)):
         return "place"
-    warm_before, warm_after = kept_warm(lines), kept_warm(draft.lines)
+    warm_before, warm_after = kept_warm(lineage), kept_warm(draft.lineage)
     if len(warm_after) > max(conditions.warm_limit, len(warm_before)):
         return "warm_place"
     if lacks_room(draft, warm_before):
@@ -92,8 +92,8 @@ def _held_by(
     return None if conditions.state_of(target.adapter) == "loaded" else "engines"
 
 
-def _move(draft: Draft, family: Family, target: Model) -> None:
-    old = None if family.served is None else draft.lines.models[family.served]
+def _move(draft: LineageDraft, family: TunedFamily, target: FamilyModel) -> None:
+    old = None if family.served is None else draft.lineage.models[family.served]
     draft.change_family(
         family.name,
         served=target.adapter,
@@ -107,7 +107,7 @@ def _move(draft: Draft, family: Family, target: Model) -> None:
     draft.square_windows(follow)
 
 
-def _can_stay_warm(draft: Draft, follow: dict[str, str], target: Model) -> bool:
-    warm, windows = kept_warm(draft.lines), draft.lines.windows
+def _can_stay_warm(draft: LineageDraft, follow: dict[str, str], target: FamilyModel) -> bool:
+    warm, windows = kept_warm(draft.lineage), draft.lineage.windows
     is_held = target.adapter in windows or any(old in windows and old not in warm for old in follow)
     return is_held or draft.can_hold(draft.hour_price(target.adapter))

@@ -20,7 +20,7 @@ from steelyard.errors import (
     NotFoundError,
     ServedChangedError,
 )
-from steelyard.families.lineage import Family, Lines, Model, latest_of
+from steelyard.families.lineage import FamilyModel, Lineage, TunedFamily, latest_of
 from steelyard.families.wire import FAMILY_NAME
 from steelyard.wire.names import FOREIGN_PREFIX
 from steelyard.wire.violations import Path
@@ -62,9 +62,9 @@ def parse_reference(text: str, path: Path = _MODEL) -> tuple[str, int | None]:
     return name, None if number is None else int(number)
 
 
-def find_family(lines: Lines, name: str) -> Family:
+def find_family(lineage: Lineage, name: str) -> TunedFamily:
     """Return a family by name."""
-    family = lines.families.get(name)
+    family = lineage.families.get(name)
     if family is None:
         raise NotFoundError(f"There is no family named {name[:60]!r}; see GET /v1/families.")
     if family.deleted_at is not None:
@@ -72,7 +72,7 @@ def find_family(lines: Lines, name: str) -> Family:
     return family
 
 
-def find_model(lines: Lines, reference: str, path: Path = _MODEL) -> Model:
+def find_model(lineage: Lineage, reference: str, path: Path = _MODEL) -> FamilyModel:
     """Return a model by number, also one that is deleted or discarded."""
     name, version = parse_reference(reference, path)
     if version is None:
@@ -80,20 +80,20 @@ def find_model(lines: Lines, reference: str, path: Path = _MODEL) -> Model:
             f"{reference!r} is no model's number; give one such as '{name[:40]}@3'.",
             path=path,
         )
-    family = lines.families.get(name)
+    family = lineage.families.get(name)
     if family is None or version > len(family.models):
         raise NotFoundError(f"There is no model {reference!r}; see GET /v1/models.")
-    return lines.models[family.models[version - 1]]
+    return lineage.models[family.models[version - 1]]
 
 
-def find_ready_model(lines: Lines, reference: str, path: Path = _MODEL) -> Model:
+def find_ready_model(lineage: Lineage, reference: str, path: Path = _MODEL) -> FamilyModel:
     """Return a model by number."""
-    model = find_model(lines, reference, path)
+    model = find_model(lineage, reference, path)
     require_ready(model)
     return model
 
 
-def require_ready(model: Model) -> None:
+def require_ready(model: FamilyModel) -> None:
     """Refuse a model that is gone for good."""
     if model.status == "deleted":
         raise ModelDeletedError(f"The model {model.ref} was deleted; use another one.")
@@ -103,37 +103,37 @@ def require_ready(model: Model) -> None:
         )
 
 
-def resolve_call(lines: Lines, name: str) -> Model:
+def resolve_call(lineage: Lineage, name: str) -> FamilyModel:
     """Return the model that answers a call to a family's name or a model's number."""
     _, version = parse_reference(name)
     if version is not None:
-        model = find_ready_model(lines, name)
+        model = find_ready_model(lineage, name)
         if not model.switch.is_on:
             raise ModelOffError(f"The model {name} is switched off; switch it on to call it.")
         return model
-    family = find_family(lines, name)
+    family = find_family(lineage, name)
     if not family.switch.is_on:
         raise FamilyOffError(f"The family {name} is switched off; switch it on to call it.")
     if family.served is None:
         raise FamilyEmptyError(
             f"The family {name} serves no model yet; see its jobs and the move that it waits for."
         )
-    return lines.models[family.served]
+    return lineage.models[family.served]
 
 
-def record_use(lines: Lines, name: str, at: float) -> Lines:
+def record_use(lineage: Lineage, name: str, at: float) -> Lineage:
     """Move the idle clock of the switch that a call or an evaluation named; others stay."""
     _, version = parse_reference(name)
     if version is None:
-        family = find_family(lines, name)
+        family = find_family(lineage, name)
         used = structs.replace(family, switch=family.switch.used(at))
-        return structs.replace(lines, families={**lines.families, name: used})
-    model = find_model(lines, name)
+        return structs.replace(lineage, families={**lineage.families, name: used})
+    model = find_model(lineage, name)
     called = structs.replace(model, switch=model.switch.used(at))
-    return structs.replace(lines, models={**lines.models, model.adapter: called})
+    return structs.replace(lineage, models={**lineage.models, model.adapter: called})
 
 
-def check_served(family: Family, served: Guard) -> None:
+def check_served(family: TunedFamily, served: Guard) -> None:
     """Refuse to go on when a family serves another model than the caller saw."""
     if served is not UNSET and served != family.served:
         raise ServedChangedError(
@@ -142,9 +142,9 @@ def check_served(family: Family, served: Guard) -> None:
         )
 
 
-def check_latest(lines: Lines, family: Family, latest: Guard) -> None:
+def check_latest(lineage: Lineage, family: TunedFamily, latest: Guard) -> None:
     """Refuse to go on when a family's latest model is another than the caller saw."""
-    model = latest_of(lines, family)
+    model = latest_of(lineage, family)
     adapter = None if model is None else model.adapter
     if latest is not UNSET and latest != adapter:
         raise FamilyChangedError(
@@ -153,7 +153,7 @@ def check_latest(lines: Lines, family: Family, latest: Guard) -> None:
         )
 
 
-def check_adapter(model: Model, adapter: str | None) -> None:
+def check_adapter(model: FamilyModel, adapter: str | None) -> None:
     """Refuse to go on when a number is another model than the caller saw."""
     if adapter is not None and adapter != model.adapter:
         raise ModelChangedError(

@@ -17,15 +17,15 @@ from steelyard.errors import (
     RollbackChangedError,
     VersionInUseError,
 )
-from steelyard.families.draft import Change, Draft
+from steelyard.families.draft import LineageChange, LineageDraft
 from steelyard.families.events import CancelEvaluation, DropModel
 from steelyard.families.fine_tunes import request_cancel
 from steelyard.families.lineage import (
     Conditions,
-    Family,
-    Job,
-    Lines,
-    Model,
+    FamilyModel,
+    FineTune,
+    Lineage,
+    TunedFamily,
     active_job,
     latest_of,
     models_of,
@@ -44,9 +44,9 @@ from steelyard.wire.violations import BODY
 class RollbackPlan:
     """What a rollback would do."""
 
-    to: Model
-    discard: tuple[Model, ...]
-    job: Job | None
+    to: FamilyModel
+    discard: tuple[FamilyModel, ...]
+    job: FineTune | None
     evaluations: tuple[str, ...]
 
     @property
@@ -55,18 +55,18 @@ class RollbackPlan:
         return [*([] if self.job is None else [self.job.id]), *self.evaluations]
 
 
-def plan_rollback(lines: Lines, name: str, to: str, conditions: Conditions) -> RollbackPlan:
+def plan_rollback(lineage: Lineage, name: str, to: str, conditions: Conditions) -> RollbackPlan:
     """Return what a rollback of a family to one of its models would do."""
-    family = find_family(lines, name)
+    family = find_family(lineage, name)
     path = (*BODY, "to")
     if parse_reference(to, path)[0] != name:
         raise InvalidReferenceError(f"{to} is no model of {name}; name one of its own.", path=path)
-    model = find_ready_model(lines, to, path)
-    if model == latest_of(lines, family):
+    model = find_ready_model(lineage, to, path)
+    if model == latest_of(lineage, family):
         raise NothingToRollBackError(f"{model.ref} is the latest model of {name} already.")
     discard = tuple(
         newer
-        for newer in models_of(lines, family)
+        for newer in models_of(lineage, family)
         if newer.version > model.version and newer.status == "ready"
     )
     adapters = {newer.adapter for newer in discard}
@@ -76,24 +76,24 @@ def plan_rollback(lines: Lines, name: str, to: str, conditions: Conditions) -> R
         if work.kind == "evaluation" and work.adapter in adapters
     )
     return RollbackPlan(
-        to=model, discard=discard, job=active_job(lines, family), evaluations=evaluations
+        to=model, discard=discard, job=active_job(lineage, family), evaluations=evaluations
     )
 
 
 def roll_back(
-    lines: Lines,
+    lineage: Lineage,
     name: str,
     to: str,
     discard: Sequence[str],
     conditions: Conditions,
     *,
     served: Guard = UNSET,
-) -> Change:
+) -> LineageChange:
     """Take a family back to an older model."""
-    draft = Draft(lines, conditions)
-    family = find_family(lines, name)
+    draft = LineageDraft(lineage, conditions)
+    family = find_family(lineage, name)
     check_served(family, served)
-    plan = plan_rollback(lines, name, to, conditions)
+    plan = plan_rollback(lineage, name, to, conditions)
     refs = [model.ref for model in plan.discard]
     if set(discard) != set(refs):
         raise RollbackChangedError(
@@ -102,7 +102,7 @@ def roll_back(
             details=[{"discard": refs, "cancel": plan.cancelled}],
         )
     adapters = {model.adapter for model in plan.discard}
-    check_unused(lines, conditions, adapters, by=name, may_cancel_evaluations=True)
+    check_unused(lineage, conditions, adapters, by=name, may_cancel_evaluations=True)
     if plan.job is not None:
         request_cancel(draft, plan.job.id, f"{name} is rolled back to {to}.")
     draft.effects.extend(CancelEvaluation(evaluation) for evaluation in plan.evaluations)
@@ -113,7 +113,7 @@ def roll_back(
 
 
 def check_unused(
-    lines: Lines,
+    lineage: Lineage,
     conditions: Conditions,
     adapters: set[str],
     *,
@@ -128,7 +128,7 @@ def check_unused(
     ]
     users.extend(
         job.id
-        for job in lines.jobs.values()
+        for job in lineage.jobs.values()
         if job.is_active and job.parent in adapters and job.family != by
     )
     if users:
@@ -138,7 +138,7 @@ def check_unused(
         )
 
 
-def _discard(draft: Draft, model: Model, to: Model) -> None:
+def _discard(draft: LineageDraft, model: FamilyModel, to: FamilyModel) -> None:
     draft.switch_model_off(model.adapter, "owner")
     draft.change_model(model.adapter, status="discarded", discarded_at=draft.now)
     draft.change_job(model.job_id, outcome="rolled_back")
@@ -146,7 +146,9 @@ def _discard(draft: Draft, model: Model, to: Model) -> None:
     draft.effects.append(DropModel(model.adapter))
 
 
-def _serve(draft: Draft, family: Family, to: Model, discarded: set[str]) -> dict[str, str]:
+def _serve(
+    draft: LineageDraft, family: TunedFamily, to: FamilyModel, discarded: set[str]
+) -> dict[str, str]:
     if family.served not in discarded:
         draft.change_family(family.name, moved=None)
         return {}

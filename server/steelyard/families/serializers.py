@@ -1,4 +1,4 @@
-"""How an account's lines are told to callers: the wire's families, models and fine-tunes."""
+"""How lineage is shown to callers: the families, models and fine-tunes of the wire."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from msgspec import UNSET, UnsetType
 
 from steelyard.billing.money import to_usd
 from steelyard.evaluations.wire import Evaluation
-from steelyard.families import lineage as line
-from steelyard.families.continuing import Growth, tell_continue
+from steelyard.families.continuing import Growth, continue_to_wire
 from steelyard.families.fine_tuning.wire import CurvePoint, Job, JobLimits, JobMetrics, JobProgress
 from steelyard.families.lineage import (
     Conditions,
-    Lines,
+    FamilyModel,
+    FineTune,
+    Lineage,
+    TunedFamily,
+    WarmHour,
     idle_at,
     latest_of,
     model_idle_at,
@@ -34,20 +37,22 @@ from steelyard.families.wire import (
 _UNMADE = ("gate_failed", "failed", "cancelled")
 
 
-def tell_family(
-    lines: Lines,
-    family: line.Family,
+def family_to_wire(
+    lineage: Lineage,
+    family: TunedFamily,
     conditions: Conditions,
     *,
     growth: Growth | UnsetType | None = UNSET,
     with_jobs: bool = False,
 ) -> Family:
     """Return a family as the wire tells it."""
-    served = None if family.served is None else lines.models[family.served]
-    latest = latest_of(lines, family)
-    window = lines.windows.get(family.served or "") if family.keep_warm else None
+    served = None if family.served is None else lineage.models[family.served]
+    latest = latest_of(lineage, family)
+    window = lineage.windows.get(family.served or "") if family.keep_warm else None
     continues = (
-        tell_continue(lines, family, growth, conditions) if isinstance(growth, Growth) else growth
+        continue_to_wire(lineage, family, growth, conditions)
+        if isinstance(growth, Growth)
+        else growth
     )
     moved = family.moved
     return Family(
@@ -60,23 +65,23 @@ def tell_family(
         dataset_id=family.dataset_id,
         origin=family.origin,
         created_at=family.created_at,
-        served=None if served is None else tell_ready_model(lines, served, conditions),
-        latest=None if latest is None else tell_ready_model(lines, latest, conditions),
-        models=[tell_model(lines, model, conditions) for model in models_of(lines, family)],
+        served=None if served is None else ready_model_to_wire(lineage, served, conditions),
+        latest=None if latest is None else ready_model_to_wire(lineage, latest, conditions),
+        models=[model_to_wire(lineage, model, conditions) for model in models_of(lineage, family)],
         keep_warm=family.keep_warm,
-        keep_warm_window=_tell_window(window),
+        keep_warm_window=_window_to_wire(window),
         keep_warm_stopped_at=family.keep_warm_stopped_at,
-        move=waiting_move(lines, family, conditions),
+        move=waiting_move(lineage, family, conditions),
         moved=None if moved is None else Moved(at=moved.at, from_=moved.from_ref),
         continue_=continues,
-        jobs=_tell_jobs(lines, family) if with_jobs else UNSET,
+        jobs=_jobs_to_wire(lineage, family) if with_jobs else UNSET,
     )
 
 
-def tell_model(
-    lines: Lines, model: line.Model, conditions: Conditions
+def model_to_wire(
+    lineage: Lineage, model: FamilyModel, conditions: Conditions
 ) -> ModelVersion | DiscardedModelVersion | DeletedModelVersion:
-    """Return a model of a line as the wire tells it, whatever became of it."""
+    """Return a model as the wire has it, whatever became of it."""
     if model.status == "deleted":
         return DeletedModelVersion(
             version=model.version,
@@ -86,18 +91,20 @@ def tell_model(
             deleted_at=_time(model.deleted_at),
         )
     if model.status == "discarded":
-        members = _members(lines, model, conditions)
+        members = _members(lineage, model, conditions)
         return DiscardedModelVersion(**members, discarded_at=_time(model.discarded_at))
-    return tell_ready_model(lines, model, conditions)
+    return ready_model_to_wire(lineage, model, conditions)
 
 
-def tell_ready_model(lines: Lines, model: line.Model, conditions: Conditions) -> ModelVersion:
+def ready_model_to_wire(
+    lineage: Lineage, model: FamilyModel, conditions: Conditions
+) -> ModelVersion:
     """Return a model that still is as the wire tells it."""
-    return ModelVersion(**_members(lines, model, conditions))
+    return ModelVersion(**_members(lineage, model, conditions))
 
 
-def tell_job(
-    job: line.Job,
+def fine_tune_to_wire(
+    job: FineTune,
     *,
     progress: JobProgress | None = None,
     curve: list[CurvePoint] | UnsetType | None = UNSET,
@@ -134,7 +141,7 @@ def tell_job(
     )
 
 
-def _members(lines: Lines, model: line.Model, conditions: Conditions) -> dict[str, Any]:
+def _members(lineage: Lineage, model: FamilyModel, conditions: Conditions) -> dict[str, Any]:
     return {
         "version": model.version,
         "ref": model.ref,
@@ -143,7 +150,7 @@ def _members(lines: Lines, model: line.Model, conditions: Conditions) -> dict[st
         "on_at": model.switch.on_at,
         "keep_warm": model.keep_warm,
         "keep_warm_window": (
-            _tell_window(lines.windows.get(model.adapter)) if model.keep_warm else None
+            _window_to_wire(lineage.windows.get(model.adapter)) if model.keep_warm else None
         ),
         "keep_warm_stopped_at": model.keep_warm_stopped_at,
         "used_at": model.switch.used_at,
@@ -157,7 +164,7 @@ def _members(lines: Lines, model: line.Model, conditions: Conditions) -> dict[st
     }
 
 
-def _tell_window(window: line.Window | None) -> Window | None:
+def _window_to_wire(window: WarmHour | None) -> Window | None:
     if window is None:
         return None
     return Window(
@@ -167,10 +174,10 @@ def _tell_window(window: line.Window | None) -> Window | None:
     )
 
 
-def _tell_jobs(lines: Lines, family: line.Family) -> list[FamilyJob]:
+def _jobs_to_wire(lineage: Lineage, family: TunedFamily) -> list[FamilyJob]:
     told = []
     for job_id in reversed(family.jobs):
-        job = lines.jobs[job_id]
+        job = lineage.jobs[job_id]
         told.append(
             FamilyJob(
                 id=job.id,

@@ -19,18 +19,17 @@ from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset
 from steelyard.datasets.store import mark_dataset_used
 from steelyard.errors import SteelyardError
-from steelyard.families import lineage as line
 from steelyard.families.ancestry import learned_from, parent_of
 from steelyard.families.continuing import Growth, check_continue, continue_state, trained_version
 from steelyard.families.deletion import delete_family
-from steelyard.families.draft import Change
+from steelyard.families.draft import LineageChange
 from steelyard.families.fees import Fee, Tariff, fee_of
 from steelyard.families.fine_tunes import Order, check_start, continue_family, start_family
 from steelyard.families.fine_tuning.plan import TuningPlan
 from steelyard.families.fine_tuning.store import has_unfinished
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
-from steelyard.families.lineage import Conditions, Lines
-from steelyard.families.lineage_store import Applied, Command, LineKeeper
+from steelyard.families.lineage import Conditions, Lineage, TunedFamily
+from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.models_service import FamilyModels
 from steelyard.families.plans import Plans
 from steelyard.families.references import (
@@ -38,7 +37,7 @@ from steelyard.families.references import (
     find_family,
 )
 from steelyard.families.rollback import roll_back
-from steelyard.families.serializers import tell_family, tell_job
+from steelyard.families.serializers import family_to_wire, fine_tune_to_wire
 from steelyard.families.switching import switch_family
 from steelyard.families.warmth import keep_family_warm
 from steelyard.families.wire import (
@@ -71,7 +70,7 @@ class FamilyService(FamilyModels):
     def __init__(
         self,
         state: State,
-        keeper: LineKeeper,
+        lineages: LineageStore,
         writes: KeyedWrites,
         plans: Plans,
         bases: ModelRegistry,
@@ -79,7 +78,7 @@ class FamilyService(FamilyModels):
         tariff: Tariff | None = None,
         warm_wait_s: float = 10.0,
     ) -> None:
-        super().__init__(state, keeper, writes, bases, warm_wait_s=warm_wait_s)
+        super().__init__(state, lineages, writes, bases, warm_wait_s=warm_wait_s)
         self._plans = plans
         self._tariff = tariff or Tariff()
 
@@ -89,9 +88,9 @@ class FamilyService(FamilyModels):
         plan, origin = await self._plan_start(write.caller, request)
         order = self._order(plan)
 
-        def command(lines: Lines, conditions: Conditions) -> Change:
+        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
             return start_family(
-                lines,
+                lineage,
                 request.family,
                 origin,
                 order,
@@ -104,7 +103,7 @@ class FamilyService(FamilyModels):
     async def estimate(self, caller: Caller, request: EstimateFamily) -> FineTuneEstimate:
         """Return what starting a family would cost."""
         plan, _ = await self._plan_start(caller, request)
-        return self._tell_estimate(plan)
+        return self._estimate_to_wire(plan)
 
     async def continue_(self, write: Write, name: str, request: ContinueFamily) -> Job:
         """Queue a family's next fine-tune."""
@@ -112,9 +111,9 @@ class FamilyService(FamilyModels):
         plan, growth = await self._plan_continue(write.caller, name, request)
         order = self._order(plan)
 
-        def command(lines: Lines, conditions: Conditions) -> Change:
+        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
             return continue_family(
-                lines,
+                lineage,
                 name,
                 order,
                 growth,
@@ -130,32 +129,32 @@ class FamilyService(FamilyModels):
     ) -> FineTuneEstimate:
         """Return what continuing a family would cost."""
         plan, _ = await self._plan_continue(caller, name, request)
-        return self._tell_estimate(plan)
+        return self._estimate_to_wire(plan)
 
     async def page(self, caller: Caller) -> FamilyList:
         """Return every family of the account by name, without counts of rows."""
-        lines = (await self._keeper.read(caller.account_id)).lines
-        families = [lines.families[name] for name in sorted(lines.families)]
+        lineage = (await self._lineages.read(caller.account_id)).lineage
+        families = [lineage.families[name] for name in sorted(lineage.families)]
         families = [family for family in families if family.deleted_at is None]
         grown = await asyncio.gather(
-            *(self._growth(caller, lines, family, counted=False) for family in families)
+            *(self._growth(caller, lineage, family, counted=False) for family in families)
         )
-        conditions = self._keeper.view()
+        conditions = self._lineages.view()
         return FamilyList(
             data=[
-                tell_family(lines, family, conditions, growth=growth)
+                family_to_wire(lineage, family, conditions, growth=growth)
                 for family, growth in zip(families, grown, strict=True)
             ]
         )
 
     async def get(self, caller: Caller, name: str) -> Family:
         """Return a family with its fine-tunes, and what continuing it would take."""
-        lines = (await self._keeper.read(caller.account_id)).lines
-        family = find_family(lines, name)
-        growth = await self._growth(caller, lines, family, counted=True)
-        price_nano = await self._price_next(caller, lines, family, growth)
+        lineage = (await self._lineages.read(caller.account_id)).lineage
+        family = find_family(lineage, name)
+        growth = await self._growth(caller, lineage, family, counted=True)
+        price_nano = await self._price_next(caller, lineage, family, growth)
         growth = structs.replace(growth, price_nano=price_nano)
-        return tell_family(lines, family, self._keeper.view(), growth=growth, with_jobs=True)
+        return family_to_wire(lineage, family, self._lineages.view(), growth=growth, with_jobs=True)
 
     async def switch(self, write: Write, name: str, request: SwitchFamily) -> Family:
         """Switch a family on or off.
@@ -163,9 +162,9 @@ class FamilyService(FamilyModels):
         A model that it is to serve is loaded and probed first.
         """
 
-        def command(lines: Lines, conditions: Conditions) -> Change:
+        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
             return switch_family(
-                lines,
+                lineage,
                 name,
                 conditions,
                 on=request.on,
@@ -178,9 +177,9 @@ class FamilyService(FamilyModels):
     async def keep_warm(self, write: Write, name: str, request: KeepWarm) -> Family:
         """Keep the model that a family serves loaded, or stop."""
 
-        def command(lines: Lines, conditions: Conditions) -> Change:
+        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
             return keep_family_warm(
-                lines,
+                lineage,
                 name,
                 conditions,
                 enabled=request.enabled,
@@ -194,9 +193,9 @@ class FamilyService(FamilyModels):
     async def roll_back(self, write: Write, name: str, request: Rollback) -> Family:
         """Take a family back to an older model and discard the newer ones."""
 
-        def command(lines: Lines, conditions: Conditions) -> Change:
+        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
             return roll_back(
-                lines, name, request.to, request.discard, conditions, served=request.served
+                lineage, name, request.to, request.discard, conditions, served=request.served
             )
 
         return await self._change_family(write, name, command)
@@ -204,20 +203,20 @@ class FamilyService(FamilyModels):
     async def delete(self, write: Write, name: str, request: DeleteFamily) -> DeletedFamily:
         """Delete a family with its models, for good."""
 
-        def command(lines: Lines, conditions: Conditions) -> Change:
+        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
             return delete_family(
-                lines, name, conditions, dataset_id=request.dataset_id, latest=request.latest
+                lineage, name, conditions, dataset_id=request.dataset_id, latest=request.latest
             )
 
         return await self._write(write, command, lambda *_: DeletedFamily(id=name))
 
     def note_use(self, account_id: str, name: str) -> None:
         """Move the idle clock of a family or a number that was called; returns at once."""
-        self._keeper.note_use(account_id, name)
+        self._lineages.note_use(account_id, name)
 
     def tick(self) -> None:
-        """Do what is due on every account, blocking; see ``LineKeeper.tick``."""
-        self._keeper.tick()
+        """Do what is due on every account, blocking; see ``LineageStore.tick``."""
+        self._lineages.tick()
 
     @staticmethod
     def reader_of(connection: Connection, dataset_id: str) -> str | None:
@@ -227,9 +226,9 @@ class FamilyService(FamilyModels):
     async def _plan_start(
         self, caller: Caller, request: StartFamily | EstimateFamily
     ) -> tuple[TuningPlan, str]:
-        lines = (await self._keeper.read(caller.account_id)).lines
+        lineage = (await self._lineages.read(caller.account_id)).lineage
         origin = request.from_ or self._bases.default.name
-        start = check_start(lines, request.family, origin, self._keeper.view())
+        start = check_start(lineage, request.family, origin, self._lineages.view())
         plan = await self._plans.plan(
             caller,
             base=start.base,
@@ -239,25 +238,25 @@ class FamilyService(FamilyModels):
             trained_version=None,
             method=request.method or "sft",
             hyperparameters=request.hyperparameters,
-            learned=learned_from(lines, None if start.model is None else start.model.adapter),
+            learned=learned_from(lineage, None if start.model is None else start.model.adapter),
         )
         return plan, origin
 
     async def _plan_continue(
         self, caller: Caller, name: str, request: ContinueFamily | EstimateContinue
     ) -> tuple[TuningPlan, Growth]:
-        lines = (await self._keeper.read(caller.account_id)).lines
-        family = find_family(lines, name)
-        check_latest(lines, family, request.latest)
+        lineage = (await self._lineages.read(caller.account_id)).lineage
+        family = find_family(lineage, name)
+        check_latest(lineage, family, request.latest)
         growth = await self._growth(
-            caller, lines, family, counted=True, version=request.dataset_version
+            caller, lineage, family, counted=True, version=request.dataset_version
         )
         check_continue(
-            lines, family, growth, self._keeper.view(), dataset_version=request.dataset_version
+            lineage, family, growth, self._lineages.view(), dataset_version=request.dataset_version
         )
         plan = await self._plan_next(
             caller,
-            lines,
+            lineage,
             family,
             version=request.dataset_version,
             hyperparameters=request.hyperparameters,
@@ -267,8 +266,8 @@ class FamilyService(FamilyModels):
     async def _plan_next(
         self,
         caller: Caller,
-        lines: Lines,
-        family: line.Family,
+        lineage: Lineage,
+        family: TunedFamily,
         *,
         version: int | None = None,
         hyperparameters: Hyperparameters | None = None,
@@ -279,14 +278,14 @@ class FamilyService(FamilyModels):
             family=family.name,
             dataset_id=family.dataset_id,
             version=version,
-            trained_version=trained_version(lines, family),
+            trained_version=trained_version(lineage, family),
             method=family.method,
             hyperparameters=hyperparameters,
-            learned=learned_from(lines, parent_of(lines, family)),
+            learned=learned_from(lineage, parent_of(lineage, family)),
         )
 
     async def _price_next(
-        self, caller: Caller, lines: Lines, family: line.Family, growth: Growth
+        self, caller: Caller, lineage: Lineage, family: TunedFamily, growth: Growth
     ) -> int | None:
         """Return the fee of the next fine-tune as it is by default; ``None`` where it is not known.
 
@@ -294,19 +293,22 @@ class FamilyService(FamilyModels):
         """
         if self._tariff == Tariff():
             return 0
-        if continue_state(lines, family, growth, self._keeper.view()) not in {"new_data", "retry"}:
+        if continue_state(lineage, family, growth, self._lineages.view()) not in {
+            "new_data",
+            "retry",
+        }:
             return None
         with suppress(SteelyardError, TimeoutError):
             async with asyncio.timeout(_PRICE_WAIT_S):
-                plan = await self._plan_next(caller, lines, family)
+                plan = await self._plan_next(caller, lineage, family)
             return self._fee(plan).price_nano
         return None
 
     async def _growth(
         self,
         caller: Caller,
-        lines: Lines,
-        family: line.Family,
+        lineage: Lineage,
+        family: TunedFamily,
         *,
         counted: bool,
         version: int | None = None,
@@ -315,9 +317,9 @@ class FamilyService(FamilyModels):
             caller,
             dataset_id=family.dataset_id,
             method=family.method,
-            trained_version=trained_version(lines, family),
+            trained_version=trained_version(lineage, family),
             version=version,
-            learned=learned_from(lines, parent_of(lines, family)) if counted else (),
+            learned=learned_from(lineage, parent_of(lineage, family)) if counted else (),
             counted=counted,
         )
 
@@ -337,7 +339,7 @@ class FamilyService(FamilyModels):
             price_nano=self._fee(plan).price_nano,
         )
 
-    def _tell_estimate(self, plan: TuningPlan) -> FineTuneEstimate:
+    def _estimate_to_wire(self, plan: TuningPlan) -> FineTuneEstimate:
         fee = self._fee(plan)
         return FineTuneEstimate(
             price_usd=to_usd(fee.price_nano),
@@ -356,14 +358,14 @@ class FamilyService(FamilyModels):
             # In the transaction, so that no dataset is deleted under a fine-tune that waits.
             require_dataset(connection, write.caller.account_id, order.dataset_id, is_new_work=True)
             mark_dataset_used(connection, order.dataset_id, applied.conditions.now)
-            return tell_job(applied.lines.jobs[order.id])
+            return fine_tune_to_wire(applied.lineage.jobs[order.id])
 
         return await self._write(write, command, tell, window_s=SECONDS_A_DAY)
 
     async def _change_family(self, write: Write, name: str, command: Command) -> Family:
         def tell(_: Connection, applied: Applied) -> Family:
-            family = applied.lines.families[name]
-            return tell_family(applied.lines, family, applied.conditions)
+            family = applied.lineage.families[name]
+            return family_to_wire(applied.lineage, family, applied.conditions)
 
         # Given again, the command says what to do about a model that cannot be loaded.
         return await self._loading(write.caller, lambda: self._write(write, command, tell))

@@ -1,6 +1,6 @@
-"""Rows of an account's lines of models: loaded as one value, and written where they changed.
+"""Rows of an account's lineage of models: loaded as one value, and written where it changed.
 
-An account's lines have a revision, which every change counts up: lines that were read at a revision
+An account's lineage has a revision, which every change counts up: lineage that was read at a revision
 may be used as long as it is the newest. What the rows mean is ``steelyard.families``.
 """
 
@@ -15,7 +15,14 @@ import msgspec
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 from steelyard.families.fine_tuning.wire import JobEvent
-from steelyard.families.lineage import Family, Job, Lines, Model, Window, adapter_of
+from steelyard.families.lineage import (
+    FamilyModel,
+    FineTune,
+    Lineage,
+    TunedFamily,
+    WarmHour,
+    adapter_of,
+)
 from steelyard.families.tables import (
     account_lines,
     families,
@@ -26,9 +33,9 @@ from steelyard.families.tables import (
 )
 
 _encode = msgspec.json.Encoder().encode
-_decode_family = msgspec.json.Decoder(Family).decode
-_decode_model = msgspec.json.Decoder(Model).decode
-_decode_job = msgspec.json.Decoder(Job).decode
+_decode_family = msgspec.json.Decoder(TunedFamily).decode
+_decode_model = msgspec.json.Decoder(FamilyModel).decode
+_decode_job = msgspec.json.Decoder(FineTune).decode
 
 _REVISION = select(account_lines.c.revision).where(
     account_lines.c.account_id == bindparam("account")
@@ -36,11 +43,11 @@ _REVISION = select(account_lines.c.revision).where(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredLines:
-    """An account's lines at a revision."""
+class StoredLineage:
+    """An account's lineage at a revision."""
 
     revision: int = 0
-    lines: Lines = field(default_factory=Lines)
+    lineage: Lineage = field(default_factory=Lineage)
     artifacts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -51,18 +58,18 @@ def lock_revision(connection: Connection, account_id: str) -> int:
 
 
 def revision_of(connection: Connection, account_id: str) -> int:
-    """Return the newest revision of an account's lines; 0 when it never had any."""
+    """Return the newest revision of an account's lineage; 0 when there never was any."""
     return connection.execute(_REVISION, {"account": account_id}).scalar() or 0
 
 
 def all_revisions(connection: Connection) -> dict[str, int]:
-    """Return the newest revision of every account that has lines."""
+    """Return the newest revision of every account that has lineage."""
     found = connection.execute(select(account_lines.c.account_id, account_lines.c.revision))
     return {row.account_id: row.revision for row in found}
 
 
-def load_lines(connection: Connection, account_id: str) -> StoredLines:
-    """Return an account's lines as the connection sees them.
+def load_lineage(connection: Connection, account_id: str) -> StoredLineage:
+    """Return an account's lineage as the connection sees them.
 
     Outside of a write PostgreSQL may let each statement see other commits; the revision is that of
     all of them when ``revision_of`` is the same afterwards.
@@ -71,39 +78,39 @@ def load_lines(connection: Connection, account_id: str) -> StoredLines:
         select(account_lines).where(account_lines.c.account_id == account_id)
     ).first()
     if known is None:
-        return StoredLines()
+        return StoredLineage()
     models = [_decode_model(row.body) for row in _bodies(connection, tuned_models, account_id)]
     found = [_decode_family(row.body) for row in _bodies(connection, families, account_id)]
     adapters = {model.adapter for model in models}
-    jobs: dict[str, Job] = {}
+    jobs: dict[str, FineTune] = {}
     artifacts: dict[str, str] = {}
     for row in _bodies(connection, fine_tunes, account_id, fine_tunes.c.artifact_sha256):
         job = _decode_job(row.body)
         jobs[job.id] = job
         if row.artifact_sha256 is not None and adapter_of(job.id) in adapters:
             artifacts[adapter_of(job.id)] = row.artifact_sha256
-    lines = Lines(
+    lineage = Lineage(
         families={family.name: family for family in found},
         models={model.adapter: model for model in models},
         jobs=jobs,
         windows=_load_windows(connection, account_id),
         n_windows=known.n_windows,
     )
-    return StoredLines(
+    return StoredLineage(
         revision=known.revision,
-        lines=lines,
+        lineage=lineage,
         artifacts=MappingProxyType(artifacts),
     )
 
 
-def save_lines(
+def save_lineage(
     connection: Connection,
     account_id: str,
-    before: StoredLines,
-    after: Lines,
-) -> StoredLines:
+    before: StoredLineage,
+    after: Lineage,
+) -> StoredLineage:
     """Write what changed, as the next revision; the same value when nothing did."""
-    old = before.lines
+    old = before.lineage
     if old == after:
         return before
     _save_families(connection, account_id, old.families, after.families)
@@ -118,7 +125,7 @@ def save_lines(
         connection.execute(
             update(account_lines).where(account_lines.c.account_id == account_id).values(**values)
         )
-    return StoredLines(revision=revision, lines=after, artifacts=before.artifacts)
+    return StoredLineage(revision=revision, lineage=after, artifacts=before.artifacts)
 
 
 def artifact_of(connection: Connection, job_id: str) -> str | None:
@@ -143,8 +150,8 @@ def insert_event(connection: Connection, job_id: str, event: JobEvent) -> None:
     )
 
 
-def find_tuned_model(connection: Connection, account_id: str, adapter: str) -> Model | None:
-    """Return a model of an account's lines by its adapter; ``None`` when there never was one."""
+def find_tuned_model(connection: Connection, account_id: str, adapter: str) -> FamilyModel | None:
+    """Return a model of an account's lineage by its adapter; ``None`` when there never was one."""
     wanted = select(tuned_models.c.body).where(
         tuned_models.c.account_id == account_id, tuned_models.c.adapter == adapter
     )
@@ -169,12 +176,12 @@ def _bodies(connection: Connection, table: Table, account_id: str, *further: Any
     return connection.execute(wanted)
 
 
-def _load_windows(connection: Connection, account_id: str) -> dict[str, Window]:
+def _load_windows(connection: Connection, account_id: str) -> dict[str, WarmHour]:
     found = connection.execute(
         select(keep_warm_windows).where(keep_warm_windows.c.account_id == account_id)
     )
     return {
-        row.adapter: Window(
+        row.adapter: WarmHour(
             id=row.id,
             started_at=row.started_at,
             ends_at=row.ends_at,
@@ -185,7 +192,10 @@ def _load_windows(connection: Connection, account_id: str) -> dict[str, Window]:
 
 
 def _save_families(
-    connection: Connection, account_id: str, old: dict[str, Family], new: dict[str, Family]
+    connection: Connection,
+    account_id: str,
+    old: dict[str, TunedFamily],
+    new: dict[str, TunedFamily],
 ) -> None:
     table = families
     for name in old.keys() - new.keys():
@@ -210,7 +220,10 @@ def _save_families(
 
 
 def _save_models(
-    connection: Connection, account_id: str, old: dict[str, Model], new: dict[str, Model]
+    connection: Connection,
+    account_id: str,
+    old: dict[str, FamilyModel],
+    new: dict[str, FamilyModel],
 ) -> None:
     table = tuned_models
     for adapter, model in _changed(old, new).items():
@@ -237,7 +250,7 @@ def _save_models(
 
 
 def _save_jobs(
-    connection: Connection, account_id: str, old: dict[str, Job], new: dict[str, Job]
+    connection: Connection, account_id: str, old: dict[str, FineTune], new: dict[str, FineTune]
 ) -> None:
     table = fine_tunes
     for job_id, job in _changed(old, new).items():
@@ -264,8 +277,8 @@ def _save_jobs(
 def _save_windows(
     connection: Connection,
     account_id: str,
-    old: dict[str, Window],
-    new: dict[str, Window],
+    old: dict[str, WarmHour],
+    new: dict[str, WarmHour],
 ) -> None:
     table = keep_warm_windows
     changed = _changed(old, new)

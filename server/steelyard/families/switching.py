@@ -17,12 +17,12 @@ from steelyard.errors import (
     LiveLimitError,
     ModelUnavailableError,
 )
-from steelyard.families.draft import Change, Draft
+from steelyard.families.draft import LineageChange, LineageDraft
 from steelyard.families.lineage import (
     Conditions,
+    FamilyModel,
     Holders,
-    Lines,
-    Model,
+    Lineage,
     answering,
     idle_at,
     latest_of,
@@ -44,26 +44,26 @@ from steelyard.wire.violations import BODY
 class NotLoadedError(EngineUnavailableError):
     """A command that is allowed once a model is loaded: load it, probe it and give it again."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: FamilyModel) -> None:
         super().__init__(f"The model {model.ref} is not loaded yet; try again in a moment.")
         self.adapter = model.adapter
 
 
 def switch_family(
-    lines: Lines,
+    lineage: Lineage,
     name: str,
     conditions: Conditions,
     *,
     on: bool,
     switch_off: Sequence[str] = (),
     served: Guard = UNSET,
-) -> Change:
+) -> LineageChange:
     """Switch a family on, so that it serves its latest model, or off.
 
     Raise ``NotLoadedError`` when its latest model is to be loaded first.
     """
-    draft = Draft(lines, conditions)
-    family = find_family(lines, name)
+    draft = LineageDraft(lineage, conditions)
+    family = find_family(lineage, name)
     check_served(family, served)
     if not on:
         _refuse_names(switch_off)
@@ -73,8 +73,8 @@ def switch_family(
     if family.switch.is_on:
         draft.change_family(name, switch=family.switch.turned_on(draft.now))
         return draft.done()
-    before = answering(draft.lines)
-    latest = latest_of(lines, family)
+    before = answering(draft.lineage)
+    latest = latest_of(lineage, family)
     adapter = None if latest is None else latest.adapter
     draft.change_family(
         name,
@@ -93,20 +93,20 @@ def switch_family(
 
 
 def switch_model(
-    lines: Lines,
+    lineage: Lineage,
     reference: str,
     conditions: Conditions,
     *,
     on: bool,
     switch_off: Sequence[str] = (),
     adapter: str | None = None,
-) -> Change:
+) -> LineageChange:
     """Switch a model's own switch on, so that calls to its number are answered, or off.
 
     Raise ``NotLoadedError`` when it is to be loaded first.
     """
-    draft = Draft(lines, conditions)
-    model = find_ready_model(lines, reference)
+    draft = LineageDraft(lineage, conditions)
+    model = find_ready_model(lineage, reference)
     check_adapter(model, adapter)
     if not on:
         _refuse_names(switch_off)
@@ -117,7 +117,7 @@ def switch_model(
             f"The model {model.ref} can no longer be loaded; use another model of its family."
         )
     _switch_off(draft, switch_off, besides=reference)
-    before = answering(draft.lines)
+    before = answering(draft.lineage)
     draft.change_model(model.adapter, switch=model.switch.turned_on(draft.now))
     if not model.switch.is_on:
         _check_place(draft, before)
@@ -125,21 +125,23 @@ def switch_model(
     return draft.done()
 
 
-def switch_idle_off(draft: Draft) -> None:
+def switch_idle_off(draft: LineageDraft) -> None:
     """Switch off whatever nobody used for the idle period, in a draft."""
-    for family in draft.lines.families.values():
+    for family in draft.lineage.families.values():
         due = idle_at(family, draft.conditions)
         if due is not None and due <= draft.now:
             draft.switch_family_off(family.name, "idle")
-    for model in draft.lines.models.values():
+    for model in draft.lineage.models.values():
         due = model_idle_at(model, draft.conditions)
         if due is not None and due <= draft.now:
             draft.switch_model_off(model.adapter, "idle")
 
 
-def list_holders(lines: Lines, holders: dict[str, Holders]) -> list[tuple[Model, Holders]]:
+def list_holders(
+    lineage: Lineage, holders: dict[str, Holders]
+) -> list[tuple[FamilyModel, Holders]]:
     """Return models that answer or are kept warm, the least recently used first, then by number."""
-    entries = [(lines.models[adapter], held) for adapter, held in holders.items()]
+    entries = [(lineage.models[adapter], held) for adapter, held in holders.items()]
     return sorted(
         entries,
         key=lambda entry: (
@@ -150,7 +152,7 @@ def list_holders(lines: Lines, holders: dict[str, Holders]) -> list[tuple[Model,
     )
 
 
-def _switch_off(draft: Draft, names: Sequence[str], *, besides: str) -> None:
+def _switch_off(draft: LineageDraft, names: Sequence[str], *, besides: str) -> None:
     if besides in names:
         raise InvalidReferenceError(
             f"{besides} cannot be in switch_off: it is what is switched on; take it out.",
@@ -159,9 +161,9 @@ def _switch_off(draft: Draft, names: Sequence[str], *, besides: str) -> None:
     for place, name in enumerate(names):
         _, version = parse_reference(name, (*BODY, "switch_off", place))
         if version is None:
-            draft.switch_family_off(find_family(draft.lines, name).name, "owner")
+            draft.switch_family_off(find_family(draft.lineage, name).name, "owner")
         else:
-            draft.switch_model_off(find_model(draft.lines, name).adapter, "owner")
+            draft.switch_model_off(find_model(draft.lineage, name).adapter, "owner")
 
 
 def _refuse_names(switch_off: Sequence[str]) -> None:
@@ -172,13 +174,13 @@ def _refuse_names(switch_off: Sequence[str]) -> None:
         )
 
 
-def _check_place(draft: Draft, before: dict[str, Holders]) -> None:
-    after, limit = answering(draft.lines), draft.conditions.live_limit
+def _check_place(draft: LineageDraft, before: dict[str, Holders]) -> None:
+    after, limit = answering(draft.lineage), draft.conditions.live_limit
     if not after.keys() - before.keys() or len(after) <= limit:
         return
     listed = [
         Answering(model=model.ref, on=held.is_own, serves=list(held.families), used_at=held.used_at)
-        for model, held in list_holders(draft.lines, before)
+        for model, held in list_holders(draft.lineage, before)
     ]
     raise LiveLimitError(
         f"{len(before)} models answer, and the account may have {limit}; name what to switch off "
@@ -187,6 +189,6 @@ def _check_place(draft: Draft, before: dict[str, Holders]) -> None:
     )
 
 
-def _check_loaded(model: Model | None, conditions: Conditions) -> None:
+def _check_loaded(model: FamilyModel | None, conditions: Conditions) -> None:
     if model is not None and conditions.state_of(model.adapter) != "loaded":
         raise NotLoadedError(model)

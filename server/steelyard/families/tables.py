@@ -18,7 +18,7 @@ from sqlalchemy import (
 
 from steelyard.storage.tables import metadata
 
-#: Where an account's lines of models are in their history: ``revision`` counts their changes, and
+#: Where an account's lineage is in its history: ``revision`` counts its changes, and
 #: ``n_windows`` the hours of keep warm that were ever held.
 account_lines = Table(
     "account_lines",
@@ -40,7 +40,7 @@ families = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-#: Models of families' lines, also those that are gone; ``adapter`` is their identity and ``body``
+#: Models of families, also those that are gone; ``adapter`` is their identity and ``body``
 #: is JSON. A number is given once.
 tuned_models = Table(
     "tuned_models",

@@ -1,4 +1,4 @@
-"""The thread that lets time pass for lines of models: hours end, idle switches go off, moves happen."""
+"""The thread that lets time pass for lineage: hours end, idle switches go off, moves happen."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _log = logging.getLogger(__name__)
 INTERVAL_S = 1.0
 
 
-class LineClock:
+class LineageTicker:
     """Ticks at the start and every second after, on a thread of its own."""
 
     def __init__(self, tick: Callable[[], None], *, interval_s: float = INTERVAL_S) -> None:
         self._tick = tick
         self._interval_s = interval_s
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="steelyard-lines", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="steelyard-lineage", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -33,7 +33,7 @@ class LineClock:
             try:
                 self._tick()
             except SteelyardError as error:
-                _log.warning("Lines of models could not be looked after: %s", error.message)
+                _log.warning("Could not update the lineage of models: %s", error.message)
             except Exception:  # noqa: BLE001  the next tick may work
-                _log.exception("Lines of models could not be looked after.")
+                _log.exception("Could not update the lineage of models.")
             self._stopping.wait(self._interval_s)

@@ -49,7 +49,7 @@ _PROBE = {
 
 
 class Loadable(Protocol):
-    """What is known of a tuned model before it is loaded; ``families.line.Model`` is one."""
+    """What is known of a tuned model before it is loaded; ``FamilyModel`` is one."""
 
     @property
     def adapter(self) -> str:

@@ -19,9 +19,9 @@ from steelyard.errors import (
     WarmCapacityError,
     WarmLimitError,
 )
-from steelyard.families.draft import Change, Draft
+from steelyard.families.draft import LineageChange, LineageDraft
 from steelyard.families.fees import check_price
-from steelyard.families.lineage import HOUR_S, Conditions, Holders, Lines, kept_warm
+from steelyard.families.lineage import HOUR_S, Conditions, Holders, Lineage, kept_warm
 from steelyard.families.references import (
     Guard,
     check_adapter,
@@ -39,7 +39,7 @@ _WHAT = "An hour of keep warm"
 
 
 def keep_family_warm(
-    lines: Lines,
+    lineage: Lineage,
     name: str,
     conditions: Conditions,
     *,
@@ -47,10 +47,10 @@ def keep_family_warm(
     max_price_usd: str | None = None,
     switch_off: Sequence[str] = (),
     served: Guard = UNSET,
-) -> Change:
+) -> LineageChange:
     """Keep the model that a family serves loaded, or stop; it follows the family when it moves."""
-    draft = Draft(lines, conditions)
-    family = find_family(lines, name)
+    draft = LineageDraft(lineage, conditions)
+    family = find_family(lineage, name)
     check_served(family, served)
     if not enabled:
         _refuse_names(switch_off)
@@ -62,14 +62,14 @@ def keep_family_warm(
         raise FamilyEmptyError(f"The family {name} serves no model yet, so nothing can stay warm.")
     _check_hour(draft, family.served, max_price_usd)
     _stop(draft, switch_off, besides=name)
-    before = kept_warm(draft.lines)
+    before = kept_warm(draft.lineage)
     draft.change_family(name, keep_warm=True, keep_warm_stopped_at=None)
     _check_room(draft, before)
     return draft.done()
 
 
 def keep_model_warm(
-    lines: Lines,
+    lineage: Lineage,
     reference: str,
     conditions: Conditions,
     *,
@@ -77,10 +77,10 @@ def keep_model_warm(
     max_price_usd: str | None = None,
     switch_off: Sequence[str] = (),
     adapter: str | None = None,
-) -> Change:
+) -> LineageChange:
     """Keep a model loaded through its own switch, or stop."""
-    draft = Draft(lines, conditions)
-    model = find_ready_model(lines, reference)
+    draft = LineageDraft(lineage, conditions)
+    model = find_ready_model(lineage, reference)
     check_adapter(model, adapter)
     if not enabled:
         _refuse_names(switch_off)
@@ -90,19 +90,19 @@ def keep_model_warm(
         raise ModelOffError(f"The model {model.ref} is switched off; switch it on first.")
     _check_hour(draft, model.adapter, max_price_usd)
     _stop(draft, switch_off, besides=reference)
-    before = kept_warm(draft.lines)
+    before = kept_warm(draft.lineage)
     draft.change_model(model.adapter, keep_warm=True, keep_warm_stopped_at=None)
     _check_room(draft, before)
     return draft.done()
 
 
-def renew_windows(draft: Draft) -> None:
+def renew_windows(draft: LineageDraft) -> None:
     """Charge every hour that is over and hold the next, in a draft.
 
     Where the next cannot be held, everything that keeps the model warm stops. Hours that passed
     while nobody looked are not billed: the server was not there to keep anything warm.
     """
-    for adapter, window in sorted(draft.lines.windows.items()):
+    for adapter, window in sorted(draft.lineage.windows.items()):
         if window.ends_at > draft.now:
             continue
         draft.close_window(adapter)
@@ -113,29 +113,29 @@ def renew_windows(draft: Draft) -> None:
             stop_for_credit(draft, adapter)
 
 
-def stop_for_credit(draft: Draft, adapter: str) -> None:
+def stop_for_credit(draft: LineageDraft, adapter: str) -> None:
     """Stop everything that keeps a model warm because its hour cannot be held, in a draft."""
-    holders = kept_warm(draft.lines)[adapter]
+    holders = kept_warm(draft.lineage)[adapter]
     if holders.is_own:
         draft.change_model(adapter, keep_warm=False, keep_warm_stopped_at=draft.now)
     for name in holders.families:
         draft.change_family(name, keep_warm=False, keep_warm_stopped_at=draft.now)
 
 
-def lacks_room(draft: Draft, before: dict[str, Holders]) -> bool:
+def lacks_room(draft: LineageDraft, before: dict[str, Holders]) -> bool:
     """Whether engines lack the room for what a draft keeps warm beyond what was before."""
-    models, room = draft.lines.models, draft.conditions.warm_room
+    models, room = draft.lineage.models, draft.conditions.warm_room
     had = Counter(models[adapter].base for adapter in before)
-    has = Counter(models[adapter].base for adapter in kept_warm(draft.lines))
+    has = Counter(models[adapter].base for adapter in kept_warm(draft.lineage))
     return any(n - had[base] > room.get(base, n) for base, n in has.items())
 
 
-def _check_hour(draft: Draft, adapter: str, max_price_usd: str | None) -> None:
-    if adapter not in draft.lines.windows:
+def _check_hour(draft: LineageDraft, adapter: str, max_price_usd: str | None) -> None:
+    if adapter not in draft.lineage.windows:
         check_price(draft.hour_price(adapter), max_price_usd, _WHAT)
 
 
-def _stop(draft: Draft, names: Sequence[str], *, besides: str) -> None:
+def _stop(draft: LineageDraft, names: Sequence[str], *, besides: str) -> None:
     if besides in names:
         raise InvalidReferenceError(
             f"{besides} cannot be in switch_off: it is what is kept warm; take it out.",
@@ -144,9 +144,9 @@ def _stop(draft: Draft, names: Sequence[str], *, besides: str) -> None:
     for place, name in enumerate(names):
         _, version = parse_reference(name, (*BODY, "switch_off", place))
         if version is None:
-            draft.change_family(find_family(draft.lines, name).name, keep_warm=False)
+            draft.change_family(find_family(draft.lineage, name).name, keep_warm=False)
         else:
-            draft.change_model(find_model(draft.lines, name).adapter, keep_warm=False)
+            draft.change_model(find_model(draft.lineage, name).adapter, keep_warm=False)
 
 
 def _refuse_names(switch_off: Sequence[str]) -> None:
@@ -157,8 +157,8 @@ def _refuse_names(switch_off: Sequence[str]) -> None:
         )
 
 
-def _check_room(draft: Draft, before: dict[str, Holders]) -> None:
-    after, limit = kept_warm(draft.lines), draft.conditions.warm_limit
+def _check_room(draft: LineageDraft, before: dict[str, Holders]) -> None:
+    after, limit = kept_warm(draft.lineage), draft.conditions.warm_limit
     if not after.keys() - before.keys():
         return
     if len(after) > limit:
@@ -169,7 +169,7 @@ def _check_room(draft: Draft, before: dict[str, Holders]) -> None:
                 families=list(held.families),
                 used_at=held.used_at,
             )
-            for model, held in list_holders(draft.lines, before)
+            for model, held in list_holders(draft.lineage, before)
         ]
         raise WarmLimitError(
             f"{len(before)} models are kept warm, and the account may have {limit}; name whose "

@@ -1,4 +1,4 @@
-"""Writing a change of an account's lines once per key, and loading the model that one waits for.
+"""Writing a change of an account's lineage once per key, and loading the model that one waits for.
 
 What the commands on families and those on their models share.
 """
@@ -20,7 +20,7 @@ from steelyard.errors import (
     ModelWarmingError,
 )
 from steelyard.families.directory import TunedDirectory
-from steelyard.families.lineage_store import Applied, Command, LineKeeper
+from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.switching import NotLoadedError
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
@@ -40,19 +40,19 @@ Told = TypeVar("Told", bound=Struct)
 
 
 class FamilyWrites:
-    """Writes changes of lines, one transaction each."""
+    """Writes changes of lineage, one transaction each."""
 
     def __init__(
         self,
         state: State,
-        keeper: LineKeeper,
+        lineages: LineageStore,
         writes: KeyedWrites,
         bases: ModelRegistry,
         *,
         warm_wait_s: float,
     ) -> None:
         self._state = state
-        self._keeper = keeper
+        self._lineages = lineages
         self._writes = writes
         self._bases = bases
         self._directory = TunedDirectory(bases)
@@ -68,12 +68,12 @@ class FamilyWrites:
         raise ModelWarmingError("The model is loaded and let go of again; try again in a moment.")
 
     async def _load(self, caller: Caller, error: NotLoadedError) -> None:
-        stored = await self._keeper.read(caller.account_id)
+        stored = await self._lineages.read(caller.account_id)
         model, artifact = (
-            stored.lines.models.get(error.adapter),
+            stored.lineage.models.get(error.adapter),
             stored.artifacts.get(error.adapter),
         )
-        engines = self._keeper.engines
+        engines = self._lineages.engines
         if engines is None or model is None or artifact is None:
             raise error
         try:
@@ -94,7 +94,7 @@ class FamilyWrites:
         caller = write.caller
 
         def work(connection: Connection) -> Told:
-            applied = self._keeper.apply_in(
+            applied = self._lineages.apply_in(
                 connection, caller.account_id, command, key_id=caller.key_id
             )
             told = tell(connection, applied)
@@ -103,7 +103,7 @@ class FamilyWrites:
 
         told = await self._writes.once(write, work, window_s=window_s)
         for applied in written:
-            self._keeper.follow(applied)
+            self._lineages.follow(applied)
         return told
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import Connection
 
 from steelyard.errors import InternalError, SteelyardError
-from steelyard.jobs.store import Pending
+from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, Work
 from steelyard.storage import State
 
@@ -34,7 +34,7 @@ _SWEEP_S = 3600.0
 #: Seconds that ``close`` waits for what runs.
 _CLOSE_S = 8.0
 
-_Job = tuple[Work, Pending]
+_Job = tuple[Work, PendingJob]
 
 
 class JobRuntime:
@@ -141,7 +141,7 @@ class JobRuntime:
             work.claim(connection, claimed)
         return work, claimed
 
-    def _begin(self, work: Work, job: Pending) -> None:
+    def _begin(self, work: Work, job: PendingJob) -> None:
         if job.attempt > _MAX_ATTEMPTS:
             lost = InternalError(
                 f"The {_noun(work)} ended {_MAX_ATTEMPTS} times without a result; look at the "
@@ -182,7 +182,7 @@ class JobRuntime:
         finally:
             run.close()
 
-    def _stop(self, work: Work, job: Pending) -> None:
+    def _stop(self, work: Work, job: PendingJob) -> None:
         """Stop a job: what runs here has a moment to keep what it did, what runs nowhere ends."""
         run = self._run
         if run is not None and run.job.id == job.id:
@@ -204,7 +204,7 @@ class JobRuntime:
         if all((job.id, job.generation, job.runner) != mine for _, job in jobs):
             run.stop()
 
-    def _runs_elsewhere(self, connection: Connection, job: Pending) -> bool:
+    def _runs_elsewhere(self, connection: Connection, job: PendingJob) -> bool:
         if job.runner is None or job.runner == self._state.instance:
             return False
         return self._state.is_alive(connection, job.runner)
@@ -224,7 +224,7 @@ def _advance(run: Run) -> bool:
     return run.advance()
 
 
-def _told(work: Work, job: Pending, error: Exception) -> SteelyardError:
+def _told(work: Work, job: PendingJob, error: Exception) -> SteelyardError:
     """Return what a job's owner is told of a failure; one of our own making is logged."""
     if isinstance(error, SteelyardError) and not isinstance(error, InternalError):
         return error

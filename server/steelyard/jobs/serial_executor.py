@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Turns:
+class SerialExecutor:
     """Admits one caller at a time; the others wait, first come, first served."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ UNFINISHED = ("queued", "running", "cancelling")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class PendingJob:
     """A job that has not ended."""
 
     id: str
@@ -29,17 +29,17 @@ class Pending:
     runner: str | None = None  # the opening of the state that runs it, or ran it until it died
 
 
-_COLUMNS = tuple(Pending.__dataclass_fields__)
+_COLUMNS = tuple(PendingJob.__dataclass_fields__)
 
 
-def unfinished(connection: Connection, table: Table) -> list[Pending]:
+def unfinished(connection: Connection, table: Table) -> list[PendingJob]:
     """Return every job that has not ended, the oldest first."""
     found = connection.execute(
         select(*(table.c[name] for name in _COLUMNS))
         .where(table.c.status.in_(UNFINISHED))
         .order_by(table.c.created_at, table.c.id)
     )
-    return [Pending(**row) for row in found.mappings()]
+    return [PendingJob(**row) for row in found.mappings()]
 
 
 def has_unfinished(connection: Connection, table: Table, dataset_id: str | None = None) -> bool:
@@ -50,7 +50,7 @@ def has_unfinished(connection: Connection, table: Table, dataset_id: str | None 
     return connection.execute(select(table.c.id).where(*where).limit(1)).first() is not None
 
 
-def set_runner(connection: Connection, table: Table, job: Pending, **values: Any) -> bool:
+def set_runner(connection: Connection, table: Table, job: PendingJob, **values: Any) -> bool:
     """Write who runs a job and for which time; returns whether it was there to be run."""
     taken = connection.execute(
         update(table)
@@ -67,7 +67,7 @@ def set_runner(connection: Connection, table: Table, job: Pending, **values: Any
 def set_of_run(
     connection: Connection,
     table: Table,
-    job: Pending,
+    job: PendingJob,
     *,
     statuses: Sequence[str] | None = None,
     **values: Any,

@@ -13,7 +13,7 @@ from typing import ClassVar
 from sqlalchemy import Connection
 
 from steelyard.errors import SteelyardError
-from steelyard.jobs.store import Pending
+from steelyard.jobs.store import PendingJob
 
 
 class LostRunError(Exception):
@@ -23,7 +23,7 @@ class LostRunError(Exception):
 class Run(ABC):
     """A job that runs in this process, as it was claimed: one thread drives it, another stops it."""
 
-    def __init__(self, job: Pending) -> None:
+    def __init__(self, job: PendingJob) -> None:
         self.job = job
         self.stopping = threading.Event()
 
@@ -50,23 +50,23 @@ class Work(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def pending(self, connection: Connection) -> list[Pending]:
+    def pending(self, connection: Connection) -> list[PendingJob]:
         """Return every job that has not ended, the oldest first."""
 
     @abstractmethod
-    def claim(self, connection: Connection, job: Pending) -> None:
+    def claim(self, connection: Connection, job: PendingJob) -> None:
         """Write that a job runs, with the runner and the attempt that it names now."""
 
     @abstractmethod
-    def open(self, job: Pending) -> Run:
+    def open(self, job: PendingJob) -> Run:
         """Return the run of a job that was claimed; its work begins with ``advance``."""
 
     @abstractmethod
-    def fail(self, job: Pending, error: SteelyardError) -> None:
+    def fail(self, job: PendingJob, error: SteelyardError) -> None:
         """End a job that cannot be done; nothing when it has ended, or was retried."""
 
     @abstractmethod
-    def cancel(self, job: Pending) -> None:
+    def cancel(self, job: PendingJob) -> None:
         """End a job that is to stop and runs nowhere; nothing when it has ended."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError
 
 from steelyard.errors import EngineUnavailableError, NotFoundError
 from steelyard.families.lineage import answering, kept_warm, latest_of
-from steelyard.families.store import StoredLines, all_revisions, load_lines
+from steelyard.families.store import StoredLineage, all_revisions, load_lineage
 from steelyard.scoring.assets import AUTO
 from steelyard.scoring.reading import FIRST_READING, identity_at
 from steelyard.scoring.tuned import read_artifact
@@ -84,7 +84,7 @@ def tuned_models(settings: Settings) -> list[TunedModel]:
     try:
         stored = state.read_now(
             lambda connection: [
-                load_lines(connection, account) for account in sorted(all_revisions(connection))
+                load_lineage(connection, account) for account in sorted(all_revisions(connection))
             ]
         )
     finally:
@@ -92,16 +92,16 @@ def tuned_models(settings: Settings) -> list[TunedModel]:
     return [model for one in stored for model in models_in_use(one)]
 
 
-def models_in_use(stored: StoredLines) -> list[TunedModel]:
+def models_in_use(stored: StoredLineage) -> list[TunedModel]:
     """Return an account's models in use, oldest first; see ``tuned_models``."""
-    lines = stored.lines
-    wanted = answering(lines).keys() | kept_warm(lines).keys()
-    for family in lines.families.values():
-        latest = latest_of(lines, family) if family.switch.is_on else None
+    lineage = stored.lineage
+    wanted = answering(lineage).keys() | kept_warm(lineage).keys()
+    for family in lineage.families.values():
+        latest = latest_of(lineage, family) if family.switch.is_on else None
         if latest is not None:
             wanted.add(latest.adapter)
     models = sorted(
-        (lines.models[one] for one in wanted),
+        (lineage.models[one] for one in wanted),
         key=lambda model: (model.created_at, model.family, model.version),
     )
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from steelyard.families.fine_tuning.progress import ProgressFile, Telling, tell_progress
+from steelyard.families.fine_tuning.progress import ProgressFile, Telling, progress_to_wire
 from steelyard.families.fine_tuning.wire import JobEvent
 from steelyard.families.trainer.task import Progress
 
@@ -75,7 +75,7 @@ def test_tokens_are_told_once():
 
 
 def test_progress_names_the_phases_of_the_wire():
-    assert tell_progress(report("gate", 0, 1)).phase == "scoring"
-    told = tell_progress(report("lora", 3, 40, loss=0.5))
+    assert progress_to_wire(report("gate", 0, 1)).phase == "scoring"
+    told = progress_to_wire(report("lora", 3, 40, loss=0.5))
     assert (told.phase, told.step, told.steps, told.loss) == ("lora", 3, 40, 0.5)
     assert Telling([], with_lora=False).events_of(report("lora", 3, 0)) == []

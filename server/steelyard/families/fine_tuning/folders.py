@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from steelyard.families.lineage import Job
+from steelyard.families.lineage import FineTune
 from steelyard.families.trainer.durable import write_struct
 from steelyard.families.trainer.task import (
     ROWS,
@@ -26,7 +26,7 @@ _PARENT = "parent"
 
 def write_folder(
     folder: Path,
-    job: Job,
+    job: FineTune,
     rows: Iterable[TaskRow],
     *,
     base: TaskBase,

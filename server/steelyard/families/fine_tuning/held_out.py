@@ -24,7 +24,7 @@ from steelyard.evaluations.measures.records import Supervision, UnmeasurableErro
 from steelyard.evaluations.measures.summary import evaluation_detail
 from steelyard.evaluations.prediction_columns import SCHEMA, records_of
 from steelyard.evaluations.rows import RowRenderer, slices_of
-from steelyard.families.lineage import Job, Model, adapter_of
+from steelyard.families.lineage import FamilyModel, FineTune, adapter_of
 from steelyard.families.tuned import tuned_evaluation_key
 from steelyard.ids import new_id
 from steelyard.serving.registry import ModelRegistry
@@ -36,7 +36,7 @@ class HeldOutEvaluation(msgspec.Struct, frozen=True, kw_only=True):
 
     values: dict[str, Any]
 
-    def insert(self, connection: Connection, model: Model | None, at: float) -> None:
+    def insert(self, connection: Connection, model: FamilyModel | None, at: float) -> None:
         """Write it, of a model that joined or of one that did not, at a time in Unix seconds."""
         named = {} if model is None else {"version": model.version, "model_label": model.ref}
         values = {**self.values, **named, "created_at": at, "updated_at": at}
@@ -52,11 +52,11 @@ class HeldOutEvaluations:
         self._models = models
 
     def make(
-        self, job: Job, account_id: str, at: DatasetAt, artifact_sha256: str, records: Path
+        self, job: FineTune, account_id: str, at: DatasetAt, artifact_sha256: str, records: Path
     ) -> HeldOutEvaluation | None:
         """Store the predictions of a fine-tune's own model and what they measure; it blocks.
 
-        ``None`` when no decision was scored, or rows were left out that the model's own line
+        ``None`` when no decision was scored, or rows were left out that the model's ancestors
         was trained on: an evaluation is of every row.
         """
         with told_as_unavailable():

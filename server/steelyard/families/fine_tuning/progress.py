@@ -110,7 +110,7 @@ def fraction_of(report: Progress) -> float:
     return min(report.step / report.steps, 1.0) if report.steps > 0 else 0.0
 
 
-def tell_progress(report: Progress) -> JobProgress:
+def progress_to_wire(report: Progress) -> JobProgress:
     """Return a report as a fine-tune tells where it is."""
     return JobProgress(
         step=report.step,

@@ -38,7 +38,7 @@ from steelyard.errors import (
 from steelyard.evaluations.measures.gate import NEEDED
 from steelyard.families.ancestry import learned_from
 from steelyard.families.continuing import trained_version
-from steelyard.families.draft import Change
+from steelyard.families.draft import LineageChange
 from steelyard.families.fine_tunes import fail_job, finish_job, report_job, start_job, stop_job
 from steelyard.families.fine_tuning import store as rows
 from steelyard.families.fine_tuning.files import FineTuneFiles
@@ -50,12 +50,12 @@ from steelyard.families.fine_tuning.progress import (
     Reports,
     Telling,
     fraction_of,
-    tell_progress,
+    progress_to_wire,
 )
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.fine_tuning.wire import EventType, JobError
-from steelyard.families.lineage import Conditions, Job, Lines, adapter_of
-from steelyard.families.lineage_store import Applied, Command, LineKeeper
+from steelyard.families.lineage import Conditions, FineTune, Lineage, adapter_of
+from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.trainer.durable import read_struct, write_struct
 from steelyard.families.trainer.task import (
     ERROR,
@@ -70,7 +70,7 @@ from steelyard.families.trainer.task import (
     Progress,
     TaskBase,
 )
-from steelyard.jobs.store import Pending
+from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, Work
 from steelyard.storage import State
 from steelyard.storage.artifacts import ArtifactStore
@@ -118,7 +118,7 @@ class FineTuneRuns(Work):
     name: ClassVar[str] = FINE_TUNE
 
     state: State
-    keeper: LineKeeper
+    lineages: LineageStore
     tuning_rows: TuningRows
     datasets: DatasetService
     artifacts: ArtifactStore
@@ -135,43 +135,43 @@ class FineTuneRuns(Work):
     def __post_init__(self) -> None:
         self.files = FineTuneFiles(self.state, self.artifacts, self.records, self.folder)
 
-    def pending(self, connection: Connection) -> list[Pending]:
+    def pending(self, connection: Connection) -> list[PendingJob]:
         """Return every fine-tune that has not ended, the oldest first."""
         return rows.unfinished(connection)
 
-    def claim(self, connection: Connection, job: Pending) -> None:
+    def claim(self, connection: Connection, job: PendingJob) -> None:
         """Write that a fine-tune runs."""
         rows.begin_run(connection, job)
-        self.keeper.apply_in(
-            connection, job.account_id, lambda lines, now: start_job(lines, job.id, now)
+        self.lineages.apply_in(
+            connection, job.account_id, lambda lineage, now: start_job(lineage, job.id, now)
         )
 
-    def open(self, job: Pending) -> FineTuneRun:
+    def open(self, job: PendingJob) -> FineTuneRun:
         """Return the run of a fine-tune."""
         return FineTuneRun(job, self)
 
-    def fail(self, job: Pending, error: SteelyardError) -> None:
+    def fail(self, job: PendingJob, error: SteelyardError) -> None:
         """Note why a fine-tune cannot be done; nothing is charged."""
         told = JobError(code=error.code, message=error.message)
-        self._end(job, lambda lines, now: fail_job(lines, job.id, told, now))
+        self._end(job, lambda lineage, now: fail_job(lineage, job.id, told, now))
 
-    def cancel(self, job: Pending) -> None:
+    def cancel(self, job: PendingJob) -> None:
         """End a fine-tune that is to stop; nothing is charged."""
-        self._end(job, lambda lines, now: stop_job(lines, job.id, now))
+        self._end(job, lambda lineage, now: stop_job(lineage, job.id, now))
 
     def sweep(self) -> None:
         """Remove folders, models and records that nothing refers to any more."""
         self.files.sweep()
 
-    def _end(self, job: Pending, command: Command) -> None:
-        self.keeper.apply_now(job.account_id, command)
+    def _end(self, job: PendingJob, command: Command) -> None:
+        self.lineages.apply_now(job.account_id, command)
         self.files.remove(job.id)
 
 
 class FineTuneRun(Run):
     """A fine-tune that runs here."""
 
-    def __init__(self, job: Pending, work: FineTuneRuns) -> None:
+    def __init__(self, job: PendingJob, work: FineTuneRuns) -> None:
         super().__init__(job)
         self._work = work
         self._folder = work.folder / job.id
@@ -206,13 +206,13 @@ class FineTuneRun(Run):
         if trainer is not None:
             trainer.kill()
 
-    def _find(self) -> Job:
-        job = self._work.keeper.read_now(self.job.account_id).lines.jobs[self.job.id]
+    def _find(self) -> FineTune:
+        job = self._work.lineages.read_now(self.job.account_id).lineage.jobs[self.job.id]
         if job.status != "running":
             raise LostRunError
         return job
 
-    def _train(self, job: Job) -> FineTuneResult | None:
+    def _train(self, job: FineTune) -> FineTuneResult | None:
         """Watch the trainer for a while; return what it made once it has ended."""
         if not (self._folder / TASK).exists():
             self._write_folder(job)
@@ -224,14 +224,14 @@ class FineTuneRun(Run):
             if self._trainer is None:
                 result = read_struct(self._folder / RESULT, FineTuneResult)
                 if result is not None:
-                    self._tell_reports(reports)
+                    self._report(reports)
                     return result
                 self._trainer = TrainerProcess(self._folder)
                 if self.stopping.is_set():  # before the trainer was there to be killed
                     self.close()
             self.stopping.wait(_LOOK_S)
             status = self._trainer.status
-            self._tell_reports(reports)
+            self._report(reports)
             self._write_progress()
             if status is not None:
                 self._trainer.close()
@@ -268,7 +268,7 @@ class FineTuneRun(Run):
         write_struct(self._folder / _DEATHS, _Deaths(furthest=self._furthest, count=count))
         self.stopping.wait(_RESTART_S * count)
 
-    def _open_reports(self, job: Job) -> Reports:
+    def _open_reports(self, job: FineTune) -> Reports:
         """Return the trainer's reports from the first on, and what the state says was told of them."""
         events = self._work.state.read_now(lambda connection: rows.events_of(connection, job.id))
         return Reports(
@@ -276,7 +276,7 @@ class FineTuneRun(Run):
             telling=Telling(events, with_lora=job.hyperparameters.lora_rank > 0),
         )
 
-    def _tell_reports(self, reports: Reports) -> None:
+    def _report(self, reports: Reports) -> None:
         """Add the events of what the trainer reported since the last look."""
         for report in reports.file.read():
             self._unwritten = report
@@ -288,14 +288,14 @@ class FineTuneRun(Run):
         for type_, message in events:
 
             def report(
-                lines: Lines,
+                lineage: Lineage,
                 conditions: Conditions,
                 type_: EventType = type_,
                 message: str = message,
-            ) -> Change:
-                return report_job(lines, job_id, type_, message, conditions)
+            ) -> LineageChange:
+                return report_job(lineage, job_id, type_, message, conditions)
 
-            self._work.keeper.apply_now(self.job.account_id, report)
+            self._work.lineages.apply_now(self.job.account_id, report)
 
     def _write_progress(self) -> None:
         """Keep the last report: at once in a new phase, and about once a second in the same."""
@@ -305,23 +305,23 @@ class FineTuneRun(Run):
         if report.phase == self._told_phase and now - self._told_at < _TELL_S:
             return
         self._unwritten, self._told_phase, self._told_at = None, report.phase, now
-        progress = msgspec.json.encode(tell_progress(report))
+        progress = msgspec.json.encode(progress_to_wire(report))
         is_ours = self._work.state.write_now(
             lambda connection: rows.set_progress(connection, self.job, progress)
         )
         if not is_ours:
             raise LostRunError
 
-    def _write_folder(self, job: Job) -> None:
+    def _write_folder(self, job: FineTune) -> None:
         work = self._work
-        stored = work.keeper.read_now(self.job.account_id)
-        before = trained_version(stored.lines, stored.lines.families[job.family])
+        stored = work.lineages.read_now(self.job.account_id)
+        before = trained_version(stored.lineage, stored.lineage.families[job.family])
         at = self._dataset_at(job.dataset_id, job.dataset_version)
         trained = None if before is None else self._dataset_at(job.dataset_id, before)
         parent = None
         if job.parent is not None:
             parent = work.artifacts.fetch(stored.artifacts[job.parent])
-        learned = self._still_there(learned_from(stored.lines, job.parent))
+        learned = self._still_there(learned_from(stored.lineage, job.parent))
         write_folder(
             self._folder,
             job,
@@ -347,7 +347,7 @@ class FineTuneRun(Run):
             self._work.datasets.dataset_at(caller, dataset_id, version, is_new_work=False)
         )
 
-    def _finish(self, job: Job, result: FineTuneResult) -> None:
+    def _finish(self, job: FineTune, result: FineTuneResult) -> None:
         """Store the files that were made, and then end the fine-tune in one transaction."""
         work = self._work
         artifact = work.artifacts.put(self._folder / MODEL) if result.gate.passed else None
@@ -357,9 +357,11 @@ class FineTuneRun(Run):
             records, _ = work.records.adopt(draft, _RECORDS_SUFFIX)
         curve = msgspec.json.encode(result.curve)
 
-        def command(lines: Lines, conditions: Conditions) -> Change:
+        def command(lineage: Lineage, conditions: Conditions) -> LineageChange:
             reason = " ".join(result.sentences) or None
-            return finish_job(lines, job.id, result.gate, result.heldout, conditions, reason=reason)
+            return finish_job(
+                lineage, job.id, result.gate, result.heldout, conditions, reason=reason
+            )
 
         def end(connection: Connection) -> Applied:
             is_ours = rows.set_results(
@@ -371,16 +373,16 @@ class FineTuneRun(Run):
             )
             if not is_ours:
                 raise LostRunError
-            applied = work.keeper.apply_in(connection, self.job.account_id, command)
-            if held_out is not None and applied.lines.jobs[job.id].status == "succeeded":
-                model = applied.lines.models.get(adapter_of(job.id))
+            applied = work.lineages.apply_in(connection, self.job.account_id, command)
+            if held_out is not None and applied.lineage.jobs[job.id].status == "succeeded":
+                model = applied.lineage.models.get(adapter_of(job.id))
                 held_out.insert(connection, model, work.now())
             return applied
 
-        work.keeper.follow(work.state.write_now(end))
+        work.lineages.follow(work.state.write_now(end))
         work.files.remove(job.id)
 
-    def _evaluate(self, job: Job, result: FineTuneResult) -> HeldOutEvaluation | None:
+    def _evaluate(self, job: FineTune, result: FineTuneResult) -> HeldOutEvaluation | None:
         held_out = self._work.held_out
         if held_out is None:
             return None

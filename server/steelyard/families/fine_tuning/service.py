@@ -39,14 +39,14 @@ from steelyard.evaluations.prediction_columns import records_of
 from steelyard.evaluations.service import to_wire as evaluation_to_wire
 from steelyard.evaluations.store import find_held_out
 from steelyard.evaluations.wire import JobRecordPage, RecordGroup
-from steelyard.families.draft import Change
+from steelyard.families.draft import LineageChange
 from steelyard.families.fine_tunes import cancel_job, stop_job
 from steelyard.families.fine_tuning import store as rows
 from steelyard.families.fine_tuning.queries_wire import JobRecordsQuery, JobsQuery
 from steelyard.families.fine_tuning.wire import CurvePoint, Job, JobEvents, JobPage, JobProgress
-from steelyard.families.lineage import Conditions, Lines
-from steelyard.families.lineage_store import Applied, LineKeeper
-from steelyard.families.serializers import tell_job
+from steelyard.families.lineage import Conditions, Lineage
+from steelyard.families.lineage_store import Applied, LineageStore
+from steelyard.families.serializers import fine_tune_to_wire
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
@@ -80,10 +80,10 @@ class FineTuneJobs:
     """Answers for the fine-tunes of an account."""
 
     def __init__(
-        self, state: State, keeper: LineKeeper, writes: KeyedWrites, records: FrameStore
+        self, state: State, lineages: LineageStore, writes: KeyedWrites, records: FrameStore
     ) -> None:
         self._state = state
-        self._keeper = keeper
+        self._lineages = lineages
         self._writes = writes
         self._records = records
         self._kept: OrderedDict[tuple[str, str], _Scored] = OrderedDict()
@@ -156,10 +156,10 @@ class FineTuneJobs:
 
     async def waiting(self, caller: Caller) -> Waiting:
         """Count the fine-tunes that wait, as the start of another one would."""
-        lines = (await self._keeper.read(caller.account_id)).lines
+        lineage = (await self._lineages.read(caller.account_id)).lineage
         return Waiting(
             total=await self._state.read(rows.count_queued),
-            of_account=sum(job.status == "queued" for job in lines.jobs.values()),
+            of_account=sum(job.status == "queued" for job in lineage.jobs.values()),
         )
 
     async def cancel(self, write: Write, job_id: str) -> Job:
@@ -172,7 +172,7 @@ class FineTuneJobs:
             _find(connection, account_id, job_id)
             for command in (cancel_job, stop_job):
                 change = _command_on(job_id, command)
-                applied.append(self._keeper.apply_in(connection, account_id, change))
+                applied.append(self._lineages.apply_in(connection, account_id, change))
                 row = _find(connection, account_id, job_id)
                 if row.runner is not None and self._state.is_alive(connection, row.runner):
                     break  # whoever runs it stops its trainer first
@@ -180,7 +180,7 @@ class FineTuneJobs:
 
         job = await self._writes.once(write, work, window_s=SECONDS_A_DAY)
         for one in applied:
-            self._keeper.follow(one)
+            self._lineages.follow(one)
         return job
 
     def _page(
@@ -241,7 +241,7 @@ class FineTuneJobs:
         return scored
 
 
-def tell_fine_tune(connection: Connection, row: Row[Any]) -> Job:
+def read_fine_tune(connection: Connection, row: Row[Any]) -> Job:
     """Return a fine-tune's row as the read of one tells it."""
     is_deleted = bool(rows.deleted_datasets(connection, [row.dataset_id]))
     job = _tell(row, is_deleted=is_deleted, with_curve=True)
@@ -258,9 +258,9 @@ def _no_records(group: RecordGroup, offset: int, limit: int) -> JobRecordPage:
 
 
 def _command_on(
-    job_id: str, command: Callable[[Lines, str, Conditions], Change]
-) -> Callable[[Lines, Conditions], Change]:
-    return lambda lines, conditions: command(lines, job_id, conditions)
+    job_id: str, command: Callable[[Lineage, str, Conditions], LineageChange]
+) -> Callable[[Lineage, Conditions], LineageChange]:
+    return lambda lineage, conditions: command(lineage, job_id, conditions)
 
 
 def _find(connection: Connection, account_id: str, job_id: str) -> Row[Any]:
@@ -273,7 +273,7 @@ def _find(connection: Connection, account_id: str, job_id: str) -> Row[Any]:
 
 
 def _get(connection: Connection, account_id: str, job_id: str) -> Job:
-    return tell_fine_tune(connection, _find(connection, account_id, job_id))
+    return read_fine_tune(connection, _find(connection, account_id, job_id))
 
 
 def _tell(row: Row[Any], *, is_deleted: bool, with_curve: bool = False) -> Job:
@@ -281,7 +281,7 @@ def _tell(row: Row[Any], *, is_deleted: bool, with_curve: bool = False) -> Job:
     curve: list[CurvePoint] | UnsetType = UNSET
     if with_curve and row.curve is not None:
         curve = _decode_curve(row.curve)
-    return tell_job(
+    return fine_tune_to_wire(
         structs.replace(job, rows_deleted=job.rows_deleted or is_deleted),
         progress=None if row.progress is None else _decode_progress(row.progress),
         curve=curve,

@@ -1,6 +1,6 @@
-"""Rows of fine-tunes, beside what their account's lines say of them: who runs one and what it made.
+"""Rows of fine-tunes, beside what their account's lineage says of them: who runs one and what it made.
 
-What a status means, and when it changes, is the lines' business (``steelyard.families``): their
+What a status means, and when it changes, is the lineage's business (``steelyard.families``): their
 writer keeps ``status`` and ``body`` (``steelyard.families.store``). A fine-tune that runs
 belongs to one opening of the state, its runner; only the runner writes progress and results, and
 only while the generation is the one it claimed.
@@ -16,13 +16,13 @@ from sqlalchemy import ColumnElement, Connection, Row, func, select
 
 from steelyard.datasets.tables import datasets
 from steelyard.families.fine_tuning.wire import JobEvent
-from steelyard.families.lineage import Job
+from steelyard.families.lineage import FineTune
 from steelyard.families.tables import fine_tune_events, fine_tunes, tuned_models
 from steelyard.jobs import store as jobs
-from steelyard.jobs.store import Pending
+from steelyard.jobs.store import PendingJob
 from steelyard.storage.pages import RowPage, newest_first
 
-_decode_job = msgspec.json.Decoder(Job).decode
+_decode_job = msgspec.json.Decoder(FineTune).decode
 
 
 def find_fine_tune(
@@ -35,8 +35,8 @@ def find_fine_tune(
     return connection.execute(select(fine_tunes).where(*wanted)).first()
 
 
-def job_of(row: Row[Any]) -> Job:
-    """Return what the lines say of a fine-tune's row."""
+def job_of(row: Row[Any]) -> FineTune:
+    """Return what the lineage says of a fine-tune's row."""
     return _decode_job(row.body)
 
 
@@ -89,7 +89,7 @@ def deleted_datasets(connection: Connection, dataset_ids: Sequence[str]) -> set[
     )
 
 
-def unfinished(connection: Connection) -> list[Pending]:
+def unfinished(connection: Connection) -> list[PendingJob]:
     """Return every fine-tune that has not ended, the oldest first."""
     return jobs.unfinished(connection, fine_tunes)
 
@@ -106,23 +106,23 @@ def count_queued(connection: Connection) -> int:
     ).scalar_one()
 
 
-def begin_run(connection: Connection, job: Pending) -> bool:
+def begin_run(connection: Connection, job: PendingJob) -> bool:
     """Take a queued or interrupted fine-tune; returns whether it was there to be run.
 
-    Its status is the lines': give it with ``steelyard.families.fine_tunes.start_job`` in the same
+    Its status is the lineage's: change it with ``steelyard.families.fine_tunes.start_job`` in the same
     transaction.
     """
     return jobs.set_runner(connection, fine_tunes, job)
 
 
-def set_progress(connection: Connection, job: Pending, progress: bytes) -> bool:
+def set_progress(connection: Connection, job: PendingJob, progress: bytes) -> bool:
     """Keep where a running fine-tune is, a ``JobProgress``; returns whether the run still counts."""
     return jobs.set_of_run(connection, fine_tunes, job, progress=progress, attempt=1)
 
 
 def set_results(
     connection: Connection,
-    job: Pending,
+    job: PendingJob,
     *,
     artifact_sha256: str | None,
     records_sha256: str,
@@ -130,7 +130,7 @@ def set_results(
 ) -> bool:
     """Keep what a fine-tune made; returns whether the run still counts.
 
-    Its status does not matter: the lines judge it in the same transaction.
+    Its status does not matter: the lineage judges it in the same transaction.
     """
     return jobs.set_of_run(
         connection,

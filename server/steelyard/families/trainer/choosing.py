@@ -86,7 +86,7 @@ class Option:
 
 
 @dataclass(slots=True, eq=False)
-class Choice:
+class HeadChoice:
     """What was chosen, and from what."""
 
     option: Option
@@ -102,7 +102,7 @@ def choose_head(
     on_step: Callable[[], None],
     *,
     may_keep: bool = True,
-) -> Choice | None:
+) -> HeadChoice | None:
     """Compare the candidates of a decision."""
     folds = assign_folds(data.names, data.targets.argmax(axis=1), seed)
     judged = ~data.is_seen
@@ -143,7 +143,7 @@ def choose_head(
             best = stacked
     on_step()
     keeps = may_keep and aside is not None and not _is_beaten(aside, best, data)
-    return Choice(best, options, folds, keeps)
+    return HeadChoice(best, options, folds, keeps)
 
 
 def is_too_deep(option: Option, parent: Head | None) -> bool:

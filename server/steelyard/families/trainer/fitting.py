@@ -16,7 +16,7 @@ from steelyard.calibration.intervals import mean_interval
 from steelyard.families.trainer.baseline import fit_baseline
 from steelyard.families.trainer.calibrating import choose_calibration, row_losses
 from steelyard.families.trainer.candidates import PARENT, ParentFitted, Tensors
-from steelyard.families.trainer.choosing import Choice, Option, choose_head, log_prior
+from steelyard.families.trainer.choosing import HeadChoice, Option, choose_head, log_prior
 from steelyard.families.trainer.data import DecisionData, decision_data, group_rows
 from steelyard.families.trainer.features import Features
 from steelyard.families.trainer.rows import TuningRow
@@ -246,7 +246,7 @@ def _joined(steps: Sequence[Calibration]) -> list[Calibration]:
 
 
 def _compare_with_text(
-    data: DecisionData, choice: Choice, losses: NDArray[np.float64], seed: int
+    data: DecisionData, choice: HeadChoice, losses: NDArray[np.float64], seed: int
 ) -> tuple[CandidateReport | None, CandidateReport | None]:
     """Measure the text baseline on one fold, fitted on the others, and the chosen option there.
 

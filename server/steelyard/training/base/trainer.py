@@ -78,7 +78,7 @@ class Recipe:
 
 
 @dataclass(slots=True)
-class State:
+class TrainingState:
     """Where a run is."""
 
     step: int = 0
@@ -104,7 +104,7 @@ class Trainer:
         self.model = model.to(device)
         self.mixture, self.tokenizer, self.recipe = mixture, tokenizer, recipe
         self.folder, self.device, self.report = folder, device, report
-        self.state = State()
+        self.state = TrainingState()
         self.validation = {
             source: [
                 item
@@ -123,7 +123,7 @@ class Trainer:
         folder.mkdir(parents=True, exist_ok=True)
         self._resume()
 
-    def run(self) -> State:
+    def run(self) -> TrainingState:
         """Train until the recipe's tokens are seen; return the state at the end."""
         recipe, state = self.recipe, self.state
         started, done = time.monotonic(), state.seconds
@@ -265,7 +265,7 @@ class Trainer:
             self.optimizer.load_state_dict(content["optimizer"])
             for group, peak in zip(self.optimizer.param_groups, peaks, strict=True):
                 group["peak"] = peak
-            self.state = State(**content["state"])
+            self.state = TrainingState(**content["state"])
 
 
 def parameter_groups(model: PackedScorer, recipe: Recipe) -> list[dict[str, Any]]:

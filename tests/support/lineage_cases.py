@@ -1,4 +1,4 @@
-"""Lines of models for tests: short ways to commands under conditions that allow everything."""
+"""Lineage for tests: short ways to commands under conditions that allow everything."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from steelyard.families.fine_tunes import (
     start_job,
 )
 from steelyard.families.fine_tuning.wire import JobLineage, JobSplit, ResolvedHyperparameters
-from steelyard.families.lineage import Conditions, Lines, adapter_of
+from steelyard.families.lineage import Conditions, Lineage, adapter_of
 from steelyard.families.moving import move_ready
 from steelyard.families.wire import ContinueRows
 
 BASE = "base-1"
 HOUR = 3600.0
 DAY = 86_400.0
-#: When the lines of these tests begin.
+#: When the lineage of these tests begins.
 START = 1_000_000.0
 
 
@@ -89,32 +89,34 @@ def make_growth(version: int, **members) -> Growth:
     )
 
 
-def start(lines: Lines, name: str, *, conditions: Conditions | None = None) -> Lines:
+def start(lineage: Lineage, name: str, *, conditions: Conditions | None = None) -> Lineage:
     """A family whose first fine-tune is queued; its id is ``ftj_NAME_1``."""
     order = make_order(f"ftj_{name}_1")
-    return start_family(lines, name, BASE, order, conditions or at()).lines
+    return start_family(lineage, name, BASE, order, conditions or at()).lineage
 
 
-def join(lines: Lines, job_id: str, *, conditions: Conditions | None = None) -> Lines:
+def join(lineage: Lineage, job_id: str, *, conditions: Conditions | None = None) -> Lineage:
     """The fine-tune trained, its gate passed, and its model served where it can be."""
     conditions = conditions or at()
-    lines = start_job(lines, job_id, conditions).lines
-    lines = finish_job(lines, job_id, make_gate(), {"accuracy": 0.9}, conditions).lines
-    return move_ready(lines, conditions).lines
+    lineage = start_job(lineage, job_id, conditions).lineage
+    lineage = finish_job(lineage, job_id, make_gate(), {"accuracy": 0.9}, conditions).lineage
+    return move_ready(lineage, conditions).lineage
 
 
-def grow(lines: Lines, name: str, n_models: int, *, conditions: Conditions | None = None) -> Lines:
+def grow(
+    lineage: Lineage, name: str, n_models: int, *, conditions: Conditions | None = None
+) -> Lineage:
     """A family continued until it has so many models."""
     conditions = conditions or at()
-    if name not in lines.families:
-        lines = join(
-            start(lines, name, conditions=conditions), f"ftj_{name}_1", conditions=conditions
+    if name not in lineage.families:
+        lineage = join(
+            start(lineage, name, conditions=conditions), f"ftj_{name}_1", conditions=conditions
         )
-    while (n := len(lines.families[name].models) + 1) <= n_models:
+    while (n := len(lineage.families[name].models) + 1) <= n_models:
         order = make_order(f"ftj_{name}_{n}", dataset_version=n)
-        change = continue_family(lines, name, order, make_growth(n), conditions)
-        lines = join(change.lines, order.id, conditions=conditions)
-    return lines
+        change = continue_family(lineage, name, order, make_growth(n), conditions)
+        lineage = join(change.lineage, order.id, conditions=conditions)
+    return lineage
 
 
 def adapter(name: str, version: int) -> str:

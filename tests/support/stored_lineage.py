@@ -27,17 +27,17 @@ from steelyard.families.fine_tuning.wire import (
     JobSplit,
     ResolvedHyperparameters,
 )
-from steelyard.families.lineage import Job, Lines, Model, adapter_of
-from steelyard.families.lineage_store import Applied, Command, LineKeeper, LineRules
+from steelyard.families.lineage import FamilyModel, FineTune, Lineage, adapter_of
+from steelyard.families.lineage_store import Applied, Command, LineageRules, LineageStore
 from steelyard.families.service import FamilyService
 from steelyard.families.wire import ContinueRows, LoadState
-from steelyard.jobs.store import Pending
+from steelyard.jobs.store import PendingJob
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage import State
 from support.calling import Sent, send_now
-from support.family_lines import make_gate, make_growth
 from support.hosting import hosted
+from support.lineage_cases import make_gate, make_growth
 from support.operating import LOCAL, Clock
 
 BASE = "base-1"
@@ -61,14 +61,14 @@ class FakeEngines:
     def warm_room(self) -> Mapping[str, int]:
         return dict(self.room)
 
-    def load(self, model: Model, artifact_sha256: str) -> None:
+    def load(self, model: FamilyModel, artifact_sha256: str) -> None:
         self.loads.append((model.adapter, artifact_sha256))
         if model.adapter in self.broken:
             self.held[model.adapter] = "failed"
         else:
             self.held[model.adapter] = "loading" if self.is_slow else "loaded"
 
-    async def ensure(self, model: Model, artifact_sha256: str, wait_s: float) -> None:
+    async def ensure(self, model: FamilyModel, artifact_sha256: str, wait_s: float) -> None:
         self.load(model, artifact_sha256)
         state = self.held[model.adapter]
         if state == "failed":
@@ -155,7 +155,7 @@ _WRITES = {
 
 
 class Kept:
-    """One server process with families: its keeper and its service on a state."""
+    """One server process with families: its lineages and its service on a state."""
 
     def __init__(
         self,
@@ -172,16 +172,16 @@ class Kept:
         self.engines = engines or FakeEngines()
         self.plans = FakePlans(state)
         self.wakes = 0
-        self.keeper = LineKeeper(
+        self.lineages = LineageStore(
             state,
-            LineRules(base_models=frozenset(bases.names), trainable=frozenset({BASE}), **rules),
+            LineageRules(base_models=frozenset(bases.names), trainable=frozenset({BASE}), **rules),
             engines=self.engines,
             wake=self._wake,
             now=self.clock,
         )
         self.service = FamilyService(
             state,
-            self.keeper,
+            self.lineages,
             KeyedWrites(state, now=self.clock),
             self.plans,
             bases,
@@ -192,8 +192,8 @@ class Kept:
     def _wake(self) -> None:
         self.wakes += 1
 
-    def lines(self, account: str = "local") -> Lines:
-        return self.keeper.read_now(account).lines
+    def lineage(self, account: str = "local") -> Lineage:
+        return self.lineages.read_now(account).lineage
 
     def add_dataset(self, dataset_id: str = "ds_1", *, account: str = "local") -> str:
         row = DatasetRow(
@@ -249,7 +249,7 @@ class Kept:
         """Let a trainer take a fine-tune."""
         self._write(
             account,
-            lambda lines, conditions: start_job(lines, job_id, conditions),
+            lambda lineage, conditions: start_job(lineage, job_id, conditions),
             lambda connection: job_rows.begin_run(connection, self.claimed(job_id, account)),
         )
 
@@ -264,15 +264,15 @@ class Kept:
         )
         self._write(
             account,
-            lambda lines, conditions: finish_job(
-                lines, job_id, make_gate(passed), {"accuracy": 0.9}, conditions
+            lambda lineage, conditions: finish_job(
+                lineage, job_id, make_gate(passed), {"accuracy": 0.9}, conditions
             ),
             results,
         )
 
-    def claimed(self, job_id: str, account: str = "local", **changed: Any) -> Pending:
+    def claimed(self, job_id: str, account: str = "local", **changed: Any) -> PendingJob:
         """A fine-tune as the process that runs it knows it."""
-        job = Pending(
+        job = PendingJob(
             id=job_id,
             account_id=account,
             status="queued",
@@ -286,20 +286,20 @@ class Kept:
     def _write(self, account: str, command: Command, first: Callable[[Connection], object]) -> None:
         def work(connection: Connection) -> Applied:
             first(connection)
-            return self.keeper.apply_in(connection, account, command)
+            return self.lineages.apply_in(connection, account, command)
 
-        self.keeper.follow(self.state.write_now(work))
+        self.lineages.follow(self.state.write_now(work))
 
     def fail(self, job_id: str) -> None:
         error = JobError(code="internal_error", message="It failed.")
-        self.keeper.apply_now(
-            "local", lambda lines, conditions: fail_job(lines, job_id, error, conditions)
+        self.lineages.apply_now(
+            "local", lambda lineage, conditions: fail_job(lineage, job_id, error, conditions)
         )
 
     def stop(self, job_id: str) -> None:
         """Tell that the trainer of a cancelled fine-tune stopped."""
-        self.keeper.apply_now(
-            "local", lambda lines, conditions: stop_job(lines, job_id, conditions)
+        self.lineages.apply_now(
+            "local", lambda lineage, conditions: stop_job(lineage, job_id, conditions)
         )
 
     def grow(self, name: str = "router", n_models: int = 1) -> None:
@@ -307,23 +307,23 @@ class Kept:
         while (n := len(self.models(name))) < n_models:
             if n:
                 self.grow_dataset()
-            job_id = self.resume(name) if name in self.lines().families else self.start(name)
+            job_id = self.resume(name) if name in self.lineage().families else self.start(name)
             self.run(job_id)
             self.finish(job_id)
             self.service.tick()
 
     def models(self, name: str = "router") -> list[str]:
-        family = self.lines().families.get(name)
+        family = self.lineage().families.get(name)
         return [] if family is None else list(family.models)
 
-    def job(self, job_id: str) -> Job:
-        return self.lines().jobs[job_id]
+    def job(self, job_id: str) -> FineTune:
+        return self.lineage().jobs[job_id]
 
     def served(self, name: str = "router") -> str | None:
         """Number of the model that a family serves."""
-        lines = self.lines()
-        adapter = lines.families[name].served
-        return None if adapter is None else lines.models[adapter].ref
+        lineage = self.lineage()
+        adapter = lineage.families[name].served
+        return None if adapter is None else lineage.models[adapter].ref
 
 
 def artifact_of(job_id: str) -> str:
