@@ -12,10 +12,17 @@ from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
 from faults.audit import audit
 from faults.faulty_engines import FIRST, FaultyServer, faulty_server
 from faults.processes import MODEL, ServeProcess, open_account, serve_process
+from steelyard.accounts.rate_limits import RateWindows
+from steelyard.cli.main import main
+from steelyard.datasets.uploads import UploadedFile
+from steelyard.errors import StorageUnavailableError
+from steelyard.storage import open_state
+from support.dataset_rows import make_rows
 from support.error_shape import assert_canonical_error
 from support.hosting import Scored
 from support.serving import REQUEST
@@ -183,6 +190,77 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
+def fill(ballast: Path) -> None:
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+
+
+def assert_one_line(log: str, cause: str) -> None:
+    [line] = log.splitlines()
+    assert line.startswith("Error: Cannot use ")
+    assert cause in line
+
+
+@pytest.mark.parametrize("n_workers", ["1", "2"])
+def test_a_start_on_a_full_disk_says_so_in_one_line(small_disk: Path, n_workers: str) -> None:
+    ballast = small_disk / "ballast"
+    with serve_process(small_disk / "home", "--workers", n_workers) as process:
+        process.log = process.log.parent.with_suffix(".log")  # elsewhere
+        open_account(process.home)
+        fill(ballast)
+        process.launch()
+        assert process.wait() == 1
+        assert_one_line(process.logged, "No space left on device")
+        ballast.unlink()
+        process.start()
+        process.stop()
+
+
+def test_a_start_in_a_read_only_home_says_so_in_one_line(small_disk: Path) -> None:
+    with serve_process(small_disk / "home") as process:
+        process.log = process.log.parent.with_suffix(".log")
+        open_account(process.home)
+        subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+        process.launch()
+        assert process.wait() == 1
+        assert_one_line(process.logged, "Read-only file system")
+
+
+def test_a_state_on_a_full_disk_says_so(small_disk: Path) -> None:
+    url = f"sqlite:///{small_disk / 'state.sqlite'}"
+    open_state(url).close()
+    fill(small_disk / "ballast")
+    with pytest.raises(StorageUnavailableError, match="No space left on device"):
+        open_state(url)
+
+
+def test_a_counter_of_requests_on_a_full_disk_says_so(small_disk: Path) -> None:
+    fill(small_disk / "ballast")
+    with pytest.raises(StorageUnavailableError, match="counters of requests"):
+        RateWindows(small_disk / "rates.sqlite")
+
+
+def test_a_start_without_room_for_temporary_files_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))
+    command = ["serve", "--port", "0", "--workers", "2", "--home", str(tmp_path / "home")]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 1
+    assert done.stderr.startswith("Error: Cannot make a temporary folder: ")
+
+
+def test_an_upload_that_cannot_be_kept_is_refused(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(small_disk))
+    upload = UploadedFile()
+    with pytest.raises(StorageUnavailableError, match="No space left on device"):
+        upload.write(bytes(4 * 1024**2))
+    upload.close()
+
+
 def test_a_real_disk_without_room_tears_nothing(small_disk: Path) -> None:
     home, ballast = small_disk / "home", small_disk / "ballast"
     _, secret = open_account(home)
@@ -193,9 +271,7 @@ def test_a_real_disk_without_room_tears_nothing(small_disk: Path) -> None:
             kept = caller.decide("kept")
             answers = {"kept": kept.content}
             for round_ in range(3):
-                with suppress(OSError), ballast.open("wb", buffering=0) as file:
-                    while True:
-                        file.write(bytes(4096))
+                fill(ballast)
                 refused = None
                 for number in range(50):
                     key = f"{round_}-{number}"
@@ -205,10 +281,15 @@ def test_a_real_disk_without_room_tears_nothing(small_disk: Path) -> None:
                         break
                     answers[key] = response.content
                 assert refused is not None
-                assert refused.json()["error"]["code"] in {
-                    "storage_unavailable",
-                    "request_in_progress",
-                }
+                error = refused.json()["error"]
+                if error["code"] == "storage_unavailable":
+                    assert "full" in error["message"]
+                else:
+                    assert error["code"] == "request_in_progress"
+                rows = {"name": f"n{round_}", "evaluation": make_rows(50)}
+                unwritten = caller.http.post("/v1/datasets", json=rows)
+                assert_refused(unwritten)
+                assert "No space left on device" in unwritten.json()["error"]["message"]
                 assert caller.http.post("/v1/playground/decide", json=REQUEST).status_code == 200
                 ballast.unlink()
                 answers[key] = caller.decide(key).content

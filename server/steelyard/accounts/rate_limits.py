@@ -24,6 +24,8 @@ from limits.storage import SlidingWindowCounterSupport, Storage
 from limits.strategies import SlidingWindowCounterRateLimiter
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
 
+from steelyard.errors import StorageUnavailableError
+
 _log = logging.getLogger(__name__)
 
 WINDOW_S = 60
@@ -229,7 +231,10 @@ def _open(path: Path | None) -> sqlite3.Connection:
         return _connect(str(path))
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
-            raise
+            raise StorageUnavailableError(
+                f"The counters of requests cannot be opened: {error}. Look at the free space and the "
+                "rights of the setting home."
+            ) from error
         # Never synced, so a power cut may leave it unreadable; it holds the last minute alone.
         for suffix in ("", "-wal", "-shm"):
             with suppress(FileNotFoundError):

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import errno
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from steelyard.cli.terminal import printable
-from steelyard.errors import InvalidRequestError, SteelyardError
+from steelyard.errors import InvalidRequestError, SteelyardError, StorageUnavailableError
 
 FAILED = 1
 REFUSED = 2
 UNAVAILABLE = 3
+
+#: What the system says of a disk that is full, or that may not be written.
+_OF_DISKS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO}
 
 #: A longer list would scroll its beginning away.
 _SHOWN_VIOLATIONS = 20
@@ -25,6 +30,20 @@ def exit_status(error: Exception) -> int:
     if error.status in {503, 504}:
         return UNAVAILABLE
     return REFUSED if 400 <= error.status < 500 else FAILED
+
+
+@contextmanager
+def disk_failures() -> Iterator[None]:
+    """Raise as an error of ours what inside failed for want of room or of the right to write."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _OF_DISKS:
+            raise
+        raise StorageUnavailableError(
+            f"Cannot use {error.filename or 'a file'}: {error.strerror}. Free space on its disk, or "
+            "give the right to write there."
+        ) from error
 
 
 def show_failure(error: Exception) -> None:

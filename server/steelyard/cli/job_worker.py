@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.failures import exit_status, show_failure
+from steelyard.cli.failures import disk_failures, exit_status, show_failure
 from steelyard.cli.options import setting_option
 from steelyard.errors import SteelyardError
 from steelyard.settings import InvalidSettingError, Settings, read_settings
@@ -93,7 +93,7 @@ def main() -> int:
     lines = _lines()
     try:
         settings = read_settings(json.loads(next(lines, "{}")))
-        with _alone(settings) as is_alone:
+        with disk_failures(), _alone(settings) as is_alone:
             if not is_alone:
                 return 0
             os.nice(_NICENESS)

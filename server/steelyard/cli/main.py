@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from steelyard.cli.failures import exit_status, show_failure, show_notes
+from steelyard.cli.failures import disk_failures, exit_status, show_failure, show_notes
 from steelyard.cli.terminal import write_any_text
 from steelyard.errors import SteelyardError
 from steelyard.settings import InvalidSettingError
@@ -100,7 +100,8 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run a command, turning the package's errors into messages and exit statuses."""
         try:
-            return super().invoke(ctx)
+            with disk_failures():
+                return super().invoke(ctx)
         except (SteelyardError, InvalidSettingError) as error:
             show_failure(error)
             ctx.exit(exit_status(error))

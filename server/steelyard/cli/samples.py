@@ -40,8 +40,7 @@ def load_samples(url: str, home: Path) -> None:
                 if not known:  # a crash between loading and marking must not load it twice
                     made = client.datasets.create(name, file)
                     click.echo(f"Loaded the sample dataset {name}: {made.rows} rows, {made.id}")
-        except SteelyardError as error:
+            marks.mkdir(exist_ok=True)
+            (marks / name).touch()
+        except (OSError, SteelyardError) as error:
             click.echo(f"The sample dataset {name} was not loaded: {error}", err=True)
-            continue
-        marks.mkdir(exist_ok=True)
-        (marks / name).touch()

@@ -115,7 +115,7 @@ def _serve_in_workers(
     shared = dataclasses.replace(
         settings, threads=settings.threads or threads_of_worker(settings.workers)
     )
-    with tempfile.TemporaryDirectory(prefix="steelyard-metrics-") as metrics:
+    with _metrics_folder() as metrics:
         try:
             supervise(
                 lambda: Supervisor(
@@ -123,12 +123,24 @@ def _serve_in_workers(
                     dataclasses.asdict(shared),
                     n_workers=settings.workers,
                     shutdown_s=settings.shutdown_s,
-                    metrics=Path(metrics),
+                    metrics=metrics,
                 ),
                 lambda worker: announce(worker["model"], worker["engine"]),
             )
         except WorkerFailedError as error:
             raise click.exceptions.Exit(error.status if error.status > 0 else FAILED) from None
+
+
+@contextmanager
+def _metrics_folder() -> Iterator[Path]:
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="steelyard-metrics-")
+    except OSError as error:  # also where no folder for temporary files can be written
+        raise click.ClickException(
+            f"Cannot make a temporary folder: {error.strerror}. Free space, or set TMPDIR."
+        ) from None
+    with folder as name:
+        yield Path(name)
 
 
 def threads_of_worker(n_workers: int) -> int:
@@ -194,14 +206,17 @@ def curl_command(url: str, *, with_key: bool = False) -> str:
 @contextmanager
 def address_file(home: Path) -> Iterator[Callable[[str], None]]:
     """Keep ``serve.json`` in a home directory while the server runs; another server's is left."""
-    from steelyard.storage.home import make_home, write_private
+    from steelyard.storage.home import check_room, make_home, write_private
 
     path = home / "serve.json"
     written: bytes | None = None
     try:
-        make_home(home)
+        check_room(make_home(home))
     except OSError as error:
-        raise click.ClickException(f"Cannot use {home}: {error.strerror}.") from None
+        raise click.ClickException(
+            f"Cannot use {home}: {error.strerror}. Free space there, or give another --home that can "
+            "be written."
+        ) from None
 
     def write(url: str) -> None:
         nonlocal written

@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 
-from steelyard.cli.failures import FAILED, exit_status, show_failure
+from steelyard.cli.failures import FAILED, disk_failures, exit_status, show_failure
 from steelyard.errors import SteelyardError
 from steelyard.settings import InvalidSettingError, Settings, read_settings
 
@@ -28,7 +28,8 @@ def main(descriptor: int) -> int:
         threading.Thread(
             target=_end_with_supervisor, name="steelyard-lifeline", daemon=True
         ).start()
-        _serve(socket.socket(fileno=descriptor), settings)
+        with disk_failures():
+            _serve(socket.socket(fileno=descriptor), settings)
     except (SteelyardError, InvalidSettingError) as error:
         show_failure(error)
         return exit_status(error)

@@ -9,6 +9,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Literal
 
+from steelyard.errors import StorageUnavailableError
+
 #: Files up to this many bytes stay in memory.
 _IN_MEMORY_BYTES = 1024 * 1024
 _READ_BYTES = 256 * 1024
@@ -27,7 +29,13 @@ class UploadedFile:
 
     def write(self, data: bytes) -> None:
         """Add bytes at its end."""
-        self._file.write(data)
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise StorageUnavailableError(
+                f"The upload cannot be kept while it is read: {error.strerror}. Free space where "
+                "temporary files are (TMPDIR), and send it again."
+            ) from error
         self._hasher.update(data)
         self.n_bytes += len(data)
 

@@ -27,6 +27,7 @@ from sqlalchemy.pool import NullPool
 from steelyard.errors import StorageUnavailableError
 from steelyard.settings import InvalidSettingError
 from steelyard.storage.failures import is_disconnect, refused, unavailable
+from steelyard.storage.home import check_room
 from steelyard.storage.locks import (
     FileLiveness,
     FileTurns,
@@ -214,7 +215,7 @@ def open_state(url: str) -> State:
     except OSError as error:
         raise StorageUnavailableError(
             f"The state cannot be opened: {error.strerror or error}. Check the folder of the "
-            "setting home or state_url."
+            "setting home or state_url: its disk needs free space, and its user the right to write."
         ) from error
 
 
@@ -263,6 +264,10 @@ def _open_file(url: URL) -> State:
         turns.wait()
         try:
             bring_to_head(writing)
+        except SQLAlchemyError:
+            # SQLite says of a disk without room for its index of the log that it failed.
+            check_room(locks)
+            raise
         finally:
             turns.done()
         instance = new_instance()

@@ -11,6 +11,20 @@ from steelyard.errors import InvalidRequestError, StorageUnavailableError
 
 _FULL = "The state's disk is full; free space on it, then try again."
 _AWAY = "The state's database cannot be used at the moment; try again in a few seconds."
+_FAILED = (
+    "The state's disk failed a read or a write; look at its free space and at the system's log, then "
+    "try again."
+)
+_READ_ONLY = (
+    "The state's files cannot be written; look at who owns them and whether their file system is "
+    "mounted read-only, then try again."
+)
+_SQLITE_MESSAGES = {
+    sqlite3.SQLITE_FULL: _FULL,
+    sqlite3.SQLITE_IOERR: _FAILED,
+    sqlite3.SQLITE_PERM: _READ_ONLY,
+    sqlite3.SQLITE_READONLY: _READ_ONLY,
+}
 
 # Primary result codes that say something about the disk or other users, and nothing about the SQL.
 _SQLITE = {
@@ -43,17 +57,17 @@ def unavailable(error: BaseException) -> StorageUnavailableError | None:
     cause = error.orig
     if isinstance(cause, sqlite3.Error):
         primary = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        is_full, is_away = primary == sqlite3.SQLITE_FULL, primary in _SQLITE
-    else:
-        state = getattr(cause, "sqlstate", None)
-        is_full = state == _POSTGRES_FULL
-        is_away = (
-            error.connection_invalidated
-            or state == _POSTGRES_READ_ONLY
-            or isinstance(error, OperationalError | InterfaceError)
-        )
-    if is_full:
+        if primary not in _SQLITE:
+            return None
+        return StorageUnavailableError(_SQLITE_MESSAGES.get(primary, _AWAY))
+    state = getattr(cause, "sqlstate", None)
+    if state == _POSTGRES_FULL:
         return StorageUnavailableError(_FULL)
+    is_away = (
+        error.connection_invalidated
+        or state == _POSTGRES_READ_ONLY
+        or isinstance(error, OperationalError | InterfaceError)
+    )
     return StorageUnavailableError(_AWAY) if is_away else None
 
 

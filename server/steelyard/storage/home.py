@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
 from pathlib import Path
 
 _FOR_ITS_USER = 0o700
 _FILE_FOR_ITS_USER = 0o600
+#: Bytes that must be free for a start: SQLite's index of its log, and the address.
+_ROOM_BYTES = 64 * 1024
 
 
 def make_home(home: Path) -> Path:
@@ -18,6 +22,13 @@ def make_home(home: Path) -> Path:
     if (home / "state.sqlite").exists() or not any(home.iterdir()):
         home.chmod(_FOR_ITS_USER)
     return home
+
+
+def check_room(folder: Path) -> None:
+    """Raise the system's own error where a small file cannot be written to a folder."""
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        if file.write(bytes(_ROOM_BYTES)) < _ROOM_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def write_private(path: Path, content: bytes) -> None:
