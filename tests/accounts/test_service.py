@@ -8,14 +8,9 @@ import re
 import pytest
 from sqlalchemy import select, text
 
+from steelyard import errors
 from steelyard.accounts.service import AccountService, effective_limits
 from steelyard.caller import Caller
-from steelyard.errors import (
-    InvalidApiKeyError,
-    InvalidRequestError,
-    MissingApiKeyError,
-    NotFoundError,
-)
 from steelyard.settings import read_settings
 from steelyard.storage import State, open_state
 from steelyard.storage.tables import api_keys
@@ -66,7 +61,7 @@ def test_a_key_is_one_printable_word_and_kept_only_as_a_hash(
 
 @pytest.mark.parametrize("authorization", [None, "", "Bearer", "Bearer ", "Basic YTpi", "Token x"])
 def test_a_call_without_a_bearer_key_is_told_so(accounts: AccountService, authorization):
-    with pytest.raises(MissingApiKeyError):
+    with pytest.raises(errors.MissingApiKeyError):
         enter(accounts, authorization)
 
 
@@ -87,7 +82,7 @@ def test_other_keys_are_refused_all_alike(accounts: AccountService):
     ]
     messages = set()
     for given in wrong:
-        with pytest.raises(InvalidApiKeyError) as caught:
+        with pytest.raises(errors.InvalidApiKeyError) as caught:
             enter(accounts, bearer(given))
         messages.add(str(caught.value))
     assert len(messages) == 1
@@ -102,7 +97,7 @@ def test_revoking_works_at_once_in_every_process(accounts: AccountService, state
         enter(other, bearer(made.secret))
         first = accounts.revoke_key(made.key.id)
         for service in (accounts, other):
-            with pytest.raises(InvalidApiKeyError):
+            with pytest.raises(errors.InvalidApiKeyError):
                 enter(service, bearer(made.secret))
         assert other.revoke_key(made.key.id).revoked_at == first.revoked_at == START
     finally:
@@ -182,7 +177,7 @@ def test_keys_are_paged_newest_first(accounts: AccountService, clock: Clock):
     assert (last.has_more, last.next_cursor) == (False, None)
     assert [key.id for key in page(accounts, revoked=True).data] == [ids[2]]
     assert [key.id for key in page(accounts, revoked=False, cursor=ids[2]).data] == ids[1::-1]
-    with pytest.raises(InvalidRequestError) as caught:
+    with pytest.raises(errors.InvalidRequestError) as caught:
         page(accounts, cursor="key_unknown")
     assert caught.value.details[0]["path"] == ["query", "cursor"]
 
@@ -203,14 +198,14 @@ def test_a_capped_key_shows_what_it_spent_this_month(state: State, clock: Clock)
 
 @pytest.mark.parametrize("scope", ["full", "read"])
 def test_only_an_inference_key_has_a_cap(accounts: AccountService, scope):
-    with pytest.raises(InvalidRequestError, match="inference"):
+    with pytest.raises(errors.InvalidRequestError, match="inference"):
         accounts.create_key(scope=scope, monthly_cap_nano=5)
 
 
 @pytest.mark.parametrize("options", [{"scope": "all"}, {"name": " "}, {"name": "a\nb"},
                                      {"scope": "inference", "monthly_cap_nano": -1}])  # fmt: skip
 def test_keys_of_other_forms_are_not_made(accounts: AccountService, options):
-    with pytest.raises(InvalidRequestError):
+    with pytest.raises(errors.InvalidRequestError):
         accounts.create_key(**options)
 
 
@@ -221,7 +216,7 @@ def test_what_is_not_there_is_not_found(accounts: AccountService):
         lambda: accounts.add_credit("nobody", 1),
         lambda: accounts.revoke_key("key_unknown"),
     ):
-        with pytest.raises(NotFoundError):
+        with pytest.raises(errors.NotFoundError):
             call()
 
 
@@ -230,13 +225,13 @@ def test_an_account_has_a_name_of_its_own(accounts: AccountService):
     assert made.id.startswith("acct_")
     assert sorted(entry.name for entry in accounts.list_accounts()) == ["acme", "local"]
     for name in ("acme", "local", "", "x" * 129):
-        with pytest.raises(InvalidRequestError):
+        with pytest.raises(errors.InvalidRequestError):
             accounts.create_account(name)
 
 
 @pytest.mark.parametrize("amount", [0, -1, 2**62 + 1])
 def test_credit_is_positive_and_bounded(accounts: AccountService, amount: int):
-    with pytest.raises(InvalidRequestError):
+    with pytest.raises(errors.InvalidRequestError):
         accounts.add_credit("local", amount)
 
 

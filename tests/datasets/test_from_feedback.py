@@ -8,6 +8,7 @@ import json
 import msgspec
 import pytest
 
+from steelyard import errors
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.from_feedback import STORED_ID, FeedbackFilter, FeedbackRows
@@ -15,16 +16,6 @@ from steelyard.datasets.ingesting import RowBounds
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.uploads import Upload
 from steelyard.decision_log.store import StoredDecision, insert_decision, put_feedback
-from steelyard.errors import (
-    DatasetChangedError,
-    DatasetDeletedError,
-    IdempotencyConflictError,
-    InvalidRequestError,
-    NoNewRowsError,
-    NoRowsError,
-    NotFoundError,
-    SupervisionMismatchError,
-)
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import open_state
@@ -131,7 +122,7 @@ def test_a_stored_decision_is_taken_once_by_a_dataset(opened):
     for number in range(1, 4):
         opened.store_decision(number, {"route": "billing"})
     made = opened.make(name="n")
-    with pytest.raises(NoNewRowsError, match="3 of them are rows"):
+    with pytest.raises(errors.NoNewRowsError, match="3 of them are rows"):
         opened.make(dataset_id=made["id"])
     # Feedback that came since changes nothing of a row that is there.
     opened.state.write_now(lambda c: put_feedback(c, "dec_1", {"route": "other"}, recorded_at=NOW))
@@ -231,16 +222,16 @@ def test_a_key_repeats_its_answer_whatever_feedback_came_since(opened):
     first = opened.make(key="k", name="n")
     opened.store_decision(2, {"route": "billing"})
     assert opened.make(key="k", name="n") == first
-    with pytest.raises(IdempotencyConflictError):
+    with pytest.raises(errors.IdempotencyConflictError):
         opened.make(key="k", name="other")
     grown = opened.make(key="k2", dataset_id=first["id"])
     assert opened.make(key="k2", dataset_id=first["id"]) == grown
 
 
 def test_every_refusal(opened):
-    with pytest.raises(NoRowsError, match="0 stored decisions"):
+    with pytest.raises(errors.NoRowsError, match="0 stored decisions"):
         opened.make(name="n")
-    with pytest.raises(InvalidRequestError) as refused:
+    with pytest.raises(errors.InvalidRequestError) as refused:
         opened.make(name=" ", dataset_id="ds_1", since=5, until=5, evaluation_fraction=3, more=1)
     assert {tuple(one["path"]) for one in refused.value.details} == {
         ("body", "name"),
@@ -248,26 +239,26 @@ def test_every_refusal(opened):
         ("body", "evaluation_fraction"),
         ("body", "more"),
     }
-    with pytest.raises(InvalidRequestError, match="name is missing"):
+    with pytest.raises(errors.InvalidRequestError, match="name is missing"):
         opened.make(until=4)
-    with pytest.raises(InvalidRequestError, match="since is a text"):
+    with pytest.raises(errors.InvalidRequestError, match="since is a text"):
         opened.make(name="n", since="x", until=4)
-    with pytest.raises(InvalidRequestError, match="dataset_version"):
+    with pytest.raises(errors.InvalidRequestError, match="dataset_version"):
         opened.make(name="n", dataset_version=2)
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         opened.make(dataset_id="ds_1")
     opened.store_decision(1, {"route": "billing"})
     made = opened.make(name="n", evaluation_fraction=0.5)
-    with pytest.raises(DatasetChangedError):
+    with pytest.raises(errors.DatasetChangedError):
         opened.make(dataset_id=made["id"], dataset_version=2)
     asyncio.run(opened.datasets.delete(Write(ME), made["id"]))
-    with pytest.raises(DatasetDeletedError):
+    with pytest.raises(errors.DatasetDeletedError):
         opened.make(dataset_id=made["id"])
     rewards = {"route": {"billing": 1, "support": 0, "other": 0}, "refund": {"yes": 2, "no": 1}}
     rewarded = [{**row, "rewards": rewards} for row in make_rows(4)]
     for row in rewarded:
         del row["targets"]
-    with pytest.raises(SupervisionMismatchError):
+    with pytest.raises(errors.SupervisionMismatchError):
         opened.make(dataset_id=opened.create(rewarded))
 
 
@@ -284,5 +275,5 @@ def test_a_dataset_that_grew_meanwhile_is_not_added_to(opened, monkeypatch):
         return counts
 
     monkeypatch.setattr(FeedbackRows, "_write", write_late)
-    with pytest.raises(DatasetChangedError):
+    with pytest.raises(errors.DatasetChangedError):
         opened.make(dataset_id=made["id"])

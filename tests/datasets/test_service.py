@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from steelyard import errors
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.datasets import service as service_module
 from steelyard.datasets.ingesting import RowBounds
@@ -20,13 +21,6 @@ from steelyard.datasets.queries_wire import DatasetsQuery
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import mark_dataset_used
 from steelyard.datasets.uploads import Upload
-from steelyard.errors import (
-    DatasetChangedError,
-    DatasetDeletedError,
-    DatasetMismatchError,
-    NotFoundError,
-    StorageUnavailableError,
-)
 from steelyard.families.store import dataset_of_family
 from steelyard.families.tables import families
 from steelyard.operations.idempotency import KeyedWrites
@@ -93,7 +87,7 @@ def test_two_writers_at_once_give_two_versions_or_one_clean_refusal(opened):
 
     answers = asyncio.run(both())
     refused = [answer for answer in answers if isinstance(answer, Exception)]
-    assert all(isinstance(answer, DatasetChangedError) for answer in refused)
+    assert all(isinstance(answer, errors.DatasetChangedError) for answer in refused)
     versions = asyncio.run(opened.service.versions(CALLER, made["id"])).data
     assert len(versions) == 3 - len(refused)
     assert [version.rows for version in versions] == [20, 15, 10][len(refused) :]
@@ -109,7 +103,7 @@ def test_a_version_made_meanwhile_is_told(opened, monkeypatch):
         return write_version(*given)
 
     monkeypatch.setattr(service_module, "write_version", slow)
-    with pytest.raises(DatasetChangedError, match="version 2"):
+    with pytest.raises(errors.DatasetChangedError, match="version 2"):
         asyncio.run(opened.add(made["id"], make_rows(1, 60)))
     assert [v.rows for v in asyncio.run(opened.service.versions(CALLER, made["id"])).data] == [
         11,
@@ -132,7 +126,7 @@ def test_rows_of_a_family_go_to_the_dataset_that_it_grows_on(opened):
     def version(dataset_id, rows, family):
         return asyncio.run(opened.add(dataset_id, rows, family=family))["version"]
 
-    with pytest.raises(DatasetMismatchError, match=own):
+    with pytest.raises(errors.DatasetMismatchError, match=own):
         version(other, make_rows(1, 60), "router")
     assert len(asyncio.run(opened.service.versions(CALLER, other)).data) == 1
     assert version(own, make_rows(1, 60), "router") == 2
@@ -149,11 +143,11 @@ def test_a_replay_reads_no_rows_again(opened, monkeypatch):
 
 def test_a_full_disk_makes_no_dataset_and_leaves_the_key_free(opened, monkeypatch):
     def full(*_):
-        raise StorageUnavailableError("The disk is full.")
+        raise errors.StorageUnavailableError("The disk is full.")
 
     with monkeypatch.context() as patch:
         patch.setattr(opened.store, "adopt", full)
-        with pytest.raises(StorageUnavailableError):
+        with pytest.raises(errors.StorageUnavailableError):
             opened.create(make_rows(3), key="k")
     assert opened.create(make_rows(3), key="k")["rows"] == 3
 
@@ -183,7 +177,7 @@ def test_work_reads_a_rows_metadata(opened):
     assert sorted((row.context["n"], row.metadata) for row in read) == [
         (number, {"team": str(number)}) for number in range(5)
     ]
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         asyncio.run(opened.service.dataset_at(CALLER, made["id"], 3))
 
 
@@ -215,7 +209,7 @@ def test_files_that_no_version_needs_are_removed(opened, monkeypatch):
     assert f"{orphan}.parquet" not in opened.names()
     at = asyncio.run(opened.service.dataset_at(CALLER, kept["id"]))
     assert len(list(opened.service.side_rows(at, "training"))) == 4
-    with pytest.raises(DatasetDeletedError):
+    with pytest.raises(errors.DatasetDeletedError):
         asyncio.run(opened.service.dataset_at(CALLER, gone["id"]))
 
 

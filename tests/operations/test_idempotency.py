@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from sqlalchemy import Connection, func, insert, select
 
+from steelyard import errors
 from steelyard.caller import Caller
-from steelyard.errors import (
-    IdempotencyConflictError,
-    IdempotencyResponseExpiredError,
-    InvalidRequestError,
-    NotFoundError,
-)
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write, check_idempotency_key, payload_sha256
 from steelyard.storage import State
@@ -74,7 +69,7 @@ def test_without_a_key_every_call_writes(writes: Writes):
 def test_with_a_key_one_call_writes_and_the_others_replay(writes: Writes):
     assert writes.run("k") == Sent(b"made-1")
     assert writes.run("k") == Sent(b"made-1", is_replay=True)
-    with pytest.raises(IdempotencyConflictError):
+    with pytest.raises(errors.IdempotencyConflictError):
         writes.run("k", payload="other")
     writes.run("k", route="DELETE /v1/feedback")
     assert writes.n_made == 2
@@ -91,8 +86,8 @@ def test_calls_at_once_write_once(writes: Writes):
 
 
 def test_a_refused_write_leaves_nothing_and_the_key_free(writes: Writes):
-    writes.failure = NotFoundError("No such decision.")
-    with pytest.raises(NotFoundError):
+    writes.failure = errors.NotFoundError("No such decision.")
+    with pytest.raises(errors.NotFoundError):
         writes.run("k")
     assert writes.n_made == 0
     writes.failure = None
@@ -102,7 +97,7 @@ def test_a_refused_write_leaves_nothing_and_the_key_free(writes: Writes):
 def test_the_answer_goes_before_the_key(writes: Writes):
     writes.run("k")
     writes.clock.at += 600
-    with pytest.raises(IdempotencyResponseExpiredError):
+    with pytest.raises(errors.IdempotencyResponseExpiredError):
         writes.run("k")
     writes.clock.at += 30 * DAY
     assert not writes.run("k", payload="other").is_replay
@@ -120,7 +115,7 @@ def test_a_key_is_of_its_account(writes: Writes):
 
 @pytest.mark.parametrize("value", ["", " ", "a b", "é", "a\n", "x" * 256, "\x7f", "\0"])
 def test_keys_of_other_forms_are_refused(value: str):
-    with pytest.raises(InvalidRequestError) as caught:
+    with pytest.raises(errors.InvalidRequestError) as caught:
         check_idempotency_key(value)
     assert caught.value.details[0]["path"] == ["header", "Idempotency-Key"]
 

@@ -10,13 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from steelyard import errors
 from steelyard.caller import Caller
-from steelyard.errors import (
-    EngineUnavailableError,
-    InsufficientCreditError,
-    KeyCapReachedError,
-    SteelyardError,
-)
 from steelyard.operations.writes import Accepted
 from steelyard.storage import open_state
 from support.calling import Sent
@@ -73,12 +68,12 @@ class Money(RuleBasedStateMachine):
         caller = self.callers[who]
         try:
             outcome = asyncio.run(self.desk.accept(key, reserved=reserved, caller=caller))
-        except InsufficientCreditError:
+        except errors.InsufficientCreditError:
             assert reserved > self.credit - self.charged - self.held
-        except KeyCapReachedError:
+        except errors.KeyCapReachedError:
             assert who == 1
             assert reserved > CAP - self.charged_to_key - self.held_by_key
-        except EngineUnavailableError:
+        except errors.EngineUnavailableError:
             assert self.answers[key or ""] == b"failed"
         else:
             if isinstance(outcome, Sent):
@@ -106,7 +101,7 @@ class Money(RuleBasedStateMachine):
     @rule(data=st.data(), is_terminal=st.booleans())
     def release(self, data: st.DataObject, is_terminal: bool) -> None:
         accepted = self._take(data)
-        self.desk.release(accepted, EngineUnavailableError("x") if is_terminal else None)
+        self.desk.release(accepted, errors.EngineUnavailableError("x") if is_terminal else None)
         if is_terminal and accepted.write.key is not None:
             self.answers[accepted.write.key] = b"failed"
 
@@ -114,10 +109,10 @@ class Money(RuleBasedStateMachine):
     @rule(data=st.data())
     def end_again(self, data: st.DataObject) -> None:
         accepted = data.draw(st.sampled_from([a for a in self.ended if a.is_recorded]))
-        self.desk.release(accepted, EngineUnavailableError("x"))
+        self.desk.release(accepted, errors.EngineUnavailableError("x"))
         try:
             self.desk.settle(accepted, accepted.reserved_nano)
-        except SteelyardError:
+        except errors.SteelyardError:
             return
         raise AssertionError("an operation that had ended was settled")
 

@@ -11,20 +11,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
+from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.decision_log.store import StoredDecision, find_decision, insert_decision
-from steelyard.errors import (
-    EngineUnavailableError,
-    IdempotencyConflictError,
-    IdempotencyResponseExpiredError,
-    InsufficientCreditError,
-    KeyCapReachedError,
-    Operation,
-    OutcomeUnknownError,
-    RequestInProgressError,
-    SteelyardError,
-    StorageUnavailableError,
-)
 from steelyard.operations import service
 from steelyard.operations.store import find_operation
 from steelyard.operations.tables import idempotency_keys
@@ -42,8 +31,8 @@ def desk(state: State) -> Desk:
 
 
 def refused(
-    desk: Desk, kind: type[SteelyardError], key: str | None = "k", **given
-) -> SteelyardError:
+    desk: Desk, kind: type[errors.SteelyardError], key: str | None = "k", **given
+) -> errors.SteelyardError:
     with pytest.raises(kind) as caught:
         asyncio.run(desk.accept(key, **given))
     return caught.value
@@ -66,7 +55,7 @@ def test_a_new_key_runs_and_is_recorded(desk: Desk):
 
 def test_a_refusal_before_acceptance_leaves_the_key_free(state: State):
     desk = Desk(state, accounts_enabled=True)
-    refused(desk, InsufficientCreditError, reserved=5)
+    refused(desk, errors.InsufficientCreditError, reserved=5)
     assert desk.states() == {}
     desk.accounts.add_credit("local", 5)
     desk.accepted("k", reserved=5, payload="another")
@@ -80,11 +69,11 @@ def test_a_pending_key_of_another_process_answers_so(desk: Desk, state_url: str)
     other_state = open_state(state_url)
     try:
         other = Desk(other_state, desk.clock)
-        error = refused(other, RequestInProgressError)
-        assert error.operation == Operation(accepted.operation_id, "pending")
+        error = refused(other, errors.RequestInProgressError)
+        assert error.operation == errors.Operation(accepted.operation_id, "pending")
         assert error.retryable
         assert error.retry_after_s is not None
-        refused(other, IdempotencyConflictError, payload="other")
+        refused(other, errors.IdempotencyConflictError, payload="other")
         desk.settle(accepted, body=b"1")
         assert other.replayed("k").body == b"1"
     finally:
@@ -96,9 +85,9 @@ def test_a_key_of_this_process_is_waited_for_no_longer_than_that(
 ):
     monkeypatch.setattr(service, "WAIT_S", 0.01)
     accepted = desk.accepted("k")
-    error = refused(desk, RequestInProgressError)
-    assert error.operation == Operation(accepted.operation_id, "pending")
-    refused(desk, IdempotencyConflictError, payload="other")
+    error = refused(desk, errors.RequestInProgressError)
+    assert error.operation == errors.Operation(accepted.operation_id, "pending")
+    refused(desk, errors.IdempotencyConflictError, payload="other")
 
 
 @pytest.mark.parametrize("n_callers", [2, 20])
@@ -164,7 +153,7 @@ def test_a_succeeded_key_replays_its_answer_byte_for_byte(desk: Desk):
     for _ in range(2):
         again = desk.replayed("k", reserved=10)
         assert again == Sent(first.body, operation_id=accepted.operation_id, is_replay=True)
-    refused(desk, IdempotencyConflictError, payload="other")
+    refused(desk, errors.IdempotencyConflictError, payload="other")
     assert desk.books() == {"wallet": -4, "held": 0, "revenue": 4, "funding": 0}
     desk.check_ledger()
 
@@ -182,17 +171,17 @@ def test_a_key_is_of_its_account_and_route(desk: Desk):
 
 def test_a_terminal_failure_is_repeated(desk: Desk):
     accepted = desk.accepted("k", reserved=10)
-    error = EngineUnavailableError(
+    error = errors.EngineUnavailableError(
         "The engine failed.", details=[{"path": ["a"], "n": 1}], retry_after_s=3.5
     )
     desk.release(accepted, error)
-    terminal = Operation(accepted.operation_id, "terminal")
+    terminal = errors.Operation(accepted.operation_id, "terminal")
     assert error.operation == terminal
     for _ in range(2):
-        again = refused(desk, EngineUnavailableError)
+        again = refused(desk, errors.EngineUnavailableError)
         assert again.body() == error.body()
         assert (again.retry_after_s, again.operation) == (3.5, terminal)
-    refused(desk, IdempotencyConflictError, payload="other")
+    refused(desk, errors.IdempotencyConflictError, payload="other")
     assert desk.books()["held"] == desk.books()["wallet"] == 0
     assert desk.states() == {accepted.operation_id: "failed"}
 
@@ -211,10 +200,10 @@ def test_an_answer_is_replayed_for_a_day_and_its_key_remembered_for_30(desk: Des
     desk.clock.at += DAY - 1
     assert desk.replayed("k").body == b"1"
     desk.clock.at += 1
-    refused(desk, IdempotencyResponseExpiredError)
-    refused(desk, IdempotencyConflictError, payload="other")
+    refused(desk, errors.IdempotencyResponseExpiredError)
+    refused(desk, errors.IdempotencyConflictError, payload="other")
     desk.clock.at += 28 * DAY
-    refused(desk, IdempotencyResponseExpiredError)
+    refused(desk, errors.IdempotencyResponseExpiredError)
     desk.clock.at += DAY
     desk.accepted("k", payload="other")
 
@@ -227,7 +216,7 @@ def test_an_answer_that_was_dropped_is_not_looked_at_by_the_next_sweep(desk: Des
     assert desk.state.read_now(lambda c: c.execute(count).scalar_one()) == 1
     desk.log.sweep()
     assert desk.state.read_now(lambda c: c.execute(count).scalar_one()) == 0
-    refused(desk, IdempotencyResponseExpiredError)
+    refused(desk, errors.IdempotencyResponseExpiredError)
 
 
 def test_the_sweep_drops_answers_then_keys_then_operations(desk: Desk):
@@ -237,7 +226,7 @@ def test_the_sweep_drops_answers_then_keys_then_operations(desk: Desk):
     desk.settle(paid, 5)
     desk.clock.at += DAY
     desk.log.sweep()
-    refused(desk, IdempotencyResponseExpiredError)
+    refused(desk, errors.IdempotencyResponseExpiredError)
     desk.log.sweep(desk.clock.at + 40 * DAY)
     assert desk.states() == {paid.operation_id: "succeeded"}
     desk.accepted("k", payload="other")
@@ -253,7 +242,7 @@ def test_a_free_operation_without_a_key_leaves_what_is_kept_of_it_alone(desk: De
     assert (reply.body, reply.operation_id) == (b"[1]", accepted.operation_id)
     desk.settle(desk.accepted(), decision=decision())
     assert desk.state.read_now(lambda c: find_decision(c, "local", "dec_1", 0)) == decision()
-    desk.release(desk.accepted(), EngineUnavailableError("x"))
+    desk.release(desk.accepted(), errors.EngineUnavailableError("x"))
     assert desk.states() == {}
 
 
@@ -262,7 +251,7 @@ def test_the_excess_of_the_hold_is_released(state: State):
     desk.accounts.add_credit("local", 100)
     accepted = desk.accepted(reserved=60)
     assert desk.books() == {"wallet": 40, "held": 60, "revenue": 0, "funding": -100}
-    refused(desk, InsufficientCreditError, None, reserved=41)
+    refused(desk, errors.InsufficientCreditError, None, reserved=41)
     desk.settle(accepted, 25)
     assert desk.books() == {"wallet": 75, "held": 0, "revenue": 25, "funding": -100}
     desk.check_ledger()
@@ -292,13 +281,13 @@ def test_the_decision_is_kept_with_the_charge_or_not_at_all(desk: Desk):
 def test_nothing_is_settled_twice(desk: Desk):
     accepted = desk.accepted(reserved=10)
     desk.settle(accepted, 10)
-    with pytest.raises(OutcomeUnknownError):
+    with pytest.raises(errors.OutcomeUnknownError):
         desk.settle(accepted, 10)
     keyed = desk.accepted("k", reserved=10)
     desk.release(keyed)
-    with pytest.raises(RequestInProgressError) as caught:
+    with pytest.raises(errors.RequestInProgressError) as caught:
         desk.settle(keyed, 10)
-    assert caught.value.operation == Operation(keyed.operation_id, "pending")
+    assert caught.value.operation == errors.Operation(keyed.operation_id, "pending")
     desk.release(keyed)
     desk.release(accepted)
     assert desk.books() == {"wallet": -10, "held": 0, "revenue": 10, "funding": 0}
@@ -320,19 +309,19 @@ def test_a_cap_counts_what_is_spent_and_held_in_the_utc_month(desk: Desk):
     key = desk.accounts.create_key(scope="inference", monthly_cap_nano=100).key
     caller = Caller("local", key.id, "inference", "127.0.0.1")
     first = desk.accepted(reserved=60, caller=caller)
-    refused(desk, KeyCapReachedError, None, reserved=41, caller=caller)
+    refused(desk, errors.KeyCapReachedError, None, reserved=41, caller=caller)
     second = desk.accepted(reserved=40, caller=caller)
     desk.settle(first, 10)
     desk.release(second)
     assert desk.month(key.id) == (10, 0)
     third = desk.accepted(reserved=90, caller=caller)
-    refused(desk, KeyCapReachedError, None, reserved=1, caller=caller)
+    refused(desk, errors.KeyCapReachedError, None, reserved=1, caller=caller)
     desk.accepted(reserved=0, caller=caller)
     # What was accepted in a month counts there, whenever it ends.
     desk.clock.at += 31 * DAY
     desk.accepted(reserved=100, caller=caller)
     desk.settle(third, 90)
-    refused(desk, KeyCapReachedError, None, reserved=1, caller=caller)
+    refused(desk, errors.KeyCapReachedError, None, reserved=1, caller=caller)
 
 
 # what cannot be written
@@ -347,7 +336,7 @@ class Broken:
         async def broken(work):
             if after:
                 await write(work)
-            raise StorageUnavailableError("The connection was lost.")
+            raise errors.StorageUnavailableError("The connection was lost.")
 
         self._patch = monkeypatch
         monkeypatch.setattr(state, "write", broken)
@@ -363,14 +352,14 @@ def test_a_settlement_that_cannot_be_written_charges_once_or_never(
 ):
     accepted = desk.accepted(key, reserved=10)
     broken = Broken(monkeypatch, desk.state, after=after)
-    kind = OutcomeUnknownError if key is None else RequestInProgressError
+    kind = errors.OutcomeUnknownError if key is None else errors.RequestInProgressError
     with pytest.raises(kind) as caught:
         desk.settle(accepted, 10, body=b"1")
     broken.mend()
     if key is None:
         desk.accepted("another")
     else:
-        assert caught.value.operation == Operation(accepted.operation_id, "pending")
+        assert caught.value.operation == errors.Operation(accepted.operation_id, "pending")
         again = asyncio.run(desk.accept("k", reserved=10))
         if after:
             assert isinstance(again, Sent)
@@ -388,7 +377,7 @@ def test_a_free_unkeyed_settlement_that_cannot_be_written_may_be_sent_again(
 ):
     accepted = desk.accepted()
     Broken(monkeypatch, desk.state, after=False)
-    with pytest.raises(StorageUnavailableError):
+    with pytest.raises(errors.StorageUnavailableError):
         desk.settle(accepted, decision=decision())
     # Nothing is to be kept of the other, so there is nothing to fail.
     assert desk.settle(accepted, body=b"[1]").body == b"[1]"
@@ -400,7 +389,7 @@ def test_a_release_that_cannot_be_written_is_made_later(
 ):
     accepted = desk.accepted("k", reserved=10)
     broken = Broken(monkeypatch, desk.state, after=after)
-    with pytest.raises(StorageUnavailableError):
+    with pytest.raises(errors.StorageUnavailableError):
         desk.release(accepted)
     broken.mend()
     desk.log.sweep()
@@ -413,7 +402,7 @@ def test_an_acceptance_that_cannot_be_told_holds_nothing_for_long(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, after: bool
 ):
     broken = Broken(monkeypatch, desk.state, after=after)
-    refused(desk, StorageUnavailableError, reserved=10)
+    refused(desk, errors.StorageUnavailableError, reserved=10)
     broken.mend()
     desk.release(desk.accepted("k", reserved=10, payload="other"))
     assert desk.books()["held"] == 0
@@ -451,11 +440,11 @@ def test_a_lease_that_ran_out_frees_hold_and_key(desk: Desk, state_url: str):
     other_state = open_state(state_url)
     try:
         other = Desk(other_state, Clock())
-        refused(other, RequestInProgressError)
+        refused(other, errors.RequestInProgressError)
         other.clock.at += 131
         again = other.accepted("k", reserved=3, payload="other")
         assert other.books()["held"] == 3
-        with pytest.raises(RequestInProgressError):
+        with pytest.raises(errors.RequestInProgressError):
             desk.settle(accepted, 10)
         other.settle(again, 3, body=b"2")
         assert other.books()["revenue"] == 3
@@ -522,7 +511,7 @@ def test_what_a_killed_process_was_doing_is_freed_at_once(desk: Desk, state_url:
     for _ in range(1000):
         try:
             again = desk.accepted("k", reserved=10, payload="other")
-        except (IdempotencyConflictError, RequestInProgressError):
+        except (errors.IdempotencyConflictError, errors.RequestInProgressError):
             continue
         break
     assert desk.states()[keyed] == "released"

@@ -13,22 +13,11 @@ import numpy as np
 import pytest
 
 from faults.processes import serve_process
+from steelyard import errors
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.datasets.ingesting import RowBounds
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.uploads import Upload
-from steelyard.errors import (
-    DatasetChangedError,
-    DatasetDeletedError,
-    DraftChangedError,
-    DraftConflictError,
-    DraftSealedError,
-    InvalidRequestError,
-    NoNewRowsError,
-    NotFoundError,
-    NothingToUndoError,
-    VersionInUseError,
-)
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.review.requests import read_rows_search
@@ -138,7 +127,7 @@ def opened(tmp_path):
 def test_an_edit_of_what_another_edited_since_is_refused_whole_and_told(opened):
     draft = opened.draft()
     opened.edit(draft, relabel(3, seen=0), reviewer="ann")
-    with pytest.raises(DraftConflictError) as refusal:
+    with pytest.raises(errors.DraftConflictError) as refusal:
         opened.edit(draft, exclude(4, seen=0), exclude(3, seen=0), reviewer="bob")
     (detail,) = refusal.value.details
     assert detail["row"] == 3
@@ -149,7 +138,7 @@ def test_an_edit_of_what_another_edited_since_is_refused_whole_and_told(opened):
     # One's own edits are no surprise, and who names nobody is surprised by all.
     opened.edit(draft, exclude(5, seen=0), {"row": 5, "action": "include", "seen": 0})
     opened.edit(draft, exclude(6, seen=0), reviewer=None)
-    with pytest.raises(DraftConflictError):
+    with pytest.raises(errors.DraftConflictError):
         opened.edit(draft, exclude(6, seen=0), reviewer=None)
 
 
@@ -165,7 +154,7 @@ def test_reviewers_in_two_processes_lose_no_edit(tmp_path):
                 try:
                     server.edit(draft, exclude(row, seen=0), reviewer=reviewer)
                     kept.append(row)
-                except DraftConflictError:
+                except errors.DraftConflictError:
                     refused += 1
             return kept, refused
 
@@ -201,14 +190,14 @@ def test_undo_and_redo_are_the_reviewers_own(opened):
     assert (receipt["undone"], receipt["revision"]) == (1, 5)
     assert receipt["rows"][0]["state"] == "untouched"
     assert receipt["rows"][0]["note"] == "why?"
-    with pytest.raises(NothingToUndoError):
+    with pytest.raises(errors.NothingToUndoError):
         opened.undo(draft)
     assert opened.redo(draft)["undone"] == 1
     assert opened.redo(draft)["undone"] == 3
     assert opened.states(draft) == {"relabelled": 1, "excluded": 1}
     opened.undo(draft)
     opened.edit(draft, {"row": 7, "action": "accept"})
-    with pytest.raises(NothingToUndoError):  # they went on otherwise
+    with pytest.raises(errors.NothingToUndoError):  # they went on otherwise
         opened.redo(draft)
     assert opened.states(draft) == {"relabelled": 1, "accepted": 1}
     assert [entry.number for entry in opened.history(draft, row=1).data] == [6, 5, 2, 1]
@@ -241,7 +230,7 @@ def test_one_call_undoes_what_one_call_did(opened):
     assert {row["state"] for row in undone["rows"]} == {"untouched"}
     assert (undone["edits"], undone["undone"]) == (4, named["last"])
     assert opened.states(draft) == {"excluded": 2}  # what came before and after them holds
-    with pytest.raises(NothingToUndoError, match="named"):
+    with pytest.raises(errors.NothingToUndoError, match="named"):
         opened.undo(draft, **named)
     assert opened.redo(draft, **named)["edits"] == 4
     assert opened.states(draft) == {"excluded": 2, "accepted": 4}
@@ -256,7 +245,7 @@ def test_entries_are_undone_by_their_number_where_nobody_gives_a_name(opened):
     opened.edit(draft, exclude(2), reviewer=None)
     assert opened.undo(draft, None, last=mine)["rows"][0]["row"] == 1
     assert opened.page(draft, "changed").data[0].row == 2
-    with pytest.raises(NothingToUndoError):  # an entry is its reviewer's own
+    with pytest.raises(errors.NothingToUndoError):  # an entry is its reviewer's own
         opened.undo(draft, "ann", last=mine + 1)
 
 
@@ -266,7 +255,7 @@ def test_entries_are_undone_by_their_number_where_nobody_gives_a_name(opened):
 def test_a_range_of_entries_has_two_ends_in_order_and_is_no_longer_than_a_call(opened, named):
     draft = opened.draft()
     opened.edit(draft, relabel(1), relabel(2), relabel(3))
-    with pytest.raises(InvalidRequestError) as refused:
+    with pytest.raises(errors.InvalidRequestError) as refused:
         opened.undo(draft, **named)
     assert [detail["path"] for detail in refused.value.details] == [["body", "first"]]
     assert sum(opened.states(draft).values()) == 3
@@ -282,7 +271,7 @@ def test_no_log_begins_anew_once_its_dataset_is_gone(opened, monkeypatch):
         return looked_at  # the dataset went right after
 
     monkeypatch.setattr(opened.drafts, "find", find)  # its files stay for a while
-    with pytest.raises(DatasetDeletedError):
+    with pytest.raises(errors.DatasetDeletedError):
         opened.edit(draft, exclude(1))
     assert opened.history(draft).data == []
 
@@ -293,7 +282,7 @@ def test_a_bulk_edit_is_one_entry_and_one_undo(opened):
     where = {"type": "expected", "decision": "route", "outcome": "billing"}
     page = opened.page(draft, "to_review", filter=where)
     fields = {"queue": "to_review", "filter": where, "decision": "route", "outcome": "other"}
-    with pytest.raises(DraftChangedError):
+    with pytest.raises(errors.DraftChangedError):
         opened.bulk(draft, "relabel", page.total + 1, **fields)
     receipt = opened.bulk(draft, "relabel", page.total, reviewer="bob", **fields)
     assert (receipt["edits"], receipt["revision"]) == (page.total, 2)
@@ -319,7 +308,7 @@ def test_a_bulk_edit_of_rows_that_are_edited_once_they_are_chosen_is_refused(
         return prepared
 
     monkeypatch.setattr(opened.rows, "_prepare_bulk", prepare_slowly)
-    with pytest.raises(DraftChangedError):
+    with pytest.raises(errors.DraftChangedError):
         opened.bulk(draft, "exclude", N_ROWS, reviewer="ann")
     assert opened.states(draft) == {"relabelled": 1}
 
@@ -337,7 +326,7 @@ def test_a_bulk_edit_of_rows_that_others_edited_since_is_refused(opened):
     draft = opened.draft()
     seen = opened.page(draft).revision
     opened.edit(draft, relabel(5), reviewer="bob")
-    with pytest.raises(DraftChangedError):
+    with pytest.raises(errors.DraftChangedError):
         opened.bulk(draft, "exclude", N_ROWS, revision=seen, reviewer="ann")
     opened.bulk(draft, "exclude", N_ROWS, revision=seen, reviewer="bob")
     assert opened.states(draft) == {"excluded": N_ROWS}
@@ -359,7 +348,7 @@ def test_a_bulk_edit_of_rows_that_others_edited_since_is_refused(opened):
 )
 def test_an_edit_that_cannot_be_is_refused_with_its_path(opened, edit, path):
     draft = opened.draft()
-    with pytest.raises(InvalidRequestError) as refusal:
+    with pytest.raises(errors.InvalidRequestError) as refusal:
         opened.edit(draft, exclude(1), edit)
     assert refusal.value.violations[0].path[:4] == ("body", "edits", 1, path)
     assert opened.states(draft) == {}
@@ -463,7 +452,7 @@ def test_a_version_of_a_draft_has_its_decisions_and_the_parent_stays(opened):
         else:
             assert now == row
     for call in (lambda: opened.edit(draft, exclude(5)), lambda: opened.seal(draft, "dataset")):
-        with pytest.raises(DraftSealedError):
+        with pytest.raises(errors.DraftSealedError):
             call()
     assert opened.states(draft) == {"relabelled": 1, "excluded": 1, "accepted": 1}
 
@@ -489,18 +478,18 @@ def test_a_dataset_of_a_draft_keeps_sides(opened):
 def test_what_cannot_be_a_version_says_why_and_offers_a_dataset(opened):
     dataset = opened.dataset()
     first, second, third = (opened.draft(dataset) for _ in range(3))
-    with pytest.raises(NoNewRowsError, match="dataset"):
+    with pytest.raises(errors.NoNewRowsError, match="dataset"):
         opened.seal(first, "version")
     opened.edit(first, exclude(1))
-    with pytest.raises(DraftChangedError):
+    with pytest.raises(errors.DraftChangedError):
         opened.seal(first, "version", revision=0)
     opened.seal(first, "version", revision=1)
     opened.edit(second, exclude(3))
-    with pytest.raises(DatasetChangedError, match="dataset"):
+    with pytest.raises(errors.DatasetChangedError, match="dataset"):
         opened.seal(second, "version")
     opened.seal(second, "dataset")
     opened.bulk(third, "exclude", N_ROWS)
-    with pytest.raises(DatasetChangedError):
+    with pytest.raises(errors.DatasetChangedError):
         opened.seal(third, "version")
 
 
@@ -514,7 +503,7 @@ def test_a_draft_sealed_twice_at_once_is_sealed_once(tmp_path):
             failures = [future.exception() for future in running]
         assert sorted(failure is None for failure in failures) == [False, True]
         refused = next(failure for failure in failures if failure is not None)
-        assert isinstance(refused, DraftSealedError | DatasetChangedError)
+        assert isinstance(refused, errors.DraftSealedError | errors.DatasetChangedError)
         versions = asyncio.run(one.datasets.versions(CALLER, dataset)).data
         assert len(versions) == 2
 
@@ -530,10 +519,10 @@ def test_a_dataset_with_an_open_draft_stays_until_the_draft_goes(opened):
     dataset = opened.dataset()
     draft = opened.draft(dataset)
     opened.edit(draft, exclude(1))
-    with pytest.raises(VersionInUseError, match="draft"):
+    with pytest.raises(errors.VersionInUseError, match="draft"):
         asyncio.run(opened.datasets.delete(Write(CALLER), dataset))
     asyncio.run(opened.drafts.delete(Write(CALLER), draft))
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         opened.history(draft)
     asyncio.run(opened.datasets.delete(Write(CALLER), dataset))
 

@@ -52,12 +52,9 @@ SET number = excluded.number, previous = excluded.previous, current = excluded.c
 
 
 class RateWindows:
-    """Counts what callers send.
+    """Counts what callers send; safe to use from several threads.
 
-    Notes
-    -----
-    Safe to use from several threads. A counter that cannot be written lets the request pass: a
-    limit is no reason to stop answering.
+    A counter that cannot be written lets the request pass: a limit is no reason to stop answering.
     """
 
     def __init__(

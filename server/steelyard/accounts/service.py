@@ -21,6 +21,7 @@ from typing import Any, get_args
 
 from sqlalchemy import Connection, Row
 
+from steelyard import errors
 from steelyard.accounts import store as rows
 from steelyard.accounts.wire import (
     AccountSummary,
@@ -34,12 +35,6 @@ from steelyard.billing.money import to_usd
 from steelyard.billing.months import utc_month
 from steelyard.billing.store import balances_of, post, spent_by_key
 from steelyard.caller import LOCAL_ACCOUNT, Caller, Scope
-from steelyard.errors import (
-    InvalidApiKeyError,
-    InvalidRequestError,
-    MissingApiKeyError,
-    NotFoundError,
-)
 from steelyard.ids import new_id
 from steelyard.operations.store import OperationRow, insert_operation
 from steelyard.settings import Settings
@@ -153,7 +148,9 @@ class AccountService:
 
         def work(connection: Connection) -> AccountEntry:
             if rows.find_account_named(connection, name) is not None:
-                raise InvalidRequestError(f"There is an account named {name!r}; take another name.")
+                raise errors.InvalidRequestError(
+                    f"There is an account named {name!r}; take another name."
+                )
             account_id, at = new_id("acct"), self._now()
             rows.insert_account(connection, account_id, name, at)
             return AccountEntry(account_id, name, at, _wallet(connection, account_id))
@@ -174,12 +171,14 @@ class AccountService:
     def add_credit(self, account: str, amount_nano: int) -> AccountEntry:
         """Add to what an account may spend, blocking."""
         if amount_nano <= 0:
-            raise InvalidRequestError("The amount is not more than 0; give what is added, in USD.")
+            raise errors.InvalidRequestError(
+                "The amount is not more than 0; give what is added, in USD."
+            )
 
         def work(connection: Connection) -> AccountEntry:
             row = _get_account(connection, account)
             if -balances_of(connection, row.id)["funding"] + amount_nano > _MAX_FUNDING:
-                raise InvalidRequestError(
+                raise errors.InvalidRequestError(
                     "The account would have more credit than can be held; add less."
                 )
             operation_id, at = new_id("op"), self._now()
@@ -218,14 +217,16 @@ class AccountService:
         """Make an API key, blocking; its secret is given this once."""
         name = _checked_name(name)
         if scope not in SCOPES:
-            raise InvalidRequestError(f"There is no scope {scope!r}; give {', '.join(SCOPES)}.")
+            raise errors.InvalidRequestError(
+                f"There is no scope {scope!r}; give {', '.join(SCOPES)}."
+            )
         if monthly_cap_nano is not None and scope != "inference":
-            raise InvalidRequestError(
+            raise errors.InvalidRequestError(
                 f"A key of scope {scope} has no monthly cap; make an inference key, or leave the "
                 "cap out."
             )
         if monthly_cap_nano is not None and monthly_cap_nano < 0:
-            raise InvalidRequestError("The monthly cap is negative; give 0 or more.")
+            raise errors.InvalidRequestError("The monthly cap is negative; give 0 or more.")
         secret = KEY_START + secrets.token_urlsafe(_SECRET_BYTES)
 
         def work(connection: Connection) -> ApiKey:
@@ -266,7 +267,7 @@ class AccountService:
         def work(connection: Connection) -> ApiKey:
             row = rows.revoke_api_key(connection, key_id, self._now())
             if row is None:
-                raise NotFoundError(
+                raise errors.NotFoundError(
                     f"There is no API key {key_id!r}; steelyard key list shows their ids."
                 )
             return self._shown(connection, [row])[0]
@@ -294,14 +295,7 @@ _MAX_FUNDING = 2**62
 
 
 def effective_limits(settings: Settings) -> dict[str, int]:
-    """Return the limits that an account's summary reports, by name.
-
-    Examples
-    --------
-    >>> from steelyard.settings import read_settings
-    >>> effective_limits(read_settings(environ={}))["max_decisions"]
-    64
-    """
+    """Return the limits that an account's summary reports, by name."""
     return {
         "requests_per_minute": settings.requests_per_minute,
         "tokens_per_minute": settings.tokens_per_minute,
@@ -321,15 +315,17 @@ def _bearer(authorization: str | None) -> str:
     scheme, _, secret = (authorization or "").strip().partition(" ")
     secret = secret.strip()
     if scheme.lower() != "bearer" or not secret:
-        raise MissingApiKeyError("The call has no API key; send it as Authorization: Bearer KEY.")
+        raise errors.MissingApiKeyError(
+            "The call has no API key; send it as Authorization: Bearer KEY."
+        )
     is_formed = len(secret) == _KEY_LENGTH and secret.isascii() and secret.startswith(KEY_START)
     if not is_formed:
         raise _invalid_key()
     return secret
 
 
-def _invalid_key() -> InvalidApiKeyError:
-    return InvalidApiKeyError(
+def _invalid_key() -> errors.InvalidApiKeyError:
+    return errors.InvalidApiKeyError(
         "The API key is not one of this server, or was revoked; send a valid one."
     )
 
@@ -343,7 +339,7 @@ def _heed_nothing(touched: Future[None]) -> None:
 def _checked_name(name: str) -> str:
     name = name.strip()
     if not name or len(name) > _MAX_NAME or not name.isprintable():
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             f"A name has 1 to {_MAX_NAME} printable characters; {name[:_MAX_NAME]!r} has not."
         )
     return name
@@ -352,7 +348,7 @@ def _checked_name(name: str) -> str:
 def _get_account(connection: Connection, account: str) -> Row[Any]:
     row = rows.find_account(connection, account) or rows.find_account_named(connection, account)
     if row is None:
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"There is no account {account!r}; steelyard account list shows their ids and names."
         )
     return row

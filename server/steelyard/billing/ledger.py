@@ -16,13 +16,7 @@ Posting = dict[Book, int]
 
 
 def credit(amount_nano: int) -> Posting:
-    """Return the posting of money paid in.
-
-    Examples
-    --------
-    >>> credit(5)
-    {'funding': -5, 'wallet': 5}
-    """
+    """Return the posting of money paid in."""
     return _posting({"funding": -amount_nano, "wallet": amount_nano})
 
 
@@ -37,18 +31,7 @@ def release(reserved_nano: int) -> Posting:
 
 
 def settlement(reserved_nano: int, amount_nano: int) -> Posting:
-    """Return the posting of work that is done: its cost is charged, the rest of the hold freed.
-
-    Raises
-    ------
-    ValueError
-        When the cost is negative or more than was held.
-
-    Examples
-    --------
-    >>> settlement(5, 3)
-    {'held': -5, 'wallet': 2, 'revenue': 3}
-    """
+    """Return the posting of work that is done: its cost is charged, the rest of the hold freed."""
     if not 0 <= amount_nano <= reserved_nano:
         raise ValueError(
             f"A charge of {amount_nano} nano-USD is not within 0 and the {reserved_nano} held."

@@ -6,11 +6,5 @@ import time
 
 
 def utc_month(at: float) -> str:
-    """Return the month of a time in Unix seconds.
-
-    Examples
-    --------
-    >>> utc_month(0.0), utc_month(1_795_000_000)
-    ('1970-01', '2026-11')
-    """
+    """Return the month of a time in Unix seconds."""
     return time.strftime("%Y-%m", time.gmtime(at))

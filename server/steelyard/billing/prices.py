@@ -14,14 +14,7 @@ MAX_PRICE_NANO = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices of models in nano-USD per input token; a model without one is free.
-
-    Examples
-    --------
-    >>> prices = Prices.parse("router=12, base=0")
-    >>> prices.of("router"), prices.of("anything else")
-    (12, 0)
-    """
+    """Prices of models in nano-USD per input token; a model without one is free."""
 
     by_model: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 

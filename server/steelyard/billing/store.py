@@ -55,13 +55,7 @@ def post(
     account_id: str,
     at: float,
 ) -> None:
-    """Write a posting and add it to the balances.
-
-    Raises
-    ------
-    ValueError
-        When it does not sum to zero.
-    """
+    """Write a posting and add it to the balances."""
     if sum(posting.values()):
         raise ValueError("A posting's entries sum to zero.")
     if not posting:

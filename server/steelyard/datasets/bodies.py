@@ -47,14 +47,7 @@ class RowsRequest:
 def read_body(
     payload: bytes | Mapping[str, Any], shape: type[CreateDataset | AddRows]
 ) -> RowsRequest:
-    """Read the body of a create or an add-rows request.
-
-    Examples
-    --------
-    >>> request = read_body(b'{"name": "mail", "examples": [{"context": "Hi"}]}', CreateDataset)
-    >>> request.name, request.evaluation_fraction, len(request.parts["examples"])
-    ('mail', 0.2, 1)
-    """
+    """Read the body of a create or an add-rows request."""
     value = decode_json(payload) if isinstance(payload, bytes) else dict(payload)
     parts: dict[str, list[Any]] = {}
     if isinstance(value, dict):
@@ -88,14 +81,7 @@ def read_body(
 def read_form(
     fields: Mapping[str, str], parts: Collection[str], shape: type[CreateDataset | AddRows]
 ) -> RowsRequest:
-    """Read the fields of a form, of headers or of a query, whose rows come as files.
-
-    Examples
-    --------
-    >>> fields = {"name": "mail", "evaluation_fraction": "0.5"}
-    >>> read_form(fields, ["examples"], CreateDataset).evaluation_fraction
-    0.5
-    """
+    """Read the fields of a form, of headers or of a query, whose rows come as files."""
     value: dict[str, Any] = {**fields, **{name: [] for name in parts}}
     text = fields.get("evaluation_fraction")
     if text is not None and _NUMBER.fullmatch(text):

@@ -21,18 +21,10 @@ CONTEXT_COLUMN = "context"
 
 
 class CsvReader:
-    r"""Reads CSV whose first line is ``context`` and ids of the dataset's decisions.
+    """Reads CSV whose first line is ``context`` and ids of the dataset's decisions.
 
     A cell names the right outcome; a blank one leaves its decision out of the row. A quoted cell
     may hold line breaks, commas and doubled quotes. All findings are reasons for ``invalid_csv``.
-
-    Examples
-    --------
-    >>> decisions = {"urgent": {"id": "urgent", "kind": "binary", "question": "Is it urgent?"}}
-    >>> reader = CsvReader(RowReader(), decisions)
-    >>> (rows,) = reader.read([b"context,urgent\nMy card is gone,yes\n"])
-    >>> rows[0].labels.by_decision()
-    {'urgent': {'yes': 1.0}}
     """
 
     def __init__(

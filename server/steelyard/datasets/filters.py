@@ -197,13 +197,7 @@ _TYPES = (*_LEAVES, "all", "any", "not")
 
 
 def read_filter(value: object, path: Path = BODY) -> Filter:
-    """Read a filter, or refuse it with everything that is wrong in it.
-
-    Examples
-    --------
-    >>> read_filter({"type": "not", "filter": {"type": "contains", "text": "refund"}})
-    NotFilter(filter=ContainsFilter(text='refund'))
-    """
+    """Read a filter, or refuse it with everything that is wrong in it."""
     found = Violations()
     check_json(value, found, path)
     found.raise_if_any()

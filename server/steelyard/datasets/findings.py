@@ -42,14 +42,7 @@ class Finding:
     code: FindingCode = "invalid_example"
 
     def violation(self) -> Violation:
-        """Return its wire form: the line counts from 0 in its path, from 1 in its message.
-
-        Examples
-        --------
-        >>> Finding("examples", 3, ("context",), "context is missing; add it.", "x").violation()
-        Violation(path=('body', 'examples', 2, 'context'), message='Line 3: context is missing; \
-add it.', type='x')
-        """
+        """Return its wire form: the line counts from 0 in its path, from 1 in its message."""
         path = ("body", self.part, self.line - 1, *self.path)
         return Violation(path, f"Line {self.line}: {self.message}", self.type)
 

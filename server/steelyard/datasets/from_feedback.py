@@ -19,6 +19,7 @@ import msgspec
 import polars as pl
 from msgspec import Struct
 
+from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.definitions import fingerprints_by_id
 from steelyard.datasets.frames.scanning import load_definitions, load_retired, scan
@@ -39,13 +40,6 @@ from steelyard.decision_log.store import (
     page_observed,
 )
 from steelyard.decisions.validation import read_request
-from steelyard.errors import (
-    DatasetChangedError,
-    InvalidRequestError,
-    NoNewRowsError,
-    NoRowsError,
-    SupervisionMismatchError,
-)
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
@@ -147,12 +141,12 @@ class FeedbackRows:
             return None
         manifest = (await self._datasets.dataset_at(caller, request.dataset_id)).manifest
         if request.dataset_version not in {None, manifest.version}:
-            raise DatasetChangedError(
+            raise errors.DatasetChangedError(
                 f"The dataset has version {manifest.version} by now, and the request names "
                 f"{request.dataset_version}; nothing was added."
             )
         if manifest.method != "sft":
-            raise SupervisionMismatchError(
+            raise errors.SupervisionMismatchError(
                 "The rows of the dataset have rewards, and feedback tells what came true; add it "
                 "to a dataset with targets.",
                 path=(*BODY, "dataset_id"),
@@ -193,7 +187,7 @@ class FeedbackRows:
                 f"feedback, {counts['already_there']} of them are rows of the dataset already, and "
                 f"{counts['other_decisions']} are about other decisions."
             )
-            error = NoRowsError if manifest is None else NoNewRowsError
+            error = errors.NoRowsError if manifest is None else errors.NoNewRowsError
             raise error(f"No stored decision makes a row. {said}")
         return counts
 
@@ -281,7 +275,7 @@ def _fingerprint(decision: bytes) -> bytes | None:
     value = {"context": "", "decisions": [msgspec.json.decode(decision)]}
     try:
         return fingerprint(read_request(value).decisions[0])
-    except InvalidRequestError:
+    except errors.InvalidRequestError:
         return None
 
 

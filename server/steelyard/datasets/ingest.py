@@ -71,18 +71,7 @@ class _KnownTask:
 
 
 class RowReader:
-    r"""Reads the rows of one request, from one part or several.
-
-    Examples
-    --------
-    >>> decision = '{"id": "urgent", "kind": "binary", "question": "Is it urgent?"}'
-    >>> line = f'{{"context": "Hi", "decisions": [{decision}], "targets": {{"urgent": "no"}}}}'
-    >>> reader = RowReader()
-    >>> [len(rows) for rows in reader.read_ndjson([line.encode(), b"\n{}"])]
-    [1]
-    >>> [(finding.line, finding.path) for finding in reader.findings.listed]
-    [(2, ('context',)), (2, ('decisions',)), (2, ('targets',))]
-    """
+    """Reads the rows of one request, from one part or several."""
 
     def __init__(
         self,
@@ -310,10 +299,7 @@ def _read_container(context_json: bytes) -> Any:
 
 
 def _read_extra(sent: _SentRow) -> tuple[dict[str, Any] | None, int]:
-    """Read the fields that are kept and ignored.
-
-    ``None`` when there may be something wrong with them.
-    """
+    """Read the fields that are kept and ignored; ``None`` when something may be wrong with them."""
     if sent.images is not _ABSENT:
         return None, 0
     raw = {name: value for name in KEPT_FIELDS if (value := getattr(sent, name)) is not _ABSENT}

@@ -50,16 +50,7 @@ def read_labels(
     names: Mapping[str, tuple[str, ...] | None],
     found: Violations,
 ) -> Labels | None:
-    """Read the labels of a row.
-
-    ``None`` when something was found.
-
-    Examples
-    --------
-    >>> labels = read_labels("targets", {"d": "yes"}, {"d": ("yes", "no")}, Violations())
-    >>> labels.by_decision()
-    {'d': {'yes': 1.0}}
-    """
+    """Read the labels of a row; ``None`` when something was found."""
     path = (*BODY, supervision)
     if not value:
         found.add(path, "is empty; label at least one decision.", "too_short")

@@ -13,13 +13,7 @@ _BOM = b"\xef\xbb\xbf"
 def split_lines(
     chunks: Iterable[bytes], max_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[tuple[int, bytes | None, bool]]:
-    r"""Yield every line of a stream.
-
-    Examples
-    --------
-    >>> list(split_lines([b"a", b"b\nc"]))
-    [(1, b'ab', True), (2, b'c', False)]
-    """
+    """Yield every line of a stream."""
     number = 0
     held: list[bytes] = []
     n_held = 0

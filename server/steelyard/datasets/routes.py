@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 from sanic import Request
 
+from steelyard import errors
 from steelyard.datasets.bodies import read_change
 from steelyard.datasets.from_feedback import FeedbackRows, read_rows_from_feedback
 from steelyard.datasets.from_feedback_wire import DatasetFromFeedback, RowsFromFeedback
@@ -29,30 +30,6 @@ from steelyard.datasets.wire import (
     LabelsToCheck,
     RenameDataset,
     RestoreDataset,
-)
-from steelyard.errors import (
-    DatasetArchivedError,
-    DatasetChangedError,
-    DatasetDeletedError,
-    DatasetMismatchError,
-    EvaluationOnlyError,
-    IdempotencyConflictError,
-    IdempotencyResponseExpiredError,
-    InvalidCsvError,
-    InvalidExampleError,
-    NoNewRowsError,
-    NoRowsError,
-    NotFoundError,
-    PriceChangedError,
-    SideConflictError,
-    SteelyardError,
-    StorageAllowanceError,
-    SupervisionMismatchError,
-    TaskMismatchError,
-    TooFewRowsError,
-    TooManyLinesError,
-    TooManyRowsError,
-    VersionInUseError,
 )
 from steelyard.http.bodies import JSON
 from steelyard.http.routing import Access, Call, Form, Handler, Route
@@ -127,31 +104,34 @@ def _headers_of(*names: str) -> tuple[dict[str, Any], ...]:
     )
 
 
-READ_ERRORS: tuple[type[SteelyardError], ...] = (NotFoundError, DatasetDeletedError)
-_KEY_ERRORS = (IdempotencyConflictError, IdempotencyResponseExpiredError)
+READ_ERRORS: tuple[type[errors.SteelyardError], ...] = (
+    errors.NotFoundError,
+    errors.DatasetDeletedError,
+)
+_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 _ROWS_ERRORS = (
-    PriceChangedError,
-    StorageAllowanceError,
-    TooManyLinesError,
-    TooManyRowsError,
-    NoRowsError,
-    InvalidExampleError,
-    SupervisionMismatchError,
-    SideConflictError,
-    TooFewRowsError,
+    errors.PriceChangedError,
+    errors.StorageAllowanceError,
+    errors.TooManyLinesError,
+    errors.TooManyRowsError,
+    errors.NoRowsError,
+    errors.InvalidExampleError,
+    errors.SupervisionMismatchError,
+    errors.SideConflictError,
+    errors.TooFewRowsError,
     *_KEY_ERRORS,
 )
 _ADD_ERRORS = (
     *READ_ERRORS,
-    DatasetArchivedError,
-    DatasetChangedError,
-    NoNewRowsError,
-    TaskMismatchError,
-    EvaluationOnlyError,
-    InvalidCsvError,
+    errors.DatasetArchivedError,
+    errors.DatasetChangedError,
+    errors.NoNewRowsError,
+    errors.TaskMismatchError,
+    errors.EvaluationOnlyError,
+    errors.InvalidCsvError,
     *_ROWS_ERRORS,
 )
-_VERSION_ERRORS = (*_ADD_ERRORS, DatasetMismatchError)
+_VERSION_ERRORS = (*_ADD_ERRORS, errors.DatasetMismatchError)
 
 ROUTES = (
     Route(
@@ -251,7 +231,7 @@ ROUTES = (
         access=Access.KEYED,
         tags=TAGS,
         response=DeletedDataset,
-        errors=(*READ_ERRORS, VersionInUseError, *_KEY_ERRORS),
+        errors=(*READ_ERRORS, errors.VersionInUseError, *_KEY_ERRORS),
     ),
     Route(
         method="POST",
@@ -264,7 +244,7 @@ ROUTES = (
         read=partial(read_change, shape=RestoreDataset),
         may_be_empty=True,
         response=Dataset,
-        errors=(*READ_ERRORS, PriceChangedError, *_KEY_ERRORS),
+        errors=(*READ_ERRORS, errors.PriceChangedError, *_KEY_ERRORS),
     ),
     Route(
         method="POST",

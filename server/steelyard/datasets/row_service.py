@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.canonical import compact_json
 from steelyard.datasets.filters import Facets
@@ -24,14 +25,6 @@ from steelyard.datasets.searches import SearchRows, SimilarRows, VersionDiff
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
 from steelyard.datasets.wire import Partition
-from steelyard.errors import (
-    EngineUnavailableError,
-    InvalidRequestError,
-    NotFoundError,
-    StorageUnavailableError,
-    TooManyRowsError,
-    Violation,
-)
 from steelyard.storage.frame_store import FrameStore
 
 #: Bytes of a piece of a download, so that a thread's turn is worth it.
@@ -135,8 +128,8 @@ class DatasetRows:
         from_ = max(1, newer.version - 1) if query.from_ is None else query.from_
         if from_ > newer.version:
             message = f"from is {from_}, and to is {newer.version}; give the older one as from."
-            raise InvalidRequestError(
-                violations=[Violation(("query", "from"), message, "empty_range")]
+            raise errors.InvalidRequestError(
+                violations=[errors.Violation(("query", "from"), message, "empty_range")]
             )
         older = await self._at(caller, dataset_id, from_)
         return await asyncio.to_thread(
@@ -147,13 +140,13 @@ class DatasetRows:
         """Return the rows most like one, or like a context: ``FoundSimilar``."""
         at = await self._at(caller, dataset_id, asked.version)
         if self._embed is None:
-            raise EngineUnavailableError(
+            raise errors.EngineUnavailableError(
                 "This server's engine gives no vectors of texts, so rows cannot be compared; run "
                 "the shipped model."
             )
         n_rows = at.manifest.rows_of(asked.partition)
         if n_rows > MAX_COMPARED:
-            raise TooManyRowsError(
+            raise errors.TooManyRowsError(
                 f"{n_rows} rows would be compared, and {MAX_COMPARED} is the most; name a smaller "
                 "partition, or search by words."
             )
@@ -163,7 +156,7 @@ class DatasetRows:
                 return await asyncio.to_thread(self._similar, at, asked, wanted)
             except _NoVectorsError:
                 await self._vectors.make(at.manifest.parts_of(asked.partition), self._embed)
-        raise StorageUnavailableError(
+        raise errors.StorageUnavailableError(
             "Vectors of the rows went as often as they were made; ask again."
         )
 
@@ -177,7 +170,7 @@ class DatasetRows:
         if asked.row is not None:
             rows = self._rows.rows_at(at.manifest, [asked.row])
             if not rows:
-                raise NotFoundError(
+                raise errors.NotFoundError(
                     f"Version {at.version} of the dataset has no row of index {asked.row}; it has "
                     f"{at.manifest.rows}."
                 )

@@ -45,17 +45,7 @@ class Row(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def read_row(payload: bytes | Mapping[str, Any], line: int = 1) -> Row | list[Violation]:
-    """Read one row, or say everything that is wrong in it.
-
-    Examples
-    --------
-    >>> decision = {"id": "urgent", "kind": "binary", "question": "Is it urgent?"}
-    >>> row = read_row({"context": "Hi", "decisions": [decision], "targets": {"urgent": "no"}})
-    >>> row.labels.by_decision()
-    {'urgent': {'no': 1.0}}
-    >>> [violation.message for violation in read_row({"context": "Hi", "decisions": [decision]})]
-    ['targets is missing; give targets or rewards.']
-    """
+    """Read one row, or say everything that is wrong in it."""
     found = Violations()
     row: Row | None = None
     try:
@@ -95,10 +85,7 @@ def _read(value: Any, line: int, found: Violations) -> Row | None:
 def read_task(
     sent: Mapping[str, Any], found: Violations
 ) -> tuple[Task | None, dict[str, tuple[str, ...] | None]]:
-    """Read the decisions of a row whose shape was looked at.
-
-    ``None`` when a decision cannot be used.
-    """
+    """Read the decisions of a row whose shape was checked; ``None`` when one cannot be used."""
     decisions = read_decisions(sent, found)
     good = [decision for decision in decisions if decision is not None]
     outcomes: dict[str, tuple[str, ...] | None] = {}
@@ -150,13 +137,7 @@ def make_row(
 
 
 def hash_context(context: Any, images: list[Any] | None = None) -> bytes:
-    """Return the SHA-256 of a context and its images, whose order does not count.
-
-    Examples
-    --------
-    >>> hash_context({"a": 1, "b": 2.0}) == hash_context({"b": 2, "a": 1e0})
-    True
-    """
+    """Return the SHA-256 of a context and its images, whose order does not count."""
     if not images:
         return digest(canonical_json(context))
     shown = sorted(images, key=lambda image: int(image["id"]))

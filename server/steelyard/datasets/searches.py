@@ -139,13 +139,7 @@ class _Search(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 def read_search(payload: object) -> SearchRows:
-    """Read a search, or refuse it with everything that is wrong in it.
-
-    Examples
-    --------
-    >>> read_search(b'{"text": "refund", "limit": 5}').filter
-    WordsFilter(text='refund')
-    """
+    """Read a search, or refuse it with everything that is wrong in it."""
     found = Violations()
     fields = open_payload(payload, _Search, found)
     violations = list(found.listed)

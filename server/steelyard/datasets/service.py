@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 from sqlalchemy import Connection
 
+from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset, require_version
 from steelyard.datasets.definitions import TuningLimits, readiness_of
@@ -54,12 +55,6 @@ from steelyard.datasets.wire import (
     LabelsToCheck,
     RenameDataset,
     Side,
-)
-from steelyard.errors import (
-    DatasetChangedError,
-    DatasetMismatchError,
-    SteelyardError,
-    VersionInUseError,
 )
 from steelyard.ids import new_id
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
@@ -160,7 +155,7 @@ class DatasetService:
         def latest(connection: Connection) -> Manifest:
             row = self._require_growing(connection, caller, dataset_id, sent)
             if made is not None and made.previous not in {None, row.version}:
-                raise DatasetChangedError(
+                raise errors.DatasetChangedError(
                     f"The dataset got version {row.version} while the rows were made; nothing was "
                     "added. Send the request again."
                 )
@@ -175,7 +170,7 @@ class DatasetService:
         def work(connection: Connection) -> Dataset | Answer:
             row = self._require_growing(connection, caller, dataset_id, sent)
             if not advance_dataset(connection, dataset_id, previous=previous.version):
-                raise DatasetChangedError(
+                raise errors.DatasetChangedError(
                     f"The dataset got version {row.version} while these rows were read; nothing "
                     "was added. Send them again."
                 )
@@ -260,7 +255,7 @@ class DatasetService:
             for check in self._readers:
                 reader = check(connection, dataset_id)
                 if reader is not None:
-                    raise VersionInUseError(
+                    raise errors.VersionInUseError(
                         f"The dataset {dataset_id} is read by {reader}; wait for its end or cancel "
                         "it."
                     )
@@ -308,7 +303,7 @@ class DatasetService:
     def _sweep_now(self) -> None:
         try:
             self.sweep()
-        except SteelyardError as error:
+        except errors.SteelyardError as error:
             # The dataset is deleted all the same; the next sweep takes its files.
             _log.warning("Files of a deleted dataset could not be removed yet: %s", error.message)
 
@@ -320,7 +315,7 @@ class DatasetService:
         family = sent.request.family
         grown_on = family and self._grown_on(connection, caller.account_id, family)
         if grown_on and grown_on != dataset_id:
-            raise DatasetMismatchError(
+            raise errors.DatasetMismatchError(
                 f"The family {show(family)} grows on the dataset {grown_on}; add the rows to that, "
                 "or name no family."
             )

@@ -12,13 +12,7 @@ MIN_CONTEXTS_FOR_ONE = 5
 
 
 def count_evaluation(n_contexts: int, fraction: float) -> int:
-    """Return how many of the new contexts are put aside for evaluation.
-
-    Examples
-    --------
-    >>> count_evaluation(10, 0.2), count_evaluation(5, 0.1), count_evaluation(2, 0.9)
-    (2, 1, 1)
-    """
+    """Return how many of the new contexts are put aside for evaluation."""
     if fraction >= MAX_FRACTION:
         return n_contexts
     least = 1 if n_contexts >= MIN_CONTEXTS_FOR_ONE else 0
@@ -26,14 +20,7 @@ def count_evaluation(n_contexts: int, fraction: float) -> int:
 
 
 def rank_contexts(dataset_id: str, contexts: Iterable[bytes]) -> list[bytes]:
-    """Return the ranks by which contexts are put aside: those with the lowest are for evaluation.
-
-    Examples
-    --------
-    >>> first, second = rank_contexts("ds_1", [b"a" * 32, b"b" * 32])
-    >>> rank_contexts("ds_1", [b"b" * 32, b"a" * 32]) == [second, first]
-    True
-    """
+    """Return the ranks of contexts; those with the lowest are put aside for evaluation."""
     start = hashlib.sha256(dataset_id.encode() + b"\n")
     ranks = []
     for context in contexts:

@@ -51,30 +51,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
         return self.places or self.rows
 
     def rows_of(self, partition: Partition) -> int:
-        """Return the number of rows of a side, or of both.
-
-        Examples
-        --------
-        >>> import msgspec
-        >>> split = Split(training=8, evaluation=2)
-        >>> manifest = Manifest(
-        ...     dataset_id="ds_1",
-        ...     version=1,
-        ...     sha256="",
-        ...     method="sft",
-        ...     rows=10,
-        ...     added=10,
-        ...     contexts=10,
-        ...     duplicates_removed=0,
-        ...     split=split,
-        ...     evaluation_fraction=0.2,
-        ...     evaluation_only=False,
-        ...     parts=(),
-        ...     definitions="",
-        ... )
-        >>> manifest.rows_of("all"), manifest.rows_of("evaluation")
-        (10, 2)
-        """
+        """Return the number of rows of a side, or of both."""
         if partition == "all":
             return self.rows
         return self.split.training if partition == "training" else self.split.evaluation
@@ -116,19 +93,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
 
 def hash_version(row_hashes: Iterable[bytes], previous: str | None = None) -> str:
-    """Return the hash that names a version.
-
-    Raises
-    ------
-    ValueError
-        When the hashes are not sorted, or one is there twice.
-
-    Examples
-    --------
-    >>> first = hash_version([b"a" * 32, b"b" * 32])
-    >>> first == hash_version([b"a" * 32, b"b" * 32]), first == hash_version([b"c" * 32], first)
-    (True, False)
-    """
+    """Return the hash that names a version, of sorted hashes of distinct rows."""
     hasher = hashlib.sha256(_FIRST if previous is None else _LATER + previous.encode() + b"\n")
     last = b""
     for row_hash in row_hashes:

@@ -10,13 +10,7 @@ from typing import TypeVar
 import msgspec
 from sqlalchemy import Connection
 
-from steelyard.errors import (
-    IdempotencyConflictError,
-    IdempotencyResponseExpiredError,
-    Operation,
-    SteelyardError,
-    error_from_body,
-)
+from steelyard import errors
 from steelyard.operations import store as rows
 from steelyard.operations.write import Replay, Write
 from steelyard.storage import State
@@ -47,29 +41,18 @@ class KeyedWrites:
     async def once(
         self, write: Write, work: Callable[[Connection], Answer], *, window_s: float = 3600.0
     ) -> Answer:
-        """Run a write in one transaction with the record of its key, and return its answer.
-
-        Raises
-        ------
-        Replay
-            When the key has an answer already.
-        """
+        """Run a write in one transaction with the record of its key, or raise ``Replay``."""
         if write.key is None:
             return await self._state.write(work)
         outcome = await self._state.write(functools.partial(self._once, write, work, window_s))
-        if isinstance(outcome, Replay | SteelyardError):
+        if isinstance(outcome, Replay | errors.SteelyardError):
             raise outcome
         return outcome
 
     async def replay_known(self, write: Write) -> rows.KeyRow | None:
-        """Raise the answer that a key has already, before work is done that would only be dropped.
+        """Raise ``Replay`` for a key that has an answer, before work is done in vain.
 
         Return the key while its operation runs, and ``None`` when it is free.
-
-        Raises
-        ------
-        Replay
-            When the key has an answer already.
         """
         key = write.key
         if key is None:
@@ -91,7 +74,7 @@ class KeyedWrites:
         work: Callable[[Connection], Answer],
         window_s: float,
         connection: Connection,
-    ) -> Answer | Replay | SteelyardError:
+    ) -> Answer | Replay | errors.SteelyardError:
         # What a key answers is a value here: raised, it would undo the writes of others beside it.
         now = self._now()
         account_id, key = write.caller.account_id, write.key or ""
@@ -117,14 +100,14 @@ class KeyedWrites:
         return answer
 
 
-def conflict() -> IdempotencyConflictError:
+def conflict() -> errors.IdempotencyConflictError:
     """Return the refusal of a key that was used with another payload."""
-    return IdempotencyConflictError(
+    return errors.IdempotencyConflictError(
         "This Idempotency-Key was used with another request; send a new key with this one."
     )
 
 
-def answer_of(found: rows.KeyRow, digest: str, now: float) -> Replay | SteelyardError | None:
+def answer_of(found: rows.KeyRow, digest: str, now: float) -> Replay | errors.SteelyardError | None:
     """Return what a key in use answers; ``None`` while its operation runs."""
     if found.payload_sha256 != digest:
         return conflict()
@@ -133,14 +116,14 @@ def answer_of(found: rows.KeyRow, digest: str, now: float) -> Replay | Steelyard
     if found.state == "failed":
         return read_failure(found)
     if found.body is None or (found.replay_until is not None and found.replay_until <= now):
-        return IdempotencyResponseExpiredError(
+        return errors.IdempotencyResponseExpiredError(
             "The request with this Idempotency-Key succeeded, and its answer is no longer kept; "
             "it is not run again. Send a new key to run it again."
         )
     return Replay(found.body, found.operation_id)
 
 
-def write_failure(error: SteelyardError) -> bytes:
+def write_failure(error: errors.SteelyardError) -> bytes:
     """Return a failure in the form in which a key keeps it."""
     return msgspec.json.encode(
         {
@@ -151,12 +134,12 @@ def write_failure(error: SteelyardError) -> bytes:
     )
 
 
-def read_failure(found: rows.KeyRow) -> SteelyardError:
+def read_failure(found: rows.KeyRow) -> errors.SteelyardError:
     """Return the failure that a key keeps, marked as terminal."""
     kept = msgspec.json.decode(found.body or b"{}")
-    error = error_from_body(
+    error = errors.error_from_body(
         kept.get("status", 500), kept.get("body"), retry_after_s=kept.get("retry_after_s")
     )
     if found.operation_id is not None:
-        error.operation = Operation(found.operation_id, "terminal")
+        error.operation = errors.Operation(found.operation_id, "terminal")
     return error

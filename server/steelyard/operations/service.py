@@ -17,14 +17,8 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from steelyard import errors
 from steelyard.billing import ledger
-from steelyard.errors import (
-    Operation,
-    OutcomeUnknownError,
-    RequestInProgressError,
-    SteelyardError,
-    StorageUnavailableError,
-)
 from steelyard.ids import new_id
 from steelyard.operations import store as rows
 from steelyard.operations.idempotency import AT_ONCE, KEEP_DAYS, SECONDS_A_DAY, KeyedWrites
@@ -73,13 +67,7 @@ class OperationLog:
         )
 
     async def accept(self, write: Write, *, model: str, reserved_nano: int) -> Accepted:
-        """Accept an operation, which must then be settled or released.
-
-        Raises
-        ------
-        Replay
-            When the key has an answer already; nothing runs.
-        """
+        """Accept an operation, which must then be settled or released, or raise ``Replay``."""
         if reserved_nano < 0:
             raise ValueError("What an operation may cost is 0 or more.")
         give_up_at = time.monotonic() + WAIT_S
@@ -98,18 +86,12 @@ class OperationLog:
             outcome = await self._begin(accepted)
             if isinstance(outcome, Accepted):
                 return outcome
-            if isinstance(outcome, Replay | SteelyardError):
+            if isinstance(outcome, Replay | errors.SteelyardError):
                 raise outcome
             await self._wait_for(outcome, give_up_at)
 
     async def replay_known(self, write: Write) -> None:
-        """Raise the answer that a key has, for a request that would now be refused.
-
-        Raises
-        ------
-        Replay, steelyard.errors.SteelyardError
-            As ``accept``, for a key whose request has ended or runs in this process.
-        """
+        """Raise the answer that a key has, for a request that would now be refused."""
         found = await self._keys.replay_known(write)
         if found is not None and found.operation_id in self._running:
             raise _in_progress(found.operation_id)
@@ -122,13 +104,7 @@ class OperationLog:
         body: bytes,
         also: FurtherWrite | None = None,
     ) -> None:
-        """Charge an operation, free the rest of its hold and keep its answer, all or nothing.
-
-        Raises
-        ------
-        ValueError
-            When the amount is negative or more than is held.
-        """
+        """Charge an operation, free the rest of its hold and keep its answer, all or nothing."""
         posting = ledger.settlement(accepted.reserved_nano, amount_nano)
         if not accepted.is_recorded and also is None:
             # It took neither key nor money and nothing is kept of it: its id is all there is.
@@ -141,7 +117,7 @@ class OperationLog:
         try:
             async with asyncio.timeout(SETTLE_S):
                 is_settled = await self._state.write(work)
-        except (StorageUnavailableError, TimeoutError) as error:
+        except (errors.StorageUnavailableError, TimeoutError) as error:
             self._remember(accepted)
             if not accepted.is_recorded:
                 raise _as_unavailable(error) from error
@@ -155,7 +131,7 @@ class OperationLog:
             raise _unknown_end(accepted)
         accepted.write.sent.operation_id = accepted.operation_id
 
-    async def release(self, accepted: Accepted, error: SteelyardError | None = None) -> None:
+    async def release(self, accepted: Accepted, error: errors.SteelyardError | None = None) -> None:
         """End an operation without an answer and free its hold; one that has ended stays so."""
         if not accepted.is_recorded:
             return
@@ -170,7 +146,7 @@ class OperationLog:
         finally:
             self._end(accepted.operation_id)
         if error is not None and is_released:
-            error.operation = Operation(accepted.operation_id, "terminal")
+            error.operation = errors.Operation(accepted.operation_id, "terminal")
 
     def sweep(self, now: float | None = None) -> None:
         """Clear away what is over, blocking: dead operations, old answers, keys and operations."""
@@ -187,7 +163,9 @@ class OperationLog:
             while self._state.write_now(clear) == AT_ONCE:
                 pass
 
-    async def _begin(self, accepted: Accepted) -> Accepted | Replay | Pending | SteelyardError:
+    async def _begin(
+        self, accepted: Accepted
+    ) -> Accepted | Replay | Pending | errors.SteelyardError:
         self._running[accepted.operation_id] = Future()
         try:
             outcome = await self._state.write(functools.partial(self._writes.accept, accepted))
@@ -230,7 +208,7 @@ class OperationLog:
                 released = self._state.submit(
                     functools.partial(self._writes.release, operation_id, self._now())
                 )
-            except StorageUnavailableError:
+            except errors.StorageUnavailableError:
                 self._unresolved.append(operation_id)
                 return
             released.add_done_callback(functools.partial(self._keep_unresolved, operation_id))
@@ -240,24 +218,24 @@ class OperationLog:
             self._unresolved.append(operation_id)
 
 
-def _in_progress(operation_id: str) -> RequestInProgressError:
-    error = RequestInProgressError(
+def _in_progress(operation_id: str) -> errors.RequestInProgressError:
+    error = errors.RequestInProgressError(
         "The request with this Idempotency-Key has not ended; send it again after Retry-After."
     )
-    error.operation = Operation(operation_id, "pending")
+    error.operation = errors.Operation(operation_id, "pending")
     return error
 
 
-def _unknown_end(accepted: Accepted) -> SteelyardError:
+def _unknown_end(accepted: Accepted) -> errors.SteelyardError:
     if accepted.write.key is not None:
         return _in_progress(accepted.operation_id)
-    return OutcomeUnknownError(
+    return errors.OutcomeUnknownError(
         "The request ran, and whether it was charged is not known; look at the account before "
         "sending it again, and send an Idempotency-Key with it."
     )
 
 
-def _as_unavailable(error: Exception) -> StorageUnavailableError:
-    if isinstance(error, StorageUnavailableError):
+def _as_unavailable(error: Exception) -> errors.StorageUnavailableError:
+    if isinstance(error, errors.StorageUnavailableError):
         return error
-    return StorageUnavailableError("The answer could not be written in time; try again.")
+    return errors.StorageUnavailableError("The answer could not be written in time; try again.")

@@ -112,12 +112,8 @@ class RowFold:
 class Review:
     """A log, and how every row stands after it; for one thread at a time.
 
-    Attributes
-    ----------
-    state : uint8 array, shape (n_places,)
-        Codes of ``STATES``.
-    edit : int32 array, shape (n_places,)
-        The last entry about each row, an undone one and an undoing one too; 0 for none.
+    By place, ``state`` holds codes of ``STATES``, and ``edit`` the last entry about the row, an
+    undone and an undoing one too; 0 for none.
     """
 
     def __init__(self, n_places: int) -> None:
@@ -136,13 +132,7 @@ class Review:
         self._of_many: list[Entry] = []
 
     def extend(self, entries: Iterable[Entry]) -> None:
-        """Apply the next entries of the log.
-
-        Raises
-        ------
-        ValueError
-            When one does not follow the last.
-        """
+        """Apply the next entries of the log."""
         for entry in entries:
             if entry.number != self.revision + 1:
                 raise ValueError(f"Entry {entry.number} does not follow {self.revision}.")
@@ -293,13 +283,7 @@ class Review:
 
 
 def pack_places(places: Places) -> bytes:
-    """Return ascending rows in few bytes.
-
-    Examples
-    --------
-    >>> unpack_places(pack_places(np.array([3, 4, 900]))).tolist()
-    [3, 4, 900]
-    """
+    """Return ascending rows in few bytes."""
     gaps = np.diff(places, prepend=0).astype("<u4")
     return zlib.compress(gaps.tobytes(), 1)
 
@@ -313,13 +297,7 @@ def unpack_places(data: bytes) -> Places:
 def merge_labels(
     labels: Mapping[str, Mapping[str, float]], relabelled: Mapping[str, Mapping[str, float]]
 ) -> dict[str, dict[str, float]]:
-    """Return a row's labels with what was relabelled in place of the version's.
-
-    Examples
-    --------
-    >>> merge_labels({"d": {"yes": 1.0}, "e": {"no": 1.0}}, {"d": {"no": 1.0}})
-    {'d': {'no': 1.0}, 'e': {'no': 1.0}}
-    """
+    """Return a row's labels with what was relabelled in place of the version's."""
     merged = {decision: dict(values) for decision, values in labels.items()}
     merged.update((decision, dict(values)) for decision, values in relabelled.items())
     return merged

@@ -106,13 +106,7 @@ class _Bulk(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 def read_rows_search(payload: object) -> DraftRowsSearch:
-    """Read which page is asked for, or refuse it with everything that is wrong in it.
-
-    Examples
-    --------
-    >>> read_rows_search(b'{"queue": "suspect", "text": "refund"}').where
-    WordsFilter(text='refund')
-    """
+    """Read which page is asked for, or refuse it with everything that is wrong in it."""
     found = Violations()
     fields = open_payload(payload, _Search, found)
     if fields.get("queue") == "mine" and fields.get("reviewer") is None:

@@ -2,22 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.errors import (
-    DatasetArchivedError,
-    DatasetChangedError,
-    DatasetDeletedError,
-    DraftChangedError,
-    DraftConflictError,
-    DraftSealedError,
-    IdempotencyConflictError,
-    IdempotencyResponseExpiredError,
-    NoNewRowsError,
-    NoRowsError,
-    NotFoundError,
-    NothingToUndoError,
-    SupervisionMismatchError,
-    TooFewRowsError,
-)
+from steelyard import errors
 from steelyard.http.routing import Access, Route
 from steelyard.review.requests import (
     BulkEdit,
@@ -48,9 +33,9 @@ from steelyard.review.wire import (
 )
 
 _TAGS = ("drafts",)
-_FOUND = (NotFoundError, DatasetDeletedError)
-_KEYED = (*_FOUND, IdempotencyConflictError, IdempotencyResponseExpiredError)
-_EDITED = (*_KEYED, DraftSealedError)
+_FOUND = (errors.NotFoundError, errors.DatasetDeletedError)
+_KEYED = (*_FOUND, errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
+_EDITED = (*_KEYED, errors.DraftSealedError)
 
 ROUTES = (
     Route(
@@ -63,7 +48,7 @@ ROUTES = (
         request=CreateDraft,
         read=read_create,
         response=Draft,
-        errors=(*_KEYED, DatasetArchivedError),
+        errors=(*_KEYED, errors.DatasetArchivedError),
     ),
     Route(
         method="GET",
@@ -105,7 +90,7 @@ ROUTES = (
         request=EditRows,
         read=read_edits,
         response=EditReceipt,
-        errors=(*_EDITED, DraftConflictError),
+        errors=(*_EDITED, errors.DraftConflictError),
     ),
     Route(
         method="GET",
@@ -118,7 +103,7 @@ ROUTES = (
         tags=_TAGS,
         query=HistoryQuery,
         response=History,
-        errors=(NotFoundError,),
+        errors=(errors.NotFoundError,),
     ),
     Route(
         method="POST",
@@ -130,7 +115,7 @@ ROUTES = (
         request=BulkEdit,
         read=read_bulk,
         response=EditReceipt,
-        errors=(*_EDITED, DraftChangedError, SupervisionMismatchError),
+        errors=(*_EDITED, errors.DraftChangedError, errors.SupervisionMismatchError),
     ),
     Route(
         method="POST",
@@ -143,7 +128,7 @@ ROUTES = (
         read=read_undo,
         may_be_empty=True,
         response=EditReceipt,
-        errors=(*_EDITED, NothingToUndoError, DraftChangedError),
+        errors=(*_EDITED, errors.NothingToUndoError, errors.DraftChangedError),
     ),
     Route(
         method="POST",
@@ -156,7 +141,7 @@ ROUTES = (
         read=read_undo,
         may_be_empty=True,
         response=EditReceipt,
-        errors=(*_EDITED, NothingToUndoError, DraftChangedError),
+        errors=(*_EDITED, errors.NothingToUndoError, errors.DraftChangedError),
     ),
     Route(
         method="POST",
@@ -182,12 +167,12 @@ ROUTES = (
         response=Draft,
         errors=(
             *_EDITED,
-            DraftChangedError,
-            DatasetChangedError,
-            DatasetArchivedError,
-            NoNewRowsError,
-            NoRowsError,
-            TooFewRowsError,
+            errors.DraftChangedError,
+            errors.DatasetChangedError,
+            errors.DatasetArchivedError,
+            errors.NoNewRowsError,
+            errors.NoRowsError,
+            errors.TooFewRowsError,
         ),
     ),
 )

@@ -21,17 +21,12 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.filters import AsksFilter, Filter, LabelFilter, Sort
 from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.frames.suspects import SUSPECT_OVER, SuspectTable
 from steelyard.datasets.versions import Manifest
-from steelyard.errors import (
-    DraftChangedError,
-    InvalidRequestError,
-    SupervisionMismatchError,
-    Violation,
-)
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.review import store as rows
@@ -195,14 +190,16 @@ class DraftRows:
         chosen = self._choose(draft, request.queue, request.where, None, request.reviewer, suspects)
         places = np.sort(chosen.places)
         if len(places) != request.expected:
-            raise DraftChangedError(
+            raise errors.DraftChangedError(
                 f"{len(places)} rows match by now, and {request.expected} were confirmed; nothing "
                 "was changed. Look at the queue again.",
                 details=[{"matching": len(places), "expected": request.expected}],
             )
         if len(places) == 0:
-            raise InvalidRequestError(
-                violations=[Violation((*BODY, "filter"), "No row matches; choose others.", "empty")]
+            raise errors.InvalidRequestError(
+                violations=[
+                    errors.Violation((*BODY, "filter"), "No row matches; choose others.", "empty")
+                ]
             )
         body, same = self._body_of(manifest, request, places)
         originals = self._drafts.originals(draft, places[:MAX_TOLD].tolist())
@@ -236,7 +233,7 @@ class DraftRows:
         with self._reviews.held(draft_id, draft.n_places) as review:
             later = rows.entries_after(connection, draft_id, review.revision)
             if _have_moved(review, later, request, places, revision):
-                raise DraftChangedError(
+                raise errors.DraftChangedError(
                     "Others edited some of these rows since they were looked at, and nothing was "
                     "changed; look at the queue again.",
                 )
@@ -261,7 +258,7 @@ class DraftRows:
         if request.action != "relabel" or decision is None or outcome is None:
             return EntryBody(), None
         if manifest.method == "reward":
-            raise SupervisionMismatchError(
+            raise errors.SupervisionMismatchError(
                 "The rows have rewards, and an outcome's name is none; relabel them one by one, "
                 "with rewards.",
                 path=(*BODY, "outcome"),

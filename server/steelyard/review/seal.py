@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import Struct
 from sqlalchemy import Connection
 
+from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset
 from steelyard.datasets.findings import Refusal
@@ -29,12 +30,6 @@ from steelyard.datasets.store import VersionRow, advance_dataset, insert_version
 from steelyard.datasets.uploads import Upload
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import SIDES, CreateDataset, Dataset, Side
-from steelyard.errors import (
-    DatasetChangedError,
-    DraftChangedError,
-    NoNewRowsError,
-    NoRowsError,
-)
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.review.frames import iterate_side
@@ -90,7 +85,7 @@ class DraftSeals:
         outcome = await asyncio.to_thread(self._decide, draft)
         seen = outcome.draft.revision
         if request.revision is not None and request.revision != seen:
-            raise DraftChangedError(
+            raise errors.DraftChangedError(
                 f"The draft has {seen} entries by now, and {request.revision} were seen; look at "
                 "what came since, and seal it again."
             )
@@ -114,7 +109,7 @@ class DraftSeals:
         self, write: Write, draft: OpenDraft, outcome: _Outcome, name: str
     ) -> Struct:
         if len(outcome.excluded) >= draft.at.manifest.rows:
-            raise NoRowsError("Every row is excluded, so there is no row for a dataset.")
+            raise errors.NoRowsError("Every row is excluded, so there is no row for a dataset.")
         sealed: list[Draft] = []
 
         def also(connection: Connection, dataset: Dataset) -> None:
@@ -150,7 +145,7 @@ class DraftSeals:
         if latest.version != previous.version:
             raise _not_latest(latest.version, previous.version)
         if len(outcome.excluded) == 0 and not outcome.relabelled:
-            raise NoNewRowsError(
+            raise errors.NoNewRowsError(
                 "The draft excludes and relabels no row, so the next version would be this one; "
                 "edit rows first, or seal it as a dataset."
             )
@@ -233,7 +228,7 @@ class DraftSeals:
         """Note what a draft became, if it is still what that was made of."""
         row = require_open(lock_draft(connection, caller.account_id, draft.row.id))
         if row.revision != outcome.draft.revision:
-            raise DraftChangedError(
+            raise errors.DraftChangedError(
                 "The draft was edited while it was sealed, and nothing was made; look at what "
                 "came since, and seal it again."
             )
@@ -248,21 +243,15 @@ class DraftSeals:
 
 
 def relabel(line: bytes, labels: Labels) -> bytes:
-    """Return a stored row with some of its labels others.
-
-    Examples
-    --------
-    >>> relabel(b'{"context":"Hi","targets":{"d":{"yes":1.0}}}', {"d": {"no": 1.0}})
-    b'{"context":"Hi","targets":{"d":{"no":1.0}}}'
-    """
+    """Return a stored row with some of its labels others."""
     row: dict[str, Any] = msgspec.json.decode(line)
     supervision = "targets" if "targets" in row else "rewards"
     row[supervision] = {**row[supervision], **labels}
     return msgspec.json.encode(row)
 
 
-def _not_latest(latest: int, version: int) -> DatasetChangedError:
-    return DatasetChangedError(
+def _not_latest(latest: int, version: int) -> errors.DatasetChangedError:
+    return errors.DatasetChangedError(
         f"The dataset has version {latest} by now, and the draft is of version {version}: a version "
         "follows the latest alone. Seal the draft as a dataset, or begin one of the latest version."
     )

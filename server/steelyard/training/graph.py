@@ -403,15 +403,7 @@ def build(
     *,
     probes: bool = False,
 ) -> onnx.ModelProto:
-    """Build the graph.
-
-    Parameters
-    ----------
-    shape : Shape
-        Sizes.
-    activations : mapping of str to ActivationScale, optional
-        Static scales of the encoder's linear layers; without them the graph is float32.
-    """
+    """Build the graph; float32 without static scales of the activations."""
     builder = GraphBuilder(shape, activations, probes)
     hidden, biases = builder.embed(), builder.attention_biases()
     for index in range(shape.n_layers):

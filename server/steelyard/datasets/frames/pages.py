@@ -40,13 +40,7 @@ class StoredRow:
 
 
 class RowStore:
-    """Reads the rows of versions.
-
-    Notes
-    -----
-    Every method raises ``steelyard.errors.StorageUnavailableError`` when a file cannot be read.
-    Safe to use from several threads.
-    """
+    """Reads the rows of versions; safe to use from several threads."""
 
     def __init__(self, store: FrameStore) -> None:
         self._store = store

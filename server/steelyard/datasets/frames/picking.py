@@ -54,13 +54,7 @@ class EvaluationPick:
         self._last = near[self.n_picked - int(n_up_to[prefix] - counts[prefix]) - 1]
 
     def is_evaluation(self, contexts: Iterable[bytes]) -> NDArray[np.bool_]:
-        """Return whether each context that was offered was picked.
-
-        Returns
-        -------
-        array of bool, shape (n_contexts,)
-            In the order given.
-        """
+        """Return whether each context that was offered was picked, in the order given."""
         last = self._last
         ranks = rank_contexts(self._dataset_id, contexts)
         return np.array([last is not None and rank <= last for rank in ranks], dtype=np.bool_)

@@ -86,10 +86,7 @@ class PlacedRows:
     def side_numbers(self, start: int, context_hashes: pa.ChunkedArray) -> NDArray[np.int8]:
         """Return the numbers of the sides of some rows, once sides were picked.
 
-        Returns
-        -------
-        array of int8, shape (n_rows,)
-            0 for rows that the dataset has, and for all but the first of equal rows.
+        0 for rows that the dataset has, and for all but the first of equal rows.
         """
         codes = self._codes[start : start + len(context_hashes)].copy()
         is_picked = codes == _PICKED

@@ -112,13 +112,7 @@ def stage_rows(rows: Sequence[Row], tasks: Sequence[int], named: Side | None) ->
 
 
 def store_rows(staged: pa.Table, indexes: pa.Array, tasks: Sequence[Task], side: str) -> pa.Table:
-    """Return staged rows of one side as they are stored.
-
-    Parameters
-    ----------
-    indexes : pyarrow.Array of int64, shape (n_rows,)
-        Their places in the dataset.
-    """
+    """Return staged rows of one side as they are stored, at their places in the dataset."""
     used, places = np.unique(staged["task"].to_numpy(), return_inverse=True)
     place = pa.array(places, pa.int32())
     columns = {name: staged[name] for name in staged.column_names if name not in ("task", "named")}

@@ -19,12 +19,7 @@ _FIRST_WORDS = 1 << 64
 
 
 class StagedRows:
-    """A file of rows that is written, then read a batch at a time and never held whole.
-
-    Notes
-    -----
-    ``close`` may be called again.
-    """
+    """A file of rows that is written, then read a batch at a time and never held whole."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -64,13 +59,7 @@ class StagedRows:
         return pl.DataFrame(pl.from_arrow(pa.concat_tables(found)))
 
     def row_hashes(self, rows: range, is_wanted: NDArray[np.bool_]) -> list[bytes]:
-        """Return the hashes of some rows that are in a range, sorted.
-
-        Parameters
-        ----------
-        is_wanted : array of bool, shape (n_rows,)
-            Whether a row counts.
-        """
+        """Return the hashes, in a range, of the rows that a mask over all rows wants; sorted."""
         found: list[bytes] = []
         for start, batch in self.batches(("row_sha256",)):
             hashes = batch["row_sha256"]
@@ -88,13 +77,7 @@ class StagedRows:
 
 
 def hash_ranges(n: int) -> list[range]:
-    """Cut all hashes into ranges of the numbers that their first 8 bytes are.
-
-    Examples
-    --------
-    >>> [(one.start >> 56, one.stop >> 56) for one in hash_ranges(4)]
-    [(0, 64), (64, 128), (128, 192), (192, 256)]
-    """
+    """Cut all hashes into ranges of the numbers that their first 8 bytes are."""
     edges = [_FIRST_WORDS * number // n for number in range(n + 1)]
     return [range(low, high) for low, high in itertools.pairwise(edges)]
 

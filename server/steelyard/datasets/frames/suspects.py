@@ -44,13 +44,7 @@ _SCHEMA = {"index": pl.Int64, "score": pl.Float32, "neighbours": pl.String}
 
 @dataclass(frozen=True, slots=True)
 class SuspectTable:
-    """What was found of every row.
-
-    Parameters
-    ----------
-    score : float32 array, shape (n_places,)
-        By place: 0 to 1; NaN where too few neighbours are labelled.
-    """
+    """What was found: by place, a score of 0 to 1; NaN where too few neighbours have labels."""
 
     score: NDArray[np.float32]
     neighbours: dict[int, str]

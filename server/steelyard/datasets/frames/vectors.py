@@ -37,13 +37,7 @@ def nearest_rows(
     limit: int,
     without: int | None = None,
 ) -> list[tuple[int, float]]:
-    """Return the rows whose contexts are nearest to a vector, the nearest first.
-
-    Parameters
-    ----------
-    wanted : float32 array, shape (width,)
-        A unit vector.
-    """
+    """Return the rows whose contexts are nearest to a unit vector, the nearest first."""
     found: list[tuple[float, int]] = []
     for part in manifest.parts_of(partition):
         indexes, vectors = vectors_of(store, part, embed, scorer)
@@ -58,13 +52,7 @@ def nearest_rows(
 def vectors_of(
     store: FrameStore, part: Part, embed: Embed, scorer: str
 ) -> tuple[NDArray[np.int64], Vectors]:
-    """Return the indexes and context vectors of a part's rows, encoding the missing ones.
-
-    Returns
-    -------
-    indexes : int64 array, shape (n_rows,)
-    vectors : float32 array, shape (n_rows, width)
-    """
+    """Return the indexes and context vectors of a part's rows, encoding the missing ones."""
     name = f"{part.sha256}.{scorer}.npy"
     with store.open(f"{part.sha256}.parquet") as file, told_as_unavailable():
         frame = pl.read_parquet(file, columns=["index", "context"])

@@ -46,11 +46,8 @@ PARQUET, JSON = ".parquet", ".json"
 class VersionWriter:
     """Stages the rows of one request and makes them the next version of a dataset.
 
-    Notes
-    -----
     A context manager, which removes what was staged at its end. What ``finish`` stored stays: until
-    the state refers to the manifest, nobody reads it, and a sweep takes it away. Memory grows by a
-    byte a row and by every distinct list of decisions.
+    the state refers to the manifest, nobody reads it, and a sweep takes it away.
     """
 
     def __init__(
@@ -98,15 +95,7 @@ class VersionWriter:
         min_rows: int = 1,
         max_rows: int | None = None,
     ) -> Manifest | Refusal:
-        """Store what was staged.
-
-        Returns
-        -------
-        Manifest or Refusal
-            The manifest's files are durable. Refusals: ``no_rows``, ``no_new_rows``,
-            ``side_conflict``, ``evaluation_only``, ``too_few_rows``, ``too_many_rows``; then
-            nothing was stored.
-        """
+        """Store what was staged, durably; nothing of it when it is refused."""
         self._staged.close()
         if self._staged.n_rows == 0:
             return Refusal("no_rows", "There are no rows; send at least one.")

@@ -187,15 +187,7 @@ def _decisions(
 
 
 def place(lengths: Sequence[int], length: int) -> tuple[int, list[int], int]:
-    """Place units first fit by decreasing length.
-
-    Parameters
-    ----------
-    lengths : sequence of int
-        Tokens of each unit, none more than ``length``.
-    length : int
-        Tokens of a row.
-    """
+    """Place units of at most ``length`` tokens, first fit by decreasing length."""
     free: list[int] = []
     starts = [0] * len(lengths)
     first_open = 0

@@ -46,12 +46,7 @@ Logits = list[NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSet:
-    """Requests on tasks not trained on, and what is known of each of their decisions.
-
-    Parameters
-    ----------
-    targets : tuple of float64 arrays of shape (n_outcomes,)
-    """
+    """Requests on tasks not trained on, and what is known of each of their decisions."""
 
     requests: tuple[RenderedRequest, ...]
     kinds: tuple[str, ...]
@@ -108,17 +103,7 @@ def calibration_set(
 def fit_similarity(
     weights: Weights, shape: Shape, tokenizer: Tokenizer, chosen: CalibrationSet
 ) -> tuple[NDArray[np.float32], dict[str, dict[str, float]]]:
-    """Choose the similarity channel's weight for each kind.
-
-    Parameters
-    ----------
-    shape : Shape
-
-    Returns
-    -------
-    float32 array of shape (3,)
-        By ``KINDS``; a kind without similarity keeps the weight it has.
-    """
+    """Choose the similarity channel's weight for each of ``KINDS``."""
     without = _logits_at(0.0, weights, shape, tokenizer, chosen)
     similarity = [
         at_one - at_zero

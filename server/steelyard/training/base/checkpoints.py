@@ -33,12 +33,7 @@ def read_details(path: Path) -> dict[str, Any]:
 
 
 def mean_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
-    """Return the mean of the weights of several runs that share a start (Wortsman et al. 2022).
-
-    Returns
-    -------
-    dict of str to float32 tensor
-    """
+    """Return the mean of the weights of several runs that share a start (Wortsman et al. 2022)."""
     read = [read_weights(path) for path in paths]
     return {
         name: torch.stack([weights[name].float() for weights in read]).mean(0) for name in read[0]

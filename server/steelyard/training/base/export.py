@@ -55,13 +55,7 @@ def write_model(
     name: str,
     chosen: CalibrationSet | None = None,
 ) -> dict[str, Any]:
-    """Write weights, graphs and tokenizer; return a manifest with temperatures of 1.
-
-    Parameters
-    ----------
-    state : dict of str to float32 array
-        A checkpoint's tensors.
-    """
+    """Write weights, graphs and tokenizer; return a manifest with temperatures of 1."""
     folder.mkdir(parents=True, exist_ok=True)
     words, rest = pack_weights(state, Shape())
     shape = Shape.of(rest)

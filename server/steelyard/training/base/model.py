@@ -145,15 +145,7 @@ class PackedScorer(nn.Module):
             self.logit.weight.mul_(0.1)
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Score a batch.
-
-        Returns
-        -------
-        float32 tensor of shape (n_decisions, n_outcomes)
-            Logits; -inf where there is no outcome.
-        float32 tensor of shape (n_pools, width)
-            Pooled vectors of length one.
-        """
+        """Return logits by decision and outcome (-inf for none), and pooled unit vectors."""
         hidden = self.encode(batch.ids, batch.positions, batch.roles, batch.mask)
         flat = hidden.reshape(-1, WIDTH)
         pooled = flat.float().new_zeros(batch.n_pools + 1, WIDTH)

@@ -135,13 +135,7 @@ def reworded(question: str, rng: np.random.Generator) -> str:
 
 
 def split_question(question: str) -> tuple[str, str, str] | None:
-    """Return the auxiliary, the subject and the rest of a question; None where it is of another form.
-
-    Examples
-    --------
-    >>> split_question("Does the customer ask for a refund?")
-    ('does', 'the customer', 'ask for a refund')
-    """
+    """Return the auxiliary, subject and rest of a question; None where its form is another."""
     text = question.strip()
     if not text.endswith("?") or "?" in text[:-1] or ":" in text:
         return None
@@ -153,13 +147,7 @@ def split_question(question: str) -> tuple[str, str, str] | None:
 
 
 def statement(parts: tuple[str, str, str], *, denied: bool = False) -> str:
-    """Return a question's parts as a statement, or as its denial.
-
-    Examples
-    --------
-    >>> statement(("is", "this post", "sexist"), denied=True)
-    'this post is not sexist'
-    """
+    """Return a question's parts as a statement, or as its denial."""
     verb, subject, rest = parts
     return f"{subject} {verb} {'not ' if denied else ''}{rest}"
 

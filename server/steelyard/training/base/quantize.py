@@ -25,12 +25,7 @@ LINEARS = ("qkv", "attention_output", "feed_forward_in", "feed_forward_out")
 
 
 def best_scale(values: NDArray[np.float32]) -> ActivationScale:
-    """Choose scale and zero point for a sample of an activation.
-
-    Parameters
-    ----------
-    values : float32 array of shape (n_values,)
-    """
+    """Choose scale and zero point for a sample of an activation."""
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 1e-6)
     best, least = ActivationScale((high - low) / 255.0, 0), np.inf
     for low_share in SHARES if low < 0 else (1.0,):
@@ -50,12 +45,7 @@ def activation_scales(
     tokenizer: Tokenizer,
     requests: Sequence[RenderedRequest],
 ) -> dict[str, ActivationScale]:
-    """Choose the scales of every linear layer of the encoder.
-
-    Parameters
-    ----------
-    shape : Shape
-    """
+    """Choose the scales of every linear layer of the encoder."""
     names = [f"layers.{i}.{part}" for i in range(shape.n_layers) for part in LINEARS]
     probes = tuple(f"probe.{name}" for name in names)
     graph = build(shape, probes=True).SerializeToString()

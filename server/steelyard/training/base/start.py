@@ -11,15 +11,7 @@ WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 
 
 def find_encoder(folder: Path | None = None) -> Path:
-    """Return the folder of the starting encoder, its weights' hash checked.
-
-    Raises
-    ------
-    FileNotFoundError
-        When there is no such folder.
-    ValueError
-        When the weights are not those expected.
-    """
+    """Return the folder of the starting encoder, its weights' hash checked."""
     if folder is None:
         spec = util.find_spec(PACKAGE)
         if spec is None or spec.origin is None:
