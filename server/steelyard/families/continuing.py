@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from steelyard import errors
 from steelyard.billing.money import to_usd
-from steelyard.errors import (
-    DatasetArchivedError,
-    DatasetDeletedError,
-    FamilyTrainingError,
-    InvalidReferenceError,
-    ModelDeletedError,
-    ModelDiscardedError,
-    NoNewDataError,
-    NotEnoughEvaluationDataError,
-    NotFoundError,
-    TrainingUnavailableError,
-)
 from steelyard.families.lineage import (
     Conditions,
     FineTune,
@@ -120,31 +109,35 @@ def check_continue(
     state = continue_state(lineage, family, growth, conditions)
     match state:
         case "fine_tuning_off":
-            raise TrainingUnavailableError(conditions.lacking or "This server does not train.")
+            raise errors.TrainingUnavailableError(
+                conditions.lacking or "This server does not train."
+            )
         case "dataset_deleted":
-            raise DatasetDeletedError(f"The dataset {family.dataset_id} was deleted.")
+            raise errors.DatasetDeletedError(f"The dataset {family.dataset_id} was deleted.")
         case "dataset_archived":
-            raise DatasetArchivedError(
+            raise errors.DatasetArchivedError(
                 f"The dataset {family.dataset_id} is archived; restore it first."
             )
         case "origin_gone":
             raise _origin_error(lineage, family)
         case "queued" | "training":
-            raise FamilyTrainingError(f"A fine-tune of {family.name} has not ended; wait for it.")
+            raise errors.FamilyTrainingError(
+                f"A fine-tune of {family.name} has not ended; wait for it."
+            )
         case _:
             pass
     if version > growth.version:
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"The dataset {family.dataset_id} has no version {version}; the newest is "
             f"{growth.version}."
         )
     if state == "no_new_data" or not _is_new(lineage, family, version):
-        raise NoNewDataError(
+        raise errors.NoNewDataError(
             f"The family {family.name} trained on version {version} of its dataset already, or it "
             "gained no training rows since; add rows first."
         )
     if state == "not_enough_evaluation_data":
-        raise NotEnoughEvaluationDataError(
+        raise errors.NotEnoughEvaluationDataError(
             f"The gate needs {growth.needed} decisions of new evaluation rows to judge by, and "
             f"there are {growth.evaluation_decisions}; add rows first."
         )
@@ -165,19 +158,19 @@ def _is_origin_gone(lineage: Lineage, family: TunedFamily, conditions: Condition
 
 def _origin_error(
     lineage: Lineage, family: TunedFamily
-) -> ModelDeletedError | ModelDiscardedError | InvalidReferenceError:
+) -> errors.ModelDeletedError | errors.ModelDiscardedError | errors.InvalidReferenceError:
     origin = None if family.origin_adapter is None else lineage.models[family.origin_adapter]
     if origin is not None and origin.status == "deleted":
-        return ModelDeletedError(
+        return errors.ModelDeletedError(
             f"The model {family.origin}, which {family.name} starts from, was deleted; start "
             "another family."
         )
     if origin is not None and origin.status == "discarded":
-        return ModelDiscardedError(
+        return errors.ModelDiscardedError(
             f"A rollback discarded the model {family.origin}, which {family.name} starts from; "
             "start another family."
         )
-    return InvalidReferenceError(
+    return errors.InvalidReferenceError(
         f"The base model {family.base} of {family.name} cannot be fine-tuned here any more.",
         path=("path", "family"),
     )

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, structs
 
-from steelyard.errors import (
-    FamilyAnswersError,
-    FamilyChangedError,
-    FamilyTrainingError,
-    LatestModelError,
-    ModelAnswersError,
-    NotFoundError,
-)
+from steelyard import errors
 from steelyard.families.draft import LineageChange, LineageDraft
 from steelyard.families.events import DropModel
 from steelyard.families.lineage import Conditions, Lineage, active_job, answering, latest_of
@@ -35,12 +28,12 @@ def delete_family(
     draft = LineageDraft(lineage, conditions)
     family = lineage.families.get(name)
     if family is None:
-        raise NotFoundError(f"There is no family named {name[:60]!r}; see GET /v1/families.")
+        raise errors.NotFoundError(f"There is no family named {name[:60]!r}; see GET /v1/families.")
     if family.deleted_at is not None:
         return draft.done()
     check_latest(lineage, family, latest)
     if dataset_id is not None and dataset_id != family.dataset_id:
-        raise FamilyChangedError(
+        raise errors.FamilyChangedError(
             f"The family {name} grows on the dataset {family.dataset_id}; read it again and decide "
             "again."
         )
@@ -70,12 +63,12 @@ def delete_model(
         return draft.done()
     family = lineage.families[model.family]
     if model == latest_of(lineage, family):
-        raise LatestModelError(
+        raise errors.LatestModelError(
             f"{model.ref} is the latest model of {family.name}; roll the family back to an older "
             "one instead."
         )
     if model.adapter in answering(lineage):
-        raise ModelAnswersError(
+        raise errors.ModelAnswersError(
             f"{model.ref} answers calls; switch it off, or wait until {family.name} has moved on."
         )
     check_unused(lineage, conditions, {model.adapter}, by=family.name)
@@ -89,11 +82,11 @@ def _check_quiet(lineage: Lineage, name: str) -> None:
     family = lineage.families[name]
     answers = sorted(lineage.models[a].ref for a in answering(lineage).keys() & set(family.models))
     if answers:
-        raise FamilyAnswersError(
+        raise errors.FamilyAnswersError(
             f"{', '.join(answers[:3])} still answers calls; switch {name} and its models off first."
         )
     if active_job(lineage, family) is not None:
-        raise FamilyTrainingError(
+        raise errors.FamilyTrainingError(
             f"A fine-tune of {name} has not ended; cancel it or wait for it first."
         )
 

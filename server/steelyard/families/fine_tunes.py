@@ -11,15 +11,7 @@ from dataclasses import dataclass
 
 from msgspec import UNSET, Struct
 
-from steelyard.errors import (
-    FamilyExistsError,
-    FamilyTrainingError,
-    InvalidReferenceError,
-    NotFoundError,
-    QueueFullError,
-    TenantQueueFullError,
-    TrainingUnavailableError,
-)
+from steelyard import errors
 from steelyard.evaluations.gate_wire import Gate
 from steelyard.families.ancestry import parent_of
 from steelyard.families.continuing import Growth, check_continue
@@ -85,21 +77,21 @@ def resolve_origin(lineage: Lineage, name: str, conditions: Conditions) -> Origi
     if name in conditions.trainable:
         return Origin(name, name, None)
     if name in conditions.base_models:
-        raise InvalidReferenceError(
+        raise errors.InvalidReferenceError(
             f"The base model {name} cannot be fine-tuned here; start from "
             f"{' or '.join(sorted(conditions.trainable)) or 'another server'}.",
             path=_FROM,
         )
     try:
         model = find_ready_model(lineage, name, _FROM)
-    except NotFoundError as error:
-        raise InvalidReferenceError(
+    except errors.NotFoundError as error:
+        raise errors.InvalidReferenceError(
             f"{name[:60]!r} is no model to start from; give a base model or a number of yours, "
             "such as 'router@3'.",
             path=_FROM,
         ) from error
     if model.base not in conditions.trainable:
-        raise InvalidReferenceError(
+        raise errors.InvalidReferenceError(
             f"{name} is tuned from {model.base}, which cannot be fine-tuned here.",
             path=_FROM,
         )
@@ -113,7 +105,7 @@ def check_start(lineage: Lineage, name: str, origin: str, conditions: Conditions
     known = lineage.families.get(name)
     if known is not None:
         was = "belongs to a family" if known.deleted_at is None else "was a family's with models"
-        raise FamilyExistsError(f"The name {name!r} {was}; give another name.")
+        raise errors.FamilyExistsError(f"The name {name!r} {was}; give another name.")
     return resolve_origin(lineage, origin, conditions)
 
 
@@ -256,13 +248,15 @@ def finish_job(
 def _open(lineage: Lineage, job_id: str, conditions: Conditions) -> tuple[LineageDraft, FineTune]:
     job = lineage.jobs.get(job_id)
     if job is None:
-        raise NotFoundError(f"There is no fine-tune {job_id[:60]!r}; see GET /v1/fine-tuning/jobs.")
+        raise errors.NotFoundError(
+            f"There is no fine-tune {job_id[:60]!r}; see GET /v1/fine-tuning/jobs."
+        )
     return LineageDraft(lineage, conditions), job
 
 
 def _check_training(conditions: Conditions) -> None:
     if conditions.lacking is not None:
-        raise TrainingUnavailableError(conditions.lacking)
+        raise errors.TrainingUnavailableError(conditions.lacking)
 
 
 def _queue(
@@ -273,16 +267,18 @@ def _queue(
     max_price_usd: str | None,
 ) -> None:
     if active_job(draft.lineage, family) is not None:
-        raise FamilyTrainingError(f"A fine-tune of {family.name} has not ended; wait for it.")
+        raise errors.FamilyTrainingError(
+            f"A fine-tune of {family.name} has not ended; wait for it."
+        )
     check_price(order.price_nano, max_price_usd, "The fine-tune")
     conditions = draft.conditions
     n_waiting = sum(job.status == "queued" for job in draft.lineage.jobs.values())
     if n_waiting >= conditions.account_queue:
-        raise TenantQueueFullError(
+        raise errors.TenantQueueFullError(
             f"{n_waiting} fine-tunes of the account wait already; try again when one has started."
         )
     if conditions.queue_room < 1:
-        raise QueueFullError("The queue of fine-tunes is full; try again later.")
+        raise errors.QueueFullError("The queue of fine-tunes is full; try again later.")
     draft.hold(order.id, order.price_nano, "The fine-tune")
     charge: Charge = "reserved" if order.price_nano else "free"
     job = FineTune(

@@ -4,30 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from steelyard.errors import (
-    FamilyDeletedError,
-    FamilyEmptyError,
-    FamilyOffError,
-    IdempotencyConflictError,
-    IdempotencyResponseExpiredError,
-    InsufficientCreditError,
-    InvalidReferenceError,
-    KeyCapReachedError,
-    LatestModelError,
-    LiveLimitError,
-    ModelAnswersError,
-    ModelChangedError,
-    ModelDeletedError,
-    ModelDiscardedError,
-    ModelOffError,
-    ModelUnavailableError,
-    ModelWarmingError,
-    NotFoundError,
-    PriceChangedError,
-    VersionInUseError,
-    WarmCapacityError,
-    WarmLimitError,
-)
+from steelyard import errors
 from steelyard.families.base_models import describe_base, list_bases, readiness_of_base
 from steelyard.families.fine_tuning.queries_wire import DeleteModelQuery
 from steelyard.families.models_wire import GONE, Model, ModelList, ModelName, ModelReadiness
@@ -76,15 +53,15 @@ async def delete_model(call: Call) -> DeletedModel:
 
 
 _TAGS = ("models",)
-_KEY_ERRORS = (IdempotencyConflictError, IdempotencyResponseExpiredError)
+_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 #: What is said of a number that is none, or no longer.
 _OF_NUMBER = (
-    NotFoundError,
-    InvalidReferenceError,
-    FamilyDeletedError,
-    ModelDeletedError,
-    ModelDiscardedError,
-    ModelChangedError,
+    errors.NotFoundError,
+    errors.InvalidReferenceError,
+    errors.FamilyDeletedError,
+    errors.ModelDeletedError,
+    errors.ModelDiscardedError,
+    errors.ModelChangedError,
 )
 
 ROUTES = (
@@ -106,7 +83,7 @@ ROUTES = (
         access=Access.KEYED,
         tags=_TAGS,
         response=Model,
-        errors=(NotFoundError, InvalidReferenceError, FamilyDeletedError),
+        errors=(errors.NotFoundError, errors.InvalidReferenceError, errors.FamilyDeletedError),
         is_inference=True,
     ),
     Route(
@@ -120,9 +97,9 @@ ROUTES = (
         response=DeletedModel,
         errors=(
             *_OF_NUMBER,
-            LatestModelError,
-            ModelAnswersError,
-            VersionInUseError,
+            errors.LatestModelError,
+            errors.ModelAnswersError,
+            errors.VersionInUseError,
             *_KEY_ERRORS,
         ),
     ),
@@ -135,15 +112,15 @@ ROUTES = (
         tags=_TAGS,
         response=ModelReadiness,
         errors=(
-            NotFoundError,
-            InvalidReferenceError,
-            FamilyOffError,
-            FamilyEmptyError,
-            ModelOffError,
-            ModelUnavailableError,
-            FamilyDeletedError,
-            ModelDeletedError,
-            ModelDiscardedError,
+            errors.NotFoundError,
+            errors.InvalidReferenceError,
+            errors.FamilyOffError,
+            errors.FamilyEmptyError,
+            errors.ModelOffError,
+            errors.ModelUnavailableError,
+            errors.FamilyDeletedError,
+            errors.ModelDeletedError,
+            errors.ModelDiscardedError,
         ),
         is_inference=True,
     ),
@@ -160,10 +137,10 @@ ROUTES = (
         response=Model,
         errors=(
             *_OF_NUMBER,
-            LiveLimitError,
-            ModelUnavailableError,
-            ModelWarmingError,
-            WarmCapacityError,
+            errors.LiveLimitError,
+            errors.ModelUnavailableError,
+            errors.ModelWarmingError,
+            errors.WarmCapacityError,
             *_KEY_ERRORS,
         ),
     ),
@@ -181,14 +158,14 @@ ROUTES = (
         response=Model,
         errors=(
             *_OF_NUMBER,
-            ModelOffError,
-            WarmLimitError,
-            ModelUnavailableError,
-            ModelWarmingError,
-            WarmCapacityError,
-            InsufficientCreditError,
-            KeyCapReachedError,
-            PriceChangedError,
+            errors.ModelOffError,
+            errors.WarmLimitError,
+            errors.ModelUnavailableError,
+            errors.ModelWarmingError,
+            errors.WarmCapacityError,
+            errors.InsufficientCreditError,
+            errors.KeyCapReachedError,
+            errors.PriceChangedError,
             *_KEY_ERRORS,
         ),
     ),

@@ -6,20 +6,7 @@ import re
 
 from msgspec import UNSET, UnsetType, structs
 
-from steelyard.errors import (
-    FamilyChangedError,
-    FamilyDeletedError,
-    FamilyEmptyError,
-    FamilyOffError,
-    InvalidNameError,
-    InvalidReferenceError,
-    ModelChangedError,
-    ModelDeletedError,
-    ModelDiscardedError,
-    ModelOffError,
-    NotFoundError,
-    ServedChangedError,
-)
+from steelyard import errors
 from steelyard.families.lineage import FamilyModel, Lineage, TunedFamily, latest_of
 from steelyard.families.wire import FAMILY_NAME
 from steelyard.wire.names import FOREIGN_PREFIX
@@ -37,14 +24,14 @@ _REFERENCE = re.compile(r"([a-z][a-z0-9-]{0,47})(?:@([1-9][0-9]{0,8}))?")
 def check_name(name: str, base_models: frozenset[str]) -> None:
     """Refuse a name that no family may have."""
     if name in base_models:
-        raise InvalidNameError(f"{name!r} is a base model; give the family another name.")
+        raise errors.InvalidNameError(f"{name!r} is a base model; give the family another name.")
     if name.startswith(FOREIGN_PREFIX):
-        raise InvalidNameError(
+        raise errors.InvalidNameError(
             f"{name[:60]!r} begins with {FOREIGN_PREFIX!r}, which names the default base model; "
             "give the family another name."
         )
     if _NAME.fullmatch(name) is None:
-        raise InvalidNameError(
+        raise errors.InvalidNameError(
             f"{name[:60]!r} is no name of a family; give a small letter and then at most 47 small "
             "letters, digits or hyphens."
         )
@@ -54,7 +41,7 @@ def parse_reference(text: str, path: Path = _MODEL) -> tuple[str, int | None]:
     """Return the family that a text names, and the number if it names a model."""
     match = _REFERENCE.fullmatch(text)
     if match is None:
-        raise InvalidReferenceError(
+        raise errors.InvalidReferenceError(
             f"{text[:60]!r} names no family or model; give a name such as 'router' or 'router@3'.",
             path=path,
         )
@@ -66,9 +53,9 @@ def find_family(lineage: Lineage, name: str) -> TunedFamily:
     """Return a family by name."""
     family = lineage.families.get(name)
     if family is None:
-        raise NotFoundError(f"There is no family named {name[:60]!r}; see GET /v1/families.")
+        raise errors.NotFoundError(f"There is no family named {name[:60]!r}; see GET /v1/families.")
     if family.deleted_at is not None:
-        raise FamilyDeletedError(f"The family {name!r} was deleted; use another one.")
+        raise errors.FamilyDeletedError(f"The family {name!r} was deleted; use another one.")
     return family
 
 
@@ -76,13 +63,13 @@ def find_model(lineage: Lineage, reference: str, path: Path = _MODEL) -> FamilyM
     """Return a model by number, also one that is deleted or discarded."""
     name, version = parse_reference(reference, path)
     if version is None:
-        raise InvalidReferenceError(
+        raise errors.InvalidReferenceError(
             f"{reference!r} is no model's number; give one such as '{name[:40]}@3'.",
             path=path,
         )
     family = lineage.families.get(name)
     if family is None or version > len(family.models):
-        raise NotFoundError(f"There is no model {reference!r}; see GET /v1/models.")
+        raise errors.NotFoundError(f"There is no model {reference!r}; see GET /v1/models.")
     return lineage.models[family.models[version - 1]]
 
 
@@ -96,9 +83,9 @@ def find_ready_model(lineage: Lineage, reference: str, path: Path = _MODEL) -> F
 def require_ready(model: FamilyModel) -> None:
     """Refuse a model that is gone for good."""
     if model.status == "deleted":
-        raise ModelDeletedError(f"The model {model.ref} was deleted; use another one.")
+        raise errors.ModelDeletedError(f"The model {model.ref} was deleted; use another one.")
     if model.status == "discarded":
-        raise ModelDiscardedError(
+        raise errors.ModelDiscardedError(
             f"A rollback of {model.family} discarded the model {model.ref}; use another one."
         )
 
@@ -109,13 +96,15 @@ def resolve_call(lineage: Lineage, name: str) -> FamilyModel:
     if version is not None:
         model = find_ready_model(lineage, name)
         if not model.switch.is_on:
-            raise ModelOffError(f"The model {name} is switched off; switch it on to call it.")
+            raise errors.ModelOffError(
+                f"The model {name} is switched off; switch it on to call it."
+            )
         return model
     family = find_family(lineage, name)
     if not family.switch.is_on:
-        raise FamilyOffError(f"The family {name} is switched off; switch it on to call it.")
+        raise errors.FamilyOffError(f"The family {name} is switched off; switch it on to call it.")
     if family.served is None:
-        raise FamilyEmptyError(
+        raise errors.FamilyEmptyError(
             f"The family {name} serves no model yet; see its jobs and the move that it waits for."
         )
     return lineage.models[family.served]
@@ -136,7 +125,7 @@ def record_use(lineage: Lineage, name: str, at: float) -> Lineage:
 def check_served(family: TunedFamily, served: Guard) -> None:
     """Refuse to go on when a family serves another model than the caller saw."""
     if served is not UNSET and served != family.served:
-        raise ServedChangedError(
+        raise errors.ServedChangedError(
             f"The family {family.name} serves {family.served or 'no model'} now, not "
             f"{served or 'none'}; read it again and decide again."
         )
@@ -147,7 +136,7 @@ def check_latest(lineage: Lineage, family: TunedFamily, latest: Guard) -> None:
     model = latest_of(lineage, family)
     adapter = None if model is None else model.adapter
     if latest is not UNSET and latest != adapter:
-        raise FamilyChangedError(
+        raise errors.FamilyChangedError(
             f"The latest model of {family.name} is {adapter or 'none'} now, not "
             f"{latest or 'none'}; read the family again and decide again."
         )
@@ -156,7 +145,7 @@ def check_latest(lineage: Lineage, family: TunedFamily, latest: Guard) -> None:
 def check_adapter(model: FamilyModel, adapter: str | None) -> None:
     """Refuse to go on when a number is another model than the caller saw."""
     if adapter is not None and adapter != model.adapter:
-        raise ModelChangedError(
+        raise errors.ModelChangedError(
             f"{model.ref} is the model {model.adapter}, not {adapter[:60]}; read it again and "
             "decide again."
         )

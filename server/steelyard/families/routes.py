@@ -5,50 +5,7 @@ The oldest clients start a family at ``/v1/fine-tuning/jobs``; that address is a
 
 from __future__ import annotations
 
-from steelyard.errors import (
-    DatasetArchivedError,
-    DatasetDeletedError,
-    DatasetMismatchError,
-    EvaluationOnlyError,
-    FamilyAnswersError,
-    FamilyChangedError,
-    FamilyDeletedError,
-    FamilyEmptyError,
-    FamilyExistsError,
-    FamilyOffError,
-    FamilyTrainingError,
-    IdempotencyConflictError,
-    IdempotencyResponseExpiredError,
-    InsufficientCreditError,
-    InvalidNameError,
-    InvalidReferenceError,
-    KeyCapReachedError,
-    LiveLimitError,
-    ModelDeletedError,
-    ModelDiscardedError,
-    ModelUnavailableError,
-    ModelWarmingError,
-    NoNewDataError,
-    NotEnoughEvaluationDataError,
-    NotFoundError,
-    NothingToRollBackError,
-    PriceChangedError,
-    QueueFullError,
-    RollbackChangedError,
-    ServedChangedError,
-    SteelyardError,
-    StorageAllowanceError,
-    SupervisionMismatchError,
-    TaskMismatchError,
-    TenantQueueFullError,
-    TokensCountingError,
-    TooFewRowsError,
-    TooManyRowsError,
-    TrainingUnavailableError,
-    VersionInUseError,
-    WarmCapacityError,
-    WarmLimitError,
-)
+from steelyard import errors
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
 from steelyard.families.service import FamilyService
 from steelyard.families.wire import (
@@ -68,48 +25,52 @@ from steelyard.families.writes import priced
 from steelyard.http.routing import Access, Route
 
 _TAGS = ("families",)
-_KEY_ERRORS = (IdempotencyConflictError, IdempotencyResponseExpiredError)
-_CREDIT_ERRORS = (InsufficientCreditError, KeyCapReachedError, PriceChangedError)
+_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
+_CREDIT_ERRORS = (
+    errors.InsufficientCreditError,
+    errors.KeyCapReachedError,
+    errors.PriceChangedError,
+)
 #: What a fine-tune is refused for that is not even queued.
-_ROWS_ERRORS: tuple[type[SteelyardError], ...] = (
-    NotFoundError,
-    DatasetArchivedError,
-    DatasetDeletedError,
-    DatasetMismatchError,
-    EvaluationOnlyError,
-    TooFewRowsError,
-    TooManyRowsError,
-    SupervisionMismatchError,
-    TaskMismatchError,
-    TokensCountingError,
-    TrainingUnavailableError,
+_ROWS_ERRORS: tuple[type[errors.SteelyardError], ...] = (
+    errors.NotFoundError,
+    errors.DatasetArchivedError,
+    errors.DatasetDeletedError,
+    errors.DatasetMismatchError,
+    errors.EvaluationOnlyError,
+    errors.TooFewRowsError,
+    errors.TooManyRowsError,
+    errors.SupervisionMismatchError,
+    errors.TaskMismatchError,
+    errors.TokensCountingError,
+    errors.TrainingUnavailableError,
 )
 _ORIGIN_ERRORS = (
-    FamilyExistsError,
-    FamilyDeletedError,
-    InvalidNameError,
-    InvalidReferenceError,
-    ModelDeletedError,
-    ModelDiscardedError,
-    ModelUnavailableError,
+    errors.FamilyExistsError,
+    errors.FamilyDeletedError,
+    errors.InvalidNameError,
+    errors.InvalidReferenceError,
+    errors.ModelDeletedError,
+    errors.ModelDiscardedError,
+    errors.ModelUnavailableError,
 )
 _GROWTH_ERRORS = (
-    FamilyTrainingError,
-    FamilyChangedError,
-    FamilyDeletedError,
-    NoNewDataError,
-    NotEnoughEvaluationDataError,
-    ModelUnavailableError,
+    errors.FamilyTrainingError,
+    errors.FamilyChangedError,
+    errors.FamilyDeletedError,
+    errors.NoNewDataError,
+    errors.NotEnoughEvaluationDataError,
+    errors.ModelUnavailableError,
 )
 _QUEUE_ERRORS = (
     *_CREDIT_ERRORS,
     *_KEY_ERRORS,
-    StorageAllowanceError,
-    TenantQueueFullError,
-    QueueFullError,
+    errors.StorageAllowanceError,
+    errors.TenantQueueFullError,
+    errors.QueueFullError,
 )
-_OF_FAMILY = (NotFoundError, FamilyDeletedError)
-_LOAD_ERRORS = (ModelUnavailableError, ModelWarmingError, WarmCapacityError)
+_OF_FAMILY = (errors.NotFoundError, errors.FamilyDeletedError)
+_LOAD_ERRORS = (errors.ModelUnavailableError, errors.ModelWarmingError, errors.WarmCapacityError)
 
 ROUTES = (
     Route(
@@ -194,10 +155,10 @@ ROUTES = (
         response=DeletedFamily,
         errors=(
             *_OF_FAMILY,
-            FamilyAnswersError,
-            FamilyTrainingError,
-            FamilyChangedError,
-            VersionInUseError,
+            errors.FamilyAnswersError,
+            errors.FamilyTrainingError,
+            errors.FamilyChangedError,
+            errors.VersionInUseError,
             *_KEY_ERRORS,
         ),
     ),
@@ -214,11 +175,11 @@ ROUTES = (
         response=Family,
         errors=(
             *_OF_FAMILY,
-            LiveLimitError,
-            ServedChangedError,
-            InvalidReferenceError,
-            ModelDeletedError,
-            ModelDiscardedError,
+            errors.LiveLimitError,
+            errors.ServedChangedError,
+            errors.InvalidReferenceError,
+            errors.ModelDeletedError,
+            errors.ModelDiscardedError,
             *_LOAD_ERRORS,
             *_KEY_ERRORS,
         ),
@@ -237,13 +198,13 @@ ROUTES = (
         response=Family,
         errors=(
             *_OF_FAMILY,
-            FamilyOffError,
-            FamilyEmptyError,
-            ServedChangedError,
-            WarmLimitError,
-            InvalidReferenceError,
-            ModelDeletedError,
-            ModelDiscardedError,
+            errors.FamilyOffError,
+            errors.FamilyEmptyError,
+            errors.ServedChangedError,
+            errors.WarmLimitError,
+            errors.InvalidReferenceError,
+            errors.ModelDeletedError,
+            errors.ModelDiscardedError,
             *_LOAD_ERRORS,
             *_CREDIT_ERRORS,
             *_KEY_ERRORS,
@@ -262,14 +223,14 @@ ROUTES = (
         response=Family,
         errors=(
             *_OF_FAMILY,
-            NothingToRollBackError,
-            RollbackChangedError,
-            ServedChangedError,
-            FamilyChangedError,
-            VersionInUseError,
-            InvalidReferenceError,
-            ModelDeletedError,
-            ModelDiscardedError,
+            errors.NothingToRollBackError,
+            errors.RollbackChangedError,
+            errors.ServedChangedError,
+            errors.FamilyChangedError,
+            errors.VersionInUseError,
+            errors.InvalidReferenceError,
+            errors.ModelDeletedError,
+            errors.ModelDiscardedError,
             *_LOAD_ERRORS,
             *_KEY_ERRORS,
         ),

@@ -11,14 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, to_builtins
 
-from steelyard.errors import (
-    FamilyEmptyError,
-    FamilyOffError,
-    InvalidReferenceError,
-    ModelOffError,
-    WarmCapacityError,
-    WarmLimitError,
-)
+from steelyard import errors
 from steelyard.families.draft import LineageChange, LineageDraft
 from steelyard.families.fees import check_price
 from steelyard.families.lineage import HOUR_S, Conditions, Holders, Lineage, kept_warm
@@ -57,9 +50,13 @@ def keep_family_warm(
         draft.change_family(name, keep_warm=False)
         return draft.done()
     if not family.switch.is_on:
-        raise FamilyOffError(f"The family {name} is switched off; switch it on to keep it warm.")
+        raise errors.FamilyOffError(
+            f"The family {name} is switched off; switch it on to keep it warm."
+        )
     if family.served is None:
-        raise FamilyEmptyError(f"The family {name} serves no model yet, so nothing can stay warm.")
+        raise errors.FamilyEmptyError(
+            f"The family {name} serves no model yet, so nothing can stay warm."
+        )
     _check_hour(draft, family.served, max_price_usd)
     _stop(draft, switch_off, besides=name)
     before = kept_warm(draft.lineage)
@@ -87,7 +84,7 @@ def keep_model_warm(
         draft.change_model(model.adapter, keep_warm=False)
         return draft.done()
     if not model.switch.is_on:
-        raise ModelOffError(f"The model {model.ref} is switched off; switch it on first.")
+        raise errors.ModelOffError(f"The model {model.ref} is switched off; switch it on first.")
     _check_hour(draft, model.adapter, max_price_usd)
     _stop(draft, switch_off, besides=reference)
     before = kept_warm(draft.lineage)
@@ -137,7 +134,7 @@ def _check_hour(draft: LineageDraft, adapter: str, max_price_usd: str | None) ->
 
 def _stop(draft: LineageDraft, names: Sequence[str], *, besides: str) -> None:
     if besides in names:
-        raise InvalidReferenceError(
+        raise errors.InvalidReferenceError(
             f"{besides} cannot be in switch_off: it is what is kept warm; take it out.",
             path=(*BODY, "switch_off", names.index(besides)),
         )
@@ -151,7 +148,7 @@ def _stop(draft: LineageDraft, names: Sequence[str], *, besides: str) -> None:
 
 def _refuse_names(switch_off: Sequence[str]) -> None:
     if switch_off:
-        raise InvalidReferenceError(
+        raise errors.InvalidReferenceError(
             "switch_off frees places for what is kept warm; leave it out, or send enabled: true.",
             path=(*BODY, "switch_off"),
         )
@@ -171,12 +168,12 @@ def _check_room(draft: LineageDraft, before: dict[str, Holders]) -> None:
             )
             for model, held in list_holders(draft.lineage, before)
         ]
-        raise WarmLimitError(
+        raise errors.WarmLimitError(
             f"{len(before)} models are kept warm, and the account may have {limit}; name whose "
             "keep warm to stop in switch_off.",
             details=[{"warm": to_builtins(listed)}],
         )
     if lacks_room(draft, before):
-        raise WarmCapacityError(
+        raise errors.WarmCapacityError(
             "The engines have no room to keep another model of this size loaded; try again later."
         )

@@ -20,6 +20,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset, require_version
 from steelyard.datasets.frames.pages import RowStore
@@ -29,18 +30,6 @@ from steelyard.datasets.store import DatasetRow, VersionRow, find_dataset, find_
 from steelyard.datasets.version_service import DatasetAt, LabelledRow, read_side
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import Side
-from steelyard.errors import (
-    ContextTooLongError,
-    DatasetMismatchError,
-    EvaluationOnlyError,
-    ImagesNotSupportedError,
-    NoNewDataError,
-    NotFoundError,
-    SupervisionMismatchError,
-    TooFewRowsError,
-    TooManyRowsError,
-    TrainingUnavailableError,
-)
 from steelyard.evaluations.measures.gate import NEEDED
 from steelyard.families.continuing import Growth
 from steelyard.families.fees import count_trained_tokens, default_steps, passes_of
@@ -178,7 +167,7 @@ class TuningRows:
         lora_rank = hyperparameters.lora_rank if hyperparameters is not None else None
         lacking = None if lora_rank is None else self._lacking_for_lora()
         if lacking is not None:
-            raise TrainingUnavailableError(lacking)
+            raise errors.TrainingUnavailableError(lacking)
         _check_kind(manifest, method)
         if trained_version is None:
             for one in elsewhere:
@@ -191,7 +180,7 @@ class TuningRows:
         places = select_places(n_earlier, n_new, seed)
         evaluation = await self._count(manifest, trained, method, elsewhere)
         if evaluation.has_images:
-            raise ImagesNotSupportedError(
+            raise errors.ImagesNotSupportedError(
                 f"Rows of the dataset {dataset_id} have images, and {base} reads text alone; make "
                 "a dataset without them.",
                 path=_DATASET,
@@ -295,7 +284,7 @@ class TuningRows:
         tokens = await self._tokens.of(parts, counter)
         longest = int(tokens.max())
         if longest > most:
-            raise ContextTooLongError(
+            raise errors.ContextTooLongError(
                 f"A row of the dataset {manifest.dataset_id} has {longest} input tokens, and "
                 f"{base} reads {most}; shorten its context, or leave it out of the dataset.",
                 path=_DATASET,
@@ -304,18 +293,18 @@ class TuningRows:
 
     def _check_rows(self, manifest: Manifest, n_new: int, *, is_first: bool) -> None:
         if not is_first and n_new < 1:
-            raise NoNewDataError(
+            raise errors.NoNewDataError(
                 f"Version {manifest.version} of the dataset {manifest.dataset_id} has no training "
                 "rows that the family has not trained on; add rows first."
             )
         if is_first and n_new < self._bounds.min_rows:
-            raise TooFewRowsError(
+            raise errors.TooFewRowsError(
                 f"The dataset {manifest.dataset_id} has {n_new} training rows, and a first "
                 f"fine-tune needs {self._bounds.min_rows}; add rows first."
             )
         n_rows = n_new if is_first else n_new + min(n_new, MAX_EARLIER)
         if n_rows > self._bounds.max_rows:
-            raise TooManyRowsError(
+            raise errors.TooManyRowsError(
                 f"The fine-tune would train on {n_rows} rows, and {self._bounds.max_rows} is the "
                 "most; name an earlier dataset_version, or make a smaller dataset."
             )
@@ -326,7 +315,7 @@ class TuningRows:
             for one in (manifest, origin)
         )
         if not asked & known:
-            raise DatasetMismatchError(
+            raise errors.DatasetMismatchError(
                 f"The dataset {manifest.dataset_id} asks none of the decisions that the model to "
                 "start from was trained on; start from a base model."
             )
@@ -336,7 +325,9 @@ def _require_known(connection: Connection, account_id: str, dataset_id: str) -> 
     """Return a dataset of an account, a deleted one too."""
     row = find_dataset(connection, account_id, dataset_id)
     if row is None:
-        raise NotFoundError(f"There is no dataset {show(dataset_id)}; look at GET /v1/datasets.")
+        raise errors.NotFoundError(
+            f"There is no dataset {show(dataset_id)}; look at GET /v1/datasets."
+        )
     return row
 
 
@@ -351,14 +342,14 @@ def select_places(n_earlier: int, n_new: int, seed: int) -> Places:
 
 def _check_kind(manifest: Manifest, method: Method) -> None:
     if manifest.method != method:
-        raise SupervisionMismatchError(
+        raise errors.SupervisionMismatchError(
             f"The rows of the dataset {manifest.dataset_id} have "
             f"{SUPERVISION_OF[manifest.method]}, and method {method!r} trains on "
             f"{SUPERVISION_OF[method]}; use method {manifest.method!r}, or another dataset.",
             path=(*BODY, "method"),
         )
     if manifest.split.training == 0:
-        raise EvaluationOnlyError(
+        raise errors.EvaluationOnlyError(
             f"The dataset {manifest.dataset_id} has evaluation rows alone; fine-tune on a dataset "
             "with training rows."
         )

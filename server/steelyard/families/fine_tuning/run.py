@@ -24,17 +24,10 @@ from typing import ClassVar, Protocol
 import msgspec
 from sqlalchemy import Connection
 
+from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
-from steelyard.errors import (
-    DatasetDeletedError,
-    InternalError,
-    NotFoundError,
-    SteelyardError,
-    StorageUnavailableError,
-    error_classes,
-)
 from steelyard.evaluations.measures.gate import NEEDED
 from steelyard.families.ancestry import learned_from
 from steelyard.families.continuing import trained_version
@@ -150,7 +143,7 @@ class FineTuneRuns(Work):
         """Return the run of a fine-tune."""
         return FineTuneRun(job, self)
 
-    def fail(self, job: PendingJob, error: SteelyardError) -> None:
+    def fail(self, job: PendingJob, error: errors.SteelyardError) -> None:
         """Note why a fine-tune cannot be done; nothing is charged."""
         told = JobError(code=error.code, message=error.message)
         self._end(job, lambda lineage, now: fail_job(lineage, job.id, told, now))
@@ -247,10 +240,10 @@ class FineTuneRun(Run):
         if status == FAILED:
             told = read_struct(self._folder / ERROR, FineTuneFailure)
             if told is None:
-                raise StorageUnavailableError(
+                raise errors.StorageUnavailableError(
                     "The fine-tune's files cannot be written; look at the disk of the worker."
                 )
-            raise error_classes().get(told.code, InternalError)(told.message)
+            raise errors.error_classes().get(told.code, errors.InternalError)(told.message)
         deaths = read_struct(self._folder / _DEATHS, _Deaths)
         count = 1 if deaths is None or self._furthest > deaths.furthest else deaths.count + 1
         _log.warning(
@@ -260,7 +253,7 @@ class FineTuneRun(Run):
             count,
         )
         if count >= _MAX_DEATHS:
-            raise InternalError(
+            raise errors.InternalError(
                 f"The trainer ended with status {status} at the same place {count} times; look at "
                 "the worker's log, give it more memory if it was killed, and start the fine-tune "
                 "again."
@@ -337,7 +330,7 @@ class FineTuneRun(Run):
         """Return versions of datasets, but for those that are deleted."""
         found = []
         for dataset_id, version in versions:
-            with suppress(NotFoundError, DatasetDeletedError):
+            with suppress(errors.NotFoundError, errors.DatasetDeletedError):
                 found.append(self._dataset_at(dataset_id, version))
         return found
 

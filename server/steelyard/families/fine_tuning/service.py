@@ -20,14 +20,8 @@ import pyarrow.parquet as pq
 from msgspec import UNSET, UnsetType, structs
 from sqlalchemy import Connection, Row
 
+from steelyard import errors
 from steelyard.caller import Caller
-from steelyard.errors import (
-    DatasetDeletedError,
-    InvalidRequestError,
-    NotFoundError,
-    NotMeasurableError,
-    Violation,
-)
 from steelyard.evaluations.measures.records import (
     RecordMeasures,
     Records,
@@ -139,7 +133,7 @@ class FineTuneJobs:
 
         row, is_deleted = await self._state.read(work)
         if is_deleted:
-            raise DatasetDeletedError(
+            raise errors.DatasetDeletedError(
                 f"The dataset of the fine-tune {job_id} was deleted, and its held-out records with "
                 "it."
             )
@@ -191,8 +185,8 @@ class FineTuneJobs:
             return _no_records(group, offset, limit)
         if group not in groups:
             message = f"group is {group!r}; the fine-tune has {', '.join(groups)}."
-            raise InvalidRequestError(
-                violations=[Violation(("query", "group"), message, "not_allowed")]
+            raise errors.InvalidRequestError(
+                violations=[errors.Violation(("query", "group"), message, "not_allowed")]
             )
         scored = self._load(sha256, method, group)
         total = len(scored.records)
@@ -232,7 +226,7 @@ class FineTuneJobs:
         try:
             records = records_of(table, "targets" if method == "sft" else "rewards")
         except UnmeasurableError as error:
-            raise NotMeasurableError(str(error)) from error
+            raise errors.NotMeasurableError(str(error)) from error
         scored = _Scored(records, measure_records(records))
         with self._lock:
             self._kept[sha256, group] = scored
@@ -266,7 +260,7 @@ def _command_on(
 def _find(connection: Connection, account_id: str, job_id: str) -> Row[Any]:
     row = rows.find_fine_tune(connection, job_id, account_id)
     if row is None:
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"There is no fine-tune {show(job_id)}; look at GET /v1/fine-tuning/jobs."
         )
     return row
