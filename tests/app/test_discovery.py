@@ -6,10 +6,8 @@ import asyncio
 
 import pytest
 
-from steelyard.app.bootstrap import open_service
 from steelyard.app.discovery import DiscoveryService, PublishedLimits, full_queues
 from steelyard.families.fine_tuning.service import Waiting
-from steelyard.families.lineage_store import LineageRules
 from steelyard.settings import read_settings
 from support.operating import LOCAL
 from support.stored_lineage import base_models
@@ -39,18 +37,3 @@ def test_full_queues(total, of_account, codes):
         )
         found = asyncio.run(service.discover(LOCAL))
     assert [warning.code for warning in found.warnings] == codes
-
-
-def test_a_server_that_trains_nothing_looks_at_no_queue(tmp_path, monkeypatch):
-    async def waiting(_):
-        raise AssertionError("there is no queue")
-
-    monkeypatch.setattr("steelyard.families.fine_tuning.service.FineTuneJobs.waiting", waiting)
-    rules = LineageRules(
-        base_models=frozenset(), trainable=frozenset(), lacking=lambda: "No torch."
-    )
-    monkeypatch.setattr("steelyard.app.bootstrap.rules_of_lineages", lambda _: rules)
-    settings = read_settings({"engine": "hashing", "home": tmp_path}, environ={})
-    with open_service(settings) as services:
-        found = asyncio.run(services.discovery.discover(LOCAL))
-    assert (found.training_available, found.warnings) == (False, [])

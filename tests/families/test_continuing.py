@@ -13,7 +13,6 @@ from steelyard.errors import (
     NoNewDataError,
     NotEnoughEvaluationDataError,
     NotFoundError,
-    TrainingUnavailableError,
 )
 from steelyard.families.continuing import (
     check_continue,
@@ -68,9 +67,8 @@ def test_the_first_that_holds_is_told(lineage):
     running = start_job(queued, "ftj_ant_2", at()).lineage
     few = {"evaluation_decisions": 19}
     every = {"is_deleted": True, "is_archived": True, "rows": NOTHING_NEW, **few}
-    cannot = {"trainable": frozenset()}
+    cannot = {"base_models": frozenset()}
     for told, given, growth, members in [
-        ("fine_tuning_off", queued, make_growth(1, **every), {"lacking": "x", **cannot}),
         ("dataset_deleted", queued, make_growth(1, **every), cannot),
         ("dataset_archived", queued, make_growth(1, **every | {"is_deleted": False}), cannot),
         ("origin_gone", queued, make_growth(1, rows=NOTHING_NEW, **few), cannot),
@@ -134,10 +132,9 @@ def test_counts_are_told_where_the_data_decide(lineage):
 @pytest.mark.parametrize(
     ("growth", "members", "error"),
     [
-        (make_growth(2), {"lacking": "No trainer."}, TrainingUnavailableError),
         (make_growth(2, is_deleted=True), {}, DatasetDeletedError),
         (make_growth(2, is_archived=True), {}, DatasetArchivedError),
-        (make_growth(2), {"trainable": frozenset()}, InvalidReferenceError),
+        (make_growth(2), {"base_models": frozenset()}, InvalidReferenceError),
         (make_growth(1), {}, NoNewDataError),
         (make_growth(2, rows=NOTHING_NEW), {}, NoNewDataError),
         (make_growth(2, evaluation_decisions=0), {}, NotEnoughEvaluationDataError),

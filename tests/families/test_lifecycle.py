@@ -131,7 +131,6 @@ class AnAccount(RuleBasedStateMachine):
             available_nano=self.available,
             work=tuple(self.work.values()),
             base_models=frozenset({BASE}),
-            trainable=frozenset({BASE}),
         )
 
     def new_id(self, prefix: str) -> str:

@@ -28,7 +28,6 @@ from steelyard.errors import (
     PriceChangedError,
     RollbackChangedError,
     ServedChangedError,
-    TrainingUnavailableError,
     VersionInUseError,
 )
 from steelyard.evaluations.store import find_evaluation, insert_evaluation, set_status
@@ -220,16 +219,10 @@ class TestLife:
             with pytest.raises(NoNewDataError):
                 kept.resume(dataset_version=version)
 
-    def test_a_server_that_cannot_train_says_so(self, make_kept):
-        kept = make_kept(lacking=lambda: "Install what trains.")
-        kept.add_dataset()
-        with pytest.raises(TrainingUnavailableError, match="Install"):
-            kept.start()
-
     def test_what_can_be_started_from(self, kept):
         kept.grow()
         assert kept.job(kept.start("second", **{"from": "router@1"})).parent == kept.models()[0]
-        for origin in ("base-2", "nothing", "router@9"):
+        for origin in ("nothing", "router@9"):
             with pytest.raises(InvalidReferenceError):
                 kept.start("third", **{"from": origin})
 

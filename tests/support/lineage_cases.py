@@ -36,8 +36,7 @@ def at(now: float = START, **members) -> Conditions:
         **{
             "now": now,
             "states": AllLoaded(),
-            "base_models": frozenset({BASE, "base-2"}),
-            "trainable": frozenset({BASE}),
+            "base_models": frozenset({BASE}),
             **members,
         }
     )

@@ -258,13 +258,12 @@ def _open_reviews(on: Foundation, datasets: DatasetService) -> _Reviews:
 
 def _open_discovery(on: Foundation, families: _Families) -> DiscoveryService:
     limits = PublishedLimits.of(on.settings)
-    can_train = families.lineages.rules.lacking() is None
     return DiscoveryService(
         on.models,
         limits,
         tariff=_tariff_of(on.settings),
         hour_nano=on.settings.keep_warm_price,
         models=[families.families.models],
-        warnings=[full_queues(limits, families.fine_tunes.waiting)] if can_train else [],
-        training_available=can_train,
+        warnings=[full_queues(limits, families.fine_tunes.waiting)],
+        training_available=True,
     )

@@ -13,7 +13,6 @@ from steelyard.billing.prices import Prices
 from steelyard.datasets.ingesting import RowBounds
 from steelyard.datasets.service import DatasetService
 from steelyard.decisions.tokens import TokenCounter
-from steelyard.families.fine_tuning.bases import lacking_for_lora
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.lineage_store import LineageRules
 from steelyard.families.tuned import TunedModels
@@ -130,7 +129,7 @@ def open_tuned(on: Foundation) -> TunedModels:
 
 def rules_of_lineages(on: Foundation) -> LineageRules:
     """Return what holds for every account's models."""
-    return LineageRules.of(on.settings, on.models.names, trainable=on.models.names)
+    return LineageRules.of(on.settings, on.models.names)
 
 
 def rows_to_tune_on(on: Foundation) -> TuningRows:
@@ -140,7 +139,7 @@ def rows_to_tune_on(on: Foundation) -> TuningRows:
         hosted = on.models.get(base)
         return hosted.decide.tokenizer, hosted.max_input_tokens
 
-    return TuningRows(on.state, on.rows, tokenizer_of, lacking_for_lora=lacking_for_lora)
+    return TuningRows(on.state, on.rows, tokenizer_of)
 
 
 def _load_tuned(

@@ -50,7 +50,6 @@ def continue_state(
     Without counts, what they alone could refuse is not seen.
     """
     refusals: list[tuple[ContinueState, bool]] = [
-        ("fine_tuning_off", conditions.lacking is not None),
         ("dataset_deleted", growth.is_deleted),
         ("dataset_archived", growth.is_archived),
         ("origin_gone", _is_origin_gone(lineage, family, conditions)),
@@ -108,10 +107,6 @@ def check_continue(
     version = growth.version if dataset_version is None else dataset_version
     state = continue_state(lineage, family, growth, conditions)
     match state:
-        case "fine_tuning_off":
-            raise errors.TrainingUnavailableError(
-                conditions.lacking or "This server does not train."
-            )
         case "dataset_deleted":
             raise errors.DatasetDeletedError(f"The dataset {family.dataset_id} was deleted.")
         case "dataset_archived":
@@ -149,7 +144,7 @@ def _is_new(lineage: Lineage, family: TunedFamily, version: int) -> bool:
 
 
 def _is_origin_gone(lineage: Lineage, family: TunedFamily, conditions: Conditions) -> bool:
-    if family.base not in conditions.trainable:
+    if family.base not in conditions.base_models:
         return True
     if latest_of(lineage, family) is not None or family.origin_adapter is None:
         return False

@@ -74,14 +74,8 @@ class Origin:
 
 def resolve_origin(lineage: Lineage, name: str, conditions: Conditions) -> Origin:
     """Return what a name to start from means."""
-    if name in conditions.trainable:
-        return Origin(name, name, None)
     if name in conditions.base_models:
-        raise errors.InvalidReferenceError(
-            f"The base model {name} cannot be fine-tuned here; start from "
-            f"{' or '.join(sorted(conditions.trainable)) or 'another server'}.",
-            path=_FROM,
-        )
+        return Origin(name, name, None)
     try:
         model = find_ready_model(lineage, name, _FROM)
     except errors.NotFoundError as error:
@@ -90,7 +84,7 @@ def resolve_origin(lineage: Lineage, name: str, conditions: Conditions) -> Origi
             "such as 'router@3'.",
             path=_FROM,
         ) from error
-    if model.base not in conditions.trainable:
+    if model.base not in conditions.base_models:
         raise errors.InvalidReferenceError(
             f"{name} is tuned from {model.base}, which cannot be fine-tuned here.",
             path=_FROM,
@@ -100,7 +94,6 @@ def resolve_origin(lineage: Lineage, name: str, conditions: Conditions) -> Origi
 
 def check_start(lineage: Lineage, name: str, origin: str, conditions: Conditions) -> Origin:
     """Refuse a new family that cannot be; what a start and its estimate both ask."""
-    _check_training(conditions)
     check_name(name, conditions.base_models)
     known = lineage.families.get(name)
     if known is not None:
@@ -252,11 +245,6 @@ def _open(lineage: Lineage, job_id: str, conditions: Conditions) -> tuple[Lineag
             f"There is no fine-tune {job_id[:60]!r}; see GET /v1/fine-tuning/jobs."
         )
     return LineageDraft(lineage, conditions), job
-
-
-def _check_training(conditions: Conditions) -> None:
-    if conditions.lacking is not None:
-        raise errors.TrainingUnavailableError(conditions.lacking)
 
 
 def _queue(

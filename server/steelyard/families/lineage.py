@@ -204,8 +204,6 @@ class Conditions:
     available_nano: int | None = None
     work: Sequence[ModelUse] = ()
     base_models: frozenset[str] = frozenset()
-    trainable: frozenset[str] = frozenset()
-    lacking: str | None = None
     account_queue: int = 4
     queue_room: int = 20
 

@@ -31,7 +31,6 @@ from steelyard.families import store as rows
 from steelyard.families.charges import LineageMoney, Purse
 from steelyard.families.clock import next_due, pass_time
 from steelyard.families.draft import LineageChange
-from steelyard.families.engines import Engines
 from steelyard.families.events import (
     AddEvent,
     CancelEvaluation,
@@ -48,6 +47,7 @@ from steelyard.families.lineage import DAY_S, Conditions, Lineage, ModelUse, ans
 from steelyard.families.moving import move_ready, waiting_move
 from steelyard.families.references import record_use
 from steelyard.families.store import StoredLineage
+from steelyard.families.tuned import TunedModels
 from steelyard.jobs.store import UNFINISHED
 from steelyard.settings import Settings
 from steelyard.storage import State
@@ -66,7 +66,6 @@ class LineageRules:
     """What holds for every account's lineage on this server."""
 
     base_models: frozenset[str]
-    trainable: frozenset[str]
     live_limit: int = 4
     warm_limit: int = 1
     idle_s: float = 7 * DAY_S
@@ -74,16 +73,12 @@ class LineageRules:
     account_queue: int = 4
     queue: int = 20
     accounts_enabled: bool = False
-    lacking: Callable[[], str | None] = lambda: None
 
     @classmethod
-    def of(
-        cls, settings: Settings, base_models: Collection[str], trainable: Collection[str]
-    ) -> LineageRules:
-        """Return the rules that settings make, for base models and those that can be fine-tuned."""
+    def of(cls, settings: Settings, base_models: Collection[str]) -> LineageRules:
+        """Return the rules that settings make for base models, each of which can be fine-tuned."""
         return cls(
             base_models=frozenset(base_models),
-            trainable=frozenset(trainable),
             live_limit=settings.live_limit,
             warm_limit=settings.warm_models,
             idle_s=settings.idle_days * DAY_S,
@@ -139,7 +134,7 @@ class LineageStore:
         state: State,
         rules: LineageRules,
         *,
-        engines: Engines | None = None,
+        engines: TunedModels | None = None,
         wake: Callable[[], None] = lambda: None,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -161,7 +156,7 @@ class LineageStore:
         return self._rules
 
     @property
-    def engines(self) -> Engines | None:
+    def engines(self) -> TunedModels | None:
         """What loads models in this process."""
         return self._engines
 
@@ -222,8 +217,6 @@ class LineageStore:
             warm_room={} if engines is None else engines.warm_room(),
             hour_nano=self._rules.hour_nano,
             base_models=self._rules.base_models,
-            trainable=self._rules.trainable,
-            lacking=self._rules.lacking(),
         )
 
     def note_use(self, account_id: str, name: str) -> None:

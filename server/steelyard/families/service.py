@@ -26,12 +26,12 @@ from steelyard.families.draft import LineageChange
 from steelyard.families.fees import Fee, Tariff, fee_of
 from steelyard.families.fine_tunes import Order, check_start, continue_family, start_family
 from steelyard.families.fine_tuning.plan import TuningPlan
+from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.fine_tuning.store import has_unfinished
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
 from steelyard.families.lineage import Conditions, Lineage, TunedFamily
 from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.models_service import FamilyModels
-from steelyard.families.plans import Plans
 from steelyard.families.references import (
     check_latest,
     find_family,
@@ -72,7 +72,7 @@ class FamilyService(FamilyModels):
         state: State,
         lineages: LineageStore,
         writes: KeyedWrites,
-        plans: Plans,
+        plans: TuningRows,
         bases: ModelRegistry,
         *,
         tariff: Tariff | None = None,

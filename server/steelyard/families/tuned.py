@@ -27,6 +27,7 @@ from steelyard.errors import (
     ModelWarmingError,
     StorageUnavailableError,
 )
+from steelyard.families.lineage import FamilyModel
 from steelyard.families.wire import LoadState
 from steelyard.scoring.batching import Batcher
 from steelyard.scoring.protocol import Scorer
@@ -48,38 +49,11 @@ _PROBE = {
 }
 
 
-class Loadable(Protocol):
-    """What is known of a tuned model before it is loaded; ``FamilyModel`` is one."""
-
-    @property
-    def adapter(self) -> str:
-        """Its identity, ``ft-ftj_…``."""
-        ...
-
-    @property
-    def ref(self) -> str:
-        """Its number as callers name it, such as ``router@3``."""
-        ...
-
-    @property
-    def base(self) -> str:
-        """The base model that it is tuned from."""
-        ...
-
-
 class Artifacts(Protocol):
     """Where artifacts are; ``steelyard.storage.artifacts.ArtifactStore`` is one."""
 
     def fetch(self, sha256: str) -> Path:
         """Return an artifact's folder on this machine, every hash checked."""
-        ...
-
-
-class TunedLoader(Protocol):
-    """Makes a scorer of an artifact; ``steelyard.scoring.tuned.load_tuned`` is one."""
-
-    def __call__(self, folder: Path, base: Any, *, threads: int | None, adapter: str) -> Scorer:
-        """Load the folder of a model of this identity over the scorer of its base."""
         ...
 
 
@@ -90,7 +64,7 @@ class _Slot:
     A slot that was let go of is no longer listed; whoever still uses it may end.
     """
 
-    model: Loadable
+    model: FamilyModel
     artifact_sha256: str
     used_at: float
     ready: Future[HostedModel] = field(default_factory=Future)
@@ -119,7 +93,7 @@ class TunedModels:
         self,
         artifacts: Artifacts,
         bases: Mapping[str, Base],
-        load_tuned: TunedLoader,
+        load_tuned: Callable[..., Scorer],
         *,
         max_loaded: int = MAX_LOADED,
         max_queue: int = 256,
@@ -148,19 +122,19 @@ class TunedModels:
             self._forget_failures()
             return {adapter: slot.state for adapter, slot in self._slots.items()}
 
-    def load(self, model: Loadable, artifact_sha256: str) -> None:
+    def load(self, model: FamilyModel, artifact_sha256: str) -> None:
         """Begin to load a model that is neither loaded nor loading; returns at once."""
         with self._lock:
             self._begin(model, artifact_sha256)
 
-    async def ensure(self, model: Loadable, artifact_sha256: str, wait_s: float) -> None:
+    async def ensure(self, model: FamilyModel, artifact_sha256: str, wait_s: float) -> None:
         """Load a model unless it is, and wait for it."""
         async with self.using(model, artifact_sha256, wait_s):
             return
 
     @asynccontextmanager
     async def using(
-        self, model: Loadable, artifact_sha256: str, wait_s: float
+        self, model: FamilyModel, artifact_sha256: str, wait_s: float
     ) -> AsyncIterator[HostedModel]:
         """Yield a model, loaded first unless it is; it stays until the end of the block."""
         slot = self._enter(model, artifact_sha256)
@@ -172,7 +146,7 @@ class TunedModels:
             self._leave(slot)
 
     @contextmanager
-    def holding(self, model: Loadable, artifact_sha256: str) -> Iterator[HostedModel]:
+    def holding(self, model: FamilyModel, artifact_sha256: str) -> Iterator[HostedModel]:
         """Do as ``using`` does, blocking the thread for as long as loading takes."""
         slot = self._enter(model, artifact_sha256)
         try:
@@ -226,7 +200,7 @@ class TunedModels:
         for slot in slots:
             self._close(slot)
 
-    def _begin(self, model: Loadable, artifact_sha256: str) -> _Slot:
+    def _begin(self, model: FamilyModel, artifact_sha256: str) -> _Slot:
         """Return a model's slot, and start to load it where there is none; called with the lock."""
         if self._is_closed:
             raise EngineUnavailableError(
@@ -241,7 +215,7 @@ class TunedModels:
             self._start(self._load, slot)
         return slot
 
-    def _enter(self, model: Loadable, artifact_sha256: str) -> _Slot:
+    def _enter(self, model: FamilyModel, artifact_sha256: str) -> _Slot:
         with self._lock:
             slot = self._begin(model, artifact_sha256)
             slot.n_users += 1

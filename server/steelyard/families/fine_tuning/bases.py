@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from steelyard.errors import ModelUnavailableError
-from steelyard.families.trainer.lora import lacking_for_lora
 from steelyard.families.trainer.task import TaskBase
 from steelyard.serving.registry import ModelRegistry
-
-__all__ = ["TrainerBases", "lacking_for_lora"]
 
 #: The engine that is a test double, and the source of a model that is one.
 _DOUBLE: Final = "hashing"

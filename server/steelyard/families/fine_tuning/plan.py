@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -12,6 +13,9 @@ from steelyard.families.continuing import Growth
 from steelyard.families.fine_tuning.wire import JobLineage, JobSplit, ResolvedHyperparameters
 from steelyard.families.wire import ContinueRows
 from steelyard.wire.methods import Method
+
+#: Returns the tokenizer of a base model, and how many tokens the model reads.
+Tokenizers: TypeAlias = Callable[[str], tuple[TokenCounter, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +45,3 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
     def trained_tokens(self) -> int:
         """Tokens of the rows stepped over: what the fee is counted by."""
         return self.split.trained_tokens
-
-
-class Tokenizers(Protocol):
-    """The tokenizer of each base model, and how many tokens the model reads."""
-
-    def __call__(self, base: str) -> tuple[TokenCounter, int]:
-        """Return both for a base model's name."""
-        ...

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import msgspec
 from sqlalchemy import Connection
@@ -89,14 +89,6 @@ _RECORDS_SUFFIX = ".parquet"
 _WORKER_ADDRESS = "worker"
 
 
-class TaskBases(Protocol):
-    """How a trainer loads each base model."""
-
-    def __call__(self, name: str) -> TaskBase:
-        """Return it for a base model's name; raise ``ModelUnavailableError`` where there is none."""
-        ...
-
-
 class _Deaths(msgspec.Struct, frozen=True, kw_only=True):
     """How often a trainer died without getting further than ``furthest``."""
 
@@ -118,7 +110,7 @@ class FineTuneRuns(Work):
     records: FrameStore
     _: KW_ONLY
     folder: Path
-    bases: TaskBases
+    bases: Callable[[str], TaskBase]
     threads: int = 0
     needed: int = NEEDED
     slice_s: float = SLICE_S
