@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from steelyard.errors import StorageUnavailableError
-from steelyard.families.ticker import LineageTicker
+from steelyard.families.ticker import Ticker
 
 
 def test_it_ticks_again_after_a_failure_and_stops():
@@ -18,9 +18,9 @@ def test_it_ticks_again_after_a_failure_and_stops():
         ticked.set()
 
     others = set(threading.enumerate())
-    clock = LineageTicker(tick, interval_s=0.001)
+    clock = Ticker(tick, name="steelyard-test", failure="Could not tick", interval_s=0.001)
     assert ticked.wait(timeout=60)
     clock.close()
     ticked.clear()
     left = set(threading.enumerate()) - others
-    assert not any(thread.name == "steelyard-lineage" for thread in left)
+    assert not any(thread.name == "steelyard-test" for thread in left)

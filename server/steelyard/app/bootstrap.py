@@ -47,7 +47,7 @@ from steelyard.families.lineage_store import LineageStore
 from steelyard.families.service import FamilyService
 from steelyard.families.store import dataset_of_family
 from steelyard.families.sweep import Sweeper
-from steelyard.families.ticker import LineageTicker
+from steelyard.families.ticker import Ticker
 from steelyard.jobs.child import WorkerChild
 from steelyard.operations.service import LEASE_GRACE_S, OperationLog
 from steelyard.review.reviews import Reviews
@@ -195,7 +195,12 @@ def _open_families(on: Foundation, datasets: DatasetService, wake: Callable[[], 
     datasets.register_reader(families.reader_of)
     datasets.register_families(dataset_of_family)
     # Before the engines that it may ask for models.
-    on.closing.callback(LineageTicker(families.tick).close)
+    ticker = Ticker(
+        families.tick,
+        name="steelyard-lineage",
+        failure="Could not update the lineage of models",
+    )
+    on.closing.callback(ticker.close)
     calls = TunedCalls(families, tuned, on.bases, warm_wait_s=settings.warm_wait_s)
     return _Families(
         lineages,

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 
 from steelyard.decision_log.store import delete_decisions_before
-from steelyard.errors import SteelyardError
+from steelyard.families.ticker import Ticker
 from steelyard.operations.service import OperationLog
 from steelyard.storage import State
-
-_log = logging.getLogger(__name__)
 
 _HOUR_S = 3600.0
 _SECONDS_A_DAY = 86_400.0
@@ -20,7 +16,7 @@ _SECONDS_A_DAY = 86_400.0
 _AT_ONCE = 500
 
 
-class Sweeper:
+class Sweeper(Ticker):
     """Sweeps at the start and every hour after, on a thread of its own."""
 
     def __init__(
@@ -37,11 +33,13 @@ class Sweeper:
         self._operations = operations
         self._retention_s = retention_days * _SECONDS_A_DAY
         self._further = tuple(further)
-        self._interval_s = interval_s
         self._now = now
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="steelyard-sweep", daemon=True)
-        self._thread.start()
+        super().__init__(
+            self.sweep,
+            name="steelyard-sweep",
+            failure="Could not sweep the state",
+            interval_s=interval_s,
+        )
 
     def sweep(self) -> None:
         """Clear away everything that is over now."""
@@ -55,18 +53,3 @@ class Sweeper:
         for sweep in self._further:
             if not self._stopping.is_set():
                 sweep()
-
-    def close(self) -> None:
-        """Stop, once the transaction under way is done."""
-        self._stopping.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self.sweep()
-            except SteelyardError as error:
-                _log.warning("The state could not be swept: %s", error.message)
-            except Exception:  # noqa: BLE001  the next sweep may work
-                _log.exception("The state could not be swept.")
-            self._stopping.wait(self._interval_s)

@@ -1,4 +1,4 @@
-"""The thread that lets time pass for lineage: hours end, idle switches go off, moves happen."""
+"""Threads that do something again and again: what lets time pass for lineage, and what sweeps."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from steelyard.errors import SteelyardError
 
 _log = logging.getLogger(__name__)
 
-INTERVAL_S = 1.0
 
+class Ticker:
+    """Calls something at the start and after every interval, on a thread of its own."""
 
-class LineageTicker:
-    """Ticks at the start and every second after, on a thread of its own."""
-
-    def __init__(self, tick: Callable[[], None], *, interval_s: float = INTERVAL_S) -> None:
+    def __init__(
+        self, tick: Callable[[], None], *, name: str, failure: str, interval_s: float = 1.0
+    ) -> None:
         self._tick = tick
+        self._failure = failure
         self._interval_s = interval_s
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="steelyard-lineage", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -33,7 +34,7 @@ class LineageTicker:
             try:
                 self._tick()
             except SteelyardError as error:
-                _log.warning("Could not update the lineage of models: %s", error.message)
+                _log.warning("%s: %s", self._failure, error.message)
             except Exception:  # noqa: BLE001  the next tick may work
-                _log.exception("Could not update the lineage of models.")
+                _log.exception("%s.", self._failure)
             self._stopping.wait(self._interval_s)
