@@ -81,6 +81,21 @@ def assert_refused(response: httpx.Response) -> None:
     assert "Idempotency-Status" not in response.headers
 
 
+def test_a_home_that_was_moved_stores_nothing_until_it_is_back(
+    server: tuple[ServeProcess, Caller], tmp_path: Path
+) -> None:
+    _, caller = server
+    kept, wallet = caller.decide("kept"), caller.wallet()
+    home = tmp_path / "home"
+    home.rename(tmp_path / "elsewhere")
+    assert_refused(caller.decide())
+    assert_refused(caller.decide("later"))
+    (tmp_path / "elsewhere").rename(home)
+    assert caller.wallet() == wallet
+    assert caller.decide("kept").content == kept.content
+    assert caller.decide("later").status_code == 200
+
+
 def test_a_full_disk_refuses_writes_and_nothing_else(
     server: tuple[ServeProcess, Caller],
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -274,6 +275,41 @@ def test_a_full_disk_fails_the_batch_loses_nothing_and_passes(tmp_path: Path):
     with sqlite3.connect(tmp_path / "state.sqlite") as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     connection.close()
+
+
+LOST = {
+    "removed": lambda home: (home / "state.sqlite").rename(home / "kept"),
+    "replaced": lambda home: replace_by_copy(home / "state.sqlite"),
+    "with its folder": lambda home: home.rename(home.with_name("kept")),
+    "its log": lambda home: (home / "state.sqlite-wal").unlink(),
+}
+
+
+def replace_by_copy(file: Path) -> None:
+    copy = shutil.copy(file, file.with_name("copy"))
+    Path(copy).replace(file)
+
+
+@pytest.mark.parametrize("lose", LOST.values(), ids=LOST.keys())
+def test_what_goes_to_a_file_that_is_gone_is_not_written(tmp_path: Path, monkeypatch, lose):
+    monkeypatch.setattr("steelyard.storage.identity._HOLDS_S", -1.0)
+    home = tmp_path / "home"
+    state = open_state(f"sqlite:///{home / 'state.sqlite'}")
+    is_log = lose is LOST["its log"]
+    try:
+        state.write_now(add("before"))
+        lose(home)
+        for name in ("first", "again")[: 1 if is_log else 2]:
+            with pytest.raises(StorageUnavailableError, match="removed or replaced"):
+                state.write_now(add(name))
+        if not is_log:
+            for read in (state.read_now, lambda work: asyncio.run(state.look_up(work))):
+                with pytest.raises(StorageUnavailableError, match="removed or replaced"):
+                    read(lambda connection: None)
+    finally:
+        state.close()
+    if lose is LOST["removed"]:
+        assert not (home / "state.sqlite").exists()
 
 
 def test_a_lost_connection_is_made_anew(postgres):

@@ -28,6 +28,7 @@ from steelyard.errors import StorageUnavailableError
 from steelyard.settings import InvalidSettingError
 from steelyard.storage.failures import is_disconnect, refused, unavailable
 from steelyard.storage.home import check_room
+from steelyard.storage.identity import StateFile
 from steelyard.storage.locks import (
     FileLiveness,
     FileTurns,
@@ -62,13 +63,13 @@ class State:
         readers: Engine,
         lookups: Engine,
         liveness: FileLiveness | ServerLiveness,
-        is_local: bool = False,
+        file: StateFile | None = None,
     ) -> None:
         self.instance = instance
         self._writer = writer
         self._readers = readers
         self._lookups = lookups
-        self._is_local = is_local
+        self._file = file
         self._liveness = liveness
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="steelyard-read")
         self._process = os.getpid()
@@ -128,7 +129,7 @@ class State:
         begin than to read them. Where that had to wait, another thread does.
         """
         self._check_open()
-        if self._is_local:
+        if self._file is not None:
             with contextlib.suppress(StorageUnavailableError):
                 return self._read_from(self._lookups, work)
             return await self.read(work)
@@ -172,6 +173,8 @@ class State:
         self._check_process()
         if self._is_closed:
             raise StorageUnavailableError("The state is closed: the server is stopping.")
+        if self._file is not None:
+            self._file.check_now_and_then()
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
@@ -272,16 +275,17 @@ def _open_file(url: URL) -> State:
             turns.done()
         instance = new_instance()
         liveness = FileLiveness(locks, instance)
+        file = StateFile(path)
     except BaseException:
         turns.close()
         raise
     return State(
         instance=instance,
-        writer=Writer(writing, turns),
+        writer=Writer(writing, turns, file),
         readers=reading,
         lookups=looking,
         liveness=liveness,
-        is_local=True,
+        file=file,
     )
 
 

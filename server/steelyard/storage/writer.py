@@ -22,6 +22,7 @@ from sqlalchemy import Connection, Engine, Transaction
 
 from steelyard.errors import StorageUnavailableError
 from steelyard.storage.failures import is_disconnect, refused, unavailable
+from steelyard.storage.identity import StateFile
 
 T = TypeVar("T")
 
@@ -79,8 +80,9 @@ class _Write:
 class Writer:
     """The thread that writes."""
 
-    def __init__(self, engine: Engine, turns: Turns) -> None:
+    def __init__(self, engine: Engine, turns: Turns, file: StateFile | None = None) -> None:
         self._engine = engine
+        self._file = file
         self._turns = turns
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
@@ -151,6 +153,7 @@ class Writer:
                 if is_last_try or is_committing or not is_disconnect(error):
                     raise
             else:
+                self._check_written()
                 return
 
     def _gather(self, first: _Write) -> list[_Write]:
@@ -176,8 +179,20 @@ class Writer:
         finally:
             self._turns.done()
 
+    def _check_written(self) -> None:
+        if self._file is not None:
+            try:
+                self._file.check_written()
+            except StorageUnavailableError:
+                self._drop_connection()
+                raise
+
     def _connected(self) -> Connection:
+        if self._file is not None:
+            self._file.check()
         if self._connection is None:
+            if self._file is not None:
+                self._file.forget_log()
             self._connection = self._engine.connect()
         return self._connection
 
@@ -193,7 +208,7 @@ class Writer:
 
     @staticmethod
     def _fail(batch: list[_Write], error: BaseException) -> None:
-        shown = unavailable(error)
+        shown = error if isinstance(error, StorageUnavailableError) else unavailable(error)
         if shown is None:
             _logger.error("A transaction of the state failed.", exc_info=error)
             shown = StorageUnavailableError("The state could not be written; try again.")
