@@ -19,3 +19,14 @@ def test_a_run_measures_a_quiet_account_beside_crowds(script, tmp_path, capsys, 
         assert 0 < row["p50_ms"] <= row["p95_ms"]
     assert rows["2 clients"]["a_second"] > 0
     assert "quiet, beside a crowd" in capsys.readouterr().out
+
+
+def test_a_run_watches_memory_and_health(script, tmp_path, monkeypatch):
+    monkeypatch.setenv("STEELYARD_ENGINE", "hashing")
+    figures = tmp_path / "figures.json"
+    given = ["--seconds", "0.5", "--readers", "2", "--uploads", "2", "--rows", "300"]
+    assert script("transfers").main([*given, "--json", str(figures)]) == 0
+    for row in json.loads(figures.read_text())["this"].values():
+        assert row["statuses"] == {"200": 2}
+        assert 0 < row["idle_mb"] <= row["most_mb"]
+        assert 0 < row["health_p50_ms"] <= row["health_max_ms"]

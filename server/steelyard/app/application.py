@@ -32,6 +32,7 @@ from steelyard.http.pipeline import begin, finish, pipe
 from steelyard.http.routes import llms, metrics, openapi
 from steelyard.http.routing import Route
 from steelyard.http.server import QuietSignals
+from steelyard.http.transfers import RECEIVED_BYTES, SENT_BYTES, Transfers
 from steelyard.ids import new_id
 from steelyard.review import routes as drafts
 from steelyard.serving import health_routes as health
@@ -98,6 +99,8 @@ def create_app(services: ApiServices) -> Sanic[Any, Any]:
     app.ctx.services = services
     app.ctx.origins = Origins(settings)
     app.ctx.drain = Drain()
+    app.ctx.received = Transfers(RECEIVED_BYTES)
+    app.ctx.sent = Transfers(SENT_BYTES)
     app.ctx.metrics = Metrics()
     app.ctx.metrics.watch(ScorerFigures(services.models, app.ctx.metrics.registry).read)
     app.ctx.openapi = msgspec.json.encode(build_document(ROUTES))

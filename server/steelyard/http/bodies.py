@@ -24,6 +24,7 @@ from steelyard.errors import (
 )
 from steelyard.http.compression import BodyTooLargeError, content_encoding, decompress
 from steelyard.http.routing import route_of, services_of
+from steelyard.http.transfers import FREE_BYTES
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +34,10 @@ JSON = "application/json"
 UPLOAD_TIMES = 4
 #: Bodies longer than this are decompressed on a thread.
 _INLINE_BYTES = 16 * 1024
+#: How many times as much memory as bytes decoded rows take.
+_DECODED_TIMES = 4
+#: Bytes of memory that one stream of rows takes.
+STREAM_BYTES = 4 * 1024 * 1024
 
 
 async def read_json_bytes(request: Request, *, may_be_empty: bool = False) -> bytes:
@@ -51,7 +56,7 @@ async def read_bytes(request: Request) -> bytes:
     """Return the bytes of a body of any type, decompressed."""
     coding = content_encoding(request.headers.get("content-encoding"))
     bound = body_bound(request)
-    body = await _receive(request, bound)
+    body = await _receive(request, bound, _expected_bytes(request, bound, coding))
     if coding == "identity":
         return body
     work = partial(decompress, body, coding, bound)
@@ -67,14 +72,15 @@ async def read_stream(request: Request, take: Callable[[bytes], None]) -> None:
     A compressed one is handed on at once when it is whole. What ``take`` raises ends the reading.
     """
     if content_encoding(request.headers.get("content-encoding")) == "identity":
-        await _hand_on(request, body_bound(request), take)
+        bound = body_bound(request)
+        await _hand_on(request, bound, take, _expected_bytes(request, bound))
     else:
         take(await read_bytes(request))
 
 
 async def discard_body(request: Request) -> None:
     """Read past a body that the route has no use for, within the same bounds."""
-    await _receive(request, body_bound(request))
+    await _receive(request, body_bound(request), 0)
 
 
 def body_bound(request: Request) -> int:
@@ -85,13 +91,29 @@ def body_bound(request: Request) -> int:
     return settings.upload_bytes if is_upload else settings.body_bytes
 
 
-async def _receive(request: Request, bound: int) -> bytes:
+def _expected_bytes(request: Request, bound: int, coding: str = "identity") -> int:
+    """Return the bytes that a body may take in memory."""
+    stream = request.stream
+    if not isinstance(stream, Http):
+        return 0
+    announced = stream.request_bytes or 0
+    is_unknown = str(stream.request_body) == "chunked" or coding != "identity"
+    return bound if is_unknown and announced <= bound else announced
+
+
+async def _receive(request: Request, bound: int, expected: int) -> bytes:
+    route = route_of(request)
+    if route is not None and route.max_body == "upload":
+        expected *= _DECODED_TIMES
     parts: list[bytes] = []
-    await _hand_on(request, bound, parts.append)
+    await _hand_on(request, bound, parts.append, expected)
     return b"".join(parts)
 
 
-async def _hand_on(request: Request, bound: int, take: Callable[[bytes], None]) -> None:
+async def _hand_on(
+    request: Request, bound: int, take: Callable[[bytes], None], expected: int
+) -> None:
+    """Read a body; a long one once there is room for the bytes that it is expected to take."""
     stream = request.stream
     if not isinstance(stream, Http) or not stream.request_body:
         return
@@ -102,6 +124,8 @@ async def _hand_on(request: Request, bound: int, take: Callable[[bytes], None]) 
     timeout_s = services_of(request).settings.body_timeout_s
     if route is not None and route.max_body == "upload":
         timeout_s *= UPLOAD_TIMES
+    if expected > FREE_BYTES:
+        await request.app.ctx.received.hold(request, expected)
     try:
         async with asyncio.timeout(timeout_s):
             while stream.request_body:
@@ -168,6 +192,8 @@ async def send_stream(request: Request, pieces: Iterator[bytes], media_type: str
     What fails before the first piece is refused as ever. After it, the connection is closed before
     the end, which every client takes for a failure.
     """
+    await request.app.ctx.sent.hold(request, STREAM_BYTES)
+    piece_s = services_of(request).settings.body_timeout_s
     piece = await asyncio.to_thread(next, pieces, None)
     # respond() gives back what it is given; middleware may not replace it here.
     response: ApiResponse = await request.respond(ApiResponse(content_type=media_type))
@@ -178,9 +204,15 @@ async def send_stream(request: Request, pieces: Iterator[bytes], media_type: str
         return
     try:
         while piece is not None:
-            await response.send(piece)
+            async with asyncio.timeout(piece_s):
+                await response.send(piece)
             piece = await asyncio.to_thread(next, pieces, None)
         await response.send(end_stream=True)
+    except TimeoutError:
+        _log.info("A reader took no piece within %g s and was cut off.", piece_s)
+        transport: Any = request.transport
+        if transport is not None:
+            transport.abort()
     except Exception as error:  # noqa: BLE001  the status is sent, so nothing can be told
         _log.error("A stream broke off: %s", error, exc_info=error)
         if request.transport is not None:

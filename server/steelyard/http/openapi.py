@@ -25,6 +25,7 @@ from steelyard.errors import (
     MisdirectedRequestError,
     MissingApiKeyError,
     PayloadTooLargeError,
+    QueueFullError,
     RateLimitedError,
     RequestTimeoutError,
     SteelyardError,
@@ -176,6 +177,8 @@ def errors_of(route: Route) -> tuple[type[SteelyardError], ...]:
     if OPERATIONS not in route.tags or route.access is not Access.PUBLIC:
         errors[RateLimitedError] = None
     errors.update(dict.fromkeys((InternalError, EngineUnavailableError, StorageUnavailableError)))
+    if route.is_write or route.handler is not None:
+        errors[QueueFullError] = None
     errors[DeadlineExceededError] = None
     return tuple(errors)
 

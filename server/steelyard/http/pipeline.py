@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -49,7 +50,7 @@ def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]
         request.ctx.route = route
         services = services_of(request)
         drain: Drain = request.app.ctx.drain
-        with drain.request():
+        with drain.request(), ExitStack() as request.ctx.held:
             request.app.ctx.origins.check_page(request, route)
             caller = request.ctx.caller = await admit(request, route, services)
             if not all(part.isprintable() for part in parts.values()):

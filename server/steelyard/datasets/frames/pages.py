@@ -29,6 +29,8 @@ from steelyard.storage.frame_store import FrameStore, told_as_unavailable
 _COLUMNS = ["index", *SENT_COLUMNS]
 #: Footers kept in memory; one is a few kilobytes for each hundred thousand rows.
 _CACHED_FOOTERS = 512
+#: Rows of a piece of a download, and bytes of a file that are read at once for it.
+_PIECE, _BUFFER = 256, 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class RowStore:
         return rows
 
     def iterate(self, manifest: Manifest, partition: Partition = "all") -> Iterator[StoredRow]:
-        """Return every row, one group in memory at a time."""
+        """Return every row, some in memory at a time."""
         sides = SIDES if partition == "all" else (partition,)
         streams = [self._stream(manifest, manifest.parts_of(side)) for side in sides]
         return heapq.merge(*streams, key=lambda row: row.index)
@@ -88,7 +90,7 @@ class RowStore:
         piece: list[bytes] = []
         for row in self.iterate(manifest, partition):
             piece.append(row.json)
-            if len(piece) == 256:
+            if len(piece) == _PIECE:
                 yield b"\n".join((*piece, b""))
                 piece.clear()
         if piece:
@@ -209,9 +211,11 @@ class RowStore:
 
     def _stream(self, manifest: Manifest, parts: Sequence[Part]) -> Iterator[StoredRow]:
         for part in parts:
-            footer = self._footer(f"{part.sha256}.parquet")
-            for group in range(footer.num_row_groups):
-                yield from _stored(self._read_groups(part, [group]), manifest)
+            name = f"{part.sha256}.parquet"
+            with self._store.open(name) as file:
+                parquet = pq.ParquetFile(file, metadata=self._footer(name), buffer_size=_BUFFER)
+                for batch in parquet.iter_batches(_PIECE, columns=_COLUMNS, use_threads=False):
+                    yield from _stored(pa.Table.from_batches([batch]), manifest)
 
 
 def _stored(table: pa.Table, manifest: Manifest) -> Iterator[StoredRow]:
