@@ -26,6 +26,8 @@ from steelyard.families.fine_tunes import cancel_job, start_job
 from steelyard.families.fine_tuning import store as job_rows
 from steelyard.families.fine_tuning.wire import Job
 from steelyard.families.lineage import HOUR_S
+from steelyard.families.tables import fine_tunes
+from steelyard.jobs.store import set_runner, unfinished
 from steelyard.operations.tables import operations
 from steelyard.storage import open_state
 from support.operating import LOCAL, START, Desk
@@ -407,7 +409,7 @@ class TestRows:
 
         def begin(**changed):
             job = kept.claimed(job_id, **changed)
-            return kept.state.write_now(lambda c: job_rows.begin_run(c, job))
+            return kept.state.write_now(lambda c: set_runner(c, fine_tunes, job))
 
         assert set_progress()
         assert not set_progress(runner="srv_other")
@@ -419,20 +421,20 @@ class TestRows:
         assert begin(runner="srv_other", attempt=3)
         assert not set_progress()
         # What gets further begins to count its attempts anew.
-        [row] = kept.state.read_now(job_rows.unfinished)
+        [row] = kept.state.read_now(lambda c: unfinished(c, fine_tunes))
         assert (row.runner, row.attempt) == ("srv_other", 3)
         assert set_progress(runner="srv_other")
-        assert kept.state.read_now(job_rows.unfinished)[0].attempt == 1
+        assert kept.state.read_now(lambda c: unfinished(c, fine_tunes))[0].attempt == 1
 
     def test_a_taken_job_is_started_and_an_ended_one_is_not_taken(self, kept):
         job_id = kept.start()
-        [row] = kept.state.read_now(job_rows.unfinished)
+        [row] = kept.state.read_now(lambda c: unfinished(c, fine_tunes))
         assert (row.id, row.status, row.generation, row.attempt) == (job_id, "queued", 1, 1)
         kept.lineages.apply_now("local", lambda lineage, c: start_job(lineage, job_id, c))
         kept.fail(job_id)
-        assert kept.state.read_now(job_rows.unfinished) == []
+        assert kept.state.read_now(lambda c: unfinished(c, fine_tunes)) == []
         job = kept.claimed(job_id)
-        assert not kept.state.write_now(lambda c: job_rows.begin_run(c, job))
+        assert not kept.state.write_now(lambda c: set_runner(c, fine_tunes, job))
 
     def test_pages(self, kept):
         ids = []

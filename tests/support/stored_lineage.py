@@ -18,7 +18,6 @@ from steelyard.datasets.tables import datasets
 from steelyard.errors import EngineUnavailableError, ModelWarmingError, NoNewDataError
 from steelyard.families.fees import Tariff
 from steelyard.families.fine_tunes import fail_job, finish_job, start_job, stop_job
-from steelyard.families.fine_tuning import store as job_rows
 from steelyard.families.fine_tuning.plan import TuningPlan
 from steelyard.families.fine_tuning.queries_wire import DeleteModelQuery
 from steelyard.families.fine_tuning.wire import (
@@ -30,8 +29,9 @@ from steelyard.families.fine_tuning.wire import (
 from steelyard.families.lineage import FamilyModel, FineTune, Lineage, adapter_of
 from steelyard.families.lineage_store import Applied, Command, LineageRules, LineageStore
 from steelyard.families.service import FamilyService
+from steelyard.families.tables import fine_tunes
 from steelyard.families.wire import ContinueRows, LoadState
-from steelyard.jobs.store import PendingJob
+from steelyard.jobs.store import PendingJob, set_of_run, set_runner
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage import State
@@ -250,13 +250,14 @@ class Kept:
         self._write(
             account,
             lambda lineage, conditions: start_job(lineage, job_id, conditions),
-            lambda connection: job_rows.begin_run(connection, self.claimed(job_id, account)),
+            lambda connection: set_runner(connection, fine_tunes, self.claimed(job_id, account)),
         )
 
     def finish(self, job_id: str, *, passed: bool = True, account: str = "local") -> None:
         """Let a fine-tune be trained and judged."""
         results = functools.partial(
-            job_rows.set_results,
+            set_of_run,
+            table=fine_tunes,
             job=self.claimed(job_id, account),
             artifact_sha256=artifact_of(job_id),
             records_sha256="r" * 64,

@@ -6,13 +6,13 @@ may be used as long as it is the newest. What the rows mean is ``steelyard.famil
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, insert, select, update
 
 from steelyard.families.fine_tuning.wire import JobEvent
 from steelyard.families.lineage import (
@@ -113,10 +113,49 @@ def save_lineage(
     old = before.lineage
     if old == after:
         return before
-    _save_families(connection, account_id, old.families, after.families)
-    _save_models(connection, account_id, old.models, after.models)
-    _save_jobs(connection, account_id, old.jobs, after.jobs)
-    _save_windows(connection, account_id, old.windows, after.windows)
+
+    def family_row(name: str, family: TunedFamily) -> dict[str, Any]:
+        return {
+            "account_id": account_id,
+            "name": name,
+            "dataset_id": family.dataset_id,
+            "created_at": family.created_at,
+            "deleted_at": family.deleted_at,
+            "body": _encode(family),
+        }
+
+    def model_row(adapter: str, model: FamilyModel) -> dict[str, Any]:
+        return {
+            "adapter": adapter,
+            "account_id": account_id,
+            "family": model.family,
+            "version": model.version,
+            "job_id": model.job_id,
+            "status": model.status,
+            "created_at": model.created_at,
+            "body": _encode(model),
+        }
+
+    def job_row(job_id: str, job: FineTune) -> dict[str, Any]:
+        return {
+            "id": job_id,
+            "account_id": account_id,
+            "family": job.family,
+            "dataset_id": job.dataset_id,
+            "dataset_version": job.dataset_version,
+            "status": job.status,
+            "created_at": job.created_at,
+            "updated_at": job.updated_at,
+            "body": _encode(job),
+        }
+
+    def window_row(adapter: str, window: WarmHour) -> dict[str, Any]:
+        return {"account_id": account_id, "adapter": adapter, **msgspec.structs.asdict(window)}
+
+    _save(connection, families, old.families, after.families, family_row)
+    _save(connection, tuned_models, old.models, after.models, model_row)
+    _save(connection, fine_tunes, old.jobs, after.jobs, job_row, generation=1, attempt=1)
+    _save(connection, keep_warm_windows, old.windows, after.windows, window_row)
     revision = before.revision + 1
     values = {"revision": revision, "n_windows": after.n_windows}
     if before.revision == 0:
@@ -140,13 +179,7 @@ def insert_event(connection: Connection, job_id: str, event: JobEvent) -> None:
     """Add to what happened to a fine-tune."""
     connection.execute(
         insert(fine_tune_events),
-        {
-            "job_id": job_id,
-            "seq": event.seq,
-            "created_at": event.created_at,
-            "type": event.type,
-            "message": event.message,
-        },
+        {"job_id": job_id, **msgspec.structs.asdict(event)},
     )
 
 
@@ -191,111 +224,27 @@ def _load_windows(connection: Connection, account_id: str) -> dict[str, WarmHour
     }
 
 
-def _save_families(
+def _save(
     connection: Connection,
-    account_id: str,
-    old: dict[str, TunedFamily],
-    new: dict[str, TunedFamily],
+    table: Table,
+    old: dict[str, Any],
+    new: dict[str, Any],
+    row_of: Callable[[str, Any], dict[str, Any]],
+    **first: Any,
 ) -> None:
-    table = families
+    """Write the rows of what changed, and remove those that are gone; ``first`` is of new rows."""
+    keys = table.primary_key.columns.keys()
+
+    def same(row: dict[str, Any]) -> list[ColumnElement[bool]]:
+        return [table.c[key] == row[key] for key in keys]
+
     for name in old.keys() - new.keys():
-        connection.execute(
-            delete(table).where(table.c.account_id == account_id, table.c.name == name)
-        )
-    for name, family in _changed(old, new).items():
-        values = {
-            "dataset_id": family.dataset_id,
-            "created_at": family.created_at,
-            "deleted_at": family.deleted_at,
-            "body": _encode(family),
-        }
+        connection.execute(delete(table).where(*same(row_of(name, old[name]))))
+    for name, value in new.items():
+        if old.get(name) == value:
+            continue
+        row = row_of(name, value)
         if name in old:
-            connection.execute(
-                update(table)
-                .where(table.c.account_id == account_id, table.c.name == name)
-                .values(**values)
-            )
+            connection.execute(update(table).where(*same(row)).values(**row))
         else:
-            connection.execute(insert(table), {"account_id": account_id, "name": name, **values})
-
-
-def _save_models(
-    connection: Connection,
-    account_id: str,
-    old: dict[str, FamilyModel],
-    new: dict[str, FamilyModel],
-) -> None:
-    table = tuned_models
-    for adapter, model in _changed(old, new).items():
-        if adapter in old:
-            connection.execute(
-                update(table)
-                .where(table.c.adapter == adapter)
-                .values(status=model.status, body=_encode(model))
-            )
-        else:
-            connection.execute(
-                insert(table),
-                {
-                    "adapter": adapter,
-                    "account_id": account_id,
-                    "family": model.family,
-                    "version": model.version,
-                    "job_id": model.job_id,
-                    "status": model.status,
-                    "created_at": model.created_at,
-                    "body": _encode(model),
-                },
-            )
-
-
-def _save_jobs(
-    connection: Connection, account_id: str, old: dict[str, FineTune], new: dict[str, FineTune]
-) -> None:
-    table = fine_tunes
-    for job_id, job in _changed(old, new).items():
-        values = {"status": job.status, "updated_at": job.updated_at, "body": _encode(job)}
-        if job_id in old:
-            connection.execute(update(table).where(table.c.id == job_id).values(**values))
-        else:
-            connection.execute(
-                insert(table),
-                {
-                    "id": job_id,
-                    "account_id": account_id,
-                    "family": job.family,
-                    "dataset_id": job.dataset_id,
-                    "dataset_version": job.dataset_version,
-                    "generation": 1,
-                    "attempt": 1,
-                    "created_at": job.created_at,
-                    **values,
-                },
-            )
-
-
-def _save_windows(
-    connection: Connection,
-    account_id: str,
-    old: dict[str, WarmHour],
-    new: dict[str, WarmHour],
-) -> None:
-    table = keep_warm_windows
-    changed = _changed(old, new)
-    for adapter in (old.keys() - new.keys()) | (changed.keys() & old.keys()):
-        connection.execute(
-            delete(table).where(table.c.account_id == account_id, table.c.adapter == adapter)
-        )
-    for adapter, window in changed.items():
-        connection.execute(
-            insert(table),
-            {
-                "account_id": account_id,
-                "adapter": adapter,
-                **msgspec.structs.asdict(window),
-            },
-        )
-
-
-def _changed(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in new.items() if old.get(key) != value}
+            connection.execute(insert(table), {**row, **first})

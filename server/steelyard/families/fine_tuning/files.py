@@ -7,13 +7,16 @@ jobs ends soon after them; so does a worker, whose folders may be on another mac
 
 from __future__ import annotations
 
+import functools
 import logging
 import shutil
 from collections.abc import Collection
 from pathlib import Path
 
 from steelyard.datasets.store_owner import sweep_owned
-from steelyard.families.fine_tuning import store as fine_tunes
+from steelyard.families.fine_tuning.store import live_artifacts, live_records
+from steelyard.families.tables import fine_tunes
+from steelyard.jobs.store import unfinished
 from steelyard.storage import State
 from steelyard.storage.artifacts import ArtifactStore
 from steelyard.storage.frame_store import FrameStore, told_as_unavailable
@@ -41,12 +44,14 @@ class FineTuneFiles:
         with told_as_unavailable():
             held = [one.name for one in self._folder.iterdir()] if self._folder.is_dir() else []
         # Asked after the look at the folders: one made since belongs to a fine-tune that runs.
-        unfinished = {row.id for row in self._state.read_now(fine_tunes.unfinished)}
+        wanted = {
+            row.id for row in self._state.read_now(functools.partial(unfinished, table=fine_tunes))
+        }
         for name in held:
-            if name not in unfinished and name not in running:
+            if name not in wanted and name not in running:
                 self.remove(name)
         with told_as_unavailable():
-            removed = sweep_owned(self._state, self._artifacts, fine_tunes.live_artifacts)
-        removed += sweep_owned(self._state, self._records, fine_tunes.live_records)
+            removed = sweep_owned(self._state, self._artifacts, live_artifacts)
+        removed += sweep_owned(self._state, self._records, live_records)
         if removed:
             _log.info("Removed %d files of fine-tunes that nothing refers to.", len(removed))

@@ -33,7 +33,6 @@ from steelyard.families.ancestry import learned_from
 from steelyard.families.continuing import trained_version
 from steelyard.families.draft import LineageChange
 from steelyard.families.fine_tunes import fail_job, finish_job, report_job, start_job, stop_job
-from steelyard.families.fine_tuning import store as rows
 from steelyard.families.fine_tuning.files import FineTuneFiles
 from steelyard.families.fine_tuning.folders import write_folder
 from steelyard.families.fine_tuning.held_out import HeldOutEvaluation, HeldOutEvaluations
@@ -46,9 +45,11 @@ from steelyard.families.fine_tuning.progress import (
     progress_to_wire,
 )
 from steelyard.families.fine_tuning.rows import TuningRows
+from steelyard.families.fine_tuning.store import events_of, set_progress
 from steelyard.families.fine_tuning.wire import EventType, JobError
 from steelyard.families.lineage import Conditions, FineTune, Lineage, adapter_of
 from steelyard.families.lineage_store import Applied, Command, LineageStore
+from steelyard.families.tables import fine_tunes
 from steelyard.families.trainer.durable import read_struct, write_struct
 from steelyard.families.trainer.task import (
     ERROR,
@@ -63,7 +64,7 @@ from steelyard.families.trainer.task import (
     Progress,
     TaskBase,
 )
-from steelyard.jobs.store import PendingJob
+from steelyard.jobs.store import PendingJob, set_of_run, set_runner, unfinished
 from steelyard.jobs.work import LostRunError, Run, Work
 from steelyard.storage import State
 from steelyard.storage.artifacts import ArtifactStore
@@ -122,11 +123,11 @@ class FineTuneRuns(Work):
 
     def pending(self, connection: Connection) -> list[PendingJob]:
         """Return every fine-tune that has not ended, the oldest first."""
-        return rows.unfinished(connection)
+        return unfinished(connection, fine_tunes)
 
     def claim(self, connection: Connection, job: PendingJob) -> None:
         """Write that a fine-tune runs."""
-        rows.begin_run(connection, job)
+        set_runner(connection, fine_tunes, job)
         self.lineages.apply_in(
             connection, job.account_id, lambda lineage, now: start_job(lineage, job.id, now)
         )
@@ -255,7 +256,7 @@ class FineTuneRun(Run):
 
     def _open_reports(self, job: FineTune) -> Reports:
         """Return the trainer's reports from the first on, and what the state says was told of them."""
-        events = self._work.state.read_now(lambda connection: rows.events_of(connection, job.id))
+        events = self._work.state.read_now(lambda connection: events_of(connection, job.id))
         return Reports(
             file=ProgressFile(self._folder / PROGRESS),
             telling=Telling(events, with_lora=job.hyperparameters.lora_rank > 0),
@@ -292,7 +293,7 @@ class FineTuneRun(Run):
         self._unwritten, self._told_phase, self._told_at = None, report.phase, now
         progress = msgspec.json.encode(progress_to_wire(report))
         is_ours = self._work.state.write_now(
-            lambda connection: rows.set_progress(connection, self.job, progress)
+            lambda connection: set_progress(connection, self.job, progress)
         )
         if not is_ours:
             raise LostRunError
@@ -349,8 +350,9 @@ class FineTuneRun(Run):
             )
 
         def end(connection: Connection) -> Applied:
-            is_ours = rows.set_results(
+            is_ours = set_of_run(
                 connection,
+                fine_tunes,
                 self.job,
                 artifact_sha256=artifact,
                 records_sha256=records,

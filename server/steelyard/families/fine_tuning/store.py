@@ -68,14 +68,11 @@ def page_of_account(
 def events_of(connection: Connection, job_id: str) -> list[JobEvent]:
     """Return what happened to a fine-tune, oldest first."""
     found = connection.execute(
-        select(fine_tune_events)
+        select(*(fine_tune_events.c[name] for name in JobEvent.__struct_fields__))
         .where(fine_tune_events.c.job_id == job_id)
         .order_by(fine_tune_events.c.seq)
     )
-    return [
-        JobEvent(seq=row.seq, created_at=row.created_at, type=row.type, message=row.message)
-        for row in found
-    ]
+    return [JobEvent(**row) for row in found.mappings()]
 
 
 def deleted_datasets(connection: Connection, dataset_ids: Sequence[str]) -> set[str]:
@@ -87,11 +84,6 @@ def deleted_datasets(connection: Connection, dataset_ids: Sequence[str]) -> set[
             )
         ).scalars()
     )
-
-
-def unfinished(connection: Connection) -> list[PendingJob]:
-    """Return every fine-tune that has not ended, the oldest first."""
-    return jobs.unfinished(connection, fine_tunes)
 
 
 def has_unfinished(connection: Connection, dataset_id: str | None = None) -> bool:
@@ -106,40 +98,12 @@ def count_queued(connection: Connection) -> int:
     ).scalar_one()
 
 
-def begin_run(connection: Connection, job: PendingJob) -> bool:
-    """Take a queued or interrupted fine-tune; returns whether it was there to be run.
-
-    Its status is the lineage's: change it with ``steelyard.families.fine_tunes.start_job`` in the same
-    transaction.
-    """
-    return jobs.set_runner(connection, fine_tunes, job)
-
-
 def set_progress(connection: Connection, job: PendingJob, progress: bytes) -> bool:
-    """Keep where a running fine-tune is, a ``JobProgress``; returns whether the run still counts."""
-    return jobs.set_of_run(connection, fine_tunes, job, progress=progress, attempt=1)
+    """Keep where a running fine-tune is; returns whether the run still counts.
 
-
-def set_results(
-    connection: Connection,
-    job: PendingJob,
-    *,
-    artifact_sha256: str | None,
-    records_sha256: str,
-    curve: bytes,
-) -> bool:
-    """Keep what a fine-tune made; returns whether the run still counts.
-
-    Its status does not matter: the lineage judges it in the same transaction.
+    One that gets further begins to count its attempts anew.
     """
-    return jobs.set_of_run(
-        connection,
-        fine_tunes,
-        job,
-        artifact_sha256=artifact_sha256,
-        records_sha256=records_sha256,
-        curve=curve,
-    )
+    return jobs.set_of_run(connection, fine_tunes, job, progress=progress, attempt=1)
 
 
 def live_artifacts(connection: Connection) -> set[str]:
