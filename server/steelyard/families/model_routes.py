@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from msgspec import structs
 
 from steelyard import errors
@@ -64,35 +66,31 @@ _OF_NUMBER = (
     errors.ModelChangedError,
 )
 
+_route = functools.partial(Route, access=Access.KEYED, tags=_TAGS)
+
 ROUTES = (
-    Route(
+    _route(
         method="GET",
         path="/v1/models",
         use=get_models,
         summary="List the base models and the account's own, in full and by name.",
-        access=Access.KEYED,
-        tags=_TAGS,
         response=ModelList,
         is_inference=True,
     ),
-    Route(
+    _route(
         method="GET",
         path="/v1/models/{model}",
         use=get_model,
         summary="Return one model, by a base model's name or by a number such as router@3.",
-        access=Access.KEYED,
-        tags=_TAGS,
         response=Model,
         errors=(errors.NotFoundError, errors.InvalidReferenceError, errors.FamilyDeletedError),
         is_inference=True,
     ),
-    Route(
+    _route(
         method="DELETE",
         path="/v1/models/{model}",
         use=delete_model,
         summary="Delete a family's model for good, by its number.",
-        access=Access.KEYED,
-        tags=_TAGS,
         query=DeleteModelQuery,
         response=DeletedModel,
         errors=(
@@ -103,13 +101,11 @@ ROUTES = (
             *_KEY_ERRORS,
         ),
     ),
-    Route(
+    _route(
         method="GET",
         path="/v1/models/{model}/ready",
         use=get_model_ready,
         summary="Return whether a call to the model would be answered now; nothing is loaded.",
-        access=Access.KEYED,
-        tags=_TAGS,
         response=ModelReadiness,
         errors=(
             errors.NotFoundError,
@@ -124,15 +120,13 @@ ROUTES = (
         ),
         is_inference=True,
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/models/{model}/switch",
         use=lambda call: call.service(FamilyService).switch_model(
             call.write, call.path["model"], call.body
         ),
         summary="Switch a model's own switch on, which loads and probes it first, or off.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=SwitchModel,
         response=Model,
         errors=(
@@ -144,15 +138,13 @@ ROUTES = (
             *_KEY_ERRORS,
         ),
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/models/{model}/keep-warm",
         use=lambda call: call.service(FamilyService).keep_model_warm(
             call.write, call.path["model"], call.body
         ),
         summary="Keep a model loaded between calls through its own switch, or stop.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=KeepModelWarm,
         read=priced(KeepModelWarm),
         response=Model,

@@ -5,6 +5,8 @@ The oldest clients start a family at ``/v1/fine-tuning/jobs``; that address is a
 
 from __future__ import annotations
 
+import functools
+
 from steelyard import errors
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
 from steelyard.families.service import FamilyService
@@ -72,23 +74,23 @@ _QUEUE_ERRORS = (
 _OF_FAMILY = (errors.NotFoundError, errors.FamilyDeletedError)
 _LOAD_ERRORS = (errors.ModelUnavailableError, errors.ModelWarmingError, errors.WarmCapacityError)
 
+
+_route = functools.partial(Route, access=Access.KEYED, tags=_TAGS)
+
 ROUTES = (
-    Route(
+    _route(
         method="GET",
         path="/v1/families",
         use=lambda call: call.service(FamilyService).page(call.caller),
         summary="List every family, by name.",
-        access=Access.KEYED,
-        tags=_TAGS,
         response=FamilyList,
     ),
     *(
-        Route(
+        _route(
             method="POST",
             path=path,
             use=lambda call: call.service(FamilyService).start(call.write, call.body),
             summary=summary,
-            access=Access.KEYED,
             tags=tags,
             request=StartFamily,
             read=priced(StartFamily),
@@ -106,12 +108,11 @@ ROUTES = (
         )
     ),
     *(
-        Route(
+        _route(
             method="POST",
             path=path,
             use=lambda call: call.service(FamilyService).estimate(call.caller, call.body),
             summary=summary,
-            access=Access.KEYED,
             tags=tags,
             request=EstimateFamily,
             read=priced(EstimateFamily),
@@ -131,25 +132,21 @@ ROUTES = (
             ),
         )
     ),
-    Route(
+    _route(
         method="GET",
         path="/v1/families/{family}",
         use=lambda call: call.service(FamilyService).get(call.caller, call.path["family"]),
         summary="Return one family with its fine-tunes, and what continuing it would do now.",
-        access=Access.KEYED,
-        tags=_TAGS,
         response=Family,
         errors=_OF_FAMILY,
     ),
-    Route(
+    _route(
         method="DELETE",
         path="/v1/families/{family}",
         use=lambda call: call.service(FamilyService).delete(
             call.write, call.path["family"], call.body
         ),
         summary="Delete a family with every model of its line, for good.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=DeleteFamily,
         may_be_empty=True,
         response=DeletedFamily,
@@ -162,15 +159,13 @@ ROUTES = (
             *_KEY_ERRORS,
         ),
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/families/{family}/switch",
         use=lambda call: call.service(FamilyService).switch(
             call.write, call.path["family"], call.body
         ),
         summary="Switch a family on, which loads and probes its latest model first, or off.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=SwitchFamily,
         response=Family,
         errors=(
@@ -184,15 +179,13 @@ ROUTES = (
             *_KEY_ERRORS,
         ),
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/families/{family}/keep-warm",
         use=lambda call: call.service(FamilyService).keep_warm(
             call.write, call.path["family"], call.body
         ),
         summary="Keep the model that a family serves loaded between calls, or stop.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=KeepWarm,
         read=priced(KeepWarm),
         response=Family,
@@ -210,15 +203,13 @@ ROUTES = (
             *_KEY_ERRORS,
         ),
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/families/{family}/rollback",
         use=lambda call: call.service(FamilyService).roll_back(
             call.write, call.path["family"], call.body
         ),
         summary="Go back to an older model and discard the newer ones for good.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=Rollback,
         response=Family,
         errors=(
@@ -235,29 +226,25 @@ ROUTES = (
             *_KEY_ERRORS,
         ),
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/families/{family}/continue",
         use=lambda call: call.service(FamilyService).continue_(
             call.write, call.path["family"], call.body
         ),
         summary="Queue a family's next fine-tune, on the rows that its dataset gained.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=ContinueFamily,
         read=priced(ContinueFamily),
         response=Job,
         errors=(*_ROWS_ERRORS, *_GROWTH_ERRORS, *_QUEUE_ERRORS),
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/families/{family}/continue/estimate",
         use=lambda call: call.service(FamilyService).estimate_continue(
             call.caller, call.path["family"], call.body
         ),
         summary="Return what continuing a family would cost now; nothing is queued or held.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=EstimateContinue,
         read=priced(EstimateContinue),
         response=FineTuneEstimate,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from steelyard.errors import (
     DatasetDeletedError,
     IdempotencyConflictError,
@@ -16,57 +18,49 @@ from steelyard.http.routing import Access, Route
 
 _TAGS = ("fine-tuning",)
 
+_route = functools.partial(Route, access=Access.KEYED, tags=_TAGS)
+
 ROUTES = (
-    Route(
+    _route(
         method="GET",
         path="/v1/fine-tuning/jobs",
         use=lambda call: call.service(FineTuneJobs).page(call.caller, call.query),
         summary="Page the account's fine-tunes, the newest first.",
-        access=Access.KEYED,
-        tags=_TAGS,
         query=JobsQuery,
         response=JobPage,
     ),
-    Route(
+    _route(
         method="GET",
         path="/v1/fine-tuning/jobs/{job}",
         use=lambda call: call.service(FineTuneJobs).get(call.caller, call.path["job"]),
         summary="Return a fine-tune: how far it is, then its outcome, its gate and its curve.",
-        access=Access.KEYED,
-        tags=_TAGS,
         response=Job,
         errors=(NotFoundError,),
     ),
-    Route(
+    _route(
         method="GET",
         path="/v1/fine-tuning/jobs/{job}/events",
         use=lambda call: call.service(FineTuneJobs).events(call.caller, call.path["job"]),
         summary="List everything that happened to a fine-tune, the oldest first.",
-        access=Access.KEYED,
-        tags=_TAGS,
         response=JobEvents,
         errors=(NotFoundError,),
     ),
-    Route(
+    _route(
         method="GET",
         path="/v1/fine-tuning/jobs/{job}/records",
         use=lambda call: call.service(FineTuneJobs).records(
             call.caller, call.path["job"], call.query
         ),
         summary="Page the held-out decisions as the new model, its base or its parent scored them.",
-        access=Access.KEYED,
-        tags=_TAGS,
         query=JobRecordsQuery,
         response=JobRecordPage,
         errors=(NotFoundError, DatasetDeletedError),
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/fine-tuning/jobs/{job}/cancel",
         use=lambda call: call.service(FineTuneJobs).cancel(call.write, call.path["job"]),
         summary="Ask a fine-tune to stop; one that has ended is given as it is.",
-        access=Access.KEYED,
-        tags=_TAGS,
         response=Job,
         errors=(NotFoundError, IdempotencyConflictError, IdempotencyResponseExpiredError),
     ),
