@@ -63,9 +63,7 @@ class Desk:
             now=lambda: self.now,
         )
         self.feedback = FeedbackService(
-            KeyedWrites(self.state, now=lambda: self.now),
-            retention_days=30,
-            now=lambda: self.now,
+            KeyedWrites(self.state, now=lambda: self.now), retention_days=30, now=lambda: self.now
         )
 
     def ask(self, key: str | None = None, caller: Caller = LOCAL, **fields: Any) -> Sent:

@@ -169,11 +169,7 @@ class TestMoney:
 
     @pytest.fixture
     def kept(self, make_kept):
-        kept = make_kept(
-            tariff=Tariff(token_nano=7),
-            hour_nano={BASE: 600},
-            accounts_enabled=True,
-        )
+        kept = make_kept(tariff=Tariff(token_nano=7), hour_nano={BASE: 600}, accounts_enabled=True)
         kept.add_dataset()
         kept.desk = Desk(kept.state)
         return kept

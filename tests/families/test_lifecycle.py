@@ -7,13 +7,7 @@ from collections.abc import Callable
 import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from steelyard.errors import SteelyardError
 from steelyard.families.clock import next_due, pass_time

@@ -143,7 +143,7 @@ def test_a_job_that_succeeded(client, family):
     few = client.get(path, params={"offset": 90, "limit": 10}).json()
     assert (len(few["data"]), few["has_more"]) == (6, False)
     assert post(client, f"/v1/fine-tuning/jobs/{job_id}/cancel", {}) == job | {
-        "curve": post(client, f"/v1/fine-tuning/jobs/{job_id}/cancel", {}).get("curve"),
+        "curve": post(client, f"/v1/fine-tuning/jobs/{job_id}/cancel", {}).get("curve")
     }
 
 
@@ -295,8 +295,7 @@ def test_what_is_not_there(client, method, path, body):
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "code"),
-    [("Router", 422, "invalid_name"), ("hashing", 422, "invalid_name")],
+    ("name", "status", "code"), [("Router", 422, "invalid_name"), ("hashing", 422, "invalid_name")]
 )
 def test_names_that_no_family_may_have(client, dataset_id, name, status, code):
     answer = client.post("/v1/families", json={"family": name, "dataset_id": dataset_id})

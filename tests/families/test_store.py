@@ -58,9 +58,7 @@ def test_only_what_changed_is_written_and_counted(state, grown):
     [held] = grown.windows
     later = WarmHour(id="keep_warm_2", started_at=START, ends_at=START + 1, reserved_nano=7)
     moved = msgspec.structs.replace(
-        grown,
-        windows={adapter("router", 1): grown.windows[held], held: later},
-        n_windows=2,
+        grown, windows={adapter("router", 1): grown.windows[held], held: later}, n_windows=2
     )
     second = save(state, first, moved)
     assert second.revision == 2

@@ -17,10 +17,7 @@ from steelyard.errors import EngineUnavailableError, ModelWarmingError
 from steelyard.families.tuned import TunedModels
 from steelyard.scoring.assets import BaseModel, load_base_model, read_base_files
 from steelyard.scoring.engine import Engine
-from steelyard.scoring.merging import (
-    merge,
-    read_adapter,
-)
+from steelyard.scoring.merging import merge, read_adapter
 from support.remote_engines import run_pass
 
 pytest.importorskip("tritonclient.grpc")

@@ -12,11 +12,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.errors import (
-    EngineUnavailableError,
-    ModelWarmingError,
-    StorageUnavailableError,
-)
+from steelyard.errors import EngineUnavailableError, ModelWarmingError, StorageUnavailableError
 from steelyard.families.tuned import FAILED_S, TunedModels, tuned_evaluation_key
 from steelyard.scoring.protocol import Scorer
 from steelyard.serving.registry import Base, HostedModel
@@ -100,11 +96,7 @@ def world() -> Iterator[World]:
         loader, now = Loader(), [1000.0]
         loader.may_load.set()
         models = TunedModels(
-            loader,
-            {"base": Base(base, scorer)},
-            loader.load,
-            max_loaded=2,
-            clock=lambda: now[0],
+            loader, {"base": Base(base, scorer)}, loader.load, max_loaded=2, clock=lambda: now[0]
         )
         closing.callback(models.close)
         closing.callback(loader.may_load.set)

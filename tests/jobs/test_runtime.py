@@ -92,12 +92,7 @@ class CountedWork(Work):
 
 def job(id_, account="acct_1", status="queued", created_at=1.0):
     return PendingJob(
-        id=id_,
-        account_id=account,
-        status=status,
-        created_at=created_at,
-        generation=1,
-        attempt=1,
+        id=id_, account_id=account, status=status, created_at=created_at, generation=1, attempt=1
     )
 
 

@@ -24,11 +24,7 @@ class FeedbackService:
     """Records observed outcomes of stored decisions."""
 
     def __init__(
-        self,
-        writes: KeyedWrites,
-        *,
-        retention_days: float,
-        now: Callable[[], float] = time.time,
+        self, writes: KeyedWrites, *, retention_days: float, now: Callable[[], float] = time.time
     ) -> None:
         self._writes = writes
         self._retention_s = retention_days * _SECONDS_A_DAY

@@ -60,12 +60,7 @@ def newest_answers(
 
 
 def answers_between(
-    connection: Connection,
-    account_id: str,
-    *,
-    since: float,
-    until: float,
-    model: str | None = None,
+    connection: Connection, account_id: str, *, since: float, until: float, model: str | None = None
 ) -> Iterator[ShortRow]:
     """Yield every stored answer of a window, in no order, as ``newest_answers`` gives them."""
     where = in_window(account_id, since, until, model)
@@ -74,12 +69,7 @@ def answers_between(
 
 
 def feedback_between(
-    connection: Connection,
-    account_id: str,
-    *,
-    since: float,
-    until: float,
-    model: str | None = None,
+    connection: Connection, account_id: str, *, since: float, until: float, model: str | None = None
 ) -> dict[str, dict[str, Any]]:
     """Return what was observed of the answers of a window, by answer and decision id."""
     found = connection.execute(

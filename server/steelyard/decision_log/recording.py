@@ -45,11 +45,7 @@ def record_answer(
 def _as_sent(decision: Decision) -> dict[str, Any]:
     """Return a decision in the one form that any valid spelling of it has; its policy is left out."""
     names, descriptions = decision.outcomes.names, decision.outcomes.descriptions
-    sent: dict[str, Any] = {
-        "id": decision.id,
-        "kind": decision.kind,
-        "question": decision.question,
-    }
+    sent: dict[str, Any] = {"id": decision.id, "kind": decision.kind, "question": decision.question}
     if decision.kind == "ordinal":
         return {**sent, "outcomes": list(names), "rubric": list(descriptions)}
     return {**sent, "outcomes": dict(zip(names, descriptions, strict=True))}

@@ -61,11 +61,7 @@ class DecisionLog:
     """Stored decisions, and figures of them."""
 
     def __init__(
-        self,
-        state: State,
-        *,
-        retention_days: float,
-        now: Callable[[], float] = time.time,
+        self, state: State, *, retention_days: float, now: Callable[[], float] = time.time
     ) -> None:
         self._state = state
         self._retention_s = retention_days * SECONDS_A_DAY

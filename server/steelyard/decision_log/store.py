@@ -72,11 +72,7 @@ def find_decision(
 
 
 def put_feedback(
-    connection: Connection,
-    decision_id: str,
-    outcomes: Mapping[str, Any],
-    *,
-    recorded_at: float,
+    connection: Connection, decision_id: str, outcomes: Mapping[str, Any], *, recorded_at: float
 ) -> None:
     """Keep observed outcomes; one that was reported before for the same name is replaced."""
     if not outcomes:

@@ -86,8 +86,7 @@ def resolve_origin(lineage: Lineage, name: str, conditions: Conditions) -> Origi
         ) from error
     if model.base not in conditions.base_models:
         raise errors.InvalidReferenceError(
-            f"{name} is tuned from {model.base}, which cannot be fine-tuned here.",
-            path=_FROM,
+            f"{name} is tuned from {model.base}, which cannot be fine-tuned here.", path=_FROM
         )
     return Origin(name, model.base, model)
 

@@ -346,12 +346,7 @@ class LineageStore:
         elif not written.cancelled():
             self.follow(written.result())
 
-    def _apply(
-        self,
-        connection: Connection,
-        account_id: str,
-        steps: Sequence[_Step],
-    ) -> Applied:
+    def _apply(self, connection: Connection, account_id: str, steps: Sequence[_Step]) -> Applied:
         before = self._load_locked(connection, account_id)
         conditions = self._conditions(connection, account_id, before.lineage)
         purse = Purse(

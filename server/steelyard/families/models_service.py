@@ -9,31 +9,18 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from steelyard.caller import Caller
-from steelyard.errors import (
-    InvalidReferenceError,
-    ModelUnavailableError,
-    NotFoundError,
-)
+from steelyard.errors import InvalidReferenceError, ModelUnavailableError, NotFoundError
 from steelyard.families.deletion import delete_model
 from steelyard.families.directory import datasets_of
 from steelyard.families.draft import LineageChange
 from steelyard.families.lineage import Conditions, FamilyModel, Lineage
 from steelyard.families.lineage_store import Applied, Command
 from steelyard.families.models_wire import Model, ModelReadiness
-from steelyard.families.references import (
-    find_family,
-    find_model,
-    parse_reference,
-    resolve_call,
-)
+from steelyard.families.references import find_family, find_model, parse_reference, resolve_call
 from steelyard.families.store import StoredLineage
 from steelyard.families.switching import switch_model
 from steelyard.families.warmth import keep_model_warm
-from steelyard.families.wire import (
-    DeletedModel,
-    KeepModelWarm,
-    SwitchModel,
-)
+from steelyard.families.wire import DeletedModel, KeepModelWarm, SwitchModel
 from steelyard.families.writes import FamilyWrites
 from steelyard.operations.write import Write
 from steelyard.serving.decide import unknown_model

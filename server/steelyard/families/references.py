@@ -64,8 +64,7 @@ def find_model(lineage: Lineage, reference: str, path: Path = _MODEL) -> FamilyM
     name, version = parse_reference(reference, path)
     if version is None:
         raise errors.InvalidReferenceError(
-            f"{reference!r} is no model's number; give one such as '{name[:40]}@3'.",
-            path=path,
+            f"{reference!r} is no model's number; give one such as '{name[:40]}@3'.", path=path
         )
     family = lineage.families.get(name)
     if family is None or version > len(family.models):

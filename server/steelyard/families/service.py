@@ -32,10 +32,7 @@ from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
 from steelyard.families.lineage import Conditions, Lineage, TunedFamily
 from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.models_service import FamilyModels
-from steelyard.families.references import (
-    check_latest,
-    find_family,
-)
+from steelyard.families.references import check_latest, find_family
 from steelyard.families.rollback import roll_back
 from steelyard.families.serializers import family_to_wire, fine_tune_to_wire
 from steelyard.families.switching import switch_family

@@ -97,17 +97,12 @@ def load_lineage(connection: Connection, account_id: str) -> StoredLineage:
         n_windows=known.n_windows,
     )
     return StoredLineage(
-        revision=known.revision,
-        lineage=lineage,
-        artifacts=MappingProxyType(artifacts),
+        revision=known.revision, lineage=lineage, artifacts=MappingProxyType(artifacts)
     )
 
 
 def save_lineage(
-    connection: Connection,
-    account_id: str,
-    before: StoredLineage,
-    after: Lineage,
+    connection: Connection, account_id: str, before: StoredLineage, after: Lineage
 ) -> StoredLineage:
     """Write what changed, as the next revision; the same value when nothing did."""
     old = before.lineage
@@ -178,8 +173,7 @@ def artifact_of(connection: Connection, job_id: str) -> str | None:
 def insert_event(connection: Connection, job_id: str, event: JobEvent) -> None:
     """Add to what happened to a fine-tune."""
     connection.execute(
-        insert(fine_tune_events),
-        {"job_id": job_id, **msgspec.structs.asdict(event)},
+        insert(fine_tune_events), {"job_id": job_id, **msgspec.structs.asdict(event)}
     )
 
 

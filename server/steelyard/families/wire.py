@@ -336,13 +336,9 @@ class Family(Framed, Struct, frozen=True, kw_only=True):
     created_at: float
     served: ModelVersion | None
     latest: Annotated[
-        ModelVersion | None,
-        Meta(description="The newest model that is not deleted or discarded."),
+        ModelVersion | None, Meta(description="The newest model that is not deleted or discarded.")
     ]
-    models: Annotated[
-        list[AnyModelVersion],
-        Meta(description="Oldest first."),
-    ]
+    models: Annotated[list[AnyModelVersion], Meta(description="Oldest first.")]
     keep_warm: bool
     keep_warm_window: Window | None
     keep_warm_stopped_at: float | None

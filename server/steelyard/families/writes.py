@@ -15,10 +15,7 @@ from sqlalchemy import Connection
 
 from steelyard.billing.money import InvalidAmountError, from_usd
 from steelyard.caller import Caller
-from steelyard.errors import (
-    EngineUnavailableError,
-    ModelWarmingError,
-)
+from steelyard.errors import EngineUnavailableError, ModelWarmingError
 from steelyard.families.directory import TunedDirectory
 from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.switching import NotLoadedError

@@ -3,11 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.families.trainer.features import (
-    choose_base_rows,
-    compute_features,
-    reading_cost,
-)
+from steelyard.families.trainer.features import choose_base_rows, compute_features, reading_cost
 from steelyard.scoring.hashing import HashingScorer
 from support.tuning_rows import LEVEL, TEAM, WIDTH, WordScorer, make_row, team_rows
 

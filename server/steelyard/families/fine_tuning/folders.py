@@ -12,14 +12,7 @@ import msgspec
 
 from steelyard.families.lineage import FineTune
 from steelyard.families.trainer.durable import write_struct
-from steelyard.families.trainer.task import (
-    ROWS,
-    TASK,
-    CardFacts,
-    FineTuneTask,
-    TaskBase,
-    TaskRow,
-)
+from steelyard.families.trainer.task import ROWS, TASK, CardFacts, FineTuneTask, TaskBase, TaskRow
 
 _PARENT = "parent"
 

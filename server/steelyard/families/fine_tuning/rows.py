@@ -37,11 +37,7 @@ from steelyard.families.fine_tuning.counts import EvaluationCounts, contexts_of,
 from steelyard.families.fine_tuning.plan import Tokenizers, TuningBounds, TuningPlan
 from steelyard.families.fine_tuning.tokens import RowTokens
 from steelyard.families.fine_tuning.wire import JobLineage, JobSplit, ResolvedHyperparameters
-from steelyard.families.trainer.lora import (
-    TUNING_BATCH,
-    TUNING_LEARNING_RATE,
-    lacking_for_lora,
-)
+from steelyard.families.trainer.lora import TUNING_BATCH, TUNING_LEARNING_RATE, lacking_for_lora
 from steelyard.families.trainer.task import Group, TaskRow
 from steelyard.families.wire import ContinueRows, Hyperparameters
 from steelyard.storage import State

@@ -303,10 +303,7 @@ def resized(pair: Pair, rank: int, fresh: Pair) -> Pair:
     if old == rank:
         return pair
     if old < rank:
-        return (
-            np.concatenate([a, fresh[0][old:]]),
-            np.concatenate([b, fresh[1][:, old:]], axis=1),
-        )
+        return (np.concatenate([a, fresh[0][old:]]), np.concatenate([b, fresh[1][:, old:]], axis=1))
     left, sizes, right = np.linalg.svd(b.astype(np.float64) @ a.astype(np.float64))
     roots = np.sqrt(sizes[:rank])
     return (
@@ -382,10 +379,7 @@ def _held_together(units: Sequence[Unit]) -> Iterator[list[Unit]]:
 
 
 def _identity(
-    rows: Sequence[TuningRow],
-    plan: Plan,
-    files: BaseFiles,
-    started_from: dict[str, Pair] | None,
+    rows: Sequence[TuningRow], plan: Plan, files: BaseFiles, started_from: dict[str, Pair] | None
 ) -> str:
     """Return the SHA-256 of everything that decides a run."""
     digest = hashlib.sha256()

@@ -52,10 +52,7 @@ class Features:
 
 
 def compute_features(
-    rows: Sequence[TuningRow],
-    scorer: Scorer,
-    folder: Path,
-    on_progress: Callable[[int, int], None],
+    rows: Sequence[TuningRow], scorer: Scorer, folder: Path, on_progress: Callable[[int, int], None]
 ) -> Features:
     """Read the rows with a scorer, going on from what the folder holds.
 

@@ -107,11 +107,7 @@ def fit_heads(
             # by side instead, and sums do not depend on the number of cores.
             with threadpool_limits(1, user_api="blas"):
                 head, report = fit_decision(
-                    data,
-                    seed=seed,
-                    parent=inherited,
-                    on_step=steps.step,
-                    may_keep=same_features,
+                    data, seed=seed, parent=inherited, on_step=steps.step, may_keep=same_features
                 )
             part.mkdir(parents=True, exist_ok=True)
             Heads([] if head is None else [head]).save(part)

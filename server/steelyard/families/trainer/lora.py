@@ -70,12 +70,7 @@ def train_lora(
     from steelyard.families.trainer.adapting import Plan, adapt  # noqa: PLC0415
 
     plan = Plan(
-        rank=rank,
-        steps=steps,
-        learning_rate=learning_rate,
-        seed=seed,
-        method=method,
-        batch=batch,
+        rank=rank, steps=steps, learning_rate=learning_rate, seed=seed, method=method, batch=batch
     )
     return adapt(
         rows,

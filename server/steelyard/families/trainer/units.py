@@ -145,6 +145,5 @@ def _example(row: TuningRow, kept: NDArray[np.int64], method: str) -> Example:
     decision = row.decision
     outcomes = tuple(decision.outcomes[i] for i in kept)
     return Example(
-        RenderedDecision(decision.kind, decision.question, outcomes),
-        tuple(labels.tolist()),
+        RenderedDecision(decision.kind, decision.question, outcomes), tuple(labels.tolist())
     )
