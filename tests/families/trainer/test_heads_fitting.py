@@ -9,7 +9,7 @@ import pytest
 from steelyard.calibration.metrics import log_loss
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.families.trainer import fitting
-from steelyard.families.trainer.candidates import PARENT, ParentCandidate
+from steelyard.families.trainer.candidates import PARENT, parent_candidate
 from steelyard.families.trainer.choosing import MOST_DEPTH, choose_head, is_too_deep
 from steelyard.families.trainer.data import decision_data
 from steelyard.families.trainer.features import compute_features
@@ -370,7 +370,7 @@ def test_a_parent_that_reads_no_markers_leaves_them_where_they_are():
         targets=np.zeros((20, 3)), contexts=["a"] * 20, vectors=None, base=None, markers=markers,
         is_scored=np.zeros(20, bool),
     )  # fmt: skip
-    ParentCandidate(data, SimpleNamespace(needs_base=False, evaluate=evaluate))
+    parent_candidate(data, SimpleNamespace(needs_base=False, evaluate=evaluate))
     assert asked[0] is markers
 
 

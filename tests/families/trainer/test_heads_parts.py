@@ -127,7 +127,7 @@ def test_n_grams_in_the_span_of_the_rows_fit_as_they_are(monkeypatch):
     found = []
     for bound in (2_500, 0):
         monkeypatch.setattr(candidates, "MOST_SPANNING_ROWS", bound)
-        fitted = ngram_candidate(data).fit(np.arange(60), 0.1)
+        fitted = ngram_candidate(data).fit(np.arange(60), 0.1, None)
         member, tensors = fitted.export()
         assert member.table == data.table.name
         served = data.ngrams @ tensors["ngrams"].astype(np.float32) + tensors["bias"]

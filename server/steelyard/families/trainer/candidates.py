@@ -13,9 +13,9 @@ it expects instead, which serve as logits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from scipy.linalg import eigh
 from steelyard.families.trainer.crossfit import Indices
 from steelyard.families.trainer.data import DecisionData
 from steelyard.families.trainer.linear import LinearFit, fit_linear
-from steelyard.families.trainer.markers import MarkerFit, fit_markers
+from steelyard.families.trainer.markers import fit_markers
 from steelyard.families.trainer.rewards import fit_ridge
 from steelyard.scoring.head_specs import (
     BaseMember,
@@ -58,104 +58,70 @@ _BASE_BIAS_PENALTY = 1.0
 _STEPS, _SPARSE_STEPS = 50, 40
 
 
-class Fitted(Protocol):
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
     """A candidate fitted on some rows."""
 
-    def logits(self, rows: Indices) -> NDArray[Any]:
-        """Return logits of rows, of shape (n, n_outcomes)."""
-        ...
-
-    def export(self) -> tuple[Member, Tensors]:
-        """Return what serves: the member, and its tensors."""
-        ...
+    logits: Callable[[Indices], NDArray[Any]]  # of rows, (n, n_outcomes)
+    export: Callable[[], tuple[Member, Tensors]]  # what serves: the member, and its tensors
+    fit: Any = None  # where another fit may start
+    head: Head | None = None  # the parent's, where this is it
 
 
-class Candidate(Protocol):
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
     """A way to answer a decision."""
 
-    @property
-    def name(self) -> str:
-        """One of those in the module's table."""
-        ...
-
-    @property
-    def penalties(self) -> tuple[float, ...]:
-        """Penalties to choose from, falling; none where there is nothing to choose."""
-        ...
-
-    @property
-    def needs_base(self) -> bool:
-        """Whether it reads the base's scores."""
-        ...
-
-    def fit(self, rows: Indices, penalty: float, start: Any = None) -> Fitted:
-        """Fit on rows, perhaps starting from another fit."""
-        ...
+    name: str
+    fit: Callable[[Indices, float, Fitted | None], Fitted]
+    #: To choose from, falling; none where there is nothing to choose.
+    penalties: tuple[float, ...] = ()
+    needs_base: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """A matrix of features with the way back to what is served."""
+    """A matrix of features, and logits that are added to what is linear in them."""
 
     matrix: Any  # float32 (n, n_features), dense or sparse
     offsets: tuple[Floats, ...] = ()  # each (n, n_outcomes)
 
 
-class LinearCandidate:
-    """What is linear in a block: of the vectors, of landmarks or of n-grams."""
+def linear_candidate(
+    name: str,
+    data: DecisionData,
+    block: Block,
+    penalties: tuple[float, ...],
+    export: Callable[[LinearFit], tuple[Member, Tensors]],
+) -> Candidate:
+    """Make what is linear in a block: of the vectors, of landmarks or of n-grams."""
 
-    needs_base = False
-
-    def __init__(
-        self, name: str, data: DecisionData, block: Block, penalties: tuple[float, ...], export: Any
-    ) -> None:
-        self.name = name
-        self.penalties = penalties
-        self._data = data
-        self._block = block
-        self._export = export
-
-    def fit(self, rows: Indices, penalty: float, start: Any = None) -> LinearFitted:
-        """Fit on rows."""
-        block = self._block
+    def fit(rows: Indices, penalty: float, start: Fitted | None) -> Fitted:
         features = block.matrix[rows]
-        if self._data.rewards is not None:
-            fit = fit_ridge(features, self._data.rewards[rows], penalty)
-            fit = LinearFit(fit.weights, fit.bias, np.zeros(len(block.offsets), np.float32))
+        if data.rewards is not None:
+            ridge = fit_ridge(features, data.rewards[rows], penalty)
+            scales = np.zeros(len(block.offsets), np.float32)
+            found = LinearFit(ridge.weights, ridge.bias, scales)
         else:
-            fit = fit_linear(
+            found = fit_linear(
                 features,
-                self._data.targets[rows],
+                data.targets[rows],
                 penalty,
                 offsets=[offset[rows] for offset in block.offsets],
                 first_scales=[_SIMILARITY_SCALE] * len(block.offsets),
                 start=None if start is None else start.fit,
                 most_steps=_STEPS if isinstance(features, np.ndarray) else _SPARSE_STEPS,
             )
-        return LinearFitted(fit, block, self._export)
+
+        def logits(rows: Indices) -> Floats:
+            return found.logits(block.matrix[rows], [offset[rows] for offset in block.offsets])
+
+        return Fitted(logits, lambda: export(found), found)
+
+    return Candidate(name, fit, penalties)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LinearFitted:
-    """A fitted ``LinearCandidate``."""
-
-    fit: LinearFit
-    block: Block
-    exported: Any
-
-    def logits(self, rows: Indices) -> Floats:
-        """Return logits of rows."""
-        return self.fit.logits(
-            self.block.matrix[rows], [offset[rows] for offset in self.block.offsets]
-        )
-
-    def export(self) -> tuple[Member, Tensors]:
-        """Return what serves."""
-        member, tensors = self.exported(self.fit)
-        return member, tensors
-
-
-def embedding_candidate(data: DecisionData) -> LinearCandidate:
+def embedding_candidate(data: DecisionData) -> Candidate:
     """Make ``embedding``; the data has vectors."""
     vectors, outcomes = _vectors_of(data)
     centre, scale = _standard(vectors)
@@ -170,10 +136,10 @@ def embedding_candidate(data: DecisionData) -> LinearCandidate:
             "bias": bias.astype(np.float32),
         }
 
-    return LinearCandidate("embedding", data, block, (3.0, 1.0, 0.3, 0.1, 0.03), export)
+    return linear_candidate("embedding", data, block, (3.0, 1.0, 0.3, 0.1, 0.03), export)
 
 
-def landmark_candidate(data: DecisionData, seed: int) -> LinearCandidate:
+def landmark_candidate(data: DecisionData, seed: int) -> Candidate:
     """Make ``landmarks``: a Nyström approximation of a Gaussian kernel; the data has vectors.
 
     Williams and Seeger, "Using the Nyström Method to Speed Up Kernel Machines", NIPS 2000.
@@ -200,10 +166,10 @@ def landmark_candidate(data: DecisionData, seed: int) -> LinearCandidate:
             "bias": (fit.bias - (centre / spread) @ fit.weights).astype(np.float32),
         }
 
-    return LinearCandidate("landmarks", data, block, (1.0, 0.1, 0.01), export)
+    return linear_candidate("landmarks", data, block, (1.0, 0.1, 0.01), export)
 
 
-def ngram_candidate(data: DecisionData) -> LinearCandidate:
+def ngram_candidate(data: DecisionData) -> Candidate:
     """Make ``ngrams``; the data has n-grams.
 
     Where rows are fewer than n-grams by far, weights are fitted in the space that the rows span,
@@ -229,141 +195,72 @@ def ngram_candidate(data: DecisionData) -> LinearCandidate:
             "bias": fit.bias,
         }
 
-    return LinearCandidate("ngrams", data, Block(features), penalties, export)
+    return linear_candidate("ngrams", data, Block(features), penalties, export)
 
 
-class BaseCandidate:
-    """``base``: rows that the base did not read have no logits."""
+def base_candidate(data: DecisionData) -> Candidate:
+    """Make ``base``: a temperature and an offset for each outcome; the data has base logits."""
+    base = _base_logits(data)
 
-    name = "base"
-    needs_base = True
-    penalties: tuple[float, ...] = ()
-
-    def __init__(self, data: DecisionData) -> None:
-        self._data = data
-
-    def fit(self, rows: Indices, penalty: float, start: Any = None) -> BaseFitted:
-        """Fit a temperature and an offset for each outcome."""
-        del penalty, start
-        logits = _base_logits(self._data)
+    def fit(rows: Indices, *_: object) -> Fitted:
         nothing = np.zeros((len(rows), 0), np.float32)
-        fit = fit_linear(
+        found = fit_linear(
             nothing,
-            self._data.targets[rows],
+            data.targets[rows],
             0.0,
-            offsets=[logits[rows]],
+            offsets=[base[rows]],
             first_scales=[1.0],
             bias_penalty=_BASE_BIAS_PENALTY,
         )
         # Evidence turned upside down is noise of a small sample.
-        return BaseFitted(max(float(fit.scales[0]), 1e-3), fit.bias, logits)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BaseFitted:
-    """A fitted ``BaseCandidate``."""
-
-    scale: float
-    bias: Floats
-    base: Floats
-
-    def logits(self, rows: Indices) -> Floats:
-        """Return logits of rows."""
-        return self.scale * self.base[rows] + self.bias
-
-    def export(self) -> tuple[Member, Tensors]:
-        """Return what serves."""
-        return BaseMember(name="base", temperature=1 / self.scale), {"bias": self.bias}
-
-
-class MarkerCandidate:
-    """``markers``: rows that the base did not read have none."""
-
-    name = "markers"
-    needs_base = True
-    penalties = (100.0, 10.0, 1.0)
-
-    def __init__(self, data: DecisionData) -> None:
-        self._data = data
-
-    def fit(self, rows: Indices, penalty: float, start: Any = None) -> MarkerFitted:
-        """Fit on rows."""
-        markers, logits = self._data.markers, _base_logits(self._data)
-        assert markers is not None  # noqa: S101  # there is no such candidate without them
-        fit = fit_markers(
-            markers[rows],
-            logits[rows],
-            self._data.targets[rows],
-            penalty,
-            start=None if start is None else start.fit,
+        scale = max(float(found.scales[0]), 1e-3)
+        member = BaseMember(name="base", temperature=1 / scale)
+        return Fitted(
+            lambda rows: scale * base[rows] + found.bias, lambda: (member, {"bias": found.bias})
         )
-        return MarkerFitted(fit, markers, logits)
+
+    return Candidate("base", fit, needs_base=True)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MarkerFitted:
-    """A fitted ``MarkerCandidate``."""
+def marker_candidate(data: DecisionData) -> Candidate:
+    """Make ``markers``; the data has marker vectors."""
+    markers, base = data.markers, _base_logits(data)
+    assert markers is not None  # noqa: S101  # there is no such candidate without them
 
-    fit: MarkerFit
-    markers: Floats
-    base: Floats
+    def fit(rows: Indices, penalty: float, start: Fitted | None) -> Fitted:
+        begun = None if start is None else start.fit
+        found = fit_markers(markers[rows], base[rows], data.targets[rows], penalty, start=begun)
+        tensors = {name: getattr(found, name) for name in ("centre", "shared", "own", "bias")}
+        member = MarkerMember(name="markers", sharpness=found.sharpness)
+        return Fitted(
+            lambda rows: found.logits(markers[rows], base[rows]), lambda: (member, tensors), found
+        )
 
-    def logits(self, rows: Indices) -> Floats:
-        """Return logits of rows."""
-        return self.fit.logits(self.markers[rows], self.base[rows])
-
-    def export(self) -> tuple[Member, Tensors]:
-        """Return what serves."""
-        fit = self.fit
-        return MarkerMember(name="markers", sharpness=fit.sharpness), {
-            "centre": fit.centre, "shared": fit.shared, "own": fit.own, "bias": fit.bias,
-        }  # fmt: skip
+    return Candidate("markers", fit, (100.0, 10.0, 1.0), needs_base=True)
 
 
-class ParentCandidate:
-    """``parent``: nothing is fitted."""
+def parent_candidate(data: DecisionData, head: Head) -> Candidate:
+    """Make ``parent``: nothing is fitted."""
+    logs = np.zeros(data.targets.shape, np.float32)
+    if not head.needs_base:
+        # Arrays as they are: of marker vectors, a copy would write out what nobody reads.
+        inputs = Inputs(list(data.contexts), data.vectors, data.base, data.markers)
+        logs[:] = head.evaluate(inputs)
+    elif len(rows := np.flatnonzero(data.is_scored)):
+        inputs = Inputs(
+            [data.contexts[i] for i in rows],
+            None if data.vectors is None else data.vectors[rows],
+            None if data.base is None else data.base[rows],
+            None if data.markers is None else data.markers[rows],
+        )
+        logs[rows] = head.evaluate(inputs)
 
-    name = PARENT
-    penalties: tuple[float, ...] = ()
+    def export() -> tuple[Member, Tensors]:
+        tensors = {f"parent.{name}": tensor for name, tensor in head.tensors.items()}
+        return ParentMember(name=PARENT, head=head.spec), tensors
 
-    def __init__(self, data: DecisionData, head: Head) -> None:
-        self.needs_base = head.needs_base
-        self._head = head
-        self._logs = np.zeros(data.targets.shape, np.float32)
-        if not head.needs_base:
-            # Arrays as they are: of marker vectors, a copy would write out what nobody reads.
-            inputs = Inputs(list(data.contexts), data.vectors, data.base, data.markers)
-            self._logs[:] = head.evaluate(inputs)
-        elif len(rows := np.flatnonzero(data.is_scored)):
-            inputs = Inputs(
-                [data.contexts[i] for i in rows],
-                None if data.vectors is None else data.vectors[rows],
-                None if data.base is None else data.base[rows],
-                None if data.markers is None else data.markers[rows],
-            )
-            self._logs[rows] = head.evaluate(inputs)
-
-    def fit(self, rows: Indices, penalty: float, start: Any = None) -> ParentFitted:
-        """Return the parent as it is."""
-        del rows, penalty, start
-        return ParentFitted(self._head, self._logs)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ParentFitted:
-    """The parent's head on the rows."""
-
-    head: Head
-    logs: Floats
-
-    def logits(self, rows: Indices) -> Floats:
-        """Return log probabilities of rows."""
-        return self.logs[rows]
-
-    def export(self) -> tuple[Member, Tensors]:
-        """Return what serves."""
-        tensors = {f"parent.{name}": tensor for name, tensor in self.head.tensors.items()}
-        return ParentMember(name=PARENT, head=self.head.spec), tensors
+    fitted = Fitted(lambda rows: logs[rows], export, head=head)
+    return Candidate(PARENT, lambda *_: fitted, needs_base=head.needs_base)
 
 
 def list_candidates(data: DecisionData, parent: Head | None, seed: int) -> Sequence[Candidate]:
@@ -380,11 +277,11 @@ def list_candidates(data: DecisionData, parent: Head | None, seed: int) -> Seque
     if data.ngrams.shape[1]:
         found.append(ngram_candidate(data))
     if data.is_scored.any():
-        found.append(BaseCandidate(data))
+        found.append(base_candidate(data))
         if data.markers is not None and data.rewards is None:
-            found.append(MarkerCandidate(data))
+            found.append(marker_candidate(data))
     if parent is not None and _can_ask(parent, data):
-        found.append(ParentCandidate(data, parent))
+        found.append(parent_candidate(data, parent))
     return found
 
 

@@ -166,7 +166,7 @@ def _is_beaten(parent: Candidate, option: Option, data: DecisionData) -> bool:
     common, _, at = np.intersect1d(unseen, option.rows, assume_unique=True, return_indices=True)
     if len(common) < _LEAST_SCORED:
         return False
-    logs = log_softmax(parent.fit(common, _NO_PENALTY).logits(common))
+    logs = log_softmax(parent.fit(common, _NO_PENALTY, None).logits(common))
     return is_better(option.losses[at], row_losses(logs, data.targets[common]))
 
 
@@ -193,7 +193,7 @@ def cross_validate(
     def predict(fold: int) -> Doubles:
         if fold in paths:
             return paths[fold][at][1]
-        fitted = candidate.fit(rows[folds[rows] != fold], penalties[at])
+        fitted = candidate.fit(rows[folds[rows] != fold], penalties[at], None)
         return log_softmax(fitted.logits(rows[folds[rows] == fold]))
 
     # Folds side by side: products with sparse matrices take one core each.

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from steelyard.calibration.intervals import mean_interval
 from steelyard.families.trainer.baseline import fit_baseline
 from steelyard.families.trainer.calibrating import choose_calibration, row_losses
-from steelyard.families.trainer.candidates import PARENT, ParentFitted, Tensors
+from steelyard.families.trainer.candidates import PARENT, Tensors
 from steelyard.families.trainer.choosing import HeadChoice, Option, choose_head, log_prior
 from steelyard.families.trainer.data import DecisionData, decision_data, group_rows
 from steelyard.families.trainer.features import Features
@@ -200,7 +200,7 @@ def _make_head(data: DecisionData, option: Option, calibration: Calibration) -> 
     """Fit an option on all of its rows."""
     fitted = [one.refit() for one in option.members]
     [first, *others] = fitted
-    if not others and isinstance(first, ParentFitted) and option.booster is None:
+    if not others and first.head is not None and option.booster is None:
         # Calibrated anew rather than wrapped, so that a long line of models does not nest.
         spec = first.head.spec
         steps = _joined([*spec.calibration, calibration])
@@ -225,7 +225,7 @@ def _make_head(data: DecisionData, option: Option, calibration: Calibration) -> 
     )
     tables = {data.table.name: data.table}
     for one in fitted:
-        if isinstance(one, ParentFitted):
+        if one.head is not None:
             tables |= one.head.tables
     return Head(spec, tensors, tables)
 
