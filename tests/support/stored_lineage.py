@@ -93,31 +93,30 @@ class FakePlans:
         self.state = state
         self.tokens = 1_000
 
-    async def growth(self, caller, *, dataset_id, trained_version, version=None, **given):  # type: ignore[no-untyped-def]
+    async def growth(self, caller, basis, *, version=None, counted=True):  # type: ignore[no-untyped-def]
         del version
-        row = self._row(caller, dataset_id)
-        new = 40 if row.version > (trained_version or 0) else 0
-        counted = {"rows": ContinueRows(new=new, earlier=0, evaluation=8)}
-        if not given["counted"]:
-            counted = {"rows": None, "evaluation_decisions": None}
+        row = self._row(caller, basis.dataset_id)
+        new = 40 if row.version > (basis.trained_version or 0) else 0
+        counts = {"rows": ContinueRows(new=new, earlier=0, evaluation=8)}
+        if not counted:
+            counts = {"rows": None, "evaluation_decisions": None}
         return make_growth(
             row.version,
             is_deleted=row.deleted_at is not None,
             is_archived=row.archived_at is not None,
-            **counted,
+            **counts,
         )
 
-    async def plan(self, caller, **given):  # type: ignore[no-untyped-def]
-        row = self._row(caller, given["dataset_id"])
-        version = given["version"] or row.version
-        if version <= (given["trained_version"] or 0):
+    async def plan(self, caller, basis, *, version=None, hyperparameters=None):  # type: ignore[no-untyped-def]
+        row = self._row(caller, basis.dataset_id)
+        version = version or row.version
+        if version <= (basis.trained_version or 0):
             raise NoNewDataError("There are no new rows.")
-        chosen = given["hyperparameters"]
+        chosen = hyperparameters
         return TuningPlan(
             dataset_id=row.id,
             dataset_version=version,
-            trained_version=given["trained_version"],
-            method=given["method"],
+            method=basis.method,
             hyperparameters=ResolvedHyperparameters(
                 steps=20,
                 learning_rate=1e-4,
@@ -129,7 +128,6 @@ class FakePlans:
                 new_training=40, earlier_training=0, new_evaluation=8, earlier_evaluation=0
             ),
             rows=ContinueRows(new=40, earlier=0, evaluation=8),
-            max_questions=64,
             passes=8.0,
             growth=make_growth(row.version),
         )

@@ -25,7 +25,7 @@ from steelyard.families.deletion import delete_family
 from steelyard.families.draft import LineageChange
 from steelyard.families.fees import Fee, Tariff, fee_of
 from steelyard.families.fine_tunes import Order, check_start, continue_family, start_family
-from steelyard.families.fine_tuning.plan import TuningPlan
+from steelyard.families.fine_tuning.plan import TuningBasis, TuningPlan
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.fine_tuning.store import has_unfinished
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
@@ -45,7 +45,6 @@ from steelyard.families.wire import (
     EstimateFamily,
     Family,
     FamilyList,
-    Hyperparameters,
     KeepWarm,
     Rollback,
     StartFamily,
@@ -56,6 +55,7 @@ from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage import State
+from steelyard.wire.limits import MAX_DECISIONS
 
 #: Seconds that a family's page waits for the price of its next fine-tune.
 _PRICE_WAIT_S = 0.5
@@ -134,7 +134,10 @@ class FamilyService(FamilyModels):
         families = [lineage.families[name] for name in sorted(lineage.families)]
         families = [family for family in families if family.deleted_at is None]
         grown = await asyncio.gather(
-            *(self._growth(caller, lineage, family, counted=False) for family in families)
+            *(
+                self._plans.growth(caller, _basis_of(lineage, family), counted=False)
+                for family in families
+            )
         )
         conditions = self._lineages.view()
         return FamilyList(
@@ -148,7 +151,7 @@ class FamilyService(FamilyModels):
         """Return a family with its fine-tunes, and what continuing it would take."""
         lineage = (await self._lineages.read(caller.account_id)).lineage
         family = find_family(lineage, name)
-        growth = await self._growth(caller, lineage, family, counted=True)
+        growth = await self._plans.growth(caller, _basis_of(lineage, family))
         price_nano = await self._price_next(caller, lineage, family, growth)
         growth = structs.replace(growth, price_nano=price_nano)
         return family_to_wire(lineage, family, self._lineages.view(), growth=growth, with_jobs=True)
@@ -228,14 +231,15 @@ class FamilyService(FamilyModels):
         start = check_start(lineage, request.family, origin, self._lineages.view())
         plan = await self._plans.plan(
             caller,
-            base=start.base,
-            family=request.family,
-            dataset_id=request.dataset_id,
+            TuningBasis(
+                base=start.base,
+                family=request.family,
+                dataset_id=request.dataset_id,
+                method=request.method or "sft",
+                learned=learned_from(lineage, None if start.model is None else start.model.adapter),
+            ),
             version=request.dataset_version,
-            trained_version=None,
-            method=request.method or "sft",
             hyperparameters=request.hyperparameters,
-            learned=learned_from(lineage, None if start.model is None else start.model.adapter),
         )
         return plan, origin
 
@@ -245,41 +249,13 @@ class FamilyService(FamilyModels):
         lineage = (await self._lineages.read(caller.account_id)).lineage
         family = find_family(lineage, name)
         check_latest(lineage, family, request.latest)
-        growth = await self._growth(
-            caller, lineage, family, counted=True, version=request.dataset_version
-        )
-        check_continue(
-            lineage, family, growth, self._lineages.view(), dataset_version=request.dataset_version
-        )
-        plan = await self._plan_next(
-            caller,
-            lineage,
-            family,
-            version=request.dataset_version,
-            hyperparameters=request.hyperparameters,
+        basis, version = _basis_of(lineage, family), request.dataset_version
+        growth = await self._plans.growth(caller, basis, version=version)
+        check_continue(lineage, family, growth, self._lineages.view(), dataset_version=version)
+        plan = await self._plans.plan(
+            caller, basis, version=version, hyperparameters=request.hyperparameters
         )
         return plan, plan.growth
-
-    async def _plan_next(
-        self,
-        caller: Caller,
-        lineage: Lineage,
-        family: TunedFamily,
-        *,
-        version: int | None = None,
-        hyperparameters: Hyperparameters | None = None,
-    ) -> TuningPlan:
-        return await self._plans.plan(
-            caller,
-            base=family.base,
-            family=family.name,
-            dataset_id=family.dataset_id,
-            version=version,
-            trained_version=trained_version(lineage, family),
-            method=family.method,
-            hyperparameters=hyperparameters,
-            learned=learned_from(lineage, parent_of(lineage, family)),
-        )
 
     async def _price_next(
         self, caller: Caller, lineage: Lineage, family: TunedFamily, growth: Growth
@@ -297,28 +273,9 @@ class FamilyService(FamilyModels):
             return None
         with suppress(SteelyardError, TimeoutError):
             async with asyncio.timeout(_PRICE_WAIT_S):
-                plan = await self._plan_next(caller, lineage, family)
+                plan = await self._plans.plan(caller, _basis_of(lineage, family))
             return self._fee(plan).price_nano
         return None
-
-    async def _growth(
-        self,
-        caller: Caller,
-        lineage: Lineage,
-        family: TunedFamily,
-        *,
-        counted: bool,
-        version: int | None = None,
-    ) -> Growth:
-        return await self._plans.growth(
-            caller,
-            dataset_id=family.dataset_id,
-            method=family.method,
-            trained_version=trained_version(lineage, family),
-            version=version,
-            learned=learned_from(lineage, parent_of(lineage, family)) if counted else (),
-            counted=counted,
-        )
 
     def _fee(self, plan: TuningPlan) -> Fee:
         return fee_of(plan.trained_tokens, self._tariff)
@@ -332,7 +289,7 @@ class FamilyService(FamilyModels):
             hyperparameters=plan.hyperparameters,
             split=plan.split,
             lineage=plan.lineage,
-            max_questions=plan.max_questions,
+            max_questions=MAX_DECISIONS,
             price_nano=self._fee(plan).price_nano,
         )
 
@@ -366,3 +323,15 @@ class FamilyService(FamilyModels):
 
         # Given again, the command says what to do about a model that cannot be loaded.
         return await self._loading(write.caller, lambda: self._write(write, command, tell))
+
+
+def _basis_of(lineage: Lineage, family: TunedFamily) -> TuningBasis:
+    """Return what a family's next fine-tune trains from."""
+    return TuningBasis(
+        base=family.base,
+        family=family.name,
+        dataset_id=family.dataset_id,
+        method=family.method,
+        trained_version=trained_version(lineage, family),
+        learned=learned_from(lineage, parent_of(lineage, family)),
+    )

@@ -33,7 +33,7 @@ from steelyard.errors import (
     TrainingUnavailableError,
 )
 from steelyard.families.fees import count_trained_tokens
-from steelyard.families.fine_tuning.plan import TuningBounds
+from steelyard.families.fine_tuning.plan import TuningBasis, TuningBounds
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.fine_tuning.tokens import RowTokens
 from steelyard.families.trainer.lora import TUNING_BATCH
@@ -49,6 +49,14 @@ from support.dataset_rows import make_row_dict, make_rows, to_ndjson
 ME = Caller(LOCAL_ACCOUNT, None, "full", "test")
 ROUTE = "POST /v1/datasets"
 PIXEL = {"id": 1, "media_type": "image/png", "data": base64.b64encode(b"image").decode()}
+
+
+def basis_of(dataset_id, given):
+    """Take what a family trains from out of a test's arguments."""
+    names = TuningBasis.__struct_fields__
+    chosen = {name: given.pop(name) for name in list(given) if name in names}
+    plain = {"base": "hashing", "family": "router", "method": "sft"}
+    return TuningBasis(dataset_id=dataset_id, **plain | chosen)
 
 
 class Opened:
@@ -92,19 +100,12 @@ class Opened:
         return asyncio.run(send())
 
     def plan(self, dataset_id, **given):
-        asked = {
-            "base": "hashing",
-            "family": "router",
-            "version": None,
-            "trained_version": None,
-            "method": "sft",
-            **given,
-        }
-        return asyncio.run(self.rows.plan(ME, dataset_id=dataset_id, **asked))
+        basis = basis_of(dataset_id, given)
+        return asyncio.run(self.rows.plan(ME, basis, **given))
 
     def growth(self, dataset_id, **given):
-        asked = {"method": "sft", "trained_version": None, **given}
-        return asyncio.run(self.rows.growth(ME, dataset_id=dataset_id, **asked))
+        basis = basis_of(dataset_id, given)
+        return asyncio.run(self.rows.growth(ME, basis, **given))
 
     def select(self, dataset_id, version, trained, seed=3, learned=()):
         at = asyncio.run(self.datasets.dataset_at(ME, dataset_id, version))
@@ -140,7 +141,7 @@ def relabelled(number):
 def test_a_first_fine_tune_takes_every_row(opened):
     dataset_id = opened.create(make_rows(24), make_rows(6, 1000))
     plan = opened.plan(dataset_id)
-    assert (plan.dataset_version, plan.trained_version) == (1, None)
+    assert plan.dataset_version == 1
     assert msgspec.to_builtins(plan.lineage) == {
         "new_training": 24,
         "earlier_training": 0,

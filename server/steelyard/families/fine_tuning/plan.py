@@ -26,18 +26,27 @@ class TuningBounds:
     max_rows: int = 50_000
 
 
+class TuningBasis(Struct, frozen=True, kw_only=True):
+    """What a family trains from, and on what."""
+
+    base: str
+    family: str
+    dataset_id: str
+    method: Method
+    trained_version: int | None = None
+    learned: tuple[tuple[str, int], ...] = ()  # the versions that the model to start from learned
+
+
 class TuningPlan(Struct, frozen=True, kw_only=True):
     """What a fine-tune would train on, with nothing left open."""
 
     dataset_id: str
     dataset_version: int
-    trained_version: int | None
     method: Method
     hyperparameters: ResolvedHyperparameters
     split: JobSplit
     lineage: JobLineage
     rows: ContinueRows
-    max_questions: int
     passes: float
     growth: Growth
 

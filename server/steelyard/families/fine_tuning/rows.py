@@ -34,7 +34,7 @@ from steelyard.evaluations.measures.gate import NEEDED
 from steelyard.families.continuing import Growth
 from steelyard.families.fees import count_trained_tokens, default_steps, passes_of
 from steelyard.families.fine_tuning.counts import EvaluationCounts, contexts_of, count_evaluation
-from steelyard.families.fine_tuning.plan import Tokenizers, TuningBounds, TuningPlan
+from steelyard.families.fine_tuning.plan import Tokenizers, TuningBasis, TuningBounds, TuningPlan
 from steelyard.families.fine_tuning.tokens import RowTokens
 from steelyard.families.fine_tuning.wire import JobLineage, JobSplit, ResolvedHyperparameters
 from steelyard.families.trainer.lora import TUNING_BATCH, TUNING_LEARNING_RATE, lacking_for_lora
@@ -42,7 +42,6 @@ from steelyard.families.trainer.task import Group, TaskRow
 from steelyard.families.wire import ContinueRows, Hyperparameters
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore, told_as_unavailable
-from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.methods import Method
 from steelyard.wire.violations import BODY, show
 
@@ -88,12 +87,9 @@ class TuningRows:
     async def growth(
         self,
         caller: Caller,
+        basis: TuningBasis,
         *,
-        dataset_id: str,
-        method: Method,
-        trained_version: int | None,
         version: int | None = None,
-        learned: Sequence[tuple[str, int]] = (),
         counted: bool = True,
     ) -> Growth:
         """Return what a family's dataset gained since the family last trained."""
@@ -101,18 +97,14 @@ class TuningRows:
         def find(
             connection: Connection,
         ) -> tuple[DatasetRow, list[VersionRow | None], list[Manifest]]:
-            row = _require_known(connection, caller.account_id, dataset_id)
+            row = _require_known(connection, caller.account_id, basis.dataset_id)
             if row.deleted_at is not None:
                 return row, [None, None, None], []
-            wanted = (row.version, min(version or row.version, row.version), trained_version)
-            return (
-                row,
-                [
-                    None if one is None else find_version(connection, dataset_id, one)
-                    for one in wanted
-                ],
-                _elsewhere(connection, dataset_id, learned),
-            )
+            wanted = (row.version, min(version or row.version, row.version), basis.trained_version)
+            found = [
+                None if one is None else find_version(connection, row.id, one) for one in wanted
+            ]
+            return row, found, _elsewhere(connection, basis) if counted else []
 
         row, (newest, at, trained), elsewhere = await self._state.read(find)
         growth = Growth(
@@ -126,36 +118,30 @@ class TuningRows:
         if not counted or at is None:
             return growth
         before = _manifest_of(trained)
-        evaluation = await self._count(at.manifest, before, method, elsewhere)
+        evaluation = await self._count(at.manifest, before, basis.method, elsewhere)
         return _grown(growth, _lineage(at.manifest, before, evaluation), evaluation)
 
     async def plan(
         self,
         caller: Caller,
+        basis: TuningBasis,
         *,
-        base: str,
-        family: str,
-        dataset_id: str,
-        version: int | None,
-        trained_version: int | None,
-        method: Method,
+        version: int | None = None,
         hyperparameters: Hyperparameters | None = None,
-        learned: Sequence[tuple[str, int]] = (),
     ) -> TuningPlan:
         """Settle what a fine-tune would train on; equal arguments give equal plans."""
 
         def find(
             connection: Connection,
         ) -> tuple[VersionRow, VersionRow, VersionRow | None, list[Manifest]]:
-            row = require_dataset(connection, caller.account_id, dataset_id, is_new_work=True)
+            before = basis.trained_version
+            row = require_dataset(connection, caller.account_id, basis.dataset_id, is_new_work=True)
             newest = require_version(connection, row)
             return (
                 newest,
                 newest if version is None else require_version(connection, row, version),
-                None
-                if trained_version is None
-                else require_version(connection, row, trained_version),
-                _elsewhere(connection, dataset_id, learned),
+                None if before is None else require_version(connection, row, before),
+                _elsewhere(connection, basis),
             )
 
         newest, at, trained_row, elsewhere = await self._state.read(find)
@@ -164,24 +150,24 @@ class TuningRows:
         lacking = None if lora_rank is None else self._lacking_for_lora()
         if lacking is not None:
             raise errors.TrainingUnavailableError(lacking)
-        _check_kind(manifest, method)
-        if trained_version is None:
+        _check_kind(manifest, basis.method)
+        if basis.trained_version is None:
             for one in elsewhere:
-                if (one.dataset_id, one.version) == learned[0]:
+                if (one.dataset_id, one.version) == basis.learned[0]:
                     await asyncio.to_thread(self._check_asked, manifest, one)
         n_earlier = manifest.rows_before("training", trained)
         n_new = manifest.split.training - n_earlier
         self._check_rows(manifest, n_new, is_first=trained is None)
-        seed = _seed_of(hyperparameters, manifest, family)
+        seed = _seed_of(hyperparameters, manifest, basis.family)
         places = select_places(n_earlier, n_new, seed)
-        evaluation = await self._count(manifest, trained, method, elsewhere)
+        evaluation = await self._count(manifest, trained, basis.method, elsewhere)
         if evaluation.has_images:
             raise errors.ImagesNotSupportedError(
-                f"Rows of the dataset {dataset_id} have images, and {base} reads text alone; make "
-                "a dataset without them.",
+                f"Rows of the dataset {basis.dataset_id} have images, and {basis.base} reads text "
+                "alone; make a dataset without them.",
                 path=_DATASET,
             )
-        tokens = await self._check_tokens(manifest, base)
+        tokens = await self._check_tokens(manifest, basis.base)
         resolved = _resolve(hyperparameters, seed, len(places))
         lineage = _lineage(manifest, trained, evaluation)
         growth = Growth(
@@ -198,15 +184,13 @@ class TuningRows:
             ),
         )
         return TuningPlan(
-            dataset_id=dataset_id,
+            dataset_id=basis.dataset_id,
             dataset_version=manifest.version,
-            trained_version=trained_version,
-            method=method,
+            method=basis.method,
             hyperparameters=resolved,
             split=split,
             lineage=lineage,
             rows=_tell(lineage),
-            max_questions=MAX_DECISIONS,
             passes=passes_of(resolved.steps, TUNING_BATCH, len(places)),
             growth=_grown(growth, lineage, evaluation),
         )
@@ -402,11 +386,9 @@ def _manifest_of(row: VersionRow | None) -> Manifest | None:
     return None if row is None else row.manifest
 
 
-def _elsewhere(
-    connection: Connection, dataset_id: str, learned: Iterable[tuple[str, int]]
-) -> list[Manifest]:
-    """Return the versions of other datasets, but for those that are deleted."""
-    found = (find_version(connection, *one) for one in learned if one[0] != dataset_id)
+def _elsewhere(connection: Connection, basis: TuningBasis) -> list[Manifest]:
+    """Return the versions of other datasets that were learned, but for those that are deleted."""
+    found = (find_version(connection, *one) for one in basis.learned if one[0] != basis.dataset_id)
     return [row.manifest for row in found if row is not None]
 
 
