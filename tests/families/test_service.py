@@ -152,9 +152,10 @@ class TestLife:
         kept.engines.finish_loading()
         kept.service.tick()
         resolved = resolve(kept, "router")
-        assert (resolved.name, resolved.version, resolved.base) == ("router", "router@2", BASE)
+        assert (resolved.version, resolved.model.base) == ("router@2", BASE)
         assert (
-            resolved.artifact_sha256 == kept.lineages.read_now("local").artifacts[resolved.adapter]
+            resolved.artifact_sha256
+            == kept.lineages.read_now("local").artifacts[resolved.model.adapter]
         )
 
     def test_a_gate_that_does_not_pass_adds_no_model(self, kept):
@@ -191,8 +192,8 @@ class TestLife:
     def test_none_is_queued_on_a_dataset_deleted_meanwhile(self, kept):
         plan = kept.plans.plan
 
-        async def deleting(caller, **given):
-            made = await plan(caller, **given)
+        async def deleting(caller, basis, **given):
+            made = await plan(caller, basis, **given)
             kept.grow_dataset(deleted_at=START)
             return made
 
@@ -338,7 +339,7 @@ class TestSwitching:
         assert caught.value.details[0]["answering"][0]["model"] == "router@2"
         kept.post("switch_model", "router@2", on=True)
         kept.post("switch_model", "router@1", on=True, switch_off=["router", "router@2"])
-        assert resolve(kept, "router@1").adapter == kept.models()[0]
+        assert resolve(kept, "router@1").model.adapter == kept.models()[0]
         for name in ("router", "router@2"):
             with pytest.raises((FamilyOffError, ModelOffError)):
                 resolve(kept, name)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
+import msgspec
 from msgspec import Struct
 
-from steelyard.billing.money import from_usd, to_usd
+from steelyard.billing.money import InvalidAmountError, from_usd, to_usd
 from steelyard.errors import PriceChangedError
 from steelyard.families.wire import MAX_STEPS, MIN_STEPS
+from steelyard.wire.payloads import open_payload
+from steelyard.wire.violations import BODY, Violations
+
+Body = TypeVar("Body", bound=Struct)
 
 #: How often a fine-tune goes over its rows when nothing is said.
 DEFAULT_PASSES = 2
@@ -69,3 +76,21 @@ def check_price(price_nano: int, max_price_usd: str | None, what: str) -> None:
             "the request allows; nothing was held.",
             details=[{"price_usd": to_usd(price_nano)}],
         )
+
+
+def priced(shape: type[Body]) -> Callable[[object], Body]:
+    """Return what reads a body that may name a price."""
+    return functools.partial(_read_priced, shape=shape)
+
+
+def _read_priced(payload: object, shape: type[Body]) -> Body:
+    found = Violations()
+    fields = open_payload(payload, shape, found)
+    price = fields.get("max_price_usd")
+    if isinstance(price, str):
+        try:
+            from_usd(price)
+        except InvalidAmountError as error:
+            found.add((*BODY, "max_price_usd"), f"cannot be used: {error}", "invalid_amount")
+    found.raise_if_any()
+    return msgspec.convert(fields, shape)

@@ -13,7 +13,6 @@ from msgspec import UNSET, Struct
 
 from steelyard import errors
 from steelyard.evaluations.gate_wire import Gate
-from steelyard.families.ancestry import parent_of
 from steelyard.families.continuing import Growth, check_continue
 from steelyard.families.draft import LineageChange, LineageDraft
 from steelyard.families.events import CancelJob, QueueJob
@@ -34,6 +33,7 @@ from steelyard.families.lineage import (
     TunedFamily,
     active_job,
     adapter_of,
+    parent_of,
 )
 from steelyard.families.references import (
     Guard,

@@ -242,6 +242,22 @@ def active_job(lineage: Lineage, family: TunedFamily) -> FineTune | None:
     return next((lineage.jobs[job] for job in family.jobs if lineage.jobs[job].is_active), None)
 
 
+def parent_of(lineage: Lineage, family: TunedFamily) -> str | None:
+    """Return the adapter that a family's next fine-tune is trained from; ``None`` from a base."""
+    model = latest_of(lineage, family)
+    return family.origin_adapter if model is None else model.adapter
+
+
+def learned_from(lineage: Lineage, adapter: str | None) -> tuple[tuple[str, int], ...]:
+    """Return the dataset versions that a model and those it was trained from were trained on."""
+    found: dict[tuple[str, int], None] = {}
+    while adapter is not None and adapter in lineage.models:
+        job = lineage.jobs[lineage.models[adapter].job_id]
+        found[job.dataset_id, job.dataset_version] = None
+        adapter = job.parent
+    return tuple(found)
+
+
 def answering(lineage: Lineage) -> dict[str, Holders]:
     """Return every model that answers calls, by adapter, with what makes it: each is one place."""
     own = {adapter for adapter, model in lineage.models.items() if model.switch.is_on}

@@ -3,51 +3,73 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from msgspec import Struct
 from sqlalchemy import Connection
 
 from steelyard.caller import Caller
-from steelyard.errors import InvalidReferenceError, ModelUnavailableError, NotFoundError
+from steelyard.errors import (
+    EngineUnavailableError,
+    InvalidReferenceError,
+    ModelUnavailableError,
+    ModelWarmingError,
+    NotFoundError,
+)
 from steelyard.families.deletion import delete_model
-from steelyard.families.directory import datasets_of
+from steelyard.families.directory import TunedDirectory, datasets_of
 from steelyard.families.draft import LineageChange
 from steelyard.families.lineage import Conditions, FamilyModel, Lineage
-from steelyard.families.lineage_store import Applied, Command
+from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.models_wire import Model, ModelReadiness
 from steelyard.families.references import find_family, find_model, parse_reference, resolve_call
 from steelyard.families.store import StoredLineage
-from steelyard.families.switching import switch_model
+from steelyard.families.switching import NotLoadedError, switch_model
 from steelyard.families.warmth import keep_model_warm
 from steelyard.families.wire import DeletedModel, KeepModelWarm, SwitchModel
-from steelyard.families.writes import FamilyWrites
+from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.serving.decide import unknown_model
+from steelyard.serving.registry import ModelRegistry
+from steelyard.storage import State
+
+#: How often a command is given again after a model was loaded for it.
+_MAX_LOADS = 3
+#: How long the answer of a write is kept for its key, in seconds, when nothing else is said.
+SECONDS_AN_HOUR = 3600.0
+
+Told = TypeVar("Told", bound=Struct)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedModel:
     """The tuned model that the name of a call means."""
 
-    name: str
     version: str | None
     model: FamilyModel
     artifact_sha256: str
 
-    @property
-    def adapter(self) -> str:
-        """The model's identity."""
-        return self.model.adapter
 
-    @property
-    def base(self) -> str:
-        """Name of the base model under it."""
-        return self.model.base
+class FamilyModels:
+    """Answers for the tuned models of every account; changes lineage once per key."""
 
-
-class FamilyModels(FamilyWrites):
-    """Answers for the tuned models of every account; parameters as ``FamilyWrites`` takes them."""
+    def __init__(
+        self,
+        state: State,
+        lineages: LineageStore,
+        writes: KeyedWrites,
+        bases: ModelRegistry,
+        *,
+        warm_wait_s: float,
+    ) -> None:
+        self._state = state
+        self._lineages = lineages
+        self._writes = writes
+        self._bases = bases
+        self._directory = TunedDirectory(bases)
+        self._warm_wait_s = warm_wait_s
 
     async def switch_model(self, write: Write, reference: str, request: SwitchModel) -> Model:
         """Switch a model's own switch on or off."""
@@ -128,7 +150,6 @@ class FamilyModels(FamilyWrites):
                 f"The files of {model.ref} are not here; call another model of {model.family}."
             )
         return ResolvedModel(
-            name=name,
             version=None if "@" in name else model.ref,
             model=model,
             artifact_sha256=artifact,
@@ -139,6 +160,54 @@ class FamilyModels(FamilyWrites):
         lineage = (await self._lineages.read(caller.account_id)).lineage
         _, version = parse_reference(name)
         return (find_family(lineage, name) if version is None else find_model(lineage, name)).base
+
+    async def _loading(self, caller: Caller, give: Callable[[], Awaitable[Told]]) -> Told:
+        """Run a command, and again once the model that it needs has loaded."""
+        for _ in range(_MAX_LOADS):
+            try:
+                return await give()
+            except NotLoadedError as error:
+                await self._load(caller, error)
+        raise ModelWarmingError("The model is loaded and let go of again; try again in a moment.")
+
+    async def _load(self, caller: Caller, error: NotLoadedError) -> None:
+        stored = await self._lineages.read(caller.account_id)
+        model, artifact = (
+            stored.lineage.models.get(error.adapter),
+            stored.artifacts.get(error.adapter),
+        )
+        engines = self._lineages.engines
+        if engines is None or model is None or artifact is None:
+            raise error
+        try:
+            await engines.ensure(model, artifact, self._warm_wait_s)
+        except EngineUnavailableError:
+            if engines.states().get(error.adapter) != "failed":
+                raise
+
+    async def _write(
+        self,
+        write: Write,
+        command: Command,
+        tell: Callable[[Connection, Applied], Told],
+        *,
+        window_s: float = SECONDS_AN_HOUR,
+    ) -> Told:
+        written: list[Applied] = []
+        caller = write.caller
+
+        def work(connection: Connection) -> Told:
+            applied = self._lineages.apply_in(
+                connection, caller.account_id, command, key_id=caller.key_id
+            )
+            told = tell(connection, applied)
+            written[:] = [applied]
+            return told
+
+        told = await self._writes.once(write, work, window_s=window_s)
+        for applied in written:
+            self._lineages.follow(applied)
+        return told
 
     async def _change_model(self, write: Write, reference: str, command: Command) -> Model:
         def tell(connection: Connection, applied: Applied) -> Model:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 
 from steelyard import errors
+from steelyard.families.fees import priced
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
 from steelyard.families.service import FamilyService
 from steelyard.families.wire import (
@@ -23,7 +24,6 @@ from steelyard.families.wire import (
     StartFamily,
     SwitchFamily,
 )
-from steelyard.families.writes import priced
 from steelyard.http.routing import Access, Route
 
 _TAGS = ("families",)

@@ -19,7 +19,6 @@ from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset
 from steelyard.datasets.store import mark_dataset_used
 from steelyard.errors import SteelyardError
-from steelyard.families.ancestry import learned_from, parent_of
 from steelyard.families.continuing import Growth, check_continue, continue_state, trained_version
 from steelyard.families.deletion import delete_family
 from steelyard.families.draft import LineageChange
@@ -29,7 +28,7 @@ from steelyard.families.fine_tuning.plan import TuningBasis, TuningPlan
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.fine_tuning.store import has_unfinished
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
-from steelyard.families.lineage import Conditions, Lineage, TunedFamily
+from steelyard.families.lineage import Conditions, Lineage, TunedFamily, learned_from, parent_of
 from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.models_service import FamilyModels
 from steelyard.families.references import check_latest, find_family

@@ -29,7 +29,6 @@ from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
 from steelyard.evaluations.measures.gate import NEEDED
-from steelyard.families.ancestry import learned_from
 from steelyard.families.continuing import trained_version
 from steelyard.families.draft import LineageChange
 from steelyard.families.fine_tunes import fail_job, finish_job, report_job, start_job, stop_job
@@ -47,7 +46,7 @@ from steelyard.families.fine_tuning.progress import (
 from steelyard.families.fine_tuning.rows import TuningRows
 from steelyard.families.fine_tuning.store import events_of, set_progress
 from steelyard.families.fine_tuning.wire import EventType, JobError
-from steelyard.families.lineage import Conditions, FineTune, Lineage, adapter_of
+from steelyard.families.lineage import Conditions, FineTune, Lineage, adapter_of, learned_from
 from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.tables import fine_tunes
 from steelyard.families.trainer.durable import read_struct, write_struct

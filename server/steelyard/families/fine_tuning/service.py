@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -80,9 +78,8 @@ class FineTuneJobs:
         self._lineages = lineages
         self._writes = writes
         self._records = records
-        self._kept: OrderedDict[tuple[str, str], _Scored] = OrderedDict()
-        self._groups: dict[str, list[RecordGroup]] = {}
-        self._lock = threading.Lock()
+        self._groups_of = functools.lru_cache(_KEPT * 3)(self._read_groups)
+        self._scored_of = functools.lru_cache(_KEPT)(self._read_scored)
 
     async def page(self, caller: Caller, query: JobsQuery) -> JobPage:
         """Return a page of the account's fine-tunes, the newest first; their curves are left out."""
@@ -188,7 +185,7 @@ class FineTuneJobs:
             raise errors.InvalidRequestError(
                 violations=[errors.Violation(("query", "group"), message, "not_allowed")]
             )
-        scored = self._load(sha256, method, group)
+        scored = self._scored_of(sha256, method, group)
         total = len(scored.records)
         data = job_records(scored.records, scored.measures, start=offset, stop=offset + limit)
         return JobRecordPage(
@@ -201,38 +198,20 @@ class FineTuneJobs:
             has_more=offset + len(data) < total,
         )
 
-    def _groups_of(self, sha256: str) -> list[RecordGroup]:
-        with self._lock:
-            known = self._groups.get(sha256)
-        if known is not None:
-            return known
+    def _read_groups(self, sha256: str) -> list[RecordGroup]:
         with told_as_unavailable(), self._records.open(f"{sha256}.parquet") as file:
             column = pq.read_table(file, columns=["group"], use_threads=False)["group"]
         groups: list[RecordGroup] = pc.unique(column).to_pylist()
-        with self._lock:
-            self._groups[sha256] = groups
-            while len(self._groups) > _KEPT * 3:
-                self._groups.pop(next(iter(self._groups)))
         return groups
 
-    def _load(self, sha256: str, method: str, group: RecordGroup) -> _Scored:
-        with self._lock:
-            kept = self._kept.get((sha256, group))
-            if kept is not None:
-                self._kept.move_to_end((sha256, group))
-                return kept
+    def _read_scored(self, sha256: str, method: str, group: RecordGroup) -> _Scored:
         with told_as_unavailable(), self._records.open(f"{sha256}.parquet") as file:
             table = pq.read_table(file, filters=pc.field("group") == group, use_threads=False)
         try:
             records = records_of(table, "targets" if method == "sft" else "rewards")
         except UnmeasurableError as error:
             raise errors.NotMeasurableError(str(error)) from error
-        scored = _Scored(records, measure_records(records))
-        with self._lock:
-            self._kept[sha256, group] = scored
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        return scored
+        return _Scored(records, measure_records(records))
 
 
 def read_fine_tune(connection: Connection, row: Row[Any]) -> Job:
