@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.decision_log.store import feedback_of
+from steelyard.decision_log.store import feedback_of_answers
 from support.error_shape import assert_canonical_error
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
@@ -21,7 +21,8 @@ def decided(client, make_request):
 @pytest.fixture
 def recorded(server, decided):
     """Give what is kept for the decision."""
-    return lambda: server.services.state.read_now(lambda c: feedback_of(c, decided))
+    state = server.services.state
+    return lambda: state.read_now(lambda c: feedback_of_answers(c, [decided])).get(decided, {})
 
 
 def send(client, decided, outcomes, **headers):

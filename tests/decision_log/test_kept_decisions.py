@@ -18,7 +18,7 @@ from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.decision_log.feedback import FeedbackService
 from steelyard.decision_log.feedback_wire import FeedbackRequest, FeedbackResponse
 from steelyard.decision_log.recording import record_answer
-from steelyard.decision_log.store import feedback_of, find_decision
+from steelyard.decision_log.store import feedback_of_answers, find_decision
 from steelyard.errors import (
     EngineUnavailableError,
     IdempotencyConflictError,
@@ -155,12 +155,10 @@ def test_the_sweep_removes_decisions_whose_time_is_over_and_their_feedback(desk:
     finally:
         sweeper.close()
 
-    def kept(decision_id: str) -> bool:
-        found = desk.state.read_now(lambda c: find_decision(c, LOCAL_ACCOUNT, decision_id, 0))
-        return found is not None
-
-    assert (kept(old), kept(young)) == (False, True)
-    assert desk.state.read_now(lambda c: feedback_of(c, old)) == {}
+    assert desk.state.read_now(lambda c: find_decision(c, LOCAL_ACCOUNT, young, 0)).id == young
+    with pytest.raises(NotFoundError):
+        desk.state.read_now(lambda c: find_decision(c, LOCAL_ACCOUNT, old, 0))
+    assert desk.state.read_now(lambda c: feedback_of_answers(c, [old])) == {}
 
 
 def test_what_is_not_stored_leaves_nothing(desk: Desk) -> None:

@@ -8,12 +8,13 @@ from sqlalchemy import func, select
 from steelyard.decision_log.store import (
     StoredDecision,
     delete_decisions_before,
-    feedback_of,
+    feedback_of_answers,
     find_decision,
     insert_decision,
     put_feedback,
 )
 from steelyard.decision_log.tables import feedback
+from steelyard.errors import NotFoundError
 from steelyard.storage import State
 
 KEPT = StoredDecision(
@@ -42,8 +43,8 @@ def test_another_accounts_or_an_old_one_is_not_found(state: State):
         ("local", "dec_2", 0.0),
         ("local", "dec_1", 100.5),
     ):
-        found = state.read_now(lambda c, a=account, n=name, t=not_before: find_decision(c, a, n, t))
-        assert found is None
+        with pytest.raises(NotFoundError):
+            state.read_now(lambda c, a=account, n=name, t=not_before: find_decision(c, a, n, t))
 
 
 def test_a_second_report_replaces_the_first(state: State):
@@ -54,9 +55,8 @@ def test_a_second_report_replaces_the_first(state: State):
         put_feedback(connection, "dec_1", {}, recorded_at=3)
 
     state.write_now(work)
-    found = state.read_now(lambda c: feedback_of(c, "dec_1"))
-    assert found == {"team": "other", "urgent": {"1": 0.5}}
-    assert state.read_now(lambda c: feedback_of(c, "dec_2")) == {}
+    found = state.read_now(lambda c: feedback_of_answers(c, ["dec_1", "dec_2"]))
+    assert found == {"dec_1": {"team": "other", "urgent": {"1": 0.5}}}
 
 
 def test_old_decisions_go_with_their_feedback(state: State):

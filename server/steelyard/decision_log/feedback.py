@@ -10,12 +10,10 @@ from sqlalchemy import Connection
 
 from steelyard.decision_log.feedback_wire import SUM_TOLERANCE, FeedbackRequest, FeedbackResponse
 from steelyard.decision_log.store import find_decision, put_feedback
-from steelyard.errors import NotFoundError
-from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.wire.violations import BODY, Path, Violations, show
 
-_SECONDS_A_DAY = 86_400.0
 #: Names that a message lists.
 _SHOWN_NAMES = 10
 
@@ -27,7 +25,7 @@ class FeedbackService:
         self, writes: KeyedWrites, *, retention_days: float, now: Callable[[], float] = time.time
     ) -> None:
         self._writes = writes
-        self._retention_s = retention_days * _SECONDS_A_DAY
+        self._retention_s = retention_days * SECONDS_A_DAY
         self._now = now
 
     async def record(self, write: Write, request: FeedbackRequest) -> FeedbackResponse:
@@ -41,11 +39,6 @@ class FeedbackService:
                 request.decision_id,
                 not_before=now - self._retention_s,
             )
-            if stored is None:
-                raise NotFoundError(
-                    f"No stored decision has the id {show(request.decision_id)}: it was not "
-                    "stored, its time is over, or it is not this account's."
-                )
             observed = _observe(request.outcomes, stored.outcome_names)
             put_feedback(connection, stored.id, observed, recorded_at=now)
             return FeedbackResponse(decision_id=stored.id, recorded=list(observed))

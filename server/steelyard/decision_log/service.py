@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import msgspec
 from sqlalchemy import Connection
 
 from steelyard.caller import Caller
-from steelyard.decision_log.queries import (
+from steelyard.decision_log.store import (
     ShortRow,
     answers_between,
     feedback_between,
     feedback_of_answers,
+    find_decision,
     newest_answers,
 )
-from steelyard.decision_log.store import feedback_of, find_decision
-from steelyard.decision_log.traffic import GroupKey, Traffic, is_right
+from steelyard.decision_log.traffic import Traffic, is_right
 from steelyard.decision_log.wire import (
     DEFAULT_WINDOW_S,
     MAX_BUCKETS,
@@ -35,17 +34,16 @@ from steelyard.decision_log.wire import (
 )
 from steelyard.decisions.kinds import ABSTAIN
 from steelyard.decisions.wire import DecisionResult, Kind
-from steelyard.errors import InvalidRequestError, NotFoundError, Violation
+from steelyard.errors import InvalidRequestError, Violation
 from steelyard.jobs.serial_executor import SerialExecutor
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.storage import State
-from steelyard.wire.violations import show
 
 #: Answers read at a time where a filter looks into them, and the most that one page looks into.
 _AT_A_TIME, _MAX_LOOKED = 500, 20_000
 
 
-class _Told(msgspec.Struct):
+class _ShortResult(msgspec.Struct):
     """What lists and figures need of a result."""
 
     kind: Kind
@@ -54,7 +52,7 @@ class _Told(msgspec.Struct):
     action: str
 
 
-_told = msgspec.json.Decoder(dict[str, _Told])
+_results = msgspec.json.Decoder(dict[str, _ShortResult])
 
 
 class DecisionLog:
@@ -84,11 +82,6 @@ class DecisionLog:
 
         def read(connection: Connection) -> StoredAnswer:
             stored = find_decision(connection, caller.account_id, decision_id, self._oldest())
-            if stored is None:
-                raise NotFoundError(
-                    f"No stored decision has the id {show(decision_id)}: it was not stored, its "
-                    "time is over, or it is not this account's."
-                )
             metadata = {} if stored.metadata is None else msgspec.json.decode(stored.metadata)
             return StoredAnswer(
                 id=stored.id,
@@ -100,7 +93,7 @@ class DecisionLog:
                 request=msgspec.json.decode(stored.request),
                 results=msgspec.json.decode(stored.results, type=dict[str, DecisionResult]),
                 metadata=metadata,
-                feedback=feedback_of(connection, stored.id),
+                feedback=feedback_of_answers(connection, [stored.id]).get(stored.id, {}),
             )
 
         return await self._state.read(read)
@@ -120,11 +113,7 @@ class DecisionLog:
                 lambda connection: _add_up(connection, caller.account_id, query, traffic)
             )
         )
-        told = traffic.told()
-        figures = {field.name: getattr(told, field.name) for field in fields(told)}
-        return DecisionSummary(
-            since=since, until=until, bucket_s=query.bucket_s, server=server, **figures
-        )
+        return traffic.summary(server)
 
     def _oldest(self) -> float:
         return self._now() - self._retention_s
@@ -154,7 +143,7 @@ def _page(
         )
         observed = feedback_of_answers(connection, [row.id for row in rows])
         for row in rows:
-            logged = _tell(row, observed.get(row.id, {}))
+            logged = _to_wire(row, observed.get(row.id, {}))
             if looks_into and not _is_wanted(logged, query):
                 continue
             if len(found) == query.limit:
@@ -168,7 +157,7 @@ def _page(
             return DecisionLogPage(data=found, has_more=True, next_cursor=after)
 
 
-def _tell(row: ShortRow, observed: dict[str, Any]) -> LoggedDecision:
+def _to_wire(row: ShortRow, observed: dict[str, Any]) -> LoggedDecision:
     return LoggedDecision(
         id=row.id,
         created_at=row.created_at,
@@ -177,21 +166,21 @@ def _tell(row: ShortRow, observed: dict[str, Any]) -> LoggedDecision:
         total_ms=row.total_ms,
         decisions={
             name: LoggedResult(
-                kind=told.kind,
-                top=told.top,
-                p_top=told.p_top,
-                action=told.action,
-                abstained=_abstained(told),
+                kind=result.kind,
+                top=result.top,
+                p_top=result.p_top,
+                action=result.action,
+                abstained=_abstained(result),
                 feedback=observed.get(name),
             )
-            for name, told in _told.decode(row.results).items()
+            for name, result in _results.decode(row.results).items()
         },
     )
 
 
-def _abstained(told: _Told) -> bool:
+def _abstained(result: _ShortResult) -> bool:
     # One dialect of requests allows an outcome of this name; where it is the top, it was chosen.
-    return told.action == ABSTAIN != told.top
+    return result.action == ABSTAIN != result.top
 
 
 def _is_wanted(logged: LoggedDecision, query: DecisionLogQuery) -> bool:
@@ -221,25 +210,21 @@ def _add_up(
     since, until, model = traffic.since, traffic.until, query.model
     observed = feedback_between(connection, account_id, since=since, until=until, model=model)
     answers = answers_between(connection, account_id, since=since, until=until, model=model)
-    groups: dict[tuple[str, str | None, str], int] = {}
     for id_, at, named, version, total_ms, results in answers:
         outcomes = observed.get(id_)
         is_counted = False
-        for name, told in _told.decode(results).items():
+        for name, result in _results.decode(results).items():
             if query.decision is not None and name != query.decision:
                 continue
             is_counted = True
-            place = (named, version, name)
-            group = groups.get(place)
-            if group is None:
-                group = groups[place] = traffic.group_of(GroupKey(*place))
+            group = traffic.group_of((named, version, name))
             outcome = None if outcomes is None else outcomes.get(name)
             traffic.add(
                 group,
                 at,
-                told.p_top,
-                abstained=_abstained(told),
-                is_right=None if outcome is None else is_right(told.top, outcome),
+                result.p_top,
+                abstained=_abstained(result),
+                is_right=None if outcome is None else is_right(result.top, outcome),
             )
         if is_counted:
             traffic.add_answer(at, total_ms)

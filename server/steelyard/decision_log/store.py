@@ -1,16 +1,34 @@
-"""Rows of decisions kept for feedback, and of the feedback on them."""
+"""Rows of decisions kept for feedback, and of the feedback on them.
+
+Lists and figures do without what was asked: contexts are long.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, or_, select
 
 from steelyard.decision_log.tables import decisions, feedback
+from steelyard.errors import NotFoundError
+from steelyard.storage.pages import after_cursor
+from steelyard.wire.violations import show
 
+#: Rows that a database driver hands over at a time.
+_AT_A_TIME = 2_000
+#: An answer's ``id``, ``created_at``, ``model``, ``version``, ``total_ms`` and ``results``.
+ShortRow: TypeAlias = Row[str, float, str, str | None, float | None, bytes]
+_SHORT = (
+    decisions.c.id,
+    decisions.c.created_at,
+    decisions.c.model,
+    decisions.c.version,
+    decisions.c.total_ms,
+    decisions.c.results,
+)
 _INSERT_DECISION = insert(decisions)
 
 
@@ -59,8 +77,8 @@ def insert_decision(connection: Connection, decision: StoredDecision) -> None:
 
 def find_decision(
     connection: Connection, account_id: str, decision_id: str, not_before: float
-) -> StoredDecision | None:
-    """Return a kept answer."""
+) -> StoredDecision:
+    """Return a kept answer, or refuse an id that is not that of one."""
     row = connection.execute(
         select(decisions).where(
             decisions.c.id == decision_id,
@@ -68,7 +86,12 @@ def find_decision(
             decisions.c.created_at >= not_before,
         )
     ).first()
-    return None if row is None else _stored(row)
+    if row is None:
+        raise NotFoundError(
+            f"No stored decision has the id {show(decision_id)}: it was not stored, its time is "
+            "over, or it is not this account's."
+        )
+    return _stored(row)
 
 
 def put_feedback(
@@ -94,16 +117,6 @@ def put_feedback(
             for name, outcome in outcomes.items()
         ],
     )
-
-
-def feedback_of(connection: Connection, decision_id: str) -> dict[str, Any]:
-    """Return the outcomes observed for a kept answer, by decision id; empty when there are none."""
-    rows = connection.execute(
-        select(feedback.c.name, feedback.c.outcome)
-        .where(feedback.c.decision_id == decision_id)
-        .order_by(feedback.c.name)
-    )
-    return {row.name: msgspec.json.decode(row.outcome) for row in rows}
 
 
 def count_decisions(
@@ -150,12 +163,8 @@ def page_observed(
         .order_by(decisions.c.created_at, decisions.c.id)
         .limit(limit)
     ).all()
-    outcomes: dict[str, dict[str, Any]] = {row.id: {} for row in found}
-    for row in connection.execute(
-        select(feedback).where(feedback.c.decision_id.in_(list(outcomes))).order_by(feedback.c.name)
-    ):
-        outcomes[row.decision_id][row.name] = msgspec.json.decode(row.outcome)
-    return [ObservedDecision(_stored(row), outcomes[row.id]) for row in found]
+    outcomes = feedback_of_answers(connection, [row.id for row in found])
+    return [ObservedDecision(_stored(row), outcomes.get(row.id, {})) for row in found]
 
 
 def delete_decisions_before(connection: Connection, before: float, *, limit: int) -> int:
@@ -180,6 +189,76 @@ def in_window(
     if ids is not None:
         where.append(decisions.c.id.in_(ids))
     return where
+
+
+def newest_answers(
+    connection: Connection,
+    account_id: str,
+    *,
+    since: float,
+    until: float | None = None,
+    model: str | None = None,
+    observed_of: str | None = None,
+    is_observed: bool = False,
+    after: str | None = None,
+    limit: int,
+) -> Sequence[ShortRow]:
+    """Return stored answers without what was asked, the newest first."""
+    where = in_window(account_id, since, until, model)
+    if is_observed:
+        observed = select(feedback.c.name).where(feedback.c.decision_id == decisions.c.id)
+        if observed_of is not None:
+            observed = observed.where(feedback.c.name == observed_of)
+        where.append(observed.exists())
+    if after is not None:
+        owned = decisions.c.account_id == account_id
+        where.append(after_cursor(connection, decisions, owned, after))
+    return connection.execute(
+        select(*_SHORT)
+        .where(*where)
+        .order_by(decisions.c.created_at.desc(), decisions.c.id.desc())
+        .limit(limit)
+    ).all()
+
+
+def answers_between(
+    connection: Connection, account_id: str, *, since: float, until: float, model: str | None = None
+) -> Iterator[ShortRow]:
+    """Yield every stored answer of a window, in no order, as ``newest_answers`` gives them."""
+    where = in_window(account_id, since, until, model)
+    streaming = connection.execution_options(yield_per=_AT_A_TIME)
+    yield from streaming.execute(select(*_SHORT).where(*where))
+
+
+def feedback_between(
+    connection: Connection, account_id: str, *, since: float, until: float, model: str | None = None
+) -> dict[str, dict[str, Any]]:
+    """Return what was observed of the answers of a window, by answer and decision id."""
+    found = connection.execute(
+        select(feedback.c.decision_id, feedback.c.name, feedback.c.outcome)
+        .join(decisions, decisions.c.id == feedback.c.decision_id)
+        .where(*in_window(account_id, since, until, model))
+    )
+    return _by_answer(found)
+
+
+def feedback_of_answers(connection: Connection, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return what was observed of some answers, by answer and then by decision id, in its order."""
+    if not ids:
+        return {}
+    found = connection.execute(
+        select(feedback.c.decision_id, feedback.c.name, feedback.c.outcome)
+        .where(feedback.c.decision_id.in_(ids))
+        .order_by(feedback.c.name)
+    )
+    return _by_answer(found)
+
+
+def _by_answer(rows: Any) -> dict[str, dict[str, Any]]:
+    by_answer: dict[str, dict[str, Any]] = {}
+    for id_, name, outcome in rows:
+        by_answer.setdefault(id_, {})[name] = msgspec.json.decode(outcome)
+    return by_answer
 
 
 def _stored(row: Row[Any]) -> StoredDecision:

@@ -1,8 +1,7 @@
 """Figures of live decisions: how many, how often they abstained, how often they were right.
 
-Here: sums over the stored answers of a window, told with their 95 % intervals. Not here: reading
-the answers (``steelyard.decision_log.service``), measures on datasets, which also know the losses
-(``steelyard.evaluations.measures.summary``).
+Sums over the stored answers of a window, with 95 % intervals; measures on datasets, which also know
+the losses, are in ``steelyard.evaluations.measures.summary``.
 """
 
 from __future__ import annotations
@@ -18,40 +17,16 @@ from numpy.typing import NDArray
 
 from steelyard.calibration.bins import N_BINS, FloatArray, bin_totals
 from steelyard.calibration.intervals import wilson_interval
-from steelyard.decision_log.wire import DecisionBucket, DecisionGroup
+from steelyard.decision_log.wire import DecisionBucket, DecisionGroup, DecisionSummary, ServerErrors
 from steelyard.wire.measures import Measure, ReliabilityRow
 
-#: The most groups that are told; the smaller ones are counted.
+#: The most groups of a summary; the smaller ones are counted.
 MAX_GROUPS = 100
 _LEVEL = 0.95
 
 IntArray: TypeAlias = NDArray[np.intp]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrafficFigures:
-    """The figures of a window; each is as ``steelyard.decision_log.wire.DecisionSummary`` says."""
-
-    answers: int
-    decisions: int
-    abstain_rate: Measure | None
-    feedback_share: Measure | None
-    accuracy: Measure | None
-    reliability: list[ReliabilityRow]
-    latency_p50_ms: Measure | None
-    latency_p95_ms: Measure | None
-    buckets: list[DecisionBucket]
-    groups: list[DecisionGroup]
-    groups_left_out: int
-
-
-@dataclass(frozen=True, slots=True)
-class GroupKey:
-    """Which decisions are told together: those of one id by one model."""
-
-    model: str
-    version: str | None
-    decision: str
+#: Decisions that are summed up together: a model's name, its version and a decision's id.
+GroupKey: TypeAlias = tuple[str, str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +51,7 @@ class Traffic:
         self._groups: dict[GroupKey, int] = {}
 
     def group_of(self, key: GroupKey) -> int:
-        """Return the number under which decisions are added that are told together."""
+        """Return the number under which decisions are added that belong together."""
         return self._groups.setdefault(key, len(self._groups))
 
     def add_answer(self, at: float, total_ms: float | None) -> None:
@@ -90,7 +65,7 @@ class Traffic:
         seen = is_right is not None
         self._decisions.append((at, group, p_top, abstained, seen, bool(is_right)))
 
-    def told(self) -> TrafficFigures:
+    def summary(self, server: ServerErrors | None) -> DecisionSummary:
         """Return the figures of what was added."""
         columns = np.array(self._decisions, dtype=np.float64).reshape(-1, 6).T
         answers = np.array(self._answers, dtype=np.float64).reshape(-1, 2)
@@ -103,7 +78,11 @@ class Traffic:
 
         held = _Columns(bucket_of(columns[0]), columns[1].astype(np.intp), *columns[2:])
         seen = held.seen > 0
-        return TrafficFigures(
+        return DecisionSummary(
+            since=self.since,
+            until=self.until,
+            bucket_s=self.bucket_s,
+            server=server,
             answers=len(answers),
             decisions=len(held.seen),
             abstain_rate=share(int(held.abstained.sum()), len(held.seen)),
@@ -145,18 +124,18 @@ def _groups(held: _Columns, keys: list[GroupKey]) -> list[DecisionGroup]:
     weights = (None, held.abstained, held.seen, held.right)
     columns = [np.bincount(held.group, of, len(keys)) for of in weights]
     counts = np.stack(columns, axis=1).astype(int).tolist()
-    told = sorted(zip(keys, counts, strict=True), key=lambda item: -item[1][0])
+    most = sorted(zip(keys, counts, strict=True), key=lambda item: -item[1][0])
     return [
         DecisionGroup(
-            model=key.model,
-            version=key.version,
-            decision=key.decision,
+            model=model,
+            version=version,
+            decision=decision,
             decisions=n,
             abstain_rate=_of(n_abstained, n),
             feedback_share=_of(n_seen, n),
             accuracy=share(n_right, n_seen),
         )
-        for key, (n, n_abstained, n_seen, n_right) in told[:MAX_GROUPS]
+        for (model, version, decision), (n, n_abstained, n_seen, n_right) in most[:MAX_GROUPS]
     ]
 
 

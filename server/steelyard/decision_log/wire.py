@@ -1,9 +1,4 @@
-"""The log of stored decisions on the wire: what was answered, what came true, and figures of both.
-
-Here: pages of stored answers, one of them in full, and the summary of a window of time. Not here:
-telling what came true (``steelyard.decision_log.feedback_wire``), figures on datasets
-(``steelyard.evaluations.wire``).
-"""
+"""The log of stored decisions on the wire: what was answered, what came true, and figures of both."""
 
 from __future__ import annotations
 
