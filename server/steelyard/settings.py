@@ -456,6 +456,11 @@ class Settings:
     api_key: str | None = field(repr=False)
 
 
+def read_variable(name: str) -> str:
+    """Return a variable of the environment that a setting or a file names; empty without it."""
+    return os.environ.get(name, "")
+
+
 def read_settings(
     overrides: Mapping[str, Any] | None = None,
     *,

@@ -122,6 +122,7 @@ class StandInServer:
             engine="none",
             runs_on="none",
             queue=SimpleNamespace(n_waiting=0),
+            is_connected=False,
             hangs=True,
         )
         self.services = ApiServices(

@@ -129,7 +129,7 @@ def open_tuned(on: Foundation) -> TunedModels:
 
 def rules_of_lineages(on: Foundation) -> LineageRules:
     """Return what holds for every account's models."""
-    return LineageRules.of(on.settings, on.models.names)
+    return LineageRules.of(on.settings, tuple(on.bases))
 
 
 def rows_to_tune_on(on: Foundation) -> TuningRows:

@@ -64,4 +64,5 @@ def render_decision(decision: Decision) -> RenderedDecision:
         kind=decision.kind,
         question=render_value(decision.question),
         outcomes=tuple(render_outcome(name, description) for name, description in named),
+        names=decision.outcomes.names,
     )

@@ -10,7 +10,7 @@ import json
 import re
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 #: What an empty context is read as.
@@ -34,6 +34,8 @@ class RenderedDecision:
     kind: str
     question: str
     outcomes: tuple[str, ...]
+    #: The outcomes' names alone; their texts begin with them.
+    names: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

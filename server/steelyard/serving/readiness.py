@@ -37,6 +37,9 @@ async def check_ready(models: ModelRegistry, state: State) -> dict[str, str]:
     except SteelyardError as error:
         missing["state"] = error.message
     for model in models.hosted:
+        if model.is_connected:  # it is another server's to be ready, and asking it may cost
+            parts[f"connected:{model.name}"] = "failed recently" if model.failed_recently else "ok"
+            continue
         part = f"engine:{model.name}"
         parts[part] = "ok"
         try:

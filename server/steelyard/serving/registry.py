@@ -88,6 +88,7 @@ class HostedModel:
         evaluation_key: str,
         embed: Callable[[Sequence[str]], NDArray[np.float32]] | None = None,
         engine_status: Callable[[], EngineStatus | None] | None = None,
+        is_connected: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.decide = decide
@@ -98,6 +99,8 @@ class HostedModel:
         self.price_nano = price_nano
         self.evaluation_key = evaluation_key
         self.embed = embed
+        #: Whether it answers on another server, which then sees what is asked.
+        self.is_connected = is_connected
         self._engine_status = engine_status
         self._clock = clock
         self._lock = threading.Lock()

@@ -185,6 +185,14 @@ class DecisionService:
         hosted = self._models.find(request.model)
         if hosted is None:
             raise not_in_playground(str(request.model), self._models.names)
+        if hosted.is_connected and hosted.price_nano:
+            # Anybody may play, and each question to it costs the operator.
+            free = [
+                one.name
+                for one in self._models.hosted
+                if not one.price_nano or not one.is_connected
+            ]
+            raise not_in_playground(hosted.name, free)
         prepared = await _prepare(hosted, request, max_input_tokens=PLAYGROUND_TOKENS)
         prepared = replace(prepared, share=Share(address, is_public=True))
         self._allowance.take_public(address, prepared.input_tokens)

@@ -1,0 +1,1 @@
+"""Base models that answer elsewhere: declared by an operator, asked over one of several wires."""

@@ -1,0 +1,77 @@
+"""What a remote server's answer must be before it is used, and the refusal of any other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.errors import EngineUnavailableError
+
+#: How far a sum of probabilities may be from 1.
+SUM_TOLERANCE = 1e-3
+#: The least probability of an outcome: log probabilities are finite.
+LEAST = 1e-9
+
+Probabilities = NDArray[np.float64]
+
+
+class UnusableAnswerError(EngineUnavailableError):
+    """An answer of a remote server that is not what its wire says."""
+
+
+def checked(names: Sequence[str], found: Any) -> Probabilities:
+    """Return an outcome's probability each, in order.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The outcomes that were asked for.
+    found : mapping
+        Probability by outcome, as decoded JSON.
+
+    Raises
+    ------
+    UnusableAnswerError
+        Where an outcome is missing, a value is not a probability, or they do not sum to 1.
+    """
+    if not isinstance(found, Mapping):
+        raise unusable("it has no object of probabilities")
+    if missing := [name for name in names if name not in found]:
+        raise unusable(f"{len(missing)} of {len(names)} outcomes have no probability")
+    values = [probability(found[name]) for name in names]
+    if abs(sum(values) - 1) > SUM_TOLERANCE:
+        raise unusable(f"its probabilities sum to {sum(values):.4f}")
+    return normalized(values)
+
+
+def probability(value: Any) -> float:
+    """Return a value that is a probability."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise unusable("a probability is not a number")
+    if not math.isfinite(value) or not -SUM_TOLERANCE <= value <= 1 + SUM_TOLERANCE:
+        raise unusable("a probability is not between 0 and 1")
+    return min(max(float(value), 0.0), 1.0)
+
+
+def normalized(values: Sequence[float] | Probabilities) -> Probabilities:
+    """Return values, none below ``LEAST``, that sum to 1."""
+    bounded = np.maximum(np.asarray(values, dtype=np.float64), LEAST)
+    return np.asarray(bounded / bounded.sum(), dtype=np.float64)
+
+
+def member(value: Any, key: str | int) -> Any:
+    """Return a member of an object or an array of an answer."""
+    if isinstance(key, str) and isinstance(value, Mapping) and key in value:
+        return value[key]
+    if isinstance(key, int) and isinstance(value, list) and -len(value) <= key < len(value):
+        return value[key]
+    raise unusable(f"it has no {key!r}")
+
+
+def unusable(why: str) -> UnusableAnswerError:
+    """Return the refusal of an answer."""
+    return UnusableAnswerError(f"The model's server gave an answer that cannot be used: {why}.")

@@ -1,0 +1,152 @@
+"""The connected models of a home: ``models.toml``, read and written whole.
+
+Only whoever may write the file adds models; no address is ever taken from a request. A key is named
+by its variable or file, and read when the model is opened: it is not in the file.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta, Struct
+
+from steelyard.scoring.assets import write_atomically
+from steelyard.settings import InvalidSettingError, read_variable
+from steelyard.wire.names import FOREIGN_PREFIX
+
+FILE = "models.toml"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+#: A key's longest file; what is longer is none.
+_MAX_KEY_BYTES = 8 * 1024
+
+Wire = Literal["systemone", "decisions", "decide", "chat"]
+
+
+class Calibration(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Temperatures fitted on a version of a dataset, by kind and number of outcomes."""
+
+    number: Annotated[int, Meta(ge=1)]
+    dataset: str
+    version: int
+    temperatures: dict[str, dict[str, float]]
+
+
+class ConnectedModel(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
+    """A model of another server, and how it is asked."""
+
+    wire: Wire
+    url: str
+    #: Its name at the other server; Steelyard's own name for it where left out.
+    model: str = ""
+    key_env: str = ""
+    key_file: str = ""
+    #: USD per million input tokens, as text; callers pay it.
+    price_in: str = "0"
+    concurrency: Annotated[int, Meta(ge=1, le=256)] = 8
+    timeout_s: Annotated[float, Meta(gt=0, le=600)] = 30.0
+    #: Orders of the outcomes that are asked and averaged (``chat``).
+    permutations: Annotated[int, Meta(ge=1, le=20)] = 1
+    max_input_tokens: Annotated[int, Meta(ge=1, le=65_536)] = 65_536
+    added: dt.date | None = None
+    calibrations: tuple[Calibration, ...] = ()
+
+    def check(self, name: str) -> None:
+        """Raise ``InvalidSettingError`` unless it can be asked."""
+        if not _NAME.fullmatch(name) or name.startswith(FOREIGN_PREFIX):
+            raise _bad(
+                name,
+                "name it with letters, digits, '.', '_' and '-', starting with a letter or digit and "
+                f"not with {FOREIGN_PREFIX!r}",
+            )
+        needed = "url must be http://HOST[:PORT][/PATH] or https://…"
+        try:
+            parts = urlsplit(self.url)
+            is_address = bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            raise _bad(name, needed) from None
+        if not is_address or parts.scheme not in {"http", "https"} or parts.query or parts.fragment:
+            raise _bad(name, needed)
+        if parts.username is not None or parts.password is not None:
+            raise _bad(name, "leave user and password out of url; name a variable with key_env")
+        if self.key_env and self.key_file:
+            raise _bad(name, "set one of key_env and key_file")
+        _ = self.price_nano
+
+    @property
+    def price_nano(self) -> int:
+        """Nano-USD per input token."""
+        try:
+            nano = Decimal(self.price_in) * 1000
+        except InvalidOperation:
+            nano = Decimal(-1)
+        if not nano.is_finite() or nano < 0 or nano != int(nano):
+            raise _bad(
+                "price_in", "write USD per million tokens, a multiple of 0.001, such as 0.15"
+            )
+        return int(nano)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The calibration in use: the latest."""
+        return self.calibrations[-1] if self.calibrations else None
+
+    def key(self) -> str | None:
+        """Return its key; raises ``InvalidSettingError`` where one is named and not there."""
+        if self.key_env:
+            key = read_variable(self.key_env).strip()
+            if not key:
+                raise _bad("key_env", f"the variable {self.key_env} is not set")
+        elif self.key_file:
+            try:
+                with Path(self.key_file).expanduser().open("rb") as file:
+                    key = file.read(_MAX_KEY_BYTES).decode("ascii").strip()
+            except (OSError, ValueError) as error:
+                raise _bad("key_file", "the file cannot be read as a key") from error
+        else:
+            return None
+        if not key or not key.isprintable() or not key.isascii():
+            raise _bad("key", "a key is one line of visible ASCII characters")
+        return key
+
+
+class _File(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    models: dict[str, ConnectedModel] = {}
+
+
+def read_models(home: Path) -> dict[str, ConnectedModel]:
+    """Return a home's connected models by name; none where there is no file."""
+    try:
+        content = (home / FILE).read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise InvalidSettingError(f"{FILE} cannot be read: {error.strerror}.") from error
+    try:
+        models = msgspec.toml.decode(content, type=_File).models
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidSettingError(f"{FILE} cannot be used: {error}. Correct the file.") from error
+    for name, model in models.items():
+        model.check(name)
+    return models
+
+
+def write_models(home: Path, models: Mapping[str, ConnectedModel]) -> None:
+    """Write a home's connected models, for its owner alone."""
+    path = home / FILE
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    built: dict[str, Any] = msgspec.to_builtins(_File(dict(models)), builtin_types=(dt.date,))
+    write_atomically(path, msgspec.toml.encode(built))
+    path.chmod(0o600)
+
+
+def _bad(what: str, needed: str) -> InvalidSettingError:
+    return InvalidSettingError(f"The connected model's {what!r} cannot be used: {needed}.")

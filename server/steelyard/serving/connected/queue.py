@@ -1,0 +1,229 @@
+"""Requests to a connected model: who waits, how many are under way, and when one is given up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from steelyard.decisions.rendering import RenderedRequest
+from steelyard.errors import EngineUnavailableError, SteelyardError
+from steelyard.scoring.batching import ScoreFuture
+from steelyard.scoring.protocol import ScoredDecision
+from steelyard.scoring.shares import FairQueue, Share
+from steelyard.serving.connected.answers import Probabilities, UnusableAnswerError
+from steelyard.serving.connected.remote import Breaker, Remote, RemoteFailureError
+from steelyard.serving.connected.wire import ModelWire
+
+_log = logging.getLogger(__name__)
+_RETRY_S = 2.0
+_NOBODY = Share()
+
+
+class Loop:
+    """A thread with an event loop, which all connected models of a process share."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="steelyard-connected", daemon=True
+        )
+        self._thread.start()
+
+    def call(self, work: Any, *given: Any) -> None:
+        """Call something soon, on the loop's thread."""
+        self._loop.call_soon_threadsafe(work, *given)
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine and wait for its result."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def close(self) -> None:
+        """Cancel what runs, and end the thread."""
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    request: RenderedRequest
+    deadline_s: float | None
+    share: Share
+    characters: int
+    future: ScoreFuture = field(default_factory=ScoreFuture)
+
+
+class ConnectedQueue:
+    """Requests to one connected model, as many at once as it takes, accounts in turns.
+
+    Notes
+    -----
+    Safe to use from several threads.
+    """
+
+    #: One call that takes long holds up no other.
+    running_call = None
+
+    def __init__(
+        self,
+        name: str,
+        wire: ModelWire,
+        remote: Remote,
+        loop: Loop,
+        *,
+        concurrency: int,
+        timeout_s: float,
+        max_queue: int,
+        breaker: Breaker | None = None,
+    ) -> None:
+        self._name = name
+        self._wire = wire
+        self._remote = remote
+        self._loop = loop
+        self._concurrency = concurrency
+        self._timeout_s = timeout_s
+        self.max_queue = max_queue
+        self.breaker = breaker or Breaker()
+        self._lock = threading.Lock()
+        self._queue: FairQueue[_Waiting] = FairQueue()
+        self._n_running = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def n_waiting(self) -> int:
+        """Requests that wait for a place."""
+        return len(self._queue)
+
+    def check_room(self, request: RenderedRequest, share: Share = _NOBODY) -> None:  # noqa: ARG002
+        """Refuse a request as ``submit`` would now."""
+        with self._lock:
+            if len(self._queue) >= self.max_queue and self._queue.n_of(share) >= self._queue.most():
+                raise self._full()
+
+    def submit(
+        self, request: RenderedRequest, deadline_s: float | None = None, share: Share = _NOBODY
+    ) -> ScoreFuture:
+        """Queue a request; the future gives one scored decision per decision."""
+        size = len(request.context) + sum(len(one.question) for one in request.decisions)
+        entry = _Waiting(request, deadline_s, share, size)
+        with self._lock:
+            evicted = None
+            if len(self._queue) >= self.max_queue:
+                if self._queue.n_of(share) >= self._queue.most():
+                    raise self._full()
+                evicted = self._queue.take_last_of_longest()
+            self._queue.push(entry)
+        if evicted is not None:
+            _resolve(evicted.future, self._full())
+        self._loop.call(self._begin)
+        return entry.future
+
+    def close(self) -> None:
+        """Close the connections to its server."""
+        self._loop.run(self._remote.close())
+
+    def _full(self) -> EngineUnavailableError:
+        return EngineUnavailableError(
+            f"Too many requests wait for {self._name}; send the request again after Retry-After, or "
+            "name another model.",
+            retry_after_s=_RETRY_S,
+            is_unreached=True,
+        )
+
+    def _begin(self) -> None:
+        """Begin what there is a place for; on the loop's thread."""
+        while self._n_running < self._concurrency:
+            with self._lock:
+                taken = self._queue.take(1)
+            if not taken:
+                return
+            for entry in taken:
+                if entry.future.done():  # its caller gave it up
+                    continue
+                self._n_running += 1
+                entry.future.started_at = perf_counter()
+                task = asyncio.get_running_loop().create_task(self._answer(entry))
+                entry.future.add_done_callback(partial(self._give_up, task))
+                self._tasks.add(task)
+                task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._n_running -= 1
+        self._begin()
+
+    def _give_up(self, task: asyncio.Task[None], future: ScoreFuture) -> None:
+        if future.cancelled():
+            self._loop.call(task.cancel)
+
+    async def _answer(self, entry: _Waiting) -> None:
+        """Ask the server, and resolve an entry's future whatever happens."""
+        outcome: list[ScoredDecision] | BaseException
+        try:
+            outcome = await self._ask(entry)
+        except asyncio.CancelledError:
+            outcome = EngineUnavailableError(f"{self._name} was not asked: it is being closed.")
+        except Exception as error:  # noqa: BLE001  somebody waits for the future
+            if not isinstance(error, SteelyardError):
+                _log.exception("Asking %s failed.", self._name)
+            outcome = error
+        _resolve(entry.future, outcome)
+
+    async def _ask(self, entry: _Waiting) -> list[ScoredDecision]:
+        self.breaker.check(self._name)
+        bound_s = min(self._timeout_s, entry.deadline_s or self._timeout_s)
+        try:
+            async with asyncio.timeout(bound_s):
+                found = await self._wire.score(entry.request, self._remote.post)
+        except TimeoutError as error:
+            if isinstance(error, SteelyardError):
+                raise
+            self.breaker.failed()
+            raise EngineUnavailableError(
+                f"The server of {self._name} did not answer within {bound_s:.3g} s; send the request "
+                "again, or name another model."
+            ) from error
+        except UnusableAnswerError:
+            self.breaker.failed()
+            raise
+        except RemoteFailureError as error:
+            if error.is_servers:
+                self.breaker.failed()
+            raise
+        self.breaker.succeeded()
+        pairs = zip(entry.request.decisions, found, strict=True)
+        return [_scored(one, len(decision.outcomes)) for decision, one in pairs]
+
+
+def _scored(found: Probabilities, n_outcomes: int) -> ScoredDecision:
+    return ScoredDecision(
+        np.log(found).astype(np.float32), np.zeros((n_outcomes, 0), dtype=np.float32)
+    )
+
+
+def _resolve(future: ScoreFuture, outcome: list[ScoredDecision] | BaseException) -> None:
+    with suppress(InvalidStateError):  # given up by its caller
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+
+
+async def _cancel_all() -> None:
+    own = asyncio.current_task()
+    tasks = [task for task in asyncio.all_tasks() if task is not own]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,206 @@
+"""Asking a model's server: bounded, with retries, and with a breaker for one that fails again and again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+import tenacity
+
+from steelyard.errors import EngineUnavailableError
+from steelyard.serving.connected.answers import UnusableAnswerError
+from steelyard.serving.connected.declared import ConnectedModel
+
+#: Bytes of an answer; a longer one is not read.
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
+#: Attempts at one request, and seconds between them, at least and at most.
+ATTEMPTS, _FIRST_WAIT_S, _LAST_WAIT_S = 3, 0.1, 2.0
+#: Failures in a row after which the server is left alone, and seconds for which it is, doubling.
+FAILURES, REST_S, MOST_REST_S = 5, 5.0, 60.0
+_PASSING = {408, 425, 429, 500, 502, 503, 504, 529}
+_REFUSED_KEY = {401, 403}
+
+
+class RemoteFailureError(EngineUnavailableError):
+    """A call that the model's server did not answer as it should."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+        is_unreached: bool = False,
+    ) -> None:
+        super().__init__(message, retry_after_s=retry_after_s, is_unreached=is_unreached)
+        self.answered = status
+        self.is_passing = is_unreached or status in _PASSING
+        #: Whether it says something against the server, and not against what was asked.
+        self.is_servers = status is None or status >= 500 or status in {*_REFUSED_KEY, 404, 405}
+
+
+class Breaker:
+    """Leaves a server alone after failures in a row, then lets one request try; for one event loop."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._n_failures = 0
+        self._rest_s = REST_S
+        self._open_until: float | None = None
+
+    @property
+    def rest_s(self) -> float:
+        """Seconds until a request may try; 0 when it may now."""
+        return 0.0 if self._open_until is None else max(self._open_until - self._clock(), 0.0)
+
+    def check(self, name: str) -> None:
+        """Refuse a request while the server is left alone."""
+        left_s = self.rest_s
+        if left_s > 0:
+            raise EngineUnavailableError(
+                f"The server of {name} failed {FAILURES} times in a row and is left alone for "
+                f"{left_s:.0f} s; send the request again after Retry-After, or name another model.",
+                retry_after_s=max(left_s, 1.0),
+                is_unreached=True,
+            )
+        if self._open_until is not None:  # this one tries; the others wait for how it goes
+            self._open_until = self._clock() + self._rest_s
+
+    def succeeded(self) -> None:
+        """Note an answer."""
+        self._n_failures, self._rest_s, self._open_until = 0, REST_S, None
+
+    def failed(self) -> None:
+        """Note a failure of the server."""
+        self._n_failures += 1
+        if self._open_until is not None:
+            self._rest_s = min(self._rest_s * 2, MOST_REST_S)
+        if self._n_failures >= FAILURES:
+            self._open_until = self._clock() + self._rest_s
+
+
+class Remote:
+    """The server of one model; for one event loop."""
+
+    def __init__(
+        self, name: str, model: ConnectedModel, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        key = model.key()
+        self._name = name
+        self._url = model.url.rstrip("/")
+        self.n_requests = 0
+        self._client = httpx.AsyncClient(
+            headers={} if key is None else {"Authorization": f"Bearer {key}"},
+            timeout=model.timeout_s,
+            limits=httpx.Limits(max_connections=model.concurrency),
+            follow_redirects=False,
+            trust_env=False,
+            transport=transport,
+        )
+
+    async def post(self, path: str, body: Any) -> Any:
+        """Send a JSON body to a path and return the decoded answer.
+
+        Raises
+        ------
+        RemoteFailureError
+            Where the server did not answer, or with a refusal.
+        UnusableAnswerError
+            Where the answer is not JSON or too long.
+        """
+        content = msgspec.json.encode(body)
+        retrying = tenacity.AsyncRetrying(
+            stop=tenacity.stop_after_attempt(ATTEMPTS),
+            wait=_wait_s,
+            retry=tenacity.retry_if_exception(_is_passing),
+            reraise=True,
+        )
+        return await retrying(self._send, endpoint(self._url, path), content)
+
+    async def _send(self, url: str, content: bytes) -> Any:
+        self.n_requests += 1
+        headers = {"Content-Type": "application/json"}
+        try:
+            async with self._client.stream(
+                "POST", url, content=content, headers=headers
+            ) as response:
+                if response.status_code != 200:
+                    raise self._refusal(response)
+                received = bytearray()
+                async for piece in response.aiter_bytes():
+                    received += piece
+                    if len(received) > MAX_ANSWER_BYTES:
+                        raise UnusableAnswerError(
+                            f"The server of {self._name} answered with more than "
+                            f"{MAX_ANSWER_BYTES} bytes."
+                        )
+        except httpx.TimeoutException as error:
+            message = f"The server of {self._name} did not answer in time."
+            raise RemoteFailureError(message) from error
+        except httpx.ConnectError as error:
+            message = f"The server of {self._name} cannot be reached."
+            raise RemoteFailureError(message, is_unreached=True) from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise RemoteFailureError(f"The server of {self._name} broke off.") from error
+        try:
+            return msgspec.json.decode(received)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise UnusableAnswerError(f"The server of {self._name} did not answer JSON.") from error
+
+    def _refusal(self, response: httpx.Response) -> RemoteFailureError:
+        status = response.status_code
+        hint = ""
+        if status in _REFUSED_KEY:
+            hint = "; its operator has to check the key"
+        elif 300 <= status < 400:
+            hint = "; redirects are not followed: its operator has to correct the url"
+        return RemoteFailureError(
+            f"The server of {self._name} refused the request with status {status}{hint}.",
+            status=status,
+            retry_after_s=_retry_after_s(response),
+        )
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._client.aclose()
+
+
+def endpoint(url: str, path: str) -> str:
+    """Return the address of a path such as ``/v1/decide`` at a server, whose URL may have ``/v1``.
+
+    Examples
+    --------
+    >>> endpoint("http://localhost:8080", "/v1/decide")
+    'http://localhost:8080/v1/decide'
+    >>> endpoint("http://localhost:8080/v1", "/v1/decide")
+    'http://localhost:8080/v1/decide'
+    """
+    given = urlsplit(url).path.rstrip("/")
+    if given.endswith(path):
+        return url.rstrip("/")
+    return url.rstrip("/") + (path.removeprefix("/v1") if given.endswith("/v1") else path)
+
+
+def _is_passing(error: BaseException) -> bool:
+    if not isinstance(error, RemoteFailureError) or not error.is_passing:
+        return False
+    return (error.retry_after_s or 0.0) <= _LAST_WAIT_S
+
+
+def _wait_s(state: tenacity.RetryCallState) -> float:
+    error = None if state.outcome is None else state.outcome.exception()
+    asked = getattr(error, "retry_after_s", None) or 0.0
+    doubled = tenacity.wait_random_exponential(multiplier=_FIRST_WAIT_S, max=_LAST_WAIT_S)(state)
+    return float(max(asked, doubled))
+
+
+def _retry_after_s(response: httpx.Response) -> float | None:
+    try:
+        seconds = float(response.headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds <= 3_600 else None

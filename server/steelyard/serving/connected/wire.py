@@ -1,0 +1,35 @@
+"""The seam between connected models and the wires that reach them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.serving.connected.answers import Probabilities
+
+#: Sends a JSON body to a path of the model's server and returns the decoded answer.
+Post = Callable[[str, Any], Awaitable[Any]]
+
+
+class ModelWire(Protocol):
+    """One way to ask a model of another server."""
+
+    async def score(self, request: RenderedRequest, post: Post) -> list[Probabilities]:
+        """Return the probabilities of every decision, in outcome order.
+
+        Raises
+        ------
+        UnusableAnswerError
+            Where the answer is not what the wire says.
+        """
+        ...
+
+
+def described(decision: RenderedDecision) -> list[tuple[str, str | None]]:
+    """Return every outcome's name, and its description where it has one."""
+    names: Sequence[str] = decision.names or decision.outcomes
+    return [
+        (name, text[len(name) + 2 :] if text.startswith(f"{name}: ") else None)
+        for name, text in zip(names, decision.outcomes, strict=True)
+    ]

@@ -1,0 +1,268 @@
+"""A connected model whose server is slow, wrong or away: told, tried again, and in nobody's way."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import httpx
+import pytest
+
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.errors import EngineUnavailableError
+from steelyard.scoring.shares import Share
+from steelyard.serving.connected import remote
+from steelyard.serving.connected.declared import ConnectedModel, write_models
+from steelyard.serving.connected.hosting import open_queue
+from steelyard.serving.connected.queue import Loop
+from steelyard.serving.connected.remote import FAILURES, Breaker
+from support.error_shape import assert_canonical_error
+from support.live_server import live_server
+from support.remote_models import remote_model, wait_until
+
+REQUEST = RenderedRequest("x", (RenderedDecision("single", "Which?", ("a", "b")),))
+BODY = {
+    "context": "Invoice 118 was paid twice.",
+    "decisions": [{"id": "route", "question": "Where to?", "outcomes": ["refunds", "sales"]}],
+    "model": "far",
+}
+
+
+def systemone(path, body):
+    """Answer as a server of the wire ``systemone``, preferring the first label."""
+    answers = {}
+    for name, question in body["questions"].items():
+        labels = list(question["criteria"])
+        rest = 0.25 / (len(labels) - 1)
+        probabilities = {label: 0.75 if label == labels[0] else rest for label in labels}
+        answers[name] = {"type": "choice", "choice": labels[0], "probabilities": probabilities}
+    return {"answers": answers}
+
+
+def spoiled(change):
+    def answer(path, body):
+        answered = systemone(path, body)
+        change(next(iter(answered["answers"].values()))["probabilities"])
+        return answered
+
+    return answer
+
+
+@pytest.fixture
+def open_far():
+    """Return what opens a queue to a server."""
+    loop = Loop()
+    opened = []
+
+    def open_(url, **given):
+        max_queue = given.pop("max_queue", 8)
+        model = ConnectedModel(wire="systemone", url=url, **given)
+        opened.append(open_queue("far", model, loop, max_queue=max_queue))
+        return opened[-1]
+
+    yield open_
+    for queue in opened:
+        queue.close()
+    loop.close()
+
+
+LIES = {
+    "an outcome missing": lambda probabilities: probabilities.pop("b"),
+    "NaN": lambda probabilities: probabilities.update(b=float("nan")),
+    "a sum off": lambda probabilities: probabilities.update(b=0.252),
+    "negative": lambda probabilities: probabilities.update(a=1.25, b=-0.25),
+}
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
+def test_an_answer_that_is_none_is_a_failure(open_far, lie):
+    with remote_model(spoiled(lie)) as far:
+        with pytest.raises(EngineUnavailableError):
+            open_far(far.url).submit(REQUEST, 10).result(10)
+        assert len(far.asked) == 1  # asking again would answer the same
+
+
+@pytest.mark.parametrize(
+    ("fault", "match", "n_asked"),
+    [
+        ("cuts off", "broke off", 1),
+        ("not JSON", "not answer JSON", 1),
+        ("endless", "more than", 1),
+        ("redirects", "redirects are not followed", 1),
+        ("status 400", "status 400", 1),
+        ("status 401", "check the key", 1),
+        ("status 503", "status 503", remote.ATTEMPTS),
+        ("status 429", "status 429", remote.ATTEMPTS),
+    ],
+)
+def test_a_server_that_fails_is_asked_again_where_that_helps(open_far, fault, match, n_asked):
+    with remote_model(systemone, fault) as far:
+        with pytest.raises(EngineUnavailableError, match=match) as caught:
+            open_far(far.url).submit(REQUEST, 10).result(10)
+        assert far.url not in caught.value.message
+        assert len(far.asked) == n_asked
+
+
+def test_a_refusal_that_passes_is_waited_out(open_far):
+    with remote_model(systemone, "once 429") as far:
+        [scored] = open_far(far.url).submit(REQUEST, 10).result(10)
+        assert scored.logits[0] > scored.logits[1]
+        assert len(far.asked) == 2
+
+
+def test_a_server_that_is_not_there_was_not_reached(open_far):
+    with remote_model(systemone) as far:
+        pass
+    with pytest.raises(EngineUnavailableError, match="cannot be reached") as caught:
+        open_far(far.url).submit(REQUEST, 10).result(10)
+    assert caught.value.is_unreached
+
+
+def test_a_server_that_hangs_is_given_up_and_then_left_alone(open_far):
+    with remote_model(systemone, "hangs") as far:
+        queue = open_far(far.url, timeout_s=0.1)
+        for _ in range(FAILURES):
+            with pytest.raises(EngineUnavailableError, match=r"within 0\.1 s|in time"):
+                queue.submit(REQUEST, 10).result(10)
+        n_asked = len(far.asked)
+        with pytest.raises(EngineUnavailableError, match="left alone") as caught:
+            queue.submit(REQUEST, 10).result(10)
+        assert caught.value.is_unreached
+        assert caught.value.retry_after_s >= 1
+        assert len(far.asked) == n_asked
+
+
+def test_only_so_many_are_asked_at_once_and_accounts_take_turns(open_far):
+    with remote_model(systemone, "hangs") as far:
+        queue = open_far(far.url, concurrency=2, max_queue=4)
+        noisy = [queue.submit(REQUEST, 30, Share("noisy")) for _ in range(2)]
+        wait_until(lambda: len(far.asked) == 2)
+        noisy += [queue.submit(REQUEST, 30, Share("noisy")) for _ in range(4)]
+        with pytest.raises(EngineUnavailableError, match="Too many requests wait"):
+            queue.submit(REQUEST, 30, Share("noisy"))
+        quiet = queue.submit(REQUEST, 30, Share("quiet"))
+        with pytest.raises(EngineUnavailableError, match="Too many requests wait"):
+            noisy[-1].result(10)
+        assert len(far.asked) == 2
+        far.may_answer.set()
+        for future in (*noisy[:-1], quiet):
+            assert future.result(10)
+
+
+def test_who_goes_away_frees_its_place(open_far):
+    with remote_model(systemone, "hangs") as far:
+        queue = open_far(far.url, concurrency=1)
+        first, second = queue.submit(REQUEST, 30), queue.submit(REQUEST, 30)
+        wait_until(lambda: len(far.asked) == 1)
+        assert first.cancel()
+        wait_until(lambda: len(far.asked) == 2)
+        far.may_answer.set()
+        assert second.result(10)
+
+
+def test_a_breaker_lets_one_try_after_a_rest_that_grows():
+    now = [0.0]
+    breaker = Breaker(lambda: now[0])
+    for _ in range(FAILURES):
+        breaker.check("far")
+        breaker.failed()
+    assert breaker.rest_s == remote.REST_S
+    now[0] += remote.REST_S
+    breaker.check("far")
+    with pytest.raises(EngineUnavailableError):
+        breaker.check("far")  # the one that tries has not come back
+    breaker.failed()
+    assert breaker.rest_s == 2 * remote.REST_S
+    now[0] += 2 * remote.REST_S
+    breaker.check("far")
+    breaker.succeeded()
+    breaker.check("far")
+    breaker.check("far")
+
+
+class TestServed:
+    """A connected model among a server's own."""
+
+    @pytest.fixture
+    def serve(self, tmp_path):
+        def serve(url, **given):
+            declared = {"wire": "systemone", "url": url, "timeout_s": 0.5}
+            declared |= {name: given.pop(name) for name in ("price_in",) if name in given}
+            home = tmp_path / "home"
+            write_models(home, {"far": ConnectedModel(**declared)})
+            return live_server(home=str(home), **given)
+
+        return serve
+
+    def test_it_answers_where_it_is_named(self, serve):
+        with remote_model(systemone) as far, serve(far.url) as server:
+            answer = httpx.post(f"{server.url}/v1/decide", json=BODY).json()
+            assert answer["model"] == "far"
+            assert answer["decisions"]["route"]["probabilities"]["refunds"] == pytest.approx(0.75)
+            played = httpx.post(f"{server.url}/v1/playground/decide", json=BODY)
+            assert played.json()["model"] == "far"
+            models = {one["id"]: one for one in httpx.get(f"{server.url}/v1/models").json()["data"]}
+            assert models["far"]["status"] == "ready"
+            assert httpx.get(f"{server.url}/v1/ready").json()["parts"]["connected:far"] == "ok"
+            assert far.url not in str(models)
+
+    def test_bad_input_never_reaches_it(self, serve):
+        with remote_model(systemone) as far, serve(far.url) as server:
+            for change in ({"decisions": []}, {"context": "w " * 70_000}, {"temperature": 0}):
+                answered = httpx.post(f"{server.url}/v1/decide", json={**BODY, **change})
+                assert answered.status_code == 422
+            assert far.asked == []
+
+    def test_one_that_costs_is_not_played_with(self, serve):
+        with remote_model(systemone) as far, serve(far.url, price_in="0.5") as server:
+            response = httpx.post(f"{server.url}/v1/playground/decide", json=BODY)
+            assert_canonical_error(response, 422, "invalid_request", message="far")
+            quote = httpx.post(f"{server.url}/v1/decide/estimate", json=BODY).json()
+            assert float(quote["maximum_charge_usd"]) == quote["input_tokens"] * 0.5e-6
+            assert far.asked == []
+
+    def test_one_that_fails_is_stood_in_for_and_never_stands_in_unasked(self, serve):
+        with remote_model(systemone, "status 500") as far, serve(far.url) as server:
+            url = f"{server.url}/v1/decide"
+            answer = httpx.post(url, json=BODY).json()
+            assert (answer["model"], answer["fallback"]["from"]) == ("hashing", "far")
+            refused = httpx.post(url, json={**BODY, "fallback": "none"})
+            assert_canonical_error(refused, 503, "engine_unavailable", retryable=True)
+            far.fault, n_asked = "", len(far.asked)
+            server.scorer.failure = EngineUnavailableError("broken")
+            own = {**BODY, "model": "hashing"}
+            assert httpx.post(url, json=own).status_code == 503
+            assert len(far.asked) == n_asked
+            listed = httpx.post(url, json={**own, "fallback": ["far"]}).json()
+            assert listed["model"] == "far"
+
+    def test_one_that_hangs_holds_nobody_else(self, serve):
+        with remote_model(systemone, "hangs") as far, serve(far.url) as server:
+            url = f"{server.url}/v1/decide"
+            alone = {**BODY, "fallback": "none"}
+            threads = [
+                threading.Thread(target=httpx.post, args=(url,), kwargs={"json": alone})
+                for _ in range(12)
+            ]
+            for thread in threads:
+                thread.start()
+            wait_until(lambda: len(far.asked) > 4)
+            began = time.monotonic()
+            assert httpx.post(url, json={**BODY, "model": "hashing"}).status_code == 200
+            assert time.monotonic() - began < 5
+            for thread in threads:
+                thread.join()
+
+    def test_a_key_is_sent_and_shown_nowhere(self, tmp_path, monkeypatch, caplog):
+        monkeypatch.setenv("FAR_KEY", "sk-secret-key")
+        with remote_model(systemone, "status 401") as far:
+            declared = ConnectedModel(wire="systemone", url=far.url, key_env="FAR_KEY")
+            home = tmp_path / "home"
+            write_models(home, {"far": declared})
+            with live_server(home=str(home)) as server:
+                response = httpx.post(f"{server.url}/v1/decide", json={**BODY, "fallback": "none"})
+            assert far.headers[0]["Authorization"] == "Bearer sk-secret-key"
+            assert "sk-secret-key" not in response.text + caplog.text
+            for file in home.rglob("*"):
+                if file.is_file():
+                    assert b"sk-secret-key" not in file.read_bytes()

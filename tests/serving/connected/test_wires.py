@@ -1,0 +1,186 @@
+"""Every wire gives what the server at its other end answers, whatever is asked."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes, render_decision
+from steelyard.decisions.rendering import RenderedRequest
+from steelyard.errors import EngineUnavailableError
+from steelyard.scoring.hashing import HashingScorer
+from steelyard.serving.connected.answers import checked
+from steelyard.serving.connected.chat import read_top
+from steelyard.serving.connected.declared import ConnectedModel
+from steelyard.serving.connected.hosting import open_queue
+from steelyard.serving.connected.queue import Loop
+from support.live_server import live_server
+from support.remote_models import chat_answer, remote_model, share_of
+
+#: Seconds that no answer here takes.
+PATIENCE_S = 30
+LEVELS = ("low", "middle", "high")
+
+
+@pytest.fixture(scope="module")
+def steelyard():
+    with live_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def chat():
+    with remote_model() as model:
+        yield model
+
+
+@pytest.fixture(scope="module")
+def loop():
+    loop = Loop()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture
+def ask(steelyard, chat, loop):
+    """Return what asks a request over a wire."""
+    queues = []
+
+    def ask(wire, request, **given):
+        url = chat.url if wire == "chat" else steelyard.url
+        chat.asked.clear()
+        model = ConnectedModel(wire=wire, url=url, model="hashing", **given)
+        queue = open_queue("far", model, loop, max_queue=8)
+        queues.append(queue)
+        scored = queue.submit(request, PATIENCE_S).result(PATIENCE_S)
+        ask.n_requests = queue._remote.n_requests
+        assert len(scored) == len(request.decisions)
+        for one, decision in zip(scored, request.decisions, strict=True):
+            assert one.logits.shape == (len(decision.outcomes),)
+            assert np.exp(one.logits).sum() == pytest.approx(1, abs=1e-5)
+        return [np.exp(one.logits) for one in scored]
+
+    yield ask
+    for queue in queues:
+        queue.close()
+
+
+def decision(kind, names, descriptions=None, question="What is it?"):
+    texts = descriptions or (None,) * len(names)
+    return render_decision(Decision("d", kind, question, Outcomes(tuple(names), tuple(texts))))
+
+
+ASKED = {
+    "binary": decision("binary", BINARY_NAMES),
+    "binary, described": decision("binary", BINARY_NAMES, ("it is", "it is not")),
+    "single": decision("single", ("refund", "exchange", "a: b")),
+    "single, described": decision("single", ("refund", "exchange"), ("money back", None)),
+    "ordinal": decision("ordinal", LEVELS),
+    "ordinal, described": decision("ordinal", LEVELS, ("at most 1", "2", "3 or more")),
+    "many levels": decision("ordinal", [f"level {n}" for n in range(12)]),
+    "many outcomes": decision("single", [f"outcome {n}" for n in range(60)]),
+}
+WIRES = ["systemone", "decisions", "decide", "chat"]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED.keys())
+def test_an_answer_has_every_outcome_in_its_place(ask, wire, asked):
+    request = RenderedRequest("Invoice 118 was paid twice.", (asked,))
+    [found] = ask(wire, request)
+    names = asked.names
+    if wire == "decide":
+        [expected] = HashingScorer().score([request])
+        shares = np.exp(expected[0].logits - expected[0].logits.max())
+        assert found == pytest.approx(shares / shares.sum(), abs=1e-4)
+    order = [*range(1, len(names)), 0]
+    if asked.kind == "single" and len(names) <= 20 and wire != "chat":
+        turned = decision("single", [names[n] for n in order])
+        plain = decision("single", names)
+        [first] = ask(wire, RenderedRequest("x", (plain,)))
+        [second] = ask(wire, RenderedRequest("x", (turned,)))
+        assert second == pytest.approx(first[order], abs=1e-4)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_many_decisions_on_one_context_are_as_few_requests_as_the_wire_allows(ask, wire):
+    decisions = tuple(decision("single", ("a", "b"), question=f"Which, {n}?") for n in range(64))
+    together = ask(wire, RenderedRequest("Some text.", decisions))
+    assert ask.n_requests == (64 if wire == "chat" else 1)
+    [alone] = ask(wire, RenderedRequest("Some text.", decisions[7:8]))
+    assert together[7] == pytest.approx(alone, abs=1e-5)
+
+
+class TestChat:
+    """What only the wire ``chat`` does."""
+
+    def test_the_context_comes_first_and_is_the_same_for_every_decision(self, ask, chat):
+        ask("chat", RenderedRequest("A long text.", tuple(ASKED.values())[:4]))
+        prompts = [body["messages"][-1]["content"] for _, body in chat.asked]
+        assert len({prompt.partition("</text>")[0] for prompt in prompts}) == 1
+        assert all(prompt.startswith("<text>\nA long text.\n</text>") for prompt in prompts)
+
+    def test_rotations_undo_what_the_place_does(self, ask):
+        names = ("refund", "exchange", "other")
+        request = RenderedRequest("x", (decision("single", names),))
+        turned = RenderedRequest("x", (decision("single", ("exchange", "other", "refund")),))
+        [once], [once_turned] = ask("chat", request), ask("chat", turned)
+        assert once_turned[[2, 0, 1]] != pytest.approx(once, abs=0.02)
+        [found] = ask("chat", request, permutations=3)
+        [found_turned] = ask("chat", turned, permutations=3)
+        assert found_turned[[2, 0, 1]] == pytest.approx(found, abs=1e-5)
+
+    def test_a_tournament_finds_the_best_of_many(self, ask, chat, monkeypatch):
+        monkeypatch.setattr(chat, "answer", partial(chat_answer, bias=1.0))
+        names = [f"outcome {n}" for n in range(255)]
+        request = RenderedRequest("x", (decision("single", names),))
+        [found] = ask("chat", request, permutations=1)
+        assert len(chat.asked) == 14
+        assert names[int(found.argmax())] == max(names, key=share_of)
+
+    @pytest.mark.parametrize(
+        ("asked", "labels"),
+        [("binary", ["Yes", "No"]), ("ordinal", ["1", "2", "3"]), ("single", ["A", "B", "C"])],
+    )
+    def test_each_kind_has_tokens_of_its_own(self, ask, chat, asked, labels):
+        ask("chat", RenderedRequest("x", (ASKED[asked],)))
+        last = chat.asked[-1][1]["messages"][-1]["content"].splitlines()[-1]
+        assert last == f"Answer with one of {', '.join(labels)}."
+
+    def test_spellings_are_added_and_what_is_missing_gets_the_rest(self):
+        shares = {" a": 0.4, "A": 0.2, "(B)": 0.2, "The": 0.1}
+        top = [{"token": token, "logprob": float(np.log(p))} for token, p in shares.items()]
+        found = read_top(["A", "B", "C", "D"], top)
+        assert found == pytest.approx(np.array([0.6, 0.2, 0.05, 0.05]) / 0.9)
+
+    @pytest.mark.parametrize(
+        "top",
+        [[], None, [{"token": "The", "logprob": -0.1}], [{"token": "A", "logprob": "x"}], [{}]],
+    )
+    def test_what_no_option_can_be_read_from_is_refused(self, top):
+        with pytest.raises(EngineUnavailableError, match="cannot be used"):
+            read_top(["A", "B"], top)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"a": 0.5},
+        {"a": 0.5, "b": float("nan")},
+        {"a": 0.5, "b": 0.502},
+        {"a": -0.1, "b": 1.1},
+        {"a": True, "b": 0.0},
+        {"a": "0.5", "b": 0.5},
+        [0.5, 0.5],
+        None,
+    ],
+)
+def test_what_is_no_distribution_is_no_answer(found):
+    with pytest.raises(EngineUnavailableError, match="cannot be used"):
+        checked(["a", "b"], found)
+
+
+def test_another_order_and_more_outcomes_are_read_by_name():
+    assert checked(["a", "b"], {"b": 0.25, "a": 0.75}) == pytest.approx([0.75, 0.25])
