@@ -26,18 +26,21 @@ targets. A label filter holds for no row in which the decision has no label.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, cast
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 import msgspec
 from msgspec import Meta, Struct
 
 from steelyard.datasets.wire import Side
 from steelyard.decisions.wire import Name
-from steelyard.wire.json_values import check_json
-from steelyard.wire.payloads import check_shape
+from steelyard.errors import InvalidRequestError
+from steelyard.wire.json_values import check_json, decode_json
+from steelyard.wire.payloads import check_shape, open_payload
 from steelyard.wire.queries import MAX_NUMBER
 from steelyard.wire.violations import BODY, Path, Violations, show
+
+Shape = TypeVar("Shape", bound=Struct)
 
 #: Bounds of one filter: how deep it nests and how many parts it has.
 MAX_FILTER_DEPTH, MAX_FILTER_PARTS = 8, 64
@@ -218,6 +221,41 @@ def read_sort(value: object, path: Path = BODY) -> Sort:
                 found.add((*path, name), "is missing; sorting by label needs it.", "missing")
     found.raise_if_any()
     return msgspec.convert(value, Sort)
+
+
+def read_filtered(
+    payload: object,
+    shape: type[Shape],
+    readers: Mapping[str, Callable[[object, Path], object]],
+    check: Callable[[dict[str, Any], Violations], None] = lambda _fields, _found: None,
+) -> Shape:
+    """Read a request some of whose fields have readers, or refuse it with all that is wrong in it."""
+    value = decode_json(bytes(payload)) if isinstance(payload, bytes | bytearray) else payload
+    apart: dict[str, Any] = {}
+    if isinstance(value, Mapping):
+        apart = {name: value[name] for name in readers if value.get(name) is not None}
+        value = {name: item for name, item in value.items() if name not in readers}
+    found = Violations()
+    fields = open_payload(value, shape, found)
+    check(fields, found)
+    violations = list(found.listed)
+    read: dict[str, object] = {}
+    for name, item in apart.items():
+        try:
+            read[name] = readers[name](item, (*BODY, name))
+        except InvalidRequestError as error:
+            violations.extend(error.violations)
+    if violations:
+        raise InvalidRequestError(violations=violations, n_unlisted=found.n_unlisted)
+    return msgspec.structs.replace(msgspec.convert(fields, shape), **read)
+
+
+def with_words(where: Filter | None, text: str | None) -> Filter | None:
+    """Return a filter for rows that also have every word of a text."""
+    if text is None:
+        return where
+    words = WordsFilter(text=text)
+    return words if where is None else AllFilter(filters=[where, words])
 
 
 class _Check:

@@ -34,7 +34,7 @@ from steelyard.datasets.wire import (
 from steelyard.http.bodies import JSON
 from steelyard.http.routing import Access, Call, Form, Handler, Route
 
-TAGS = ("datasets",)
+route = partial(Route, access=Access.KEYED, tags=("datasets",))
 _CREATE_FIELDS = ("name", "evaluation_fraction", "max_price_usd")
 _ADD_FIELDS = ("evaluation_fraction", "max_price_usd", "family")
 
@@ -134,13 +134,11 @@ _ADD_ERRORS = (
 _VERSION_ERRORS = (*_ADD_ERRORS, errors.DatasetMismatchError)
 
 ROUTES = (
-    Route(
+    route(
         method="POST",
         path="/v1/datasets",
         handler=_create(JSON, MULTIPART, NDJSON),
         summary="Make a dataset: its rows are checked, hashed and given a side.",
-        access=Access.KEYED,
-        tags=TAGS,
         request=CreateDataset,
         forms=(_form_of(*_CREATE_FIELDS), Form(NDJSON, _ROWS)),
         headers=_headers_of(*_CREATE_FIELDS),
@@ -149,23 +147,19 @@ ROUTES = (
         errors=_ROWS_ERRORS,
         max_body="upload",
     ),
-    Route(
+    route(
         method="GET",
         path="/v1/datasets",
         use=lambda call: call.service(DatasetService).page(call.caller, call.query),
         summary="Page the account's datasets, the most recently used first.",
-        access=Access.KEYED,
-        tags=TAGS,
         query=DatasetsQuery,
         response=DatasetPage,
     ),
-    Route(
+    route(
         method="POST",
         path="/v1/datasets/upload",
         handler=_create(NDJSON),
         summary="Make a dataset of a file of JSON Lines, as older clients send it.",
-        access=Access.KEYED,
-        tags=TAGS,
         forms=(Form(NDJSON, _ROWS),),
         headers=_headers_of(*_CREATE_FIELDS),
         query=CreateQuery,
@@ -173,13 +167,11 @@ ROUTES = (
         errors=_ROWS_ERRORS,
         max_body="upload",
     ),
-    Route(
+    route(
         method="POST",
         path="/v1/datasets/check",
         handler=post_check,
         summary="Check rows as making a dataset of them would, and store nothing.",
-        access=Access.KEYED,
-        tags=TAGS,
         request=AddRows,
         forms=(_form_of(*_ADD_FIELDS), Form(NDJSON, _ROWS)),
         headers=_headers_of(*_ADD_FIELDS),
@@ -187,72 +179,60 @@ ROUTES = (
         response=DatasetCheck,
         max_body="upload",
     ),
-    Route(
+    route(
         method="POST",
         path="/v1/datasets/from-feedback",
         use=lambda call: call.service(FeedbackRows).to_dataset(call.write, call.body),
         summary="Make rows of stored decisions that got feedback: a dataset of them, or a version.",
-        access=Access.KEYED,
-        tags=TAGS,
         request=RowsFromFeedback,
         read=read_rows_from_feedback,
         response=DatasetFromFeedback,
         errors=_ADD_ERRORS,
     ),
-    Route(
+    route(
         method="GET",
         path="/v1/datasets/{dataset}",
         use=lambda call: call.service(DatasetService).get(call.caller, call.path["dataset"]),
         summary="Return one dataset, and what prompt tuning can tune in it.",
-        access=Access.KEYED,
-        tags=TAGS,
         response=Dataset,
         errors=READ_ERRORS,
     ),
-    Route(
+    route(
         method="PATCH",
         path="/v1/datasets/{dataset}",
         use=lambda call: call.service(DatasetService).rename(
             call.write, call.path["dataset"], call.body
         ),
         summary="Rename a dataset; nothing else changes.",
-        access=Access.KEYED,
-        tags=TAGS,
         request=RenameDataset,
         read=partial(read_change, shape=RenameDataset),
         response=Dataset,
         errors=(*READ_ERRORS, *_KEY_ERRORS),
     ),
-    Route(
+    route(
         method="DELETE",
         path="/v1/datasets/{dataset}",
         use=lambda call: call.service(DatasetService).delete(call.write, call.path["dataset"]),
         summary="Delete a dataset with every version and all rows, for good.",
-        access=Access.KEYED,
-        tags=TAGS,
         response=DeletedDataset,
         errors=(*READ_ERRORS, errors.VersionInUseError, *_KEY_ERRORS),
     ),
-    Route(
+    route(
         method="POST",
         path="/v1/datasets/{dataset}/restore",
         use=lambda call: call.service(DatasetService).restore(call.write, call.path["dataset"]),
         summary="Take a dataset out of the archive.",
-        access=Access.KEYED,
-        tags=TAGS,
         request=RestoreDataset,
         read=partial(read_change, shape=RestoreDataset),
         may_be_empty=True,
         response=Dataset,
         errors=(*READ_ERRORS, errors.PriceChangedError, *_KEY_ERRORS),
     ),
-    Route(
+    route(
         method="POST",
         path="/v1/datasets/{dataset}/versions",
         handler=_add(JSON, MULTIPART, NDJSON, CSV),
         summary="Add rows as the next version; the versions before it stay as they are.",
-        access=Access.KEYED,
-        tags=TAGS,
         request=AddRows,
         forms=(_form_of(*_ADD_FIELDS), Form(NDJSON, _ROWS), Form(CSV, _TABLE)),
         headers=_headers_of(*_ADD_FIELDS),
@@ -261,23 +241,19 @@ ROUTES = (
         errors=_VERSION_ERRORS,
         max_body="upload",
     ),
-    Route(
+    route(
         method="GET",
         path="/v1/datasets/{dataset}/versions",
         use=lambda call: call.service(DatasetService).versions(call.caller, call.path["dataset"]),
         summary="List every version, the newest first.",
-        access=Access.KEYED,
-        tags=TAGS,
         response=DatasetVersions,
         errors=READ_ERRORS,
     ),
-    Route(
+    route(
         method="POST",
         path="/v1/datasets/{dataset}/versions/upload",
         handler=_add(NDJSON, CSV),
         summary="Add the rows of a file of JSON Lines or CSV, as older clients send it.",
-        access=Access.KEYED,
-        tags=TAGS,
         forms=(Form(NDJSON, _ROWS), Form(CSV, _TABLE)),
         headers=_headers_of(*_ADD_FIELDS),
         query=AddRowsQuery,
@@ -285,15 +261,13 @@ ROUTES = (
         errors=_VERSION_ERRORS,
         max_body="upload",
     ),
-    Route(
+    route(
         method="GET",
         path="/v1/datasets/{dataset}/labels-to-check",
         use=lambda call: call.service(DatasetService).labels_to_check(
             call.caller, call.path["dataset"]
         ),
         summary="List the labels that prompt tuning doubted and nobody dismissed.",
-        access=Access.KEYED,
-        tags=TAGS,
         response=LabelsToCheck,
         errors=READ_ERRORS,
     ),

@@ -6,7 +6,7 @@ from sanic import Request
 
 from steelyard.datasets.filters import Facets
 from steelyard.datasets.queries_wire import DiffQuery, ExportQuery, RowsQuery, VersionQuery
-from steelyard.datasets.routes import READ_ERRORS, TAGS
+from steelyard.datasets.routes import READ_ERRORS, route
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.searches import (
     FoundRows,
@@ -21,7 +21,7 @@ from steelyard.datasets.upload_bodies import NDJSON
 from steelyard.datasets.wire import RowPage
 from steelyard.errors import TooManyRowsError
 from steelyard.http.bodies import send_stream
-from steelyard.http.routing import Access, Call, Route
+from steelyard.http.routing import Call
 
 PARQUET = "application/vnd.apache.parquet"
 
@@ -45,91 +45,77 @@ async def get_export(request: Request, call: Call) -> None:
 
 
 ROUTES = (
-    Route(
+    route(
         method="GET",
         path="/v1/datasets/{dataset}/rows",
         use=lambda call: call.service(DatasetRows).page(
             call.caller, call.path["dataset"], call.query
         ),
         summary="Page a version's rows, as they are trained on.",
-        access=Access.KEYED,
-        tags=TAGS,
         query=RowsQuery,
         response=RowPage,
         errors=READ_ERRORS,
     ),
-    Route(
+    route(
         method="GET",
         path="/v1/datasets/{dataset}/download",
         handler=get_download,
         summary="Download a version's rows as JSON Lines, the same bytes for ever.",
-        access=Access.KEYED,
-        tags=TAGS,
         query=VersionQuery,
         errors=READ_ERRORS,
         media_type=NDJSON,
     ),
-    Route(
+    route(
         method="POST",
         path="/v1/datasets/{dataset}/rows/search",
         use=lambda call: call.service(DatasetRows).search(
             call.caller, call.path["dataset"], call.body
         ),
         summary="Find rows by their labels, texts, sides and places, in an order.",
-        access=Access.KEYED,
-        tags=TAGS,
         request=SearchRows,
         read=read_search,
         response=FoundRows,
         errors=READ_ERRORS,
     ),
-    Route(
+    route(
         method="POST",
         path="/v1/datasets/{dataset}/rows/similar",
         use=lambda call: call.service(DatasetRows).similar(
             call.caller, call.path["dataset"], call.body
         ),
         summary="Find the rows whose contexts are most like a row's, or like another context.",
-        access=Access.KEYED,
-        tags=TAGS,
         request=SimilarRows,
         read=read_similar,
         response=FoundSimilar,
         errors=(*READ_ERRORS, TooManyRowsError),
     ),
-    Route(
+    route(
         method="GET",
         path="/v1/datasets/{dataset}/facets",
         use=lambda call: call.service(DatasetRows).facets(
             call.caller, call.path["dataset"], call.query
         ),
         summary="Count how a version's rows spread over sides and expected outcomes.",
-        access=Access.KEYED,
-        tags=TAGS,
         query=VersionQuery,
         response=Facets,
         errors=READ_ERRORS,
     ),
-    Route(
+    route(
         method="GET",
         path="/v1/datasets/{dataset}/diff",
         use=lambda call: call.service(DatasetRows).diff(
             call.caller, call.path["dataset"], call.query
         ),
         summary="Return what a version adds to an older one, and what it labels otherwise.",
-        access=Access.KEYED,
-        tags=TAGS,
         query=DiffQuery,
         response=VersionDiff,
         errors=READ_ERRORS,
     ),
-    Route(
+    route(
         method="GET",
         path="/v1/datasets/{dataset}/export",
         handler=get_export,
         summary="Download a version's rows as a Parquet file.",
-        access=Access.KEYED,
-        tags=TAGS,
         query=ExportQuery,
         errors=READ_ERRORS,
         media_type=PARQUET,

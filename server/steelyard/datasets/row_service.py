@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from steelyard import errors
 from steelyard.caller import Caller
@@ -21,10 +21,17 @@ from steelyard.datasets.frames.pages import RowStore, StoredRow
 from steelyard.datasets.frames.vectors import MAX_COMPARED, Embed, Vectors, nearest_rows
 from steelyard.datasets.queries_wire import DiffQuery, RowsQuery, VersionQuery
 from steelyard.datasets.row_vectors import RowVectors
-from steelyard.datasets.searches import SearchRows, SimilarRows, VersionDiff
+from steelyard.datasets.searches import (
+    FoundRows,
+    FoundSimilar,
+    SearchRows,
+    SimilarRow,
+    SimilarRows,
+    VersionDiff,
+)
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
-from steelyard.datasets.wire import Partition
+from steelyard.datasets.wire import Example, Partition, RowPage
 from steelyard.storage.frame_store import FrameStore
 
 #: Bytes of a piece of a download, so that a thread's turn is worth it.
@@ -55,8 +62,8 @@ class DatasetRows:
         self._scorer = hashlib.sha256(scorer.encode()).hexdigest()[:16]
         self._vectors = RowVectors(store, self._scorer)
 
-    async def page(self, caller: Caller, dataset_id: str, query: RowsQuery) -> Struct:
-        """Return a page of rows: a ``RowPage``."""
+    async def page(self, caller: Caller, dataset_id: str, query: RowsQuery) -> RowPage:
+        """Return a page of rows."""
         at = await self._at(caller, dataset_id, query.version)
         rows = await asyncio.to_thread(
             self._rows.page,
@@ -66,8 +73,8 @@ class DatasetRows:
             limit=query.limit,
         )
         total = at.manifest.rows_of(query.partition)
-        return _Page(
-            data=[Raw(row.json) for row in rows],
+        return RowPage(
+            data=_examples(rows),
             total=total,
             offset=query.offset,
             limit=query.limit,
@@ -89,8 +96,8 @@ class DatasetRows:
         at = await self._at(caller, dataset_id, version)
         return export_parquet(self._store, at.manifest, partition)
 
-    async def search(self, caller: Caller, dataset_id: str, search: SearchRows) -> Struct:
-        """Return a page of the rows that a search finds: ``FoundRows``."""
+    async def search(self, caller: Caller, dataset_id: str, search: SearchRows) -> FoundRows:
+        """Return a page of the rows that a search finds."""
         at = await self._at(caller, dataset_id, search.version)
         total, rows = await asyncio.to_thread(
             self._rows.find,
@@ -106,8 +113,8 @@ class DatasetRows:
             facets = await asyncio.to_thread(
                 self._rows.facets, at.manifest, where=search.filter, partition=search.partition
             )
-        return _Found(
-            data=[Raw(row.json) for row in rows],
+        return FoundRows(
+            data=_examples(rows),
             indexes=[row.index for row in rows],
             total=total,
             offset=search.offset,
@@ -136,8 +143,8 @@ class DatasetRows:
             compare_versions, self._store, older.manifest, newer.manifest
         )
 
-    async def similar(self, caller: Caller, dataset_id: str, asked: SimilarRows) -> Struct:
-        """Return the rows most like one, or like a context: ``FoundSimilar``."""
+    async def similar(self, caller: Caller, dataset_id: str, asked: SimilarRows) -> FoundSimilar:
+        """Return the rows most like one, or like a context."""
         at = await self._at(caller, dataset_id, asked.version)
         if self._embed is None:
             raise errors.EngineUnavailableError(
@@ -177,7 +184,7 @@ class DatasetRows:
             context = msgspec.json.decode(rows[0].json)["context"]
         return np.asarray(embed([_text_of(context)])[0], dtype=np.float32)
 
-    def _similar(self, at: DatasetAt, asked: SimilarRows, wanted: Vectors) -> Struct:
+    def _similar(self, at: DatasetAt, asked: SimilarRows, wanted: Vectors) -> FoundSimilar:
         nearest = nearest_rows(
             self._store,
             at.manifest,
@@ -189,49 +196,22 @@ class DatasetRows:
             without=asked.row,
         )
         found = self._rows.rows_at(at.manifest, [index for index, _ in nearest])
-        return _Similar(data=_join(found, nearest), version=at.version)
+        likeness = dict(nearest)
+        return FoundSimilar(
+            data=[
+                SimilarRow(index=row.index, similarity=likeness[row.index], row=example)
+                for row, example in zip(found, _examples(found), strict=True)
+            ],
+            version=at.version,
+        )
 
     async def _at(self, caller: Caller, dataset_id: str, version: int | None) -> DatasetAt:
         return await self._datasets.dataset_at(caller, dataset_id, version, is_new_work=False)
 
 
-class _Page(Struct, kw_only=True):
-    """A ``RowPage`` whose rows are JSON already."""
-
-    data: list[Raw]
-    total: int
-    offset: int
-    limit: int
-    has_more: bool
-    version: int
-
-
-class _Found(_Page, kw_only=True):
-    """``FoundRows`` whose rows are JSON already."""
-
-    indexes: list[int]
-    facets: Facets | UnsetType
-
-
-class _Likeness(Struct, kw_only=True):
-    index: int
-    similarity: float
-    row: Raw
-
-
-class _Similar(Struct, kw_only=True):
-    """``FoundSimilar`` whose rows are JSON already."""
-
-    data: list[_Likeness]
-    version: int
-
-
-def _join(rows: Sequence[StoredRow], nearest: Sequence[tuple[int, float]]) -> list[_Likeness]:
-    likeness = dict(nearest)
-    return [
-        _Likeness(index=row.index, similarity=likeness[row.index], row=Raw(row.json))
-        for row in rows
-    ]
+def _examples(rows: Sequence[StoredRow]) -> list[Example]:
+    """Return rows for an answer; they are JSON already, and are encoded as they are."""
+    return cast("list[Example]", [Raw(row.json) for row in rows])
 
 
 def _refuse(_: Sequence[str]) -> Vectors:

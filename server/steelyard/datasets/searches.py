@@ -8,16 +8,15 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.datasets.filters import (
-    AllFilter,
     Facets,
     Filter,
     Sort,
-    WordsFilter,
     read_filter,
+    read_filtered,
     read_sort,
+    with_words,
 )
 from steelyard.datasets.wire import DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Example, Partition
-from steelyard.errors import InvalidRequestError
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.queries import MAX_NUMBER
 from steelyard.wire.violations import BODY, Violations
@@ -45,10 +44,7 @@ class SearchRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @property
     def filter(self) -> Filter | None:
         """What ``where`` and ``text`` ask for together."""
-        if self.text is None:
-            return self.where
-        words = WordsFilter(text=self.text)
-        return words if self.where is None else AllFilter(filters=[self.where, words])
+        return with_words(self.where, self.text)
 
 
 class FoundRows(Struct, frozen=True, kw_only=True):
@@ -125,36 +121,9 @@ class VersionDiff(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
     relabelled: list[Relabelled]
 
 
-class _Search(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The fields of a search, its filter and its order not looked into."""
-
-    where: Any = None
-    text: _Text | None = None
-    order: Any = None
-    facets: bool = False
-    partition: Partition = "all"
-    version: _Version | None = None
-    offset: _Offset = 0
-    limit: _Limit = DEFAULT_PAGE_ROWS
-
-
 def read_search(payload: object) -> SearchRows:
     """Read a search, or refuse it with everything that is wrong in it."""
-    found = Violations()
-    fields = open_payload(payload, _Search, found)
-    violations = list(found.listed)
-    read: dict[str, Any] = {}
-    for name, reader in (("where", read_filter), ("order", read_sort)):
-        if fields.get(name) is None:
-            continue
-        try:
-            read[name] = reader(fields[name], (*BODY, name))
-        except InvalidRequestError as error:
-            violations.extend(error.violations)
-    if violations:
-        raise InvalidRequestError(violations=violations)
-    rest = {name: item for name, item in fields.items() if name not in ("where", "order")}
-    return SearchRows(**{**msgspec.to_builtins(msgspec.convert(rest, _Search)), **read})
+    return read_filtered(payload, SearchRows, {"where": read_filter, "order": read_sort})
 
 
 def read_similar(payload: object) -> SimilarRows:

@@ -10,46 +10,32 @@ import functools
 import hashlib
 import logging
 from collections.abc import Callable, Collection
-from typing import Protocol
 
 from sqlalchemy import Connection
 
 from steelyard.accounts.store import find_account
 from steelyard.caller import LOCAL_ACCOUNT
 from steelyard.storage import State
+from steelyard.storage.artifacts import ArtifactStore
+from steelyard.storage.frame_store import SWEEP_AFTER_S, FrameStore
 
 _log = logging.getLogger(__name__)
 
 
-class OwnedStore(Protocol):
-    """A store that remembers whose it is; ``FrameStore`` and ``ArtifactStore`` are."""
-
-    def claim(self, owner: str) -> bool:
-        """Take a store that is nobody's; say whether it is the owner's."""
-        ...
-
-    def sweep(self, live: Collection[str], *, older_than_s: float = ...) -> list[str]:
-        """Remove what nobody refers to; return its names."""
-        ...
-
-
 def sweep_owned(
     state: State,
-    store: OwnedStore,
+    store: FrameStore | ArtifactStore,
     find_live: Callable[[Connection], Collection[str]],
     *,
-    older_than_s: float | None = None,
+    older_than_s: float = SWEEP_AFTER_S,
 ) -> list[str]:
     """Remove what a state does not refer to, from a store that is its own; it blocks."""
     if not owns(state, store):
         return []
-    live = state.read_now(find_live)
-    return (
-        store.sweep(live) if older_than_s is None else store.sweep(live, older_than_s=older_than_s)
-    )
+    return store.sweep(state.read_now(find_live), older_than_s=older_than_s)
 
 
-def owns(state: State, store: OwnedStore) -> bool:
+def owns(state: State, store: FrameStore | ArtifactStore) -> bool:
     """Return whether a store's files are a state's to remove; it blocks.
 
     The first state that asks owns the store.

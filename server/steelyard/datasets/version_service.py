@@ -15,6 +15,9 @@ from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import Side, Split
 from steelyard.operations.write import payload_sha256
 
+#: Decision to outcome to target or reward.
+Labels = dict[str, dict[str, float]]
+
 
 @dataclass(frozen=True, slots=True)
 class DatasetAt:
@@ -51,44 +54,38 @@ class DatasetAt:
         return self.manifest.split
 
 
-class LabelledRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class StoredExample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A stored row, decoded; what is kept beside it is passed over."""
+
+    context: Any
+    decisions: list[dict[str, Any]]
+    targets: Labels | None = None
+    rewards: Labels | None = None
+    images: list[dict[str, Any]] | None = None
+    metadata: dict[str, Any] | None = None
+
+    @property
+    def labels(self) -> Labels:
+        """Its targets, or its rewards."""
+        return self.targets or self.rewards or {}
+
+
+class LabelledRow(StoredExample, frozen=True, kw_only=True, gc=False):
     """One row of a version, for work that reads it."""
 
     index: int
-    context: Any
     context_sha256: str
-    decisions: list[dict[str, Any]]
-    targets: dict[str, dict[str, float]] | None = None
-    rewards: dict[str, dict[str, float]] | None = None
-    images: list[dict[str, Any]] | None = None
-    metadata: dict[str, Any] | None = None
+
+
+decode_example = msgspec.json.Decoder(StoredExample).decode
 
 
 def read_side(rows: RowStore, at: DatasetAt, side: Side, start: int = 0) -> Iterator[LabelledRow]:
     """Yield the rows of a side in the order of the dataset, from the ``start``-th on."""
     for row in itertools.islice(rows.iterate(at.manifest, side), start, None):
-        sent = _decode_row(row.json)
+        sent = decode_example(row.json)
         yield LabelledRow(
             index=row.index,
-            context=sent.context,
             context_sha256=hash_context(sent.context, sent.images).hex(),
-            decisions=sent.decisions,
-            targets=sent.targets,
-            rewards=sent.rewards,
-            images=sent.images,
-            metadata=sent.metadata,
+            **msgspec.structs.asdict(sent),
         )
-
-
-class _SentRow(msgspec.Struct):
-    """A stored row; what is kept beside it is passed over."""
-
-    context: Any
-    decisions: list[dict[str, Any]]
-    images: list[dict[str, Any]] | None = None
-    targets: dict[str, dict[str, float]] | None = None
-    rewards: dict[str, dict[str, float]] | None = None
-    metadata: dict[str, Any] | None = None
-
-
-_decode_row = msgspec.json.Decoder(_SentRow).decode

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from steelyard import errors
 from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.queries_wire import (
@@ -26,7 +28,7 @@ from steelyard.evaluations.wire import (
 from steelyard.http.routing import Access, Route
 from steelyard.serving.routes import UNCALLABLE
 
-_TAGS = ("evaluations",)
+_route = partial(Route, access=Access.KEYED, tags=("evaluations",))
 _KEYED = (
     errors.NotFoundError,
     errors.IdempotencyConflictError,
@@ -37,13 +39,11 @@ _FOUND = (errors.NotFoundError, errors.DatasetDeletedError, errors.EvaluationNot
 _MEASURED = (*_FOUND, errors.NotMeasurableError, errors.SupervisionMismatchError)
 
 ROUTES = (
-    Route(
+    _route(
         method="POST",
         path="/v1/evaluations",
         use=lambda call: call.service(EvaluationService).create(call.write, call.body),
         summary="Score models on a dataset's evaluation rows; what was scored already is reused.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=CreateEvaluation,
         response=EvaluationSubmission,
         errors=(
@@ -55,57 +55,47 @@ ROUTES = (
             errors.TooFewRowsError,
         ),
     ),
-    Route(
+    _route(
         method="GET",
         path="/v1/evaluations",
         use=lambda call: call.service(EvaluationService).page(call.caller, call.query),
         summary="Page a dataset's evaluations, the newest first.",
-        access=Access.KEYED,
-        tags=_TAGS,
         query=EvaluationsQuery,
         response=EvaluationPage,
         errors=(errors.NotFoundError,),
     ),
-    Route(
+    _route(
         method="GET",
         path="/v1/evaluations/compare",
         use=lambda call: call.service(EvaluationFigures).compare(call.caller, call.query),
         summary="Compare two evaluations on the decisions that both scored, with every flip.",
-        access=Access.KEYED,
-        tags=_TAGS,
         query=ComparisonQuery,
         response=EvaluationComparison,
         errors=_MEASURED,
     ),
-    Route(
+    _route(
         method="GET",
         path="/v1/evaluations/{evaluation}",
         use=lambda call: call.service(EvaluationService).get(call.caller, call.path["evaluation"]),
         summary="Return an evaluation: how far it is, and its metrics once it has succeeded.",
-        access=Access.KEYED,
-        tags=_TAGS,
         response=Evaluation,
         errors=(errors.NotFoundError,),
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/evaluations/{evaluation}/cancel",
         use=lambda call: call.service(EvaluationService).cancel(
             call.write, call.path["evaluation"]
         ),
         summary="Stop an evaluation; its predictions are kept.",
-        access=Access.KEYED,
-        tags=_TAGS,
         response=Evaluation,
         errors=_KEYED,
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/evaluations/{evaluation}/retry",
         use=lambda call: call.service(EvaluationService).retry(call.write, call.path["evaluation"]),
         summary="Take up an evaluation that failed or was cancelled, from what it has scored.",
-        access=Access.KEYED,
-        tags=_TAGS,
         response=Evaluation,
         errors=(
             *_KEYED,
@@ -116,53 +106,45 @@ ROUTES = (
             errors.ModelUnavailableError,
         ),
     ),
-    Route(
+    _route(
         method="GET",
         path="/v1/evaluations/{evaluation}/detail",
         use=lambda call: call.service(EvaluationFigures).detail(
             call.caller, call.path["evaluation"]
         ),
         summary="Return every measure by decision, outcome and slice, with n and 95 % intervals.",
-        access=Access.KEYED,
-        tags=_TAGS,
         response=EvaluationDetail,
         errors=_FOUND,
     ),
-    Route(
+    _route(
         method="GET",
         path="/v1/evaluations/{evaluation}/records",
         use=lambda call: call.service(EvaluationFigures).records(
             call.caller, call.path["evaluation"], call.query
         ),
         summary="Page the scored decisions: all, or those behind a figure, with their contexts.",
-        access=Access.KEYED,
-        tags=_TAGS,
         query=RecordsQuery,
         response=EvaluationRecordPage,
         errors=(*_FOUND, errors.NotMeasurableError),
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/evaluations/{evaluation}/policy",
         use=lambda call: call.service(EvaluationFigures).try_policy(
             call.caller, call.path["evaluation"], call.body
         ),
         summary="Return what a policy would have done on the scored decisions.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=PolicyTrial,
         response=PolicyReport,
         errors=_MEASURED,
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/evaluations/{evaluation}/costs",
         use=lambda call: call.service(EvaluationFigures).cost_curve(
             call.caller, call.path["evaluation"], call.body
         ),
         summary="Return the mean cost of acting by threshold.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=CostTrial,
         response=CostCurve,
         errors=_MEASURED,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -14,36 +13,6 @@ from steelyard.datasets.frames.scanning import scan
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import Side
 from steelyard.storage.frame_store import FrameStore, told_as_unavailable
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewedRow:
-    """One row of a version."""
-
-    index: int
-    side: Side
-    json: bytes
-
-
-def rows_for_review(
-    store: FrameStore, manifest: Manifest, indexes: Sequence[int]
-) -> list[ReviewedRow]:
-    """Return rows by their places, in the order asked; unknown places are skipped."""
-    if not indexes:
-        return []
-    # A range goes to the statistics of the files, so that groups far off are not read.
-    near = (pl.col("index") >= min(indexes)) & (pl.col("index") <= max(indexes))
-    wanted = scan(store, manifest).filter(near & pl.col("index").is_in(list(indexes)))
-    with told_as_unavailable():
-        table = wanted.select("index", "side", *SENT_COLUMNS).collect().to_arrow()
-    found = zip(
-        table["index"].to_pylist(),
-        table["side"].to_pylist(),
-        encode_rows(table, manifest.method),
-        strict=True,
-    )
-    by_index = {index: ReviewedRow(index, side, json) for index, side, json in found}
-    return [by_index[index] for index in indexes if index in by_index]
 
 
 def tasks_of(store: FrameStore, manifest: Manifest, places: NDArray[np.int64]) -> list[str]:

@@ -9,16 +9,15 @@ from typing import Any
 
 import msgspec
 
+from steelyard.datasets.frames.pages import StoredRow
 from steelyard.datasets.labels import SUPERVISION_OF, Supervision, read_labels
 from steelyard.datasets.rows import read_task
+from steelyard.datasets.version_service import Labels, StoredExample, decode_example
 from steelyard.datasets.wire import Side
-from steelyard.review.frames import ReviewedRow
 from steelyard.review.log import EntryBody, merge_labels
 from steelyard.review.wire import Edit
 from steelyard.wire.methods import Method
 from steelyard.wire.violations import Path, Violations, show
-
-Labels = dict[str, dict[str, float]]
 
 #: Lists of decisions whose outcomes are kept at hand.
 _KEPT_TASKS = 1024
@@ -26,36 +25,17 @@ _KEPT_TASKS = 1024
 _SAME = 1e-9
 
 
-class OriginalRow(msgspec.Struct, kw_only=True):
-    """A row as the version has it."""
-
-    context: Any
-    decisions: list[Any]
-    images: list[Any] | None = None
-    targets: Labels | None = None
-    rewards: Labels | None = None
-    metadata: dict[str, Any] | None = None
-
-    @property
-    def labels(self) -> Labels:
-        """Its targets, or its rewards."""
-        return self.targets or self.rewards or {}
-
-
-_decode_row = msgspec.json.Decoder(OriginalRow).decode
-
-
 @dataclass(frozen=True, slots=True)
 class Originals:
     """Some rows of a version."""
 
-    rows: Mapping[int, tuple[Side, OriginalRow]]
+    rows: Mapping[int, tuple[Side, StoredExample]]
     supervision: Supervision
 
     @classmethod
-    def read(cls, found: Sequence[ReviewedRow], method: Method) -> Originals:
+    def read(cls, found: Sequence[StoredRow], method: Method) -> Originals:
         """Read stored rows."""
-        rows = {row.index: (row.side, _decode_row(row.json)) for row in found}
+        rows = {row.index: (row.side, decode_example(row.json)) for row in found}
         return cls(rows, SUPERVISION_OF[method])
 
     def labels_now(self, place: int, relabelled: Mapping[str, Mapping[str, float]]) -> Labels:

@@ -43,10 +43,10 @@ class Entry:
     number: int
     reviewer: str | None
     action: EntryAction
-    row: int | None
-    places: Places | None
-    target: int | None
-    body: EntryBody
+    row: int | None = None
+    places: Places | None = None
+    target: int | None = None
+    body: EntryBody = field(default_factory=EntryBody)
     same: Places | None = None
 
     def rows(self) -> Places:

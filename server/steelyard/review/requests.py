@@ -8,16 +8,15 @@ import msgspec
 from msgspec import Meta, Struct
 
 from steelyard.datasets.filters import (
-    AllFilter,
     Filter,
     Sort,
-    WordsFilter,
     read_filter,
+    read_filtered,
     read_sort,
+    with_words,
 )
 from steelyard.datasets.wire import DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS
 from steelyard.decisions.wire import Name
-from steelyard.errors import InvalidRequestError
 from steelyard.review.wire import (
     MAX_EDITS,
     BulkAction,
@@ -51,7 +50,7 @@ class DraftRowsSearch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     @property
     def where(self) -> Filter | None:
         """What ``filter`` and ``text`` ask for together."""
-        return _join(self.filter, self.text)
+        return with_words(self.filter, self.text)
 
 
 class BulkEdit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -76,56 +75,18 @@ class BulkEdit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @property
     def where(self) -> Filter | None:
         """What ``filter`` and ``text`` ask for together."""
-        return _join(self.filter, self.text)
-
-
-class _Search(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The fields of ``DraftRowsSearch``, its filter and its order not looked into."""
-
-    queue: Queue = "all"
-    filter: Any = None
-    text: _Text | None = None
-    sort: Any = None
-    offset: _Count = 0
-    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_ROWS)] = DEFAULT_PAGE_ROWS
-    reviewer: Reviewer = None
-
-
-class _Bulk(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The fields of ``BulkEdit``, its filter not looked into."""
-
-    action: BulkAction
-    expected: _Count
-    filter: Any = None
-    text: _Text | None = None
-    queue: Queue = "all"
-    decision: Name | None = None
-    outcome: str | None = None
-    revision: _Count | None = None
-    reviewer: Reviewer = None
+        return with_words(self.filter, self.text)
 
 
 def read_rows_search(payload: object) -> DraftRowsSearch:
     """Read which page is asked for, or refuse it with everything that is wrong in it."""
-    found = Violations()
-    fields = open_payload(payload, _Search, found)
-    if fields.get("queue") == "mine" and fields.get("reviewer") is None:
-        found.add((*BODY, "reviewer"), "is missing; the queue mine needs it.", "missing")
-    return DraftRowsSearch(**_read(fields, _Search, found))
+    readers = {"filter": read_filter, "sort": read_sort}
+    return read_filtered(payload, DraftRowsSearch, readers, _check_queue)
 
 
 def read_bulk(payload: object) -> BulkEdit:
     """Read what many rows get; as ``read_rows_search``."""
-    found = Violations()
-    fields = open_payload(payload, _Bulk, found)
-    for name in ("decision", "outcome"):
-        if fields.get("action") == "relabel" and fields.get(name) is None:
-            found.add((*BODY, name), "is missing; relabelling needs it.", "missing")
-        elif fields.get("action") != "relabel" and fields.get(name) is not None:
-            found.add((*BODY, name), "goes with the action relabel alone; remove it.", "refused")
-    if fields.get("queue") == "mine" and fields.get("reviewer") is None:
-        found.add((*BODY, "reviewer"), "is missing; the queue mine needs it.", "missing")
-    return BulkEdit(**_read(fields, _Bulk, found))
+    return read_filtered(payload, BulkEdit, {"filter": read_filter}, _check_bulk)
 
 
 def read_edits(payload: object) -> EditRows:
@@ -180,6 +141,20 @@ def read_seal(payload: object) -> SealDraft:
     return msgspec.convert(fields, SealDraft)
 
 
+def _check_queue(fields: dict[str, Any], found: Violations) -> None:
+    if fields.get("queue") == "mine" and fields.get("reviewer") is None:
+        found.add((*BODY, "reviewer"), "is missing; the queue mine needs it.", "missing")
+
+
+def _check_bulk(fields: dict[str, Any], found: Violations) -> None:
+    for name in ("decision", "outcome"):
+        if fields.get("action") == "relabel" and fields.get(name) is None:
+            found.add((*BODY, name), "is missing; relabelling needs it.", "missing")
+        elif fields.get("action") != "relabel" and fields.get(name) is not None:
+            found.add((*BODY, name), "goes with the action relabel alone; remove it.", "refused")
+    _check_queue(fields, found)
+
+
 _LABELS = ("outcome", "targets", "rewards")
 
 
@@ -203,27 +178,3 @@ def _check_edit(edit: dict[str, Any], path: tuple[str | int, ...], found: Violat
                 )
     if action == "note" and edit.get("note") is None:
         found.add((*path, "note"), "is missing; the action note needs it.", "missing")
-
-
-def _read(fields: dict[str, Any], shape: type[Struct], found: Violations) -> dict[str, Any]:
-    violations = list(found.listed)
-    read: dict[str, Any] = {}
-    for name, reader in (("filter", read_filter), ("sort", read_sort)):
-        if fields.get(name) is None:
-            continue
-        try:
-            read[name] = reader(fields[name], (*BODY, name))
-        except InvalidRequestError as error:
-            violations.extend(error.violations)
-    if violations:
-        raise InvalidRequestError(violations=violations, n_unlisted=found.n_unlisted)
-    rest = {name: item for name, item in fields.items() if name not in ("filter", "sort")}
-    rest = msgspec.to_builtins(msgspec.convert(rest, shape))
-    return {**{name: item for name, item in rest.items() if name not in ("filter", "sort")}, **read}
-
-
-def _join(where: Filter | None, text: str | None) -> Filter | None:
-    if text is None:
-        return where
-    words = WordsFilter(text=text)
-    return words if where is None else AllFilter(filters=[where, words])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from steelyard import errors
 from steelyard.http.routing import Access, Route
 from steelyard.review.requests import (
@@ -32,136 +34,114 @@ from steelyard.review.wire import (
     UndoEdit,
 )
 
-_TAGS = ("drafts",)
+_route = partial(Route, access=Access.KEYED, tags=("drafts",))
 _FOUND = (errors.NotFoundError, errors.DatasetDeletedError)
 _KEYED = (*_FOUND, errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 _EDITED = (*_KEYED, errors.DraftSealedError)
 
 ROUTES = (
-    Route(
+    _route(
         method="POST",
         path="/v1/drafts",
         use=lambda call: call.service(DraftService).create(call.write, call.body),
         summary="Begin a review of a version; the version itself never changes.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=CreateDraft,
         read=read_create,
         response=Draft,
         errors=(*_KEYED, errors.DatasetArchivedError),
     ),
-    Route(
+    _route(
         method="GET",
         path="/v1/drafts",
         use=lambda call: call.service(DraftService).page(call.caller, call.query),
         summary="Page the account's drafts, the newest first.",
-        access=Access.KEYED,
-        tags=_TAGS,
         query=DraftsQuery,
         response=DraftPage,
     ),
-    Route(
+    _route(
         method="GET",
         path="/v1/drafts/{draft}",
         use=lambda call: call.service(DraftService).get(call.caller, call.path["draft"]),
         summary="Return a draft, the states of its rows counted.",
-        access=Access.KEYED,
-        tags=_TAGS,
         response=Draft,
         errors=_FOUND,
     ),
-    Route(
+    _route(
         method="DELETE",
         path="/v1/drafts/{draft}",
         use=lambda call: call.service(DraftService).delete(call.write, call.path["draft"]),
         summary="Delete a draft and its log; what it became stays.",
-        access=Access.KEYED,
-        tags=_TAGS,
         response=DeletedDraft,
         errors=_KEYED,
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/drafts/{draft}/edits",
         use=lambda call: call.service(DraftService).edit(call.write, call.path["draft"], call.body),
         summary="Edit rows, all of the edits or none; another's newer edit is not overwritten.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=EditRows,
         read=read_edits,
         response=EditReceipt,
         errors=(*_EDITED, errors.DraftConflictError),
     ),
-    Route(
+    _route(
         method="GET",
         path="/v1/drafts/{draft}/edits",
         use=lambda call: call.service(DraftService).history(
             call.caller, call.path["draft"], call.query
         ),
         summary="Page a draft's log, the newest entry first; that of one row if asked.",
-        access=Access.KEYED,
-        tags=_TAGS,
         query=HistoryQuery,
         response=History,
         errors=(errors.NotFoundError,),
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/drafts/{draft}/bulk",
         use=lambda call: call.service(DraftRows).bulk(call.write, call.path["draft"], call.body),
         summary="Edit every row of a queue that a filter holds for: one entry, one undo.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=BulkEdit,
         read=read_bulk,
         response=EditReceipt,
         errors=(*_EDITED, errors.DraftChangedError, errors.SupervisionMismatchError),
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/drafts/{draft}/undo",
         use=lambda call: call.service(DraftService).undo(call.write, call.path["draft"], call.body),
         summary="Undo the reviewer's own last entry, or those named; what others did stays.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=UndoEdit,
         read=read_undo,
         may_be_empty=True,
         response=EditReceipt,
         errors=(*_EDITED, errors.NothingToUndoError, errors.DraftChangedError),
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/drafts/{draft}/redo",
         use=lambda call: call.service(DraftService).redo(call.write, call.path["draft"], call.body),
         summary="Redo what the reviewer undid last, or the entries named.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=UndoEdit,
         read=read_undo,
         may_be_empty=True,
         response=EditReceipt,
         errors=(*_EDITED, errors.NothingToUndoError, errors.DraftChangedError),
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/drafts/{draft}/rows",
         use=lambda call: call.service(DraftRows).page(call.caller, call.path["draft"], call.body),
         summary="Page a queue of a draft's rows as they stand now, with every queue counted.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=DraftRowsSearch,
         read=read_rows_search,
         response=DraftRowPage,
         errors=_FOUND,
     ),
-    Route(
+    _route(
         method="POST",
         path="/v1/drafts/{draft}/seal",
         use=lambda call: call.service(DraftSeals).seal(call.write, call.path["draft"], call.body),
         summary="Make a draft a new dataset, or the next version of its own.",
-        access=Access.KEYED,
-        tags=_TAGS,
         request=SealDraft,
         read=read_seal,
         response=Draft,

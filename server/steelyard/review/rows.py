@@ -50,7 +50,6 @@ from steelyard.review.requests import (
 from steelyard.review.reviews import Reviews
 from steelyard.review.serializers import (
     lock_draft,
-    new_entry,
     receipt_of,
     require_open,
     rows_now,
@@ -237,10 +236,10 @@ class DraftRows:
                     "Others edited some of these rows since they were looked at, and nothing was "
                     "changed; look at the queue again.",
                 )
-            made = new_entry(
-                row.revision + 1,
-                request.reviewer,
-                request.action,
+            made = Entry(
+                number=row.revision + 1,
+                reviewer=request.reviewer,
+                action=request.action,
                 row=int(places[0]) if len(places) == 1 else None,
                 places=None if len(places) == 1 else places,
                 body=body,

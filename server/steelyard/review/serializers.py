@@ -14,14 +14,13 @@ from steelyard.datasets.access import require_dataset
 from steelyard.errors import DraftConflictError, DraftSealedError, NotFoundError
 from steelyard.review import store as rows
 from steelyard.review.labels import Originals
-from steelyard.review.log import STATES, Entry, EntryBody, Places, Review
+from steelyard.review.log import STATES, Entry, Review
 from steelyard.review.wire import (
     Draft,
     DraftConflict,
     DraftSummary,
     Edit,
     EditReceipt,
-    EntryAction,
     LogEntry,
     RowNow,
     SealedDraft,
@@ -96,30 +95,6 @@ def receipt_of(
         revision=last.number,
         undone=undone,
         rows=[now[row] for row in told],
-    )
-
-
-def new_entry(
-    number: int,
-    reviewer: str | None,
-    action: EntryAction,
-    *,
-    row: int | None = None,
-    places: Places | None = None,
-    target: int | None = None,
-    body: EntryBody | None = None,
-    same: Places | None = None,
-) -> Entry:
-    """Make the next entry of a log; the fields are those of ``Entry``."""
-    return Entry(
-        number=number,
-        reviewer=reviewer,
-        action=action,
-        row=row,
-        places=places,
-        target=target,
-        body=body or EntryBody(),
-        same=same,
     )
 
 

@@ -21,6 +21,7 @@ from sqlalchemy import Connection, Row
 
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset, require_version
+from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
 from steelyard.errors import (
@@ -31,7 +32,6 @@ from steelyard.ids import new_id
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.review import store as rows
-from steelyard.review.frames import rows_for_review
 from steelyard.review.labels import Originals, read_relabels
 from steelyard.review.log import Entry, EntryBody
 from steelyard.review.reviews import Reviews
@@ -39,7 +39,6 @@ from steelyard.review.serializers import (
     check_seen,
     lock_draft,
     log_entry,
-    new_entry,
     receipt_of,
     require_draft,
     require_open,
@@ -97,7 +96,7 @@ class DraftService:
     ) -> None:
         self._state = state
         self._datasets = datasets
-        self._store = store
+        self._rows = RowStore(store)
         self._writes = writes
         self._reviews = reviews
         self._now = now
@@ -192,10 +191,10 @@ class DraftService:
                 later = rows.entries_after(connection, draft_id, review.revision)
                 check_seen(review, later, request.edits, request.reviewer, originals)
                 made = [
-                    new_entry(
-                        row.revision + place,
-                        request.reviewer,
-                        edit.action,
+                    Entry(
+                        number=row.revision + place,
+                        reviewer=request.reviewer,
+                        action=edit.action,
                         row=edit.row,
                         body=body,
                     )
@@ -244,7 +243,7 @@ class DraftService:
 
     def originals(self, draft: OpenDraft, places: Sequence[int]) -> Originals:
         """Return rows as the version has them, by their places; it blocks."""
-        found = rows_for_review(self._store, draft.at.manifest, list(dict.fromkeys(places)))
+        found = self._rows.rows_at(draft.at.manifest, list(dict.fromkeys(places)))
         return Originals.read(found, draft.at.manifest.method)
 
     def append(self, connection: Connection, draft_id: str, made: Sequence[Entry]) -> None:
@@ -329,10 +328,10 @@ class DraftService:
         with self._reviews.held(draft_id, draft.n_places) as review:
             later = rows.entries_after(connection, draft_id, review.revision)
             made = [
-                new_entry(
-                    row.revision + place,
-                    target.reviewer,
-                    action,
+                Entry(
+                    number=row.revision + place,
+                    reviewer=target.reviewer,
+                    action=action,
                     row=target.row,
                     places=target.places,
                     target=target.number,

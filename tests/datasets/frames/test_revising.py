@@ -16,7 +16,6 @@ from steelyard.datasets.frames.scanning import load_definitions, load_retired, s
 from steelyard.datasets.rows import read_row
 from steelyard.datasets.version_service import DatasetAt
 from steelyard.families.fine_tuning.counts import count_evaluation
-from steelyard.review.frames import rows_for_review
 from steelyard.review.revising import write_revision
 from support.dataset_rows import made, make_rows, write_version
 
@@ -25,7 +24,7 @@ LABEL = {"route": {"other": 1.0}, "refund": {"yes": 1.0}}
 
 def revise(store, version, excluded=(), relabelled=(), min_rows=1):
     rows = {"training": [], "evaluation": []}
-    for stored in rows_for_review(store, version, list(relabelled)):
+    for stored in RowStore(store).rows_at(version, list(relabelled)):
         row = json.loads(stored.json)
         row["targets"] = LABEL
         rows[stored.side].append(read_row(json.dumps(row).encode(), stored.index + 1))

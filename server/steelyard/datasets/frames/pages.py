@@ -7,9 +7,10 @@ as much as the first.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import repeat
 
 import numpy as np
 import polars as pl
@@ -23,7 +24,7 @@ from steelyard.datasets.frames.filtering import filter_expression, sort_expressi
 from steelyard.datasets.frames.rows import SENT_COLUMNS, encode_rows
 from steelyard.datasets.frames.scanning import scan
 from steelyard.datasets.versions import Manifest, Part
-from steelyard.datasets.wire import DEFAULT_PAGE_ROWS, SIDES, Partition
+from steelyard.datasets.wire import DEFAULT_PAGE_ROWS, SIDES, Partition, Side
 from steelyard.storage.frame_store import FrameStore, told_as_unavailable
 
 _COLUMNS = ["index", *SENT_COLUMNS]
@@ -38,6 +39,7 @@ class StoredRow:
     """One row as it is sent back."""
 
     index: int
+    side: Side
     json: bytes
 
 
@@ -98,10 +100,14 @@ class RowStore:
 
     def rows_at(self, manifest: Manifest, indexes: Sequence[int]) -> list[StoredRow]:
         """Return the rows at places in the dataset, in the order asked; unknown places are skipped."""
-        wanted = scan(self._store, manifest).filter(pl.col("index").is_in(list(indexes)))
+        if not indexes:
+            return []
+        # A range goes to the statistics of the files, so that groups far off are not read.
+        near = (pl.col("index") >= min(indexes)) & (pl.col("index") <= max(indexes))
+        wanted = scan(self._store, manifest).filter(near & pl.col("index").is_in(list(indexes)))
         with told_as_unavailable():
-            table = wanted.select(_COLUMNS).collect().to_arrow()
-        by_index = {row.index: row for row in _stored(table, manifest)}
+            table = wanted.select(*_COLUMNS, "side").collect().to_arrow()
+        by_index = {row.index: row for row in _stored(table, manifest, table["side"].to_pylist())}
         return [by_index[index] for index in indexes if index in by_index]
 
     def find(
@@ -117,7 +123,7 @@ class RowStore:
         """Return a page of the rows that a filter holds for."""
         indexes = self.indexes(manifest, where=where, order=order, partition=partition)
         page = indexes[offset : offset + limit].tolist()
-        return len(indexes), self.rows_at(manifest, page) if page else []
+        return len(indexes), self.rows_at(manifest, page)
 
     def indexes(
         self,
@@ -190,7 +196,7 @@ class RowStore:
                 groups.append(group)
             start = stop
         table = self._read_groups(part, groups).slice(skipped, limit)
-        return list(_stored(table, manifest))
+        return list(_stored(table, manifest, repeat(part.side)))
 
     def _rows_between(
         self, manifest: Manifest, part: Part, first: int, stop: int
@@ -207,7 +213,7 @@ class RowStore:
         table = self._read_groups(part, groups)
         index = table["index"]
         inside = pc.and_(pc.greater_equal(index, first), pc.less(index, stop))
-        return list(_stored(table.filter(inside), manifest))
+        return list(_stored(table.filter(inside), manifest, repeat(part.side)))
 
     def _stream(self, manifest: Manifest, parts: Sequence[Part]) -> Iterator[StoredRow]:
         for part in parts:
@@ -215,9 +221,10 @@ class RowStore:
             with self._store.open(name) as file:
                 parquet = pq.ParquetFile(file, metadata=self._footer(name), buffer_size=_BUFFER)
                 for batch in parquet.iter_batches(_PIECE, columns=_COLUMNS, use_threads=False):
-                    yield from _stored(pa.Table.from_batches([batch]), manifest)
+                    table = pa.Table.from_batches([batch])
+                    yield from _stored(table, manifest, repeat(part.side))
 
 
-def _stored(table: pa.Table, manifest: Manifest) -> Iterator[StoredRow]:
+def _stored(table: pa.Table, manifest: Manifest, sides: Iterable[Side]) -> Iterator[StoredRow]:
     indexes = table["index"].to_pylist()
-    return map(StoredRow, indexes, encode_rows(table, manifest.method))
+    return map(StoredRow, indexes, sides, encode_rows(table, manifest.method))
