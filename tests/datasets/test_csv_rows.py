@@ -20,8 +20,8 @@ def read(text: str | bytes, size: int = 5) -> tuple[list[Row], RowReader]:
 
 def found(text: str | bytes) -> list[tuple[int, str]]:
     _, reader = read(text)
-    refusal = reader.refusal()
-    assert refusal is None or refusal.code == "invalid_csv"
+    error = reader.error()
+    assert error is None or error.code == "invalid_csv"
     return [(finding.line, finding.type) for finding in reader.findings.listed]
 
 
@@ -36,7 +36,7 @@ def test_a_row_of_csv_is_the_row_of_json() -> None:
         2,
     )
     assert rows == [expected]
-    assert reader.refusal() is None
+    assert reader.error() is None
 
 
 def test_blank_cells_leave_a_decision_out() -> None:
@@ -72,15 +72,15 @@ def test_broken_csv_is_told_with_its_line(
 def test_a_mark_at_the_start_is_passed_over() -> None:
     rows, reader = read(b"\xef\xbb\xbfcontext,route\na,billing")
     assert len(rows) == 1
-    assert reader.refusal() is None
+    assert reader.error() is None
 
 
 def test_csv_is_for_datasets_of_targets() -> None:
     reader = RowReader(supervision="rewards")
     assert list(CsvReader(reader, DECISIONS).read([b"context,route\na,billing\n"])) == []
-    refusal = reader.refusal()
-    assert refusal is not None
-    assert refusal.code == "supervision_mismatch"
+    error = reader.error()
+    assert error is not None
+    assert error.code == "supervision_mismatch"
 
 
 def test_a_line_over_the_bound_is_told() -> None:

@@ -11,7 +11,7 @@ import pytest
 from steelyard import errors
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.datasets.frames.pages import RowStore
-from steelyard.datasets.from_feedback import STORED_ID, FeedbackFilter, FeedbackRows
+from steelyard.datasets.from_feedback import STORED_ID, FeedbackRows
 from steelyard.datasets.ingesting import RowBounds
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.uploads import Upload
@@ -188,16 +188,15 @@ def test_a_range_a_model_and_decisions_choose(opened):
     opened.store_decision(9, {"route": "billing"}, account_id=other_account(opened))
 
     def chosen(**filter_):
-        return [
-            row["metadata"][STORED_ID] for row in opened.rows.rows(ME, FeedbackFilter(**filter_))
-        ]
+        rows = opened.stored_rows(opened.make(name="n", **filter_)["id"])
+        return [row["metadata"][STORED_ID] for row in rows]
 
     at = NOW - 1000
     assert chosen() == [f"dec_{number}" for number in range(1, 8)]
     assert chosen(since=at + 2, until=at + 4) == ["dec_2", "dec_3"]
     assert chosen(model="router@2") == ["dec_4", "dec_5", "dec_6"]
     assert chosen(model="base") == ["dec_7"]
-    assert len(chosen(decisions=frozenset({"refund"}))) == 6
+    assert len(chosen(decisions=["refund"])) == 6
     made = opened.make(name="n", model="router", since=at + 2, decisions=["refund"])
     assert made["feedback"]["added"] == 5
     assert all(list(row["targets"]) == ["refund"] for row in opened.stored_rows(made["id"]))
@@ -213,7 +212,7 @@ def test_a_page_is_no_bound(opened, monkeypatch):
     monkeypatch.setattr("steelyard.datasets.from_feedback._PAGE", 3)
     for number in range(8):
         opened.store_decision(number, {"route": "billing"}, created_at=NOW - 5)
-    rows = list(opened.rows.rows(ME, FeedbackFilter()))
+    rows = opened.stored_rows(opened.make(name="n")["id"])
     assert [row["metadata"][STORED_ID] for row in rows] == [f"dec_{n}" for n in range(8)]
 
 

@@ -123,12 +123,12 @@ def test_a_broken_line_is_told_with_its_number_and_reason(
     assert [row.line for row in rows] == [1, 4]
     (finding,) = reader.findings.listed
     assert (finding.line, finding.path, finding.type) == (3, path, type_)
-    refusal = reader.refusal()
-    assert refusal is not None
+    error = reader.error()
+    assert error is not None
     expected = type_ if type_ == "supervision_mismatch" else "invalid_example"
-    assert refusal.code == expected
-    assert refusal.message.startswith("Line 3: ")
-    assert refusal.details[0]["path"] == ["body", "examples", 2, *path]
+    assert error.code == expected
+    assert error.message.startswith("Line 3: ")
+    assert error.details[0]["path"] == ["body", "examples", 2, *path]
 
 
 def test_a_cut_last_line_is_told_so() -> None:
@@ -144,7 +144,7 @@ def test_what_is_passed_over() -> None:
     for sizes in ([1], [2], [3, 1], [len(data)]):
         reader = RowReader()
         assert [row.line for row in read_all(data, reader, sizes)] == [1, 4]
-        assert reader.refusal() is None
+        assert reader.error() is None
         assert reader.n_lines == 2
 
 
@@ -152,9 +152,9 @@ def test_an_empty_file_has_no_rows() -> None:
     for data in (b"", b"\n\n", b"\xef\xbb\xbf", b"\xef"):
         reader = RowReader()
         read_all(data, reader)
-        refusal = reader.refusal()
-        assert refusal is not None
-        assert refusal.code == ("invalid_example" if data == b"\xef" else "no_rows")
+        error = reader.error()
+        assert error is not None
+        assert error.code == ("invalid_example" if data == b"\xef" else "no_rows")
 
 
 def test_the_first_findings_are_listed_and_all_are_counted() -> None:
@@ -164,9 +164,9 @@ def test_the_first_findings_are_listed_and_all_are_counted() -> None:
     assert len(reader.findings.listed) == MAX_LISTED
     assert reader.findings.n_found == 400
     assert reader.n_rows == 1
-    refusal = reader.refusal()
-    assert refusal is not None
-    assert "400 problems were found in all (the first 100 are listed)" in refusal.message
+    error = reader.error()
+    assert error is not None
+    assert "400 problems were found in all (the first 100 are listed)" in error.message
 
 
 def test_a_line_over_the_bound_is_told_and_not_held() -> None:
@@ -182,13 +182,13 @@ def test_reading_stops_past_the_most_lines() -> None:
     chunks = iter([GOOD + b"\n"] * 5)
     reader = RowReader(max_lines=2)
     assert sum(len(rows) for rows in reader.read_ndjson(chunks)) == 2
-    refusal = reader.refusal()
-    assert refusal is not None
-    assert refusal.code == "too_many_lines"
+    error = reader.error()
+    assert error is not None
+    assert error.code == "too_many_lines"
     assert len(list(chunks)) >= 1
     exact = RowReader(max_lines=5)
     assert len(read_all((GOOD + b"\n") * 5, exact)) == 5
-    assert exact.refusal() is None
+    assert exact.error() is None
 
 
 def test_rows_are_handed_on_in_batches() -> None:
@@ -214,9 +214,9 @@ def test_a_growing_dataset_takes_its_own_decisions_alone() -> None:
         (3, ("decisions", 1), "task_mismatch"),
         (4, ("decisions", 0), "task_mismatch"),
     ]
-    refusal = reader.refusal()
-    assert refusal is not None
-    assert refusal.code == "task_mismatch"
+    error = reader.error()
+    assert error is not None
+    assert error.code == "task_mismatch"
 
 
 def test_examples_of_an_array_are_read_as_lines_are() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from steelyard.datasets.findings import Refusal
 from steelyard.datasets.frames.writing import VersionWriter
 from steelyard.datasets.ingest import RowReader
 from steelyard.datasets.rows import Row
@@ -90,7 +89,7 @@ def write_version(
     data: bytes | None = None,
     sizes: Sequence[int] = (1000,),
     **options: Any,
-) -> Manifest | Refusal:
+) -> Manifest:
     """Make a version of rows, by ``data`` as JSON Lines, or by ``sides``."""
     reader = RowReader()
     with VersionWriter(store, dataset_id, previous) as writer:
@@ -101,12 +100,6 @@ def write_version(
             writer.add(read_all(to_ndjson(items), reader), side)
         assert reader.findings.listed == []
         return writer.finish(**options)
-
-
-def made(version: Manifest | Refusal) -> Manifest:
-    """A version that must not have been refused."""
-    assert isinstance(version, Manifest), version
-    return version
 
 
 @st.composite

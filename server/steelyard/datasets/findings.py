@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from steelyard.errors import PathStep, Violation
+from steelyard.errors import PathStep, SteelyardError, Violation, error_classes
 
 #: The most findings that are listed; all are counted.
 MAX_LISTED = 100
 
-#: Codes of refusals of rows. The first that any finding has is the refusal's.
+#: Codes of errors of rows. The first that any finding has is the error's.
 FindingCode = Literal["invalid_csv", "invalid_example", "supervision_mismatch", "task_mismatch"]
 _PRECEDENCE: tuple[FindingCode, ...] = (
     "invalid_csv",
@@ -19,15 +19,6 @@ _PRECEDENCE: tuple[FindingCode, ...] = (
     "supervision_mismatch",
     "task_mismatch",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why rows are not taken, for the service to raise."""
-
-    code: str
-    message: str
-    details: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +62,8 @@ class Findings:
                     Finding(part, line, violation.path, violation.message, violation.type, code)
                 )
 
-    def refusal(self) -> Refusal | None:
-        """Return the refusal that all of it makes; ``None`` when nothing was found."""
+    def error(self) -> SteelyardError | None:
+        """Return the error that all of it makes; ``None`` when nothing was found."""
         if not self.n_found:
             return None
         code = next(code for code in _PRECEDENCE if code in self._codes)
@@ -81,4 +72,5 @@ class Findings:
         if self.n_found > 1:
             listed = "" if self.n_found <= MAX_LISTED else f" (the first {MAX_LISTED} are listed)"
             message += f" {self.n_found} problems were found in all{listed}; see details."
-        return Refusal(code, message, tuple(finding.violation().body() for finding in self.listed))
+        details = [finding.violation().body() for finding in self.listed]
+        return error_classes()[code](message, details=details)

@@ -58,17 +58,6 @@ _PAGE = 500
 _KEPT_WORDINGS = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedbackFilter:
-    """Which stored decisions."""
-
-    since: float | None = None
-    until: float | None = None
-    model: str | None = None
-    decisions: frozenset[str] | None = None
-    decision_ids: frozenset[str] | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class _Known:
     """What the dataset has: its wordings, and the stored decisions that are rows of it."""
@@ -97,32 +86,16 @@ class FeedbackRows:
         self._retention_s = retention_days * SECONDS_A_DAY
         self._now = now
 
-    def rows(self, caller: Caller, wanted: FeedbackFilter) -> Iterator[dict[str, Any]]:
-        """Yield stored decisions with feedback as rows, the oldest first; it blocks."""
-        for observed in self._observed(caller, wanted):
-            row = _row_of(observed, wanted, None)
-            if row is not None:
-                yield row
-
     async def to_dataset(self, write: Write, request: RowsFromFeedback) -> Struct:
         """Make a dataset of stored decisions with feedback, or add them to one."""
         await self._writes.replay_known(write)
         caller = write.caller
-        wanted = FeedbackFilter(
-            since=request.since,
-            until=request.until,
-            model=request.model,
-            decisions=None if request.decisions is None else frozenset(request.decisions),
-            decision_ids=(
-                None if request.decision_ids is None else frozenset(request.decision_ids)
-            ),
-        )
         manifest = await self._find(caller, request)
         fields = {} if request.name is None else {"name": request.name}
         if request.evaluation_fraction is not None:
             fields["evaluation_fraction"] = f"{request.evaluation_fraction:.6f}"
         with Upload("jsonl", fields) as upload:
-            counts = await asyncio.to_thread(self._write, upload, caller, wanted, manifest)
+            counts = await asyncio.to_thread(self._write, upload, caller, request, manifest)
             n_before = 0 if manifest is None else manifest.rows
 
             def tell(dataset: Dataset) -> DatasetFromFeedback:
@@ -154,7 +127,7 @@ class FeedbackRows:
         return manifest
 
     def _write(
-        self, upload: Upload, caller: Caller, wanted: FeedbackFilter, manifest: Manifest | None
+        self, upload: Upload, caller: Caller, request: RowsFromFeedback, manifest: Manifest | None
     ) -> Counter[str]:
         """Write the rows to a file of the upload; return how many stored decisions went where."""
         known = None if manifest is None else self._known(manifest)
@@ -163,19 +136,19 @@ class FeedbackRows:
             lambda connection: count_decisions(
                 connection,
                 caller.account_id,
-                since=self._since(wanted),
-                until=wanted.until,
-                model=wanted.model,
-                ids=wanted.decision_ids,
+                since=self._since(request),
+                until=request.until,
+                model=request.model,
+                ids=request.decision_ids,
             )
         )
         file = upload.add_file("examples")
-        for observed in self._observed(caller, wanted):
+        for observed in self._observed(caller, request):
             counts["observed"] += 1
             if known is not None and observed.decision.id in known.stored_ids:
                 counts["already_there"] += 1
                 continue
-            row = _row_of(observed, wanted, known)
+            row = _row_of(observed, request, known)
             if row is None:
                 counts["other_decisions"] += 1
                 continue
@@ -206,11 +179,11 @@ class FeedbackRows:
             stored_ids=frozenset(str(one[STORED_ID]) for one in metadata if STORED_ID in one),
         )
 
-    def _since(self, wanted: FeedbackFilter) -> float:
-        return max(wanted.since or 0.0, self._now() - self._retention_s)
+    def _since(self, request: RowsFromFeedback) -> float:
+        return max(request.since or 0.0, self._now() - self._retention_s)
 
-    def _observed(self, caller: Caller, wanted: FeedbackFilter) -> Iterator[ObservedDecision]:
-        since = self._since(wanted)
+    def _observed(self, caller: Caller, request: RowsFromFeedback) -> Iterator[ObservedDecision]:
+        since = self._since(request)
         last: tuple[float, str] | None = None
         while True:
             after = last
@@ -219,9 +192,9 @@ class FeedbackRows:
                     connection,
                     caller.account_id,
                     since=since,
-                    until=wanted.until,
-                    model=wanted.model,
-                    ids=wanted.decision_ids,
+                    until=request.until,
+                    model=request.model,
+                    ids=request.decision_ids,
                     after=after,
                     limit=_PAGE,
                 )
@@ -233,15 +206,15 @@ class FeedbackRows:
 
 
 def _row_of(
-    observed: ObservedDecision, wanted: FeedbackFilter, known: _Known | None
+    observed: ObservedDecision, request: RowsFromFeedback, known: _Known | None
 ) -> dict[str, Any] | None:
     """Return a stored decision as a row; ``None`` when nothing that was observed is wanted."""
-    request = msgspec.json.decode(observed.decision.request)
+    answered = msgspec.json.decode(observed.decision.request)
     asked = [
         decision
-        for decision in request["decisions"]
+        for decision in answered["decisions"]
         if decision["id"] in observed.outcomes
-        and (wanted.decisions is None or decision["id"] in wanted.decisions)
+        and (request.decisions is None or decision["id"] in request.decisions)
         and _fits(decision, known)
     ][:MAX_DECISIONS]
     if not asked:
@@ -251,7 +224,7 @@ def _row_of(
     notes.pop(STORED_ID, None)
     notes = dict(list(notes.items())[: _MAX_METADATA - 1])
     return {
-        "context": request["context"],
+        "context": answered["context"],
         "decisions": asked,
         "targets": {decision["id"]: observed.outcomes[decision["id"]] for decision in asked},
         "metadata": {**notes, STORED_ID: observed.decision.id},

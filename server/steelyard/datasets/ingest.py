@@ -14,14 +14,20 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from steelyard.datasets.findings import Findings, Refusal
+from steelyard.datasets.findings import Findings
 from steelyard.datasets.labels import Labels, Supervision, read_labels
 from steelyard.datasets.lines import MAX_LINE_BYTES, split_lines
 from steelyard.datasets.rows import KEPT_FIELDS, Row, make_row, read_row, read_task
 from steelyard.datasets.tasks import Task
 from steelyard.datasets.wire import RowInput
 from steelyard.decisions.validation import check_model_names
-from steelyard.errors import InvalidRequestError, Violation
+from steelyard.errors import (
+    InvalidRequestError,
+    NoRowsError,
+    SteelyardError,
+    TooManyLinesError,
+    Violation,
+)
 from steelyard.wire.json_values import check_json, decode_json
 from steelyard.wire.payloads import check_shape
 from steelyard.wire.violations import BODY, Violations, show
@@ -92,21 +98,16 @@ class RowReader:
         self._tasks: dict[bytes, _KnownTask] = {}
         self._n_cached_bytes = 0
 
-    def refusal(self) -> Refusal | None:
-        """Return why the rows read so far are not taken; ``None`` when they are.
-
-        Codes: ``too_many_lines``, ``invalid_csv``, ``invalid_example``, ``supervision_mismatch``,
-        ``task_mismatch``, ``no_rows``.
-        """
+    def error(self) -> SteelyardError | None:
+        """Return why the rows read so far are not taken; ``None`` when they are."""
         if self._has_too_many:
-            return Refusal(
-                "too_many_lines",
-                f"There are over {self._max_lines} rows, which is the most; send fewer.",
+            return TooManyLinesError(
+                f"There are over {self._max_lines} rows, which is the most; send fewer."
             )
-        refused = self.findings.refusal()
-        if refused is None and self.n_rows == 0:
-            return Refusal("no_rows", "There are no rows; send at least one.")
-        return refused
+        error = self.findings.error()
+        if error is None and self.n_rows == 0:
+            return NoRowsError("There are no rows; send at least one.")
+        return error
 
     def read_ndjson(self, chunks: Iterable[bytes], part: str = "examples") -> Iterator[list[Row]]:
         """Read JSON Lines."""

@@ -13,7 +13,6 @@ from sqlalchemy import Connection
 from steelyard.datasets.bodies import PARTS, RowsRequest, read_body, read_form
 from steelyard.datasets.csv_rows import CsvReader
 from steelyard.datasets.definitions import decisions_by_id, fingerprints_by_id, refused_in_csv
-from steelyard.datasets.findings import Refusal
 from steelyard.datasets.frames.scanning import load_definitions
 from steelyard.datasets.frames.writing import VersionWriter
 from steelyard.datasets.ingest import RowReader
@@ -30,7 +29,6 @@ from steelyard.datasets.wire import (
     InputReceipt,
     Side,
 )
-from steelyard.errors import SteelyardError, error_classes
 from steelyard.operations.write import Write, payload_sha256
 from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.json_values import decode_json
@@ -113,17 +111,14 @@ def write_version(
         for part, rows in _read(reader, sent, csv):
             if not reader.findings.n_found:
                 writer.add(rows, _SIDE_OF[part])
-        refusal = reader.refusal()
-        if refusal is not None:
-            raise as_error(refusal)
-        made = writer.finish(
+        error = reader.error()
+        if error is not None:
+            raise error
+        return writer.finish(
             fraction=sent.request.evaluation_fraction,
             min_rows=bounds.min_rows,
             max_rows=bounds.max_rows,
         )
-    if isinstance(made, Refusal):
-        raise as_error(made)
-    return made
 
 
 def check_rows(sent: SentRows, bounds: RowBounds) -> DatasetCheck:
@@ -134,21 +129,16 @@ def check_rows(sent: SentRows, bounds: RowBounds) -> DatasetCheck:
     reader = RowReader(max_lines=bounds.max_rows)
     for _ in _read(reader, sent, CsvReader(reader, {})):
         pass
-    refusal = reader.refusal()
+    error = reader.error()
     return DatasetCheck(
         rows=reader.n_rows,
         lines=reader.n_lines,
         method=None if reader.supervision is None else METHOD_OF[reader.supervision],
         problems=reader.findings.n_found,
-        code=None if refusal is None else refusal.code,
-        message=None if refusal is None else refusal.message,
-        details=[] if refusal is None else list(refusal.details),
+        code=None if error is None else error.code,
+        message=None if error is None else error.message,
+        details=[] if error is None else error.details or [],
     )
-
-
-def as_error(refusal: Refusal) -> SteelyardError:
-    """Return the error that a refusal is."""
-    return error_classes()[refusal.code](refusal.message, details=list(refusal.details) or None)
 
 
 def _reader(

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from steelyard import errors
 from steelyard.datasets.definitions import Definition
-from steelyard.datasets.findings import Refusal
 from steelyard.datasets.frames.rows import STORED_SCHEMA
 from steelyard.datasets.frames.scanning import load_definitions, load_retired, scan
 from steelyard.datasets.frames.writing import JSON, PARQUET, PartWriter, VersionWriter
@@ -40,14 +40,13 @@ def write_revision(
     replaced: Places,
     rows: Mapping[Side, Iterable[Sequence[Row]]],
     min_rows: int = 1,
-) -> Manifest | Refusal:
+) -> Manifest:
     """Write the version that a review makes of the latest one, durably; it blocks."""
     kept = _without(store, previous, excluded, replaced)
     if kept.rows + len(replaced) < max(min_rows, 1):
-        return Refusal(
-            "too_few_rows",
+        raise errors.TooFewRowsError(
             f"The version would have {kept.rows + len(replaced)} rows; a dataset has at least "
-            f"{max(min_rows, 1)}.",
+            f"{max(min_rows, 1)}."
         )
     n_replaced = 0
     with VersionWriter(store, previous.dataset_id, kept) as writer:
@@ -55,10 +54,6 @@ def write_revision(
             for batch in rows.get(side, ()):
                 writer.add(batch, side)
                 n_replaced += len(batch)
-        made: Manifest | Refusal | None = writer.finish() if n_replaced else None
-    if isinstance(made, Refusal) and made.code != "no_new_rows":
-        return made
-    if not isinstance(made, Manifest):
         # Nothing is added: rows were left out alone, or others are already as these were made.
         made = msgspec.structs.replace(
             kept,
@@ -66,11 +61,13 @@ def write_revision(
             added=0,
             duplicates_removed=kept.duplicates_removed + n_replaced,
         )
+        if n_replaced:
+            with contextlib.suppress(errors.NoNewRowsError):
+                made = writer.finish()
     for side in SIDES:
         if previous.parts_of(side) and not made.parts_of(side):
-            return Refusal(
-                "too_few_rows",
-                f"No {side} row would be left; include one of them, or make a new dataset.",
+            raise errors.TooFewRowsError(
+                f"No {side} row would be left; include one of them, or make a new dataset."
             )
     return made
 

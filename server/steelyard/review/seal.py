@@ -20,9 +20,8 @@ from sqlalchemy import Connection
 from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset
-from steelyard.datasets.findings import Refusal
 from steelyard.datasets.ingest import RowReader
-from steelyard.datasets.ingesting import MadeRows, RowBounds, as_error, read_sent
+from steelyard.datasets.ingesting import MadeRows, RowBounds, read_sent
 from steelyard.datasets.labels import SUPERVISION_OF
 from steelyard.datasets.rows import Row
 from steelyard.datasets.service import DatasetService
@@ -182,21 +181,19 @@ class DraftSeals:
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
     def _write_version(self, previous: Manifest, outcome: _Outcome) -> Manifest:
-        made = write_revision(
-            self._store,
-            previous,
-            excluded=outcome.excluded,
-            replaced=np.array(sorted(outcome.relabelled), dtype=np.int64),
-            rows={side: self._new_rows(previous, side, outcome.relabelled) for side in SIDES},
-            min_rows=self._bounds.min_rows,
-        )
-        if isinstance(made, Refusal):
-            raise as_error(
-                Refusal(
-                    made.code, f"{made.message} A draft can be sealed as a dataset.", made.details
-                )
+        try:
+            return write_revision(
+                self._store,
+                previous,
+                excluded=outcome.excluded,
+                replaced=np.array(sorted(outcome.relabelled), dtype=np.int64),
+                rows={side: self._new_rows(previous, side, outcome.relabelled) for side in SIDES},
+                min_rows=self._bounds.min_rows,
             )
-        return made
+        except errors.TooFewRowsError as error:
+            raise errors.TooFewRowsError(
+                f"{error.message} A draft can be sealed as a dataset."
+            ) from error
 
     def _new_rows(
         self, manifest: Manifest, side: Side, relabelled: Mapping[int, Labels]

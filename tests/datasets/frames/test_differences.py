@@ -10,17 +10,17 @@ import polars as pl
 from steelyard.datasets.frames.differences import compare_versions
 from steelyard.datasets.frames.exports import export_parquet
 from steelyard.datasets.frames.vectors import nearest_rows
-from support.dataset_rows import made, make_row_dict, make_rows, write_version
+from support.dataset_rows import make_row_dict, make_rows, write_version
 
 
 def test_rows_added_and_contexts_labelled_otherwise(store):
-    first = made(write_version(store, make_rows(6)))
+    first = write_version(store, make_rows(6))
     added = [
         make_row_dict("Invoice 0 was paid twice.", targets={"route": "other", "refund": "yes"}),
         make_row_dict("Invoice 1 was paid twice.", targets={"route": "support"}),
         make_row_dict("new"),
     ]
-    second = made(write_version(store, added, previous=first))
+    second = write_version(store, added, previous=first)
     found = compare_versions(store, first, second)
     assert (found.from_, found.to, found.rows, found.first, found.contexts) == (1, 2, 3, 6, 1)
     assert found.asked == {"refund": 3, "route": 3}
@@ -34,14 +34,14 @@ def test_rows_added_and_contexts_labelled_otherwise(store):
 
 
 def test_an_export_has_every_row_in_order(store):
-    version = made(write_version(store, make_rows(20)))
+    version = write_version(store, make_rows(20))
     frame = pl.read_parquet(io.BytesIO(b"".join(export_parquet(store, version))))
     assert frame["index"].to_list() == list(range(20))
     assert frame["row_sha256"].str.len_chars().unique().to_list() == [64]
 
 
 def test_vectors_are_made_once_and_kept_by_who_made_them(store):
-    version = made(write_version(store, make_rows(10), fraction=1))
+    version = write_version(store, make_rows(10), fraction=1)
     read = []
 
     def embed(texts):

@@ -21,7 +21,6 @@ from support.dataset_rows import (
     OUTCOMES,
     REFUND,
     ROUTE,
-    made,
     make_row_dict,
     read_all,
     write_version,
@@ -178,7 +177,7 @@ def test_a_filter_means_what_plain_python_says(
 ) -> None:
     store = open_store(tmp_path)
     rows = RowStore(store)
-    manifest = made(write_version(store, items))
+    manifest = write_version(store, items)
     plain = plain_rows(store, manifest)
     for where in wheres:
         expected = [row for row in plain if holds(where, row)]
@@ -202,7 +201,7 @@ def manifest(store: FrameStore) -> Manifest:
         for number, target in enumerate(targets)
     ]
     items.append(make_row_dict("none", decisions=[ROUTE, REFUND], targets={"route": "other"}))
-    return made(write_version(store, items))
+    return write_version(store, items)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +236,7 @@ def test_rewards_are_compared(store: FrameStore, rows: RowStore) -> None:
         make_row_dict(f"{number}", targets=..., rewards={"refund": {"yes": number, "no": -number}})
         for number in range(4)
     ]
-    manifest = made(write_version(store, items))
+    manifest = write_version(store, items)
     where = {"type": "label", "decision": "refund", "outcome": "no", "op": "le", "value": -2}
     assert rows.find(manifest, where=read_filter(where))[0] == 2
     other = {**where, "outcome": "maybe"}

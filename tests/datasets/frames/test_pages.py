@@ -12,7 +12,7 @@ from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.versions import Manifest
 from steelyard.errors import StorageUnavailableError
 from steelyard.storage.frame_store import FrameStore, open_store
-from support.dataset_rows import made, make_row_dict, make_rows, write_version
+from support.dataset_rows import make_row_dict, make_rows, write_version
 
 PARTITIONS = ["all", "training", "evaluation"]
 
@@ -27,7 +27,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> tuple[RowStore, Manifest]
     manifest: Manifest | None = None
     for start, stop in ((0, 70), (70, 71), (71, 110)):
         items = make_rows(stop - start, start)
-        manifest = made(write_version(store, items, previous=manifest, fraction=0.3))
+        manifest = write_version(store, items, previous=manifest, fraction=0.3)
     patch.undo()
     assert manifest is not None
     return RowStore(store), manifest
@@ -92,7 +92,7 @@ def test_a_row_comes_back_as_it_was_sent(store: FrameStore, rows: RowStore) -> N
         "store": False,
         "metadata": {"ticket": 7},
     }
-    manifest = made(write_version(store, [sent, make_row_dict('line\n"two"\u2028\x01')]))
+    manifest = write_version(store, [sent, make_row_dict('line\n"two"\u2028\x01')])
     first, second = rows.page(manifest)
     assert first.json.decode() == json.dumps(sent, ensure_ascii=False, separators=(",", ":"))
     assert json.loads(second.json)["context"] == 'line\n"two"\u2028\x01'
@@ -101,12 +101,12 @@ def test_a_row_comes_back_as_it_was_sent(store: FrameStore, rows: RowStore) -> N
 
 def test_images_come_back(store: FrameStore, rows: RowStore) -> None:
     images = [{"id": 1, "media_type": "image/png", "data": "aW1n"}]
-    manifest = made(write_version(store, [make_row_dict("<image:1>", images=images)]))
+    manifest = write_version(store, [make_row_dict("<image:1>", images=images)])
     assert json.loads(rows.page(manifest)[0].json)["images"] == images
 
 
 def test_a_side_without_rows_has_empty_pages(store: FrameStore, rows: RowStore) -> None:
-    manifest = made(write_version(store, make_rows(2)))
+    manifest = write_version(store, make_rows(2))
     assert manifest.split.evaluation == 0
     assert rows.page(manifest, partition="evaluation") == []
     assert list(rows.download(manifest, "evaluation")) == []
@@ -123,7 +123,7 @@ def test_rows_by_their_places(grown: tuple[RowStore, Manifest]) -> None:
 def test_a_part_that_is_gone_or_damaged_is_told(tmp_path: Any, damage: bytes | None) -> None:
     store = open_store(tmp_path)
     rows = RowStore(store)
-    manifest = made(write_version(store, make_rows(3)))
+    manifest = write_version(store, make_rows(3))
     path = tmp_path / f"{manifest.parts[0].sha256}.parquet"
     path.unlink()
     if damage is not None:

@@ -8,7 +8,7 @@ import pytest
 
 from steelyard.datasets.frames import suspects
 from steelyard.datasets.frames.suspects import SUSPECT_OVER, find_suspects, load_suspects
-from support.dataset_rows import made, make_row_dict, write_version
+from support.dataset_rows import make_row_dict, write_version
 
 
 class Words:
@@ -42,7 +42,7 @@ def rows_of_two_kinds(n_rows, wrong=()):
 
 
 def test_a_label_against_that_of_the_nearest_rows_is_suspect(store):
-    version = made(write_version(store, rows_of_two_kinds(40, wrong=[6, 21])))
+    version = write_version(store, rows_of_two_kinds(40, wrong=[6, 21]))
     found = find_suspects(store, version, Words(), scorer="words")
     assert np.flatnonzero(found.score > SUSPECT_OVER).tolist() == [6, 21]
     assert msgspec.json.decode(found.neighbours[6]) == {"route": "billing", "refund": "yes"}
@@ -51,7 +51,7 @@ def test_a_label_against_that_of_the_nearest_rows_is_suspect(store):
 
 
 def test_what_was_found_is_kept_and_goes_with_the_version(store):
-    version = made(write_version(store, rows_of_two_kinds(20, wrong=[3])))
+    version = write_version(store, rows_of_two_kinds(20, wrong=[3]))
     embed, steps = Words(), []
     assert load_suspects(store, version, "words") is None
     found = find_suspects(store, version, embed, scorer="words", progress=steps.append)
@@ -66,7 +66,7 @@ def test_what_was_found_is_kept_and_goes_with_the_version(store):
 
 @pytest.mark.parametrize("left", [b"", b"PAR1 half of a file"])
 def test_what_was_kept_and_is_damaged_is_made_again(store, left, caplog):
-    version = made(write_version(store, rows_of_two_kinds(20, wrong=[3])))
+    version = write_version(store, rows_of_two_kinds(20, wrong=[3]))
     embed = Words()
     found = find_suspects(store, version, embed, scorer="words")
     n_texts = embed.n_texts
@@ -84,8 +84,8 @@ def test_what_was_kept_and_is_damaged_is_made_again(store, left, caplog):
 
 def test_the_same_rows_in_another_order_are_looked_at_again(store):
     rows = rows_of_two_kinds(40, wrong=[6, 21])
-    first = made(write_version(store, rows))
-    second = made(write_version(store, rows[::-1], dataset_id="ds_2"))
+    first = write_version(store, rows)
+    second = write_version(store, rows[::-1], dataset_id="ds_2")
     assert (first.sha256, first.definitions) == (second.sha256, second.definitions)
     find_suspects(store, first, Words(), scorer="words")
     assert load_suspects(store, second, "words") is None
@@ -98,19 +98,19 @@ def test_the_same_rows_in_another_order_are_looked_at_again(store):
 
 def test_many_rows_are_held_against_a_sample(store, monkeypatch):
     monkeypatch.setattr(suspects, "MAX_REFERENCES", 30)
-    version = made(write_version(store, rows_of_two_kinds(80, wrong=[10])))
+    version = write_version(store, rows_of_two_kinds(80, wrong=[10]))
     found = find_suspects(store, version, Words(), scorer="words")
     assert np.flatnonzero(found.score > SUSPECT_OVER).tolist() == [10]
 
 
 def test_too_few_rows_say_nothing(store):
-    version = made(write_version(store, rows_of_two_kinds(2)))
+    version = write_version(store, rows_of_two_kinds(2))
     found = find_suspects(store, version, Words(), scorer="words")
     assert np.isnan(found.score).all() or (found.score[~np.isnan(found.score)] >= 0).all()
 
 
 def test_a_search_that_is_stopped_keeps_nothing(store):
-    version = made(write_version(store, rows_of_two_kinds(20)))
+    version = write_version(store, rows_of_two_kinds(20))
 
     def stop(_):
         raise KeyboardInterrupt

@@ -21,8 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Raw
 
+from steelyard import errors
 from steelyard.datasets.definitions import Definition
-from steelyard.datasets.findings import MAX_LISTED, Finding, Refusal
+from steelyard.datasets.findings import MAX_LISTED, Finding
 from steelyard.datasets.frames.picking import EvaluationPick
 from steelyard.datasets.frames.placing import PlacedRows
 from steelyard.datasets.frames.rows import SIDE_NUMBERS, STORED_SCHEMA, stage_rows, store_rows
@@ -94,17 +95,16 @@ class VersionWriter:
         fraction: float = DEFAULT_FRACTION,
         min_rows: int = 1,
         max_rows: int | None = None,
-    ) -> Manifest | Refusal:
+    ) -> Manifest:
         """Store what was staged, durably; nothing of it when it is refused."""
         self._staged.close()
         if self._staged.n_rows == 0:
-            return Refusal("no_rows", "There are no rows; send at least one.")
+            raise errors.NoRowsError("There are no rows; send at least one.")
         previous = self._previous
         if previous is not None and previous.evaluation_only:
             fraction = MAX_FRACTION
             if "training" in self._named:
-                return Refusal(
-                    "evaluation_only",
+                raise errors.EvaluationOnlyError(
                     "The dataset is for evaluation only; send the rows as evaluation, or make a "
                     "new dataset.",
                 )
@@ -115,9 +115,8 @@ class VersionWriter:
             load_retired(self._store, previous),
             max_listed=MAX_LISTED,
         )
-        refusal = self._side_refusal(placed) or self._check_count(placed.n_new, min_rows, max_rows)
-        if refusal is not None:
-            return refusal
+        self._check_sides(placed)
+        self._check_count(placed.n_new, min_rows, max_rows)
         pick.settle(fraction)
         return self._store_version(placed, fraction)
 
@@ -143,36 +142,34 @@ class VersionWriter:
         rows = scan(self._store, previous).select(columns)
         return rows.join(wanted, on="context_sha256", how="semi").collect(engine="streaming")
 
-    def _side_refusal(self, placed: PlacedRows) -> Refusal | None:
-        """Return the refusal of contexts sent for a side they are not on, or for both at once."""
+    def _check_sides(self, placed: PlacedRows) -> None:
+        """Refuse contexts sent for a side they are not on, or for both at once."""
         if placed.n_conflicts == 0:
-            return None
+            return
         lines = self._staged.lines([conflict.place for conflict in placed.conflicts])
-        findings = []
+        details = []
         for conflict, line in zip(placed.conflicts, lines, strict=True):
             message = f"context is on the {conflict.side} side; a context keeps its side."
             finding = Finding(conflict.named, line, ("context",), message, "side_conflict")
-            findings.append(finding)
-        return Refusal(
-            "side_conflict",
+            details.append(finding.violation().body())
+        raise errors.SideConflictError(
             f"{placed.n_conflicts} of the rows were sent for a side that their context is not on; "
             "send each context for one side, the one it is on.",
-            tuple(finding.violation().body() for finding in findings),
+            details=details,
         )
 
-    def _check_count(self, n_added: int, min_rows: int, max_rows: int | None) -> Refusal | None:
+    def _check_count(self, n_added: int, min_rows: int, max_rows: int | None) -> None:
         if n_added == 0:
-            return Refusal("no_new_rows", "The dataset has all of these rows; send others.")
+            raise errors.NoNewRowsError("The dataset has all of these rows; send others.")
         n_rows = n_added + (self._previous.rows if self._previous else 0)
         if n_rows < min_rows:
-            return Refusal(
-                "too_few_rows", f"The dataset would have {n_rows} rows; send at least {min_rows}."
+            raise errors.TooFewRowsError(
+                f"The dataset would have {n_rows} rows; send at least {min_rows}."
             )
         if max_rows is not None and n_rows > max_rows:
-            return Refusal(
-                "too_many_rows", f"The dataset would have {n_rows} rows; {max_rows} are the most."
+            raise errors.TooManyRowsError(
+                f"The dataset would have {n_rows} rows; {max_rows} are the most."
             )
-        return None
 
     def _store_version(self, placed: PlacedRows, fraction: float) -> Manifest:
         previous, method = self._previous, self._method
