@@ -74,7 +74,7 @@ def test_a_manifest_is_stored_as_json() -> None:
     )
     assert msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest) == manifest
     assert manifest.files() == {"ab", "ef"}
-    assert manifest.tell(5.0, "csv") == DatasetVersion(
+    assert manifest.to_wire(5.0, "csv") == DatasetVersion(
         version=2,
         created_at=5.0,
         sha256="cd",

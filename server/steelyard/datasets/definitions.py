@@ -71,7 +71,7 @@ def readiness_of(
 ) -> PromptTuningReadiness:
     """Return which decisions of the training rows prompt tuning can tune, and why it cannot others."""
     told = [
-        _tell(wordings, limits or TuningLimits())
+        _readiness(wordings, limits or TuningLimits())
         for wordings in _by_id(definitions).values()
         if any(wording.training for wording in wordings)
     ]
@@ -93,7 +93,7 @@ def _by_id(definitions: Iterable[Definition]) -> dict[str, list[Definition]]:
     return worded
 
 
-def _tell(wordings: Sequence[Definition], limits: TuningLimits) -> DecisionReadiness:
+def _readiness(wordings: Sequence[Definition], limits: TuningLimits) -> DecisionReadiness:
     asked = [wording for wording in wordings if wording.training]
     most = max(asked, key=lambda wording: wording.training)
     labels = dict.fromkeys(most.outcomes, 0)

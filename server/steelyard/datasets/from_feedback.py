@@ -98,10 +98,10 @@ class FeedbackRows:
             counts = await asyncio.to_thread(self._write, upload, caller, request, manifest)
             n_before = 0 if manifest is None else manifest.rows
 
-            def tell(dataset: Dataset) -> DatasetFromFeedback:
-                return _tell(dataset, counts, n_before)
+            def answer(dataset: Dataset) -> DatasetFromFeedback:
+                return _to_wire(dataset, counts, n_before)
 
-            made = MadeRows(tell, None if manifest is None else manifest.version)
+            made = MadeRows(answer, None if manifest is None else manifest.version)
             if request.dataset_id is None:
                 sent = await asyncio.to_thread(read_sent, upload, CreateDataset)
                 return await self._datasets.create(write, sent, made)
@@ -252,7 +252,7 @@ def _fingerprint(decision: bytes) -> bytes | None:
         return None
 
 
-def _tell(dataset: Dataset, counts: Mapping[str, int], n_before: int) -> DatasetFromFeedback:
+def _to_wire(dataset: Dataset, counts: Mapping[str, int], n_before: int) -> DatasetFromFeedback:
     added = dataset.rows - n_before
     members = {name: getattr(dataset, name) for name in Dataset.__struct_fields__}
     return DatasetFromFeedback(

@@ -60,7 +60,7 @@ class RowBounds:
 class MadeRows(Generic[Answer]):
     """What stands behind rows that a use case made itself, of a request without any."""
 
-    tell: Callable[[Dataset], Answer]
+    answer: Callable[[Dataset], Answer]
     previous: int | None = None
     also: Callable[[Connection, Dataset], None] | None = None
 

@@ -137,7 +137,7 @@ class DatasetService:
         def work(connection: Connection) -> Dataset | Answer:
             insert_dataset(connection, row)
             insert_version(connection, _version_of(manifest, sent, now))
-            return _answer(connection, row.tell(manifest), made)
+            return _answer(connection, row.to_wire(manifest), made)
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
@@ -175,7 +175,7 @@ class DatasetService:
                     "was added. Send them again."
                 )
             insert_version(connection, _version_of(manifest, sent, now))
-            return _answer(connection, row.tell(manifest), made)
+            return _answer(connection, row.to_wire(manifest), made)
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
@@ -191,7 +191,7 @@ class DatasetService:
             )
         )
         return DatasetPage(
-            data=[row.tell(manifest) for row, manifest in found],
+            data=[row.to_wire(manifest) for row, manifest in found],
             has_more=next_cursor is not None,
             next_cursor=next_cursor,
         )
@@ -202,7 +202,9 @@ class DatasetService:
             functools.partial(self._find, account_id=caller.account_id, dataset_id=dataset_id)
         )
         manifest = found.manifest
-        told = msgspec.structs.replace(row.tell(manifest), storage_window=None, labels_to_check=0)
+        told = msgspec.structs.replace(
+            row.to_wire(manifest), storage_window=None, labels_to_check=0
+        )
         if manifest.method != "sft":
             return told
         definitions = await asyncio.to_thread(load_definitions, self._store, manifest)
@@ -217,7 +219,9 @@ class DatasetService:
 
         rows = await self._state.read(work)
         return DatasetVersions(
-            data=[row.manifest.tell(row.created_at, row.added_via, row.added_from) for row in rows]
+            data=[
+                row.manifest.to_wire(row.created_at, row.added_via, row.added_from) for row in rows
+            ]
         )
 
     async def labels_to_check(self, caller: Caller, dataset_id: str) -> LabelsToCheck:
@@ -233,7 +237,7 @@ class DatasetService:
         def work(connection: Connection) -> Dataset:
             require_dataset(connection, write.caller.account_id, dataset_id)
             rename_dataset(connection, dataset_id, request.name)
-            return self._tell(connection, write.caller, dataset_id)
+            return self._latest(connection, write.caller, dataset_id)
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
@@ -243,7 +247,7 @@ class DatasetService:
         def work(connection: Connection) -> Dataset:
             require_dataset(connection, write.caller.account_id, dataset_id)
             set_dataset_archived(connection, dataset_id, None)
-            return self._tell(connection, write.caller, dataset_id)
+            return self._latest(connection, write.caller, dataset_id)
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
@@ -333,9 +337,9 @@ class DatasetService:
         row = require_dataset(connection, account_id, dataset_id, is_new_work=is_new_work)
         return row, require_version(connection, row, version)
 
-    def _tell(self, connection: Connection, caller: Caller, dataset_id: str) -> Dataset:
+    def _latest(self, connection: Connection, caller: Caller, dataset_id: str) -> Dataset:
         row, found = self._find(connection, account_id=caller.account_id, dataset_id=dataset_id)
-        return row.tell(found.manifest)
+        return row.to_wire(found.manifest)
 
 
 def _grows_nowhere(connection: Connection, account_id: str, family: str) -> None:
@@ -349,7 +353,7 @@ def _answer(
         return dataset
     if made.also is not None:
         made.also(connection, dataset)
-    return made.tell(dataset)
+    return made.answer(dataset)
 
 
 def _version_of(manifest: Manifest, sent: SentRows, at: float) -> VersionRow:

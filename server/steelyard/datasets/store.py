@@ -31,8 +31,8 @@ class DatasetRow:
     deleted_at: float | None
     receipt: InputReceipt | None
 
-    def tell(self, manifest: Manifest) -> Dataset:
-        """Return the dataset as the wire tells it, with the counts of its latest version."""
+    def to_wire(self, manifest: Manifest) -> Dataset:
+        """Return the dataset as the wire has it, with the counts of its latest version."""
         return Dataset(
             id=self.id,
             name=self.name,

@@ -75,10 +75,10 @@ class Manifest(Struct, frozen=True, kw_only=True):
             return 0
         return sum(part.rows for part in self.parts_of(side) if part.first < older.next_index)
 
-    def tell(
+    def to_wire(
         self, created_at: float, added_via: AddedVia, added_from: str | None = None
     ) -> DatasetVersion:
-        """Return the version as the wire tells it; ``created_at`` is in Unix seconds."""
+        """Return the version as the wire has it; ``created_at`` is in Unix seconds."""
         return DatasetVersion(
             version=self.version,
             created_at=created_at,

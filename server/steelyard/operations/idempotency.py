@@ -18,8 +18,8 @@ from steelyard.storage import State
 Answer = TypeVar("Answer")
 
 SECONDS_A_DAY = 86_400.0
-#: Days for which a key is remembered.
-KEEP_DAYS = 30.0
+#: Seconds for which a key is remembered.
+KEEP_S = 30 * SECONDS_A_DAY
 #: Rows that one sweeping transaction touches, so that requests wait little for it.
 AT_ONCE = 500
 
@@ -27,15 +27,8 @@ AT_ONCE = 500
 class KeyedWrites:
     """Runs a write once for each idempotency key and replays its answer after."""
 
-    def __init__(
-        self,
-        state: State,
-        *,
-        keep_days: float = KEEP_DAYS,
-        now: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, state: State, *, now: Callable[[], float] = time.time) -> None:
         self._state = state
-        self._keep_s = keep_days * SECONDS_A_DAY
         self._now = now
 
     async def once(
@@ -94,23 +87,18 @@ class KeyedWrites:
             operation_id=None,
             body=write.encode(answer),
             replay_until=now + window_s,
-            forget_at=now + max(window_s, self._keep_s),
+            forget_at=now + max(window_s, KEEP_S),
         )
         rows.insert_key(connection, kept)
         return answer
 
 
-def conflict() -> errors.IdempotencyConflictError:
-    """Return the refusal of a key that was used with another payload."""
-    return errors.IdempotencyConflictError(
-        "This Idempotency-Key was used with another request; send a new key with this one."
-    )
-
-
 def answer_of(found: rows.KeyRow, digest: str, now: float) -> Replay | errors.SteelyardError | None:
     """Return what a key in use answers; ``None`` while its operation runs."""
     if found.payload_sha256 != digest:
-        return conflict()
+        return errors.IdempotencyConflictError(
+            "This Idempotency-Key was used with another request; send a new key with this one."
+        )
     if found.state == "pending":
         return None
     if found.state == "failed":
@@ -126,11 +114,7 @@ def answer_of(found: rows.KeyRow, digest: str, now: float) -> Replay | errors.St
 def write_failure(error: errors.SteelyardError) -> bytes:
     """Return a failure in the form in which a key keeps it."""
     return msgspec.json.encode(
-        {
-            "status": error.status,
-            "body": error.body(),
-            "retry_after_s": error.retry_after_s,
-        }
+        {"status": error.status, "body": error.body(), "retry_after_s": error.retry_after_s}
     )
 
 

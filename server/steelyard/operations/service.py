@@ -21,7 +21,7 @@ from steelyard import errors
 from steelyard.billing import ledger
 from steelyard.ids import new_id
 from steelyard.operations import store as rows
-from steelyard.operations.idempotency import AT_ONCE, KEEP_DAYS, SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.idempotency import AT_ONCE, KEEP_S, KeyedWrites
 from steelyard.operations.write import Replay, Write
 from steelyard.operations.writes import Accepted, FurtherWrite, OperationWrites, Pending
 from steelyard.storage import State
@@ -44,14 +44,11 @@ class OperationLog:
         state: State,
         *,
         accounts_enabled: bool,
-        window_s: float = SECONDS_A_DAY,
-        keep_days: float = KEEP_DAYS,
         lease_s: float = 90.0 + LEASE_GRACE_S,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
-        self._keys = KeyedWrites(state, keep_days=keep_days, now=now)
-        self._keep_s = keep_days * SECONDS_A_DAY
+        self._keys = KeyedWrites(state, now=now)
         self._now = now
         #: Operations of this process, each with a future that ends with it.
         self._running: dict[str, Future[None]] = {}
@@ -61,8 +58,6 @@ class OperationLog:
             state=state,
             running=self._running,
             accounts_enabled=accounts_enabled,
-            window_s=window_s,
-            keep_s=self._keep_s,
             lease_s=lease_s,
         )
 
@@ -158,7 +153,7 @@ class OperationLog:
         for clear in (
             functools.partial(rows.drop_answers, now=at, limit=AT_ONCE),
             functools.partial(rows.forget_keys, now=at, limit=AT_ONCE),
-            functools.partial(rows.delete_free_operations, before=at - self._keep_s, limit=AT_ONCE),
+            functools.partial(rows.delete_free_operations, before=at - KEEP_S, limit=AT_ONCE),
         ):
             while self._state.write_now(clear) == AT_ONCE:
                 pass

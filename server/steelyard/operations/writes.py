@@ -14,13 +14,9 @@ from steelyard.billing import ledger
 from steelyard.billing.money import to_usd
 from steelyard.billing.months import utc_month
 from steelyard.billing.store import add_to_month, post, spendable
-from steelyard.errors import (
-    InsufficientCreditError,
-    KeyCapReachedError,
-    SteelyardError,
-)
+from steelyard.errors import InsufficientCreditError, KeyCapReachedError, SteelyardError
 from steelyard.operations import store as rows
-from steelyard.operations.idempotency import answer_of, write_failure
+from steelyard.operations.idempotency import KEEP_S, SECONDS_A_DAY, answer_of, write_failure
 from steelyard.operations.write import Replay, Write
 from steelyard.storage import State
 
@@ -55,8 +51,6 @@ class OperationWrites:
     state: State
     running: Container[str]
     accounts_enabled: bool
-    window_s: float
-    keep_s: float
     lease_s: float
 
     def accept(
@@ -88,7 +82,7 @@ class OperationWrites:
                     operation_id=accepted.operation_id,
                     body=None,
                     replay_until=None,
-                    forget_at=accepted.accepted_at + self.keep_s,
+                    forget_at=accepted.accepted_at + KEEP_S,
                 ),
             )
         self._post(
@@ -106,24 +100,15 @@ class OperationWrites:
         if found.state == "pending":
             operation = rows.find_operation(connection, found.operation_id or "")
             if operation is None or not self._runs(connection, operation, now):
-                self._free(connection, found, operation, now)
+                if operation is not None:
+                    self.release(operation.id, now, connection)
+                rows.delete_key(connection, found.account_id, found.route, found.key)
                 return None
             running = Pending(operation.id, operation.instance == self.state.instance)
         elif found.forget_at <= now:
             rows.delete_key(connection, found.account_id, found.route, found.key)
             return None
         return answer_of(found, accepted.write.digest, now) or running
-
-    def _free(
-        self,
-        connection: Connection,
-        found: rows.KeyRow,
-        operation: rows.OperationRow | None,
-        now: float,
-    ) -> None:
-        if operation is not None:
-            self.release(operation.id, now, connection)
-        rows.delete_key(connection, found.account_id, found.route, found.key)
 
     def _runs(self, connection: Connection, operation: rows.OperationRow, now: float) -> bool:
         if operation.state != "pending" or operation.instance is None:
@@ -190,7 +175,7 @@ class OperationWrites:
                 self._row(accepted, state="succeeded"),
                 state="succeeded",
                 body=body,
-                replay_until=now + self.window_s,
+                replay_until=now + SECONDS_A_DAY,
             )
         if also is not None:
             also(connection)

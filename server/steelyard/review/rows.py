@@ -133,7 +133,7 @@ class DraftRows:
             now = rows_now(review, places, originals)
             revision = review.revision
         return DraftRowPage(
-            data=[_tell(place, originals, now[place], suspects) for place in places],
+            data=[_draft_row(place, originals, now[place], suspects) for place in places],
             queue=search.queue,
             total=len(chosen.places),
             offset=search.offset,
@@ -375,7 +375,9 @@ def _audit_of(draft_id: str, places: Places) -> Places:
     return places[np.argsort(keys, kind="stable")[:AUDIT_ROWS]]
 
 
-def _tell(place: int, originals: Originals, now: RowNow, suspects: SuspectTable | None) -> DraftRow:
+def _draft_row(
+    place: int, originals: Originals, now: RowNow, suspects: SuspectTable | None
+) -> DraftRow:
     side, row = originals.rows[place]
     score = None if suspects is None else float(suspects.score[place])
     neighbours = None if suspects is None else suspects.neighbours.get(place)

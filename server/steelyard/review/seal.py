@@ -35,7 +35,7 @@ from steelyard.review.frames import iterate_side
 from steelyard.review.log import EXCLUDED, Places
 from steelyard.review.reviews import Reviews
 from steelyard.review.revising import write_revision
-from steelyard.review.serializers import lock_draft, require_open, tell
+from steelyard.review.serializers import draft_to_wire, lock_draft, require_open
 from steelyard.review.service import DraftService, OpenDraft
 from steelyard.review.store import seal_draft
 from steelyard.review.wire import Draft, SealAs, SealDraft, SealedDraft
@@ -101,7 +101,9 @@ class DraftSeals:
             relabelled: dict[int, Labels] = {
                 place: fold.labels for place, fold in review.folds(places).items()
             }
-            told = msgspec.structs.replace(tell(draft.row, review), revision=review.revision)
+            told = msgspec.structs.replace(
+                draft_to_wire(draft.row, review), revision=review.revision
+            )
         return _Outcome(excluded, relabelled, told)
 
     async def _seal_dataset(

@@ -46,7 +46,7 @@ def lock_draft(connection: Connection, account_id: str, draft_id: str) -> Row[An
     return row
 
 
-def tell(row: Row[Any], review: Review | None) -> Draft:
+def draft_to_wire(row: Row[Any], review: Review | None) -> Draft:
     """Return a draft as the wire has it; without a review, of one that has no edits."""
     counts: dict[str, int] = dict.fromkeys(STATES, 0)
     if review is not None:

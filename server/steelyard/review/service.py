@@ -37,13 +37,13 @@ from steelyard.review.log import Entry, EntryBody
 from steelyard.review.reviews import Reviews
 from steelyard.review.serializers import (
     check_seen,
+    draft_to_wire,
     lock_draft,
     log_entry,
     receipt_of,
     require_draft,
     require_open,
     summarise,
-    tell,
 )
 from steelyard.review.wire import (
     MAX_TOLD,
@@ -125,7 +125,7 @@ class DraftService:
                 },
             )
             draft = require_draft(connection, caller.account_id, draft_id)
-            return tell(draft, None)
+            return draft_to_wire(draft, None)
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
@@ -150,7 +150,7 @@ class DraftService:
     async def get(self, caller: Caller, draft_id: str) -> Draft:
         """Return a draft, the states of its rows counted."""
         draft = await self.find(caller, draft_id)
-        return await asyncio.to_thread(self._tell, draft)
+        return await asyncio.to_thread(self._counted, draft)
 
     async def find(self, caller: Caller, draft_id: str) -> OpenDraft:
         """Return a draft with its version."""
@@ -256,9 +256,9 @@ class DraftService:
         """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
         return "an open draft with edits" if rows.has_open(connection, dataset_id) else None
 
-    def _tell(self, draft: OpenDraft) -> Draft:
+    def _counted(self, draft: OpenDraft) -> Draft:
         with self._reviews.current(draft.row.id, draft.n_places) as review:
-            return tell(draft.row, review)
+            return draft_to_wire(draft.row, review)
 
     def _prepare(
         self, draft: OpenDraft, edits: Sequence[Edit]

@@ -55,26 +55,26 @@ class SuspectSearch:
         """Return how far the search in a version is, and what it found; blocks briefly."""
         reason = self._reason(manifest)
         if reason is not None:
-            return _tell("unavailable", 0, manifest.rows, reason), None
+            return _status("unavailable", 0, manifest.rows, reason), None
         search = self._find(manifest)
         if search.future is None:
             if not is_asked:
-                return _tell(None, 0, manifest.rows), None
+                return _status(None, 0, manifest.rows), None
             self._begin(manifest, search)
         future = search.future
         if future is None:
-            return _tell("computing", 0, manifest.rows), None
+            return _status("computing", 0, manifest.rows), None
         if is_asked:
             wait([future], _WAIT_S)
         if not future.done():
-            return _tell("computing", search.done, manifest.rows), None
+            return _status("computing", search.done, manifest.rows), None
         error = None if future.cancelled() else future.exception()
         if error is None and not future.cancelled():
-            return _tell("ready", manifest.rows, manifest.rows), future.result()
+            return _status("ready", manifest.rows, manifest.rows), future.result()
         with self._lock:
             search.future = None  # whoever asks next begins again
         message = error.message if isinstance(error, SteelyardError) else "The search failed."
-        return _tell("unavailable", 0, manifest.rows, f"{message} Ask again."), None
+        return _status("unavailable", 0, manifest.rows, f"{message} Ask again."), None
 
     def close(self) -> None:
         """End the search that runs."""
@@ -141,7 +141,7 @@ class SuspectSearch:
             raise
 
 
-def _tell(
+def _status(
     status: SuspectStatus | None, done: int, rows: int, message: str | None = None
 ) -> Suspects:
     return Suspects(status=status, done=done, rows=rows, method=METHOD, message=message)
