@@ -7,17 +7,21 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from steelyard.datasets import definitions as definitions_module
 from steelyard.datasets.definitions import (
     MAX_READINESS_BYTES,
     Definition,
-    TuningLimits,
     decisions_by_id,
     fingerprints_by_id,
     readiness_of,
 )
 from support.dataset_rows import REFUND, ROUTE
 
-LIMITS = TuningLimits(min_rows=10, max_rows=100, min_rows_per_outcome=2)
+
+@pytest.fixture(autouse=True)
+def _few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, rows in (("MIN_ROWS", 10), ("MAX_ROWS", 100), ("MIN_ROWS_PER_OUTCOME", 2)):
+        monkeypatch.setattr(definitions_module, name, rows)
 
 
 def define(decision: dict[str, Any] = REFUND, **fields: Any) -> Definition:
@@ -49,13 +53,13 @@ def define(decision: dict[str, Any] = REFUND, **fields: Any) -> Definition:
     ],
 )
 def test_why_a_decision_cannot_be_tuned(definitions: list[Definition], reason: str | None) -> None:
-    (told,) = readiness_of(definitions, LIMITS).decisions
+    (told,) = readiness_of(definitions).decisions
     assert told.reason == reason
 
 
 def test_what_is_told_of_a_decision() -> None:
     wordings = [define(), define(fingerprint="cd" * 32, training=30, expected={"no": 30})]
-    (told,) = readiness_of(wordings, LIMITS).decisions
+    (told,) = readiness_of(wordings).decisions
     assert told.decision == REFUND
     assert told.outcomes == ["yes", "no"]
     assert told.rows == 50
@@ -69,7 +73,7 @@ def test_tunable_decisions_come_first_and_then_the_most_asked() -> None:
         define({**REFUND, "id": "too_often"}, training=900),
         define({**REFUND, "id": "evaluated"}, training=0, expected={}),
     ]
-    told = readiness_of(definitions, LIMITS)
+    told = readiness_of(definitions)
     assert [one.decision["id"] for one in told.decisions] == ["often", "rare", "too_often"]
 
 
@@ -77,7 +81,7 @@ def test_the_list_is_as_long_as_fits() -> None:
     definitions = [
         define({**ROUTE, "id": f"d{number}", "question": "?" * 1000}) for number in range(100)
     ]
-    told = readiness_of(definitions, LIMITS)
+    told = readiness_of(definitions)
     assert len(msgspec.json.encode(told.decisions)) <= MAX_READINESS_BYTES
     assert len(told.decisions) + told.unlisted == 100
     assert len(told.decisions) > 40

@@ -12,6 +12,8 @@ from steelyard.wire.violations import show
 
 #: The list of decisions that can be tuned is at most this long as JSON, in bytes.
 MAX_READINESS_BYTES = 64 * 1024
+#: How many training rows prompt tuning needs, in all and of each outcome, and the most it takes.
+MIN_ROWS, MIN_ROWS_PER_OUTCOME, MAX_ROWS = 40, 5, 5000
 
 
 class Definition(Struct, frozen=True, kw_only=True):
@@ -25,14 +27,6 @@ class Definition(Struct, frozen=True, kw_only=True):
     training: int
     evaluation: int
     expected: dict[str, int]
-
-
-class TuningLimits(Struct, frozen=True, kw_only=True):
-    """How many training rows prompt tuning needs, and takes."""
-
-    min_rows: int = 40
-    max_rows: int = 5000
-    min_rows_per_outcome: int = 5
 
 
 def fingerprints_by_id(definitions: Iterable[Definition]) -> dict[str, set[bytes]]:
@@ -66,12 +60,10 @@ def refused_in_csv(definitions: Iterable[Definition], *, has_rewards: bool) -> d
     }
 
 
-def readiness_of(
-    definitions: Iterable[Definition], limits: TuningLimits | None = None
-) -> PromptTuningReadiness:
+def readiness_of(definitions: Iterable[Definition]) -> PromptTuningReadiness:
     """Return which decisions of the training rows prompt tuning can tune, and why it cannot others."""
     told = [
-        _readiness(wordings, limits or TuningLimits())
+        _readiness(wordings)
         for wordings in _by_id(definitions).values()
         if any(wording.training for wording in wordings)
     ]
@@ -93,7 +85,7 @@ def _by_id(definitions: Iterable[Definition]) -> dict[str, list[Definition]]:
     return worded
 
 
-def _readiness(wordings: Sequence[Definition], limits: TuningLimits) -> DecisionReadiness:
+def _readiness(wordings: Sequence[Definition]) -> DecisionReadiness:
     asked = [wording for wording in wordings if wording.training]
     most = max(asked, key=lambda wording: wording.training)
     labels = dict.fromkeys(most.outcomes, 0)
@@ -105,7 +97,7 @@ def _readiness(wordings: Sequence[Definition], limits: TuningLimits) -> Decision
         outcomes=list(most.outcomes),
         rows=sum(wording.training for wording in asked),
         labels=labels,
-        reason=_reason(asked, wordings, labels, limits),
+        reason=_reason(asked, wordings, labels),
     )
 
 
@@ -113,15 +105,14 @@ def _reason(
     asked: Sequence[Definition],
     wordings: Sequence[Definition],
     labels: Mapping[str, int],
-    limits: TuningLimits,
 ) -> ReadinessReason | None:
     n_rows = sum(wording.training for wording in asked)
     reasons: tuple[tuple[ReadinessReason, bool], ...] = (
         ("conflicting_decision", len(asked) > 1),
         ("structured_wording", not all(wording.is_plain for wording in asked)),
-        ("too_few_rows", n_rows < limits.min_rows),
-        ("too_many_rows", n_rows > limits.max_rows),
-        ("too_few_per_outcome", min(labels.values()) < limits.min_rows_per_outcome),
+        ("too_few_rows", n_rows < MIN_ROWS),
+        ("too_many_rows", n_rows > MAX_ROWS),
+        ("too_few_per_outcome", min(labels.values()) < MIN_ROWS_PER_OUTCOME),
         ("unbalanced_split", not any(wording.evaluation for wording in wordings)),
     )
     return next((reason for reason, holds in reasons if holds), None)

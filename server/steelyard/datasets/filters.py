@@ -2,24 +2,6 @@
 
 Here: its shapes and their checks. What runs them is in ``steelyard.datasets.frames.filtering``.
 
-========== ============================================== =========================================
-type       fields                                         holds for rows
-========== ============================================== =========================================
-label      ``decision``, ``outcome``, ``op``, ``value``   whose label gives the outcome such a value
-expected   ``decision``, ``outcome``                      whose label expects the outcome most
-asks       ``decision``, ``labelled``                     that ask the decision, with or without a
-                                                          label
-decisions  ``op``, ``value``                              that ask so many decisions
-characters ``op``, ``value``                              whose context has so many characters
-contains   ``text``                                       whose context has the text in it
-words      ``text``                                       whose context has every word of the text
-side       ``side``                                       of the side
-index      ``at_least``, ``below``                        of these places in the dataset, from 0
-rows       ``sha256``                                     with one of these hashes
-all, any   ``filters``                                    for which all hold, or one does
-not        ``filter``                                     for which the filter does not hold
-========== ============================================== =========================================
-
 Texts are compared in lower case. A label without an entry for an outcome gives it 0 when it has
 targets. A label filter holds for no row in which the decision has no label.
 """

@@ -34,8 +34,6 @@ from steelyard.datasets.version_service import DatasetAt
 from steelyard.datasets.wire import Example, Partition, RowPage
 from steelyard.storage.frame_store import FrameStore
 
-#: Bytes of a piece of a download, so that a thread's turn is worth it.
-_PIECE_BYTES = 256 * 1024
 #: Times that vectors are looked for, and made when they are not there.
 _TRIES = 3
 
@@ -87,7 +85,7 @@ class DatasetRows:
     ) -> Iterator[bytes]:
         """Return every row as JSON Lines, in pieces that are read as they are asked for."""
         at = await self._at(caller, dataset_id, version)
-        return _in_pieces(self._rows.download(at.manifest, partition))
+        return self._rows.download(at.manifest, partition)
 
     async def export(
         self, caller: Caller, dataset_id: str, partition: Partition, version: int | None
@@ -222,16 +220,3 @@ def _refuse(_: Sequence[str]) -> Vectors:
 def _text_of(context: Any) -> str:
     """Return a context as the column of stored rows has it."""
     return context if isinstance(context, str) else compact_json(context)
-
-
-def _in_pieces(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    held: list[bytes] = []
-    n_held = 0
-    for chunk in chunks:
-        held.append(chunk)
-        n_held += len(chunk)
-        if n_held >= _PIECE_BYTES:
-            yield b"".join(held)
-            held, n_held = [], 0
-    if held:
-        yield b"".join(held)

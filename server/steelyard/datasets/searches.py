@@ -16,14 +16,11 @@ from steelyard.datasets.filters import (
     read_sort,
     with_words,
 )
-from steelyard.datasets.wire import DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Example, Partition
+from steelyard.datasets.queries_wire import Offset, RowsLimit, Version
+from steelyard.datasets.wire import DEFAULT_PAGE_ROWS, Example, Partition
 from steelyard.wire.payloads import open_payload
-from steelyard.wire.queries import MAX_NUMBER
 from steelyard.wire.violations import BODY, Violations
 
-_Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE_ROWS)]
-_Offset = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
-_Version = Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
 _Text = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
@@ -37,9 +34,9 @@ class SearchRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     order: Annotated[Sort | None, Meta(description="That of the dataset when left out.")] = None
     facets: Annotated[bool, Meta(description="Count how the rows found spread, too.")] = False
     partition: Partition = "all"
-    version: _Version | None = None
-    offset: _Offset = 0
-    limit: _Limit = DEFAULT_PAGE_ROWS
+    version: Version | None = None
+    offset: Offset = 0
+    limit: RowsLimit = DEFAULT_PAGE_ROWS
 
     @property
     def filter(self) -> Filter | None:
@@ -65,12 +62,12 @@ class FoundRows(Struct, frozen=True, kw_only=True):
 class SimilarRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What rows are to be like: one of the dataset's, or any context; one of the two is given."""
 
-    row: Annotated[_Offset | None, Meta(description="A row's place in the dataset, from 0.")] = None
+    row: Annotated[Offset | None, Meta(description="A row's place in the dataset, from 0.")] = None
     context: Annotated[
         str | dict[str, Any] | list[Any] | None, Meta(description="Text, or JSON.")
     ] = None
     partition: Partition = "all"
-    version: _Version | None = None
+    version: Version | None = None
     limit: Annotated[int, Meta(ge=1, le=100)] = 10
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset, require_version
-from steelyard.datasets.definitions import TuningLimits, readiness_of
+from steelyard.datasets.definitions import readiness_of
 from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.frames.scanning import load_definitions
 from steelyard.datasets.ingesting import (
@@ -88,7 +88,6 @@ class DatasetService:
         writes: KeyedWrites,
         *,
         bounds: RowBounds,
-        tuning: TuningLimits | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
@@ -96,7 +95,6 @@ class DatasetService:
         self._rows = RowStore(store)
         self._writes = writes
         self._bounds = bounds
-        self._tuning = tuning
         self._now = now
         self._readers: list[ReaderCheck] = []
         self._erasers: list[Eraser] = []
@@ -208,7 +206,7 @@ class DatasetService:
         if manifest.method != "sft":
             return told
         definitions = await asyncio.to_thread(load_definitions, self._store, manifest)
-        return msgspec.structs.replace(told, prompt_tuning=readiness_of(definitions, self._tuning))
+        return msgspec.structs.replace(told, prompt_tuning=readiness_of(definitions))
 
     async def versions(self, caller: Caller, dataset_id: str) -> DatasetVersions:
         """Return every version, newest first."""
@@ -233,23 +231,11 @@ class DatasetService:
 
     async def rename(self, write: Write, dataset_id: str, request: RenameDataset) -> Dataset:
         """Rename a dataset."""
-
-        def work(connection: Connection) -> Dataset:
-            require_dataset(connection, write.caller.account_id, dataset_id)
-            rename_dataset(connection, dataset_id, request.name)
-            return self._latest(connection, write.caller, dataset_id)
-
-        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+        return await self._change(write, dataset_id, rename_dataset, request.name)
 
     async def restore(self, write: Write, dataset_id: str) -> Dataset:
         """Take a dataset out of the archive; unchanged when it is not in there."""
-
-        def work(connection: Connection) -> Dataset:
-            require_dataset(connection, write.caller.account_id, dataset_id)
-            set_dataset_archived(connection, dataset_id, None)
-            return self._latest(connection, write.caller, dataset_id)
-
-        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+        return await self._change(write, dataset_id, set_dataset_archived, None)
 
     async def delete(self, write: Write, dataset_id: str) -> DeletedDataset:
         """Delete a dataset with all of its rows, for good."""
@@ -292,9 +278,9 @@ class DatasetService:
         )
         return DatasetAt(row.id, row.name, found.manifest)
 
-    def side_rows(self, at: DatasetAt, side: Side, start: int = 0) -> Iterator[LabelledRow]:
+    def side_rows(self, at: DatasetAt, side: Side) -> Iterator[LabelledRow]:
         """Return the rows of a side in the order of the dataset, a group in memory at a time."""
-        return read_side(self._rows, at, side, start)
+        return read_side(self._rows, at, side)
 
     def evaluation_rows(self, at: DatasetAt) -> Iterator[LabelledRow]:
         """Return the evaluation rows in the order of the dataset; as ``side_rows``."""
@@ -337,9 +323,17 @@ class DatasetService:
         row = require_dataset(connection, account_id, dataset_id, is_new_work=is_new_work)
         return row, require_version(connection, row, version)
 
-    def _latest(self, connection: Connection, caller: Caller, dataset_id: str) -> Dataset:
-        row, found = self._find(connection, account_id=caller.account_id, dataset_id=dataset_id)
-        return row.to_wire(found.manifest)
+    async def _change(
+        self, write: Write, dataset_id: str, change: Callable[..., object], value: str | None
+    ) -> Dataset:
+        def work(connection: Connection) -> Dataset:
+            account_id = write.caller.account_id
+            require_dataset(connection, account_id, dataset_id)
+            change(connection, dataset_id, value)
+            row, found = self._find(connection, account_id=account_id, dataset_id=dataset_id)
+            return row.to_wire(found.manifest)
+
+        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
 
 def _grows_nowhere(connection: Connection, account_id: str, family: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -80,9 +79,9 @@ class LabelledRow(StoredExample, frozen=True, kw_only=True, gc=False):
 decode_example = msgspec.json.Decoder(StoredExample).decode
 
 
-def read_side(rows: RowStore, at: DatasetAt, side: Side, start: int = 0) -> Iterator[LabelledRow]:
-    """Yield the rows of a side in the order of the dataset, from the ``start``-th on."""
-    for row in itertools.islice(rows.iterate(at.manifest, side), start, None):
+def read_side(rows: RowStore, at: DatasetAt, side: Side) -> Iterator[LabelledRow]:
+    """Yield the rows of a side in the order of the dataset."""
+    for row in rows.iterate(at.manifest, side):
         sent = decode_example(row.json)
         yield LabelledRow(
             index=row.index,

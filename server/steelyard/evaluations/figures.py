@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -26,6 +26,25 @@ from steelyard.caller import Caller
 from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.versions import Manifest
+from steelyard.evaluations import predictions
+from steelyard.evaluations.measures.comparison import compare_evaluations
+from steelyard.evaluations.measures.curves import binary_cost_curve
+from steelyard.evaluations.measures.outcomes import outcome_table
+from steelyard.evaluations.measures.policies import (
+    policy_cost_curve,
+    policy_report,
+    rows_of_decision,
+)
+from steelyard.evaluations.measures.records import (
+    BoolArray,
+    IndexArray,
+    RecordMeasures,
+    Records,
+    UnmeasurableError,
+    job_records,
+    measure_records,
+)
+from steelyard.evaluations.prediction_columns import records_of
 from steelyard.evaluations.queries_wire import (
     MAX_RECORD_CONTEXTS,
     ComparisonQuery,
@@ -44,16 +63,8 @@ from steelyard.evaluations.wire import (
     PolicyReport,
 )
 from steelyard.jobs.serial_executor import SerialExecutor
+from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.violations import BODY, Violations, show
-
-if TYPE_CHECKING:
-    from steelyard.evaluations.measures.records import (
-        BoolArray,
-        IndexArray,
-        RecordMeasures,
-        Records,
-    )
-    from steelyard.storage.frame_store import FrameStore
 
 T = TypeVar("T")
 
@@ -162,7 +173,6 @@ class EvaluationFigures:
         return row
 
     def _page(self, row: Row[Any], query: RecordsQuery) -> EvaluationRecordPage:
-        from steelyard.evaluations.measures.records import job_records  # noqa: PLC0415
 
         scored = self._load(row)
         indexes = _ordered(scored, np.flatnonzero(_chosen(scored, query)), query.order)
@@ -193,13 +203,11 @@ class EvaluationFigures:
         return found
 
     def _compare(self, before: Row[Any], after: Row[Any]) -> EvaluationComparison:
-        from steelyard.evaluations.measures.comparison import compare_evaluations  # noqa: PLC0415
 
         old, new = self._load(before), self._load(after)
         return _measured(lambda: compare_evaluations(old.records, new.records, groups=new.slices))
 
     def _try_policy(self, row: Row[Any], trial: PolicyTrial) -> PolicyReport:
-        from steelyard.evaluations.measures.policies import policy_report  # noqa: PLC0415
 
         scored = self._load(row)
         return _measured(
@@ -213,12 +221,6 @@ class EvaluationFigures:
         )
 
     def _cost_curve(self, row: Row[Any], trial: CostTrial) -> CostCurve:
-        from steelyard.evaluations.measures.curves import binary_cost_curve  # noqa: PLC0415
-        from steelyard.evaluations.measures.outcomes import outcome_table  # noqa: PLC0415
-        from steelyard.evaluations.measures.policies import (  # noqa: PLC0415
-            policy_cost_curve,
-            rows_of_decision,
-        )
 
         scored = self._load(row)
         if row.method != "sft":
@@ -250,9 +252,6 @@ class EvaluationFigures:
         return _measured(work)
 
     def _load(self, row: Row[Any]) -> _Scored:
-        from steelyard.evaluations import predictions  # noqa: PLC0415
-        from steelyard.evaluations.measures.records import measure_records  # noqa: PLC0415
-        from steelyard.evaluations.prediction_columns import records_of  # noqa: PLC0415
 
         sha256: str = row.predictions_sha256
         with self._lock:
@@ -352,8 +351,6 @@ def _ordered(scored: _Scored, indexes: IndexArray, order: RecordOrder) -> IndexA
 
 def _measured(work: Callable[[], T]) -> T:
     """Do a measurement; what it cannot measure is a refusal, and not a fault of the server."""
-    from steelyard.evaluations.measures.records import UnmeasurableError  # noqa: PLC0415
-
     try:
         return work()
     except errors.InvalidRequestError:

@@ -26,16 +26,6 @@ EntryAction = Literal["relabel", "exclude", "include", "accept", "skip", "note",
 RowState = Literal["untouched", "accepted", "relabelled", "excluded", "skipped"]
 #: Which rows of a draft, each queue in its own order.
 Queue = Literal["all", "to_review", "suspect", "audit", "excluded", "noted", "changed", "mine"]
-QUEUES: tuple[Queue, ...] = (
-    "all",
-    "to_review",
-    "suspect",
-    "audit",
-    "excluded",
-    "noted",
-    "changed",
-    "mine",
-)
 SealAs = Literal["dataset", "version"]
 SuspectStatus = Literal["ready", "computing", "unavailable"]
 

@@ -30,8 +30,10 @@ from steelyard.storage.frame_store import FrameStore, told_as_unavailable
 _COLUMNS = ["index", *SENT_COLUMNS]
 #: Footers kept in memory; one is a few kilobytes for each hundred thousand rows.
 _CACHED_FOOTERS = 512
-#: Rows of a piece of a download, and bytes of a file that are read at once for it.
-_PIECE, _BUFFER = 256, 64 * 1024
+#: Rows that are read at once for a download, and bytes of a file that are read at once for it.
+_ROWS, _BUFFER = 256, 64 * 1024
+#: Bytes of a piece of a download, so that a thread's turn is worth it.
+_PIECE_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +92,13 @@ class RowStore:
     def download(self, manifest: Manifest, partition: Partition = "all") -> Iterator[bytes]:
         """Yield every row as JSON Lines, in pieces of several rows; the same bytes for ever."""
         piece: list[bytes] = []
+        n_bytes = 0
         for row in self.iterate(manifest, partition):
             piece.append(row.json)
-            if len(piece) == _PIECE:
+            n_bytes += len(row.json)
+            if n_bytes >= _PIECE_BYTES:
                 yield b"\n".join((*piece, b""))
-                piece.clear()
+                piece, n_bytes = [], 0
         if piece:
             yield b"\n".join((*piece, b""))
 
@@ -220,7 +224,7 @@ class RowStore:
             name = f"{part.sha256}.parquet"
             with self._store.open(name) as file:
                 parquet = pq.ParquetFile(file, metadata=self._footer(name), buffer_size=_BUFFER)
-                for batch in parquet.iter_batches(_PIECE, columns=_COLUMNS, use_threads=False):
+                for batch in parquet.iter_batches(_ROWS, columns=_COLUMNS, use_threads=False):
                     table = pa.Table.from_batches([batch])
                     yield from _stored(table, manifest, repeat(part.side))
 
