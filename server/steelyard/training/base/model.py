@@ -31,51 +31,37 @@ INITIAL_SIMILARITY = (12.0, 4.0, 4.0)
 
 @dataclass(slots=True)
 class Batch:
-    """Rows of packed requests as tensors.
+    """Rows of packed requests as tensors, of int64 where nothing else is said."""
 
-    Parameters
-    ----------
-    ids, positions, roles : int64 tensors of shape (n_rows, length)
-    mask : bool tensor of shape (n_rows, 1, length, length)
-        True where a token (third axis) attends to another (fourth axis).
-    pools : int64 tensor of shape (n_rows * length,)
-        Which pooled vector a token adds to; ``n_pools`` for none.
-    markers : int64 tensor of shape (n_decisions, n_outcomes)
-        Flat token index of each outcome's marker; 0 where there is no outcome.
-    outcome_mask : bool tensor of shape (n_decisions, n_outcomes)
-    levels : float32 tensor of shape (n_decisions, n_outcomes, 3)
-    kinds : int64 tensor of shape (n_decisions,)
-        Index into ``steelyard.scoring.passes.KINDS``.
-    context_pools : int64 tensor of shape (n_decisions,)
-    compared_pools : int64 tensor of shape (n_decisions, n_compared)
-        Pools that outcomes are compared with, the most similar one counting: the context's, or
-        those of its sentences; ``n_pools`` where there are no more.
-    outcome_pools : int64 tensor of shape (n_decisions, n_outcomes)
-        Pool of each outcome's text alone; ``n_pools`` where similarity is not used.
-    targets : float32 tensor of shape (n_decisions, n_outcomes)
-    weights : float32 tensor of shape (n_decisions,)
-    n_tokens : int
-        Tokens that are not padding.
-    texts : tuple of tuple of int
-        The token ids behind each pool, without special tokens.
-    """
-
+    # Of shape (n_rows, length).
     ids: Tensor
     positions: Tensor
     roles: Tensor
+    # Bool, (n_rows, 1, length, length): whether a token (third axis) attends to another (fourth).
     mask: Tensor
+    # (n_rows * length,): which pooled vector a token adds to; ``n_pools`` for none.
     pools: Tensor
     n_pools: int
+    # (n_decisions, n_outcomes): flat token index of each outcome's marker; 0 where there is none.
     markers: Tensor
+    # Bool, (n_decisions, n_outcomes).
     outcome_mask: Tensor
+    # Float32, (n_decisions, n_outcomes, 3).
     levels: Tensor
+    # (n_decisions,): index into ``steelyard.scoring.passes.KINDS``.
     kinds: Tensor
     context_pools: Tensor
+    # (n_decisions, n_compared): pools that outcomes are compared with, the most similar one
+    # counting: the context's, or those of its sentences; ``n_pools`` where there are no more.
     compared_pools: Tensor
+    # (n_decisions, n_outcomes): pool of each outcome's text alone; ``n_pools`` for none.
     outcome_pools: Tensor
+    # Float32, (n_decisions, n_outcomes) and (n_decisions,).
     targets: Tensor
     weights: Tensor
+    # Tokens that are not padding.
     n_tokens: int
+    # The token ids behind each pool, without special tokens.
     texts: tuple[tuple[int, ...], ...]
 
     def to(self, device: torch.device) -> Batch:

@@ -15,23 +15,16 @@ from steelyard.scoring.engine import FLOAT32
 from steelyard.training.base.calibrate import calibration_set, fit_similarity, fit_temperatures
 from steelyard.training.base.export import write_manifest
 from steelyard.training.base.mixture import load_mixture
+from steelyard.training.base.options import FOLDER, mixture_option, status_option
 from steelyard.training.graph import Shape
 
 
 @click.command(context_settings={"show_default": True})
 @click.option(
-    "--model",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=BASE,
-    help="Folder of a base model; its manifest is written.",
+    "--model", type=FOLDER, default=BASE, help="Folder of a base model; its manifest is written."
 )
-@click.option(
-    "--data",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    required=True,
-    help="Folder with train.jsonl.gz and weights.json.",
-)
-@click.option("--status", default="clear,note", help="Licence statuses trained on.")
+@mixture_option
+@status_option
 @click.option(
     "--kind",
     "kinds",
