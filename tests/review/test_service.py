@@ -65,9 +65,7 @@ class Opened:
         return json.loads(asyncio.run(create()).body)["id"]
 
     def call(self, route, body, **how):
-        services = {
-            DraftService: self.drafts, DraftRows: self.rows, DraftSeals: self.seals
-        }  # fmt: skip
+        services = {type(service): service for service in (self.drafts, self.rows, self.seals)}
         return answer_of(f"POST /v1/drafts{route}", services, body, caller=CALLER, **how)
 
     def draft(self, dataset_id=None, version=None):
@@ -124,8 +122,12 @@ def opened(tmp_path):
         yield opened
 
 
-def test_an_edit_of_what_another_edited_since_is_refused_whole_and_told(opened):
-    draft = opened.draft()
+@pytest.fixture
+def draft(opened):
+    return opened.draft()
+
+
+def test_an_edit_of_what_another_edited_since_is_refused_whole_and_told(opened, draft):
     opened.edit(draft, relabel(3, seen=0), reviewer="ann")
     with pytest.raises(errors.DraftConflictError) as refusal:
         opened.edit(draft, exclude(4, seen=0), exclude(3, seen=0), reviewer="bob")
@@ -180,8 +182,7 @@ def test_reviewers_in_two_processes_lose_no_edit(tmp_path):
             assert [entry.number for entry in entries] == list(range(30, 0, -1))
 
 
-def test_undo_and_redo_are_the_reviewers_own(opened):
-    draft = opened.draft()
+def test_undo_and_redo_are_the_reviewers_own(opened, draft):
     opened.edit(draft, relabel(1), reviewer="ann")
     opened.edit(draft, {"row": 1, "action": "note", "note": "why?"}, reviewer="bob")
     opened.edit(draft, exclude(2), reviewer="ann")
@@ -206,8 +207,7 @@ def test_undo_and_redo_are_the_reviewers_own(opened):
     assert ([entry.number for entry in page.data], page.has_more) == ([3, 2], True)
 
 
-def test_redo_takes_what_was_undone_last_whichever_was_named(opened):
-    draft = opened.draft()
+def test_redo_takes_what_was_undone_last_whichever_was_named(opened, draft):
     for row in range(3):
         opened.edit(draft, exclude(row))
     assert opened.undo(draft, last=1)["undone"] == 1
@@ -219,8 +219,7 @@ def test_redo_takes_what_was_undone_last_whichever_was_named(opened):
     assert [opened.redo(draft)["undone"] for _ in range(3)] == [1, 2, 3]
 
 
-def test_one_call_undoes_what_one_call_did(opened):
-    draft = opened.draft()
+def test_one_call_undoes_what_one_call_did(opened, draft):
     opened.edit(draft, exclude(0))
     receipt = opened.edit(draft, *({"row": row, "action": "accept"} for row in range(1, 5)))
     named = {"first": receipt["revision"] - 3, "last": receipt["revision"]}
@@ -239,8 +238,7 @@ def test_one_call_undoes_what_one_call_did(opened):
     assert opened.undo(draft, **named)["edits"] == 3
 
 
-def test_entries_are_undone_by_their_number_where_nobody_gives_a_name(opened):
-    draft = opened.draft()
+def test_entries_are_undone_by_their_number_where_nobody_gives_a_name(opened, draft):
     mine = opened.edit(draft, exclude(1), reviewer=None)["revision"]
     opened.edit(draft, exclude(2), reviewer=None)
     assert opened.undo(draft, None, last=mine)["rows"][0]["row"] == 1
@@ -252,8 +250,9 @@ def test_entries_are_undone_by_their_number_where_nobody_gives_a_name(opened):
 @pytest.mark.parametrize(
     "named", [{"first": 2}, {"first": 3, "last": 2}, {"first": 1, "last": 501}]
 )
-def test_a_range_of_entries_has_two_ends_in_order_and_is_no_longer_than_a_call(opened, named):
-    draft = opened.draft()
+def test_a_range_of_entries_has_two_ends_in_order_and_is_no_longer_than_a_call(
+    opened, draft, named
+):
     opened.edit(draft, relabel(1), relabel(2), relabel(3))
     with pytest.raises(errors.InvalidRequestError) as refused:
         opened.undo(draft, **named)
@@ -276,8 +275,7 @@ def test_no_log_begins_anew_once_its_dataset_is_gone(opened, monkeypatch):
     assert opened.history(draft).data == []
 
 
-def test_a_bulk_edit_is_one_entry_and_one_undo(opened):
-    draft = opened.draft()
+def test_a_bulk_edit_is_one_entry_and_one_undo(opened, draft):
     opened.edit(draft, exclude(0))
     where = {"type": "expected", "decision": "route", "outcome": "billing"}
     page = opened.page(draft, "to_review", filter=where)
@@ -295,9 +293,8 @@ def test_a_bulk_edit_is_one_entry_and_one_undo(opened):
 
 @pytest.mark.parametrize("is_read", [False, True])
 def test_a_bulk_edit_of_rows_that_are_edited_once_they_are_chosen_is_refused(
-    opened, monkeypatch, is_read
+    opened, draft, monkeypatch, is_read
 ):
-    draft = opened.draft()
     prepare = opened.rows._prepare_bulk
 
     def prepare_slowly(*given):
@@ -313,8 +310,7 @@ def test_a_bulk_edit_of_rows_that_are_edited_once_they_are_chosen_is_refused(
     assert opened.states(draft) == {"relabelled": 1}
 
 
-def test_a_bulk_edit_leaves_labels_that_are_so_already(opened):
-    draft = opened.draft()
+def test_a_bulk_edit_leaves_labels_that_are_so_already(opened, draft):
     opened.bulk(draft, "relabel", N_ROWS, decision="refund", outcome="yes")
     assert opened.states(draft) == {"accepted": N_ROWS // 2, "relabelled": N_ROWS // 2}
     rows = opened.page(draft).data
@@ -322,8 +318,7 @@ def test_a_bulk_edit_leaves_labels_that_are_so_already(opened):
     assert [row.row for row in rows if row.now.relabelled] == list(range(1, N_ROWS, 2))
 
 
-def test_a_bulk_edit_of_rows_that_others_edited_since_is_refused(opened):
-    draft = opened.draft()
+def test_a_bulk_edit_of_rows_that_others_edited_since_is_refused(opened, draft):
     seen = opened.page(draft).revision
     opened.edit(draft, relabel(5), reviewer="bob")
     with pytest.raises(errors.DraftChangedError):
@@ -346,16 +341,14 @@ def test_a_bulk_edit_of_rows_that_others_edited_since_is_refused(opened):
         ({"row": 0, "action": "note"}, "note"),
     ],
 )
-def test_an_edit_that_cannot_be_is_refused_with_its_path(opened, edit, path):
-    draft = opened.draft()
+def test_an_edit_that_cannot_be_is_refused_with_its_path(opened, draft, edit, path):
     with pytest.raises(errors.InvalidRequestError) as refusal:
         opened.edit(draft, exclude(1), edit)
     assert refusal.value.violations[0].path[:4] == ("body", "edits", 1, path)
     assert opened.states(draft) == {}
 
 
-def test_targets_of_any_shape_are_kept(opened):
-    draft = opened.draft()
+def test_targets_of_any_shape_are_kept(opened, draft):
     edit = {**relabel(0), "outcome": None, "targets": {"other": 0.25, "support": 0.75}}
     receipt = opened.edit(draft, edit)
     assert receipt["rows"][0]["labels"]["route"] == {"other": 0.25, "support": 0.75}
@@ -365,8 +358,7 @@ def test_targets_of_any_shape_are_kept(opened):
     assert (receipt["rows"][0]["state"], receipt["rows"][0]["relabelled"]) == ("accepted", [])
 
 
-def test_queues_and_their_counts(opened):
-    draft = opened.draft()
+def test_queues_and_their_counts(opened, draft):
     opened.edit(draft, relabel(1), exclude(2), {"row": 3, "action": "skip"})
     opened.edit(draft, {"row": 4, "action": "accept", "note": "sure"}, reviewer="bob")
     page = opened.page(draft, "to_review", reviewer="ann", limit=500)
@@ -508,8 +500,7 @@ def test_a_draft_sealed_twice_at_once_is_sealed_once(tmp_path):
         assert len(versions) == 2
 
 
-def test_edits_with_one_key_are_made_once(opened):
-    draft = opened.draft()
+def test_edits_with_one_key_are_made_once(opened, draft):
     first = opened.edit(draft, exclude(1), key="k")
     assert opened.edit(draft, exclude(1), key="k") == first
     assert opened.history(draft).revision == 1

@@ -7,7 +7,6 @@ they stand is in the review at hand, so that a page reads the rows that it shows
 from __future__ import annotations
 
 import asyncio
-import functools
 import hashlib
 import threading
 from collections import OrderedDict
@@ -201,53 +200,32 @@ class DraftRows:
                 ]
             )
         body, same = self._body_of(manifest, request, places)
-        originals = self._drafts.originals(draft, places[:MAX_TOLD].tolist())
-        return functools.partial(
-            self._write_bulk,
-            caller=caller,
-            draft=draft,
-            request=request,
-            places=places,
-            revision=chosen.revision,
-            body=body,
-            same=same,
-            originals=originals,
-        )
-
-    def _write_bulk(
-        self,
-        connection: Connection,
-        *,
-        caller: Caller,
-        draft: OpenDraft,
-        request: BulkEdit,
-        places: Places,
-        revision: int,
-        body: EntryBody,
-        same: Places | None,
-        originals: Originals,
-    ) -> EditReceipt:
+        told = places[:MAX_TOLD].tolist()
+        originals = self._drafts.originals(draft, told)
         draft_id = str(draft.row.id)
-        row = require_open(lock_draft(connection, caller.account_id, draft_id))
-        with self._reviews.held(draft_id, draft.n_places) as review:
-            later = rows.entries_after(connection, draft_id, review.revision)
-            if _have_moved(review, later, request, places, revision):
-                raise errors.DraftChangedError(
-                    "Others edited some of these rows since they were looked at, and nothing was "
-                    "changed; look at the queue again.",
+
+        def work(connection: Connection) -> EditReceipt:
+            row = require_open(lock_draft(connection, caller.account_id, draft_id))
+            with self._reviews.held(draft_id, draft.n_places) as review:
+                later = rows.entries_after(connection, draft_id, review.revision)
+                if _have_moved(review, later, request, places, chosen.revision):
+                    raise errors.DraftChangedError(
+                        "Others edited some of these rows since they were looked at, and nothing was "
+                        "changed; look at the queue again."
+                    )
+                made = Entry(
+                    number=row.revision + 1,
+                    reviewer=request.reviewer,
+                    action=request.action,
+                    row=int(places[0]) if len(places) == 1 else None,
+                    places=None if len(places) == 1 else places,
+                    body=body,
+                    same=same,
                 )
-            made = Entry(
-                number=row.revision + 1,
-                reviewer=request.reviewer,
-                action=request.action,
-                row=int(places[0]) if len(places) == 1 else None,
-                places=None if len(places) == 1 else places,
-                body=body,
-                same=same,
-            )
-            self._drafts.append(connection, draft_id, [made])
-            told = places[:MAX_TOLD].tolist()
-            return receipt_of(draft_id, review, [*later, made], told, len(places), originals)
+                self._drafts.append(connection, draft_id, [made])
+                return receipt_of(draft_id, review, [*later, made], told, len(places), originals)
+
+        return work
 
     def _body_of(
         self, manifest: Manifest, request: BulkEdit, places: Places

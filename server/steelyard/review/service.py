@@ -277,74 +277,66 @@ class DraftService:
         self, write: Write, draft_id: str, request: UndoEdit, *, action: EntryAction
     ) -> EditReceipt:
         await self._writes.replay_known(write)
-        caller = write.caller
-        draft = await self.find(caller, draft_id)
-        find = functools.partial(_find_targets, draft_id=draft_id, request=request, action=action)
+        draft = await self.find(write.caller, draft_id)
         for _ in range(_TRIES):
-            targets = await self._state.read(find)
-            if not targets:
-                require_open(draft.row)
-                raise _nothing_to(action, request)
-            places = await asyncio.to_thread(rows_of, targets)
-            told = places[:MAX_TOLD].tolist()
-            originals = await asyncio.to_thread(self.originals, draft, told)
-            await asyncio.to_thread(self.catch_up, draft)
-
-            work = functools.partial(
-                self._write_step,
-                caller=caller,
-                draft=draft,
-                targets=targets,
-                find=find,
-                action=action,
-                tell_of=functools.partial(
-                    receipt_of, draft_id, told=told, n_rows=len(places), originals=originals
-                ),
-            )
             try:
-                return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+                return await self._try_step(write, draft, request, action)
             except _MovedError:
                 continue
         raise DraftChangedError(
             f"The log moved at each of {_TRIES} tries, and nothing was changed; send it again."
         )
 
-    def _write_step(
-        self,
-        connection: Connection,
-        *,
-        caller: Caller,
-        draft: OpenDraft,
-        targets: Sequence[Entry],
-        find: Callable[[Connection], Sequence[Entry]],
-        action: EntryAction,
-        tell_of: Callable[..., EditReceipt],
+    async def _try_step(
+        self, write: Write, draft: OpenDraft, request: UndoEdit, action: EntryAction
     ) -> EditReceipt:
+        """Undo or redo what a request is about, unless that changes meanwhile."""
         draft_id = str(draft.row.id)
-        row = require_open(lock_draft(connection, caller.account_id, draft_id))
+        find = functools.partial(_find_targets, draft_id=draft_id, request=request, action=action)
+        targets = await self._state.read(find)
+        if not targets:
+            require_open(draft.row)
+            raise _nothing_to(action, request)
         numbers = [target.number for target in targets]
-        if [entry.number for entry in find(connection)] != numbers:
-            raise _MovedError
-        with self._reviews.held(draft_id, draft.n_places) as review:
-            later = rows.entries_after(connection, draft_id, review.revision)
-            made = [
-                Entry(
-                    number=row.revision + place,
-                    reviewer=target.reviewer,
-                    action=action,
-                    row=target.row,
-                    places=target.places,
-                    target=target.number,
+        places = await asyncio.to_thread(rows_of, targets)
+        told = places[:MAX_TOLD].tolist()
+        originals = await asyncio.to_thread(self.originals, draft, told)
+        await asyncio.to_thread(self.catch_up, draft)
+
+        def work(connection: Connection) -> EditReceipt:
+            row = require_open(lock_draft(connection, write.caller.account_id, draft_id))
+            if [entry.number for entry in find(connection)] != numbers:
+                raise _MovedError
+            with self._reviews.held(draft_id, draft.n_places) as review:
+                later = rows.entries_after(connection, draft_id, review.revision)
+                made = [
+                    Entry(
+                        number=row.revision + place,
+                        reviewer=target.reviewer,
+                        action=action,
+                        row=target.row,
+                        places=target.places,
+                        target=target.number,
+                    )
+                    # The newest is undone first, and redone last.
+                    for place, target in enumerate(
+                        reversed(targets) if action == "undo" else targets, start=1
+                    )
+                ]
+                rows.append_entries(connection, draft_id, made, at=self._now())
+                undone = rows.UNDONE if action == "undo" else rows.HOLDS
+                rows.set_undone(connection, draft_id, numbers, undone)
+                return receipt_of(
+                    draft_id,
+                    review,
+                    [*later, *made],
+                    told,
+                    len(places),
+                    originals,
+                    undone=numbers[-1],
                 )
-                # The newest is undone first, and redone last.
-                for place, target in enumerate(
-                    reversed(targets) if action == "undo" else targets, start=1
-                )
-            ]
-            rows.append_entries(connection, draft_id, made, at=self._now())
-            undone = rows.UNDONE if action == "undo" else rows.HOLDS
-            rows.set_undone(connection, draft_id, numbers, undone)
-            return tell_of(review=review, later=[*later, *made], undone=numbers[-1])
+
+        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
 
 class _MovedError(Exception):
