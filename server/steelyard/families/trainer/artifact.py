@@ -15,9 +15,8 @@ import msgspec
 
 from steelyard.families.trainer.durable import flush_directory, flush_tree
 from steelyard.scoring.assets import CARD, MANIFEST
-from steelyard.scoring.tuned import FORMAT, ArtifactBase, ArtifactManifest
+from steelyard.scoring.tuned import ArtifactManifest
 from steelyard.version import __version__
-from steelyard.wire.methods import Method
 
 _PARTIAL = ".partial"
 #: Packages that the bytes of heads depend on, and those of LoRA beside them.
@@ -37,15 +36,7 @@ def versions_of(*, with_lora: bool) -> dict[str, str]:
 
 
 def write_artifact(
-    folder: Path,
-    parts: dict[str, Path],
-    *,
-    card: str,
-    base: ArtifactBase,
-    method: Method,
-    has_adapter: bool,
-    parent_sha256: str | None,
-    versions: dict[str, str],
+    folder: Path, parts: dict[str, Path], card: str, manifest: ArtifactManifest
 ) -> str:
     """Gather an artifact, whole or not at all; what the folder held before is replaced."""
     partial = folder.with_name(folder.name + _PARTIAL)
@@ -60,16 +51,8 @@ def write_artifact(
         for path in sorted(partial.rglob("*"))
         if path.is_file()
     }
-    manifest = ArtifactManifest(
-        format=FORMAT,
-        base=base,
-        method=method,
-        has_adapter=has_adapter,
-        parent_sha256=parent_sha256,
-        versions=versions,
-        files=files,
-    )
-    encoded = msgspec.json.format(msgspec.json.encode(manifest, order="deterministic"), indent=2)
+    whole = msgspec.structs.replace(manifest, files=files)
+    encoded = msgspec.json.format(msgspec.json.encode(whole, order="deterministic"), indent=2)
     (partial / MANIFEST).write_bytes(encoded + b"\n")
     flush_tree(partial)
     shutil.rmtree(folder, ignore_errors=True)

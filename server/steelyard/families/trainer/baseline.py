@@ -18,9 +18,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 
 from steelyard.families.trainer.calibrating import fit_temperature
+from steelyard.families.trainer.crossfit import library_seed
 from steelyard.families.trainer.data import tells_apart
 from steelyard.families.trainer.rows import TuningRow
-from steelyard.families.trainer.seeds import library_seed
 from steelyard.scoring.head_specs import log_softmax
 from steelyard.scoring.heads import canonical_order, fingerprint
 

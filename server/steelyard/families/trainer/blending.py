@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from steelyard.families.trainer.seeds import library_seed
+from steelyard.families.trainer.crossfit import library_seed
 from steelyard.scoring.head_specs import LEAST_LOG, log_softmax
 
 Floats = NDArray[np.float32]
@@ -26,7 +26,15 @@ _WEIGHT_PENALTY = 2.0
 _MOST_WEIGHT = 2.0
 #: Outcomes of a context that the booster learns from: the likeliest, and all that are right.
 _LEARNED_OUTCOMES = 8
-_ROUNDS, _LEAVES, _RATE = 80, 7, 0.06
+_ROUNDS = 80
+_BOOSTER: dict[str, Any] = {
+    "num_leaves": 7,
+    "learning_rate": 0.06,
+    "lambda_l2": 5.0,
+    "deterministic": True,
+    "force_row_wise": True,
+    "verbosity": -1,
+}
 
 
 def blend(logs: Sequence[Doubles], weights: Sequence[float]) -> Doubles:
@@ -85,11 +93,11 @@ def fit_booster(
     starts = np.searchsorted(rows, np.arange(len(blended)))
     # What the outcomes left out weigh together; it stays as it is.
     left_out = np.where(chosen, 0.0, np.exp(blended)).sum(axis=1)
-    parameters: dict[str, Any] = {
-        "num_leaves": _LEAVES, "learning_rate": _RATE, "min_data_in_leaf": max(20, len(rows) // 500),
-        "lambda_l2": 5.0, "seed": library_seed(seed), "deterministic": True,
-        "force_row_wise": True, "verbosity": -1,
-    }  # fmt: skip
+    parameters = {
+        **_BOOSTER,
+        "min_data_in_leaf": max(20, len(rows) // 500),
+        "seed": library_seed(seed),
+    }
 
     def of_softmax(predicted: Doubles, _: Any) -> tuple[Doubles, Doubles]:
         weights = np.exp(offset + predicted)

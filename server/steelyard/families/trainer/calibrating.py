@@ -75,10 +75,10 @@ def fit_beta(logs: Doubles, targets: Floats) -> Calibration:
         slope = np.array([np.vdot(errors, tempered), -np.vdot(errors, rest), errors.sum()])
         return float(loss.sum()) / len(logs), slope / len(logs)
 
+    first_values, bounds = np.array([1.0, 1.0, 0.0]), [(0.05, 5.0), (0.0, 5.0), (-5.0, 5.0)]
     found = minimize(
-        objective, np.array([1.0, 1.0, 0.0]), jac=True, method="L-BFGS-B",
-        bounds=[(0.05, 5.0), (0.0, 5.0), (-5.0, 5.0)], options={"maxiter": 30},
-    )  # fmt: skip
+        objective, first_values, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 30}
+    )
     a, b, c = map(float, found.x)
     return Calibration(temperature=first.temperature, curve="beta", a=a, b=b, c=c)
 
@@ -93,10 +93,7 @@ def fit_isotonic(logs: Doubles, targets: Floats) -> Calibration:
     if len(x) > _CORNERS:
         kept = np.unique(np.linspace(0, len(x) - 1, _CORNERS).round().astype(int))
         x, y = x[kept], y[kept]
-    return Calibration(
-        temperature=first.temperature, curve="isotonic", x=[float(v) for v in x],
-        y=[float(v) for v in y],
-    )  # fmt: skip
+    return Calibration(temperature=first.temperature, curve="isotonic", x=x.tolist(), y=y.tolist())
 
 
 def cross_fitted(

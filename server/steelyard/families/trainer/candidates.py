@@ -23,9 +23,8 @@ from scipy.linalg import eigh
 
 from steelyard.families.trainer.crossfit import Indices
 from steelyard.families.trainer.data import DecisionData
-from steelyard.families.trainer.linear import LinearFit, fit_linear
+from steelyard.families.trainer.linear import LinearFit, fit_linear, fit_ridge
 from steelyard.families.trainer.markers import fit_markers
-from steelyard.families.trainer.rewards import fit_ridge
 from steelyard.scoring.head_specs import (
     BaseMember,
     Floats,

@@ -16,15 +16,15 @@ from steelyard.evaluations.measures.gate import Verdict
 from steelyard.evaluations.wire import Measures, RecordGroup
 from steelyard.families.trainer.fitting import FitReport
 from steelyard.families.trainer.task import FineTuneTask, RowCounts
-from steelyard.scoring.tuned import ArtifactBase
+from steelyard.scoring.tuned import ArtifactManifest
 from steelyard.wire.measures import Measure
 
-#: Measures as a card names them, and whether a larger one is better.
 #: How a decision without a head is answered, by whether there is LoRA.
 _HEADLESS = {
     False: "it is answered as the base model answers it",
     True: "it is answered by the base with LoRA, whose probabilities are not calibrated anew",
 }
+#: Measures as a card names them.
 _MEASURES = {
     "accuracy": "accuracy",
     "loss": "log loss (nats)",
@@ -60,11 +60,7 @@ def render_card(
     report: FitReport,
     verdict: Verdict,
     figures: CardFigures,
-    *,
-    base: ArtifactBase,
-    has_adapter: bool,
-    parent_sha256: str | None,
-    versions: Mapping[str, str],
+    manifest: ArtifactManifest,
 ) -> str:
     """Return the card."""
     family = task.card.family
@@ -72,20 +68,20 @@ def render_card(
     sections = [
         [
             f"# Model card: {title}",
-            f"Made by Steelyard {versions.get('steelyard', '')} from {base.name}. A decision that "
-            "it was trained on goes through a head of its own, any other through "
-            + ("the base model with LoRA." if has_adapter else "the base model."),
+            f"Made by Steelyard {manifest.versions.get('steelyard', '')} from {manifest.base.name}. "
+            "A decision that it was trained on goes through a head of its own, any other through "
+            + ("the base model with LoRA." if manifest.has_adapter else "the base model."),
         ],
         ["## Data", _data_table(task, counts)],
-        ["## Method", _method_table(task, base, has_adapter, parent_sha256, versions)],
-        ["## Decisions", *_decisions(report)],
+        ["## Method", _method_table(task, manifest)],
+        ["## Decisions", str(report)],
         ["## Held-out figures", *_held_out(figures)],
         ["## Gate", *_gate(task, verdict)],
         [
             "## Limits",
             (
                 "The figures hold for rows like the held-out ones. A decision worded otherwise than in "
-                f"training has no head: {_HEADLESS[has_adapter]}."
+                f"training has no head: {_HEADLESS[manifest.has_adapter]}."
             ),
         ],
     ]
@@ -114,34 +110,25 @@ def _data_table(task: FineTuneTask, counts: RowCounts) -> str:
     return _table(("what", "value"), rows)
 
 
-def _method_table(
-    task: FineTuneTask,
-    base: ArtifactBase,
-    has_adapter: bool,
-    parent_sha256: str | None,
-    versions: Mapping[str, str],
-) -> str:
+def _method_table(task: FineTuneTask, manifest: ArtifactManifest) -> str:
+    parent = manifest.parent_sha256
     lora = (
         f"rank {task.lora_rank}, {task.steps:,} steps, learning rate {task.learning_rate:g}"
         if task.lora_rank > 0
         else "its parent's, unchanged; heads alone were trained"
-        if has_adapter
+        if manifest.has_adapter
         else "none; heads alone were trained"
     )
     rows = [
-        ("base model", f"{base.name} (SHA-256 {base.sha256})"),
+        ("base model", f"{manifest.base.name} (SHA-256 {manifest.base.sha256})"),
         ("licence of the base model", task.card.base_licence),
-        ("engine", base.engine),
-        ("trained from", "the base model" if parent_sha256 is None else f"model {parent_sha256}"),
+        ("engine", manifest.base.engine),
+        ("trained from", "the base model" if parent is None else f"model {parent}"),
         ("LoRA", lora),
         ("seed", str(task.seed)),
-        ("versions", ", ".join(f"{name} {value}" for name, value in versions.items())),
+        ("versions", ", ".join(f"{name} {value}" for name, value in manifest.versions.items())),
     ]
     return _table(("what", "value"), rows)
-
-
-def _decisions(report: FitReport) -> Iterable[str]:
-    return [str(report)]
 
 
 def _held_out(figures: CardFigures) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""Folds by context, and predictions of every row by a model that did not see its context."""
+"""Folds by context, so that every row is predicted by a model that did not see its context."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ Indices = NDArray[np.intp]
 #: Folds of a decision with few rows, with more, and with many.
 _FOLDS = ((400, 8), (4_000, 5))
 _MANY_FOLDS = 4
+#: Seeds below this fit every library: scikit-learn takes 32 bits and LightGBM 31.
+_SEEDS = 2**31
 
 
 def number_of_folds(n_contexts: int) -> int:
@@ -39,3 +41,8 @@ def assign_folds(contexts: Sequence[str], labels: NDArray[np.intp], seed: int) -
     # Dealt out label by label without starting anew, so that folds are of equal size too.
     fold_of = {context: i % n_folds for i, context in enumerate(sorted(label_of, key=drawn))}
     return np.array([fold_of[context] for context in contexts], np.intp)
+
+
+def library_seed(seed: int) -> int:
+    """Return a seed that every library takes; a small one is itself."""
+    return seed % _SEEDS

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.sparse import issparse
+from sklearn.linear_model import Ridge
 
 from steelyard.scoring.head_specs import log_softmax
 
@@ -102,11 +104,24 @@ def fit_linear(
         slope /= n
         return loss / n, slope
 
-    found = minimize(
-        objective, flat, jac=True, method="L-BFGS-B",
-        options={"maxiter": most_steps, "maxcor": _MEMORY, "ftol": _TOLERANCE, "gtol": 1e-6},
-    )  # fmt: skip
+    options = {"maxiter": most_steps, "maxcor": _MEMORY, "ftol": _TOLERANCE, "gtol": 1e-6}
+    found = minimize(objective, flat, jac=True, method="L-BFGS-B", options=options)
     return unpack(found.x)
+
+
+def fit_ridge(features: Any, rewards: Floats, penalty: float) -> LinearFit:
+    """Fit the rewards, of shape (n, n_outcomes), by penalised least squares."""
+    solver = "sparse_cg" if issparse(features) else "cholesky"
+    model = Ridge(alpha=penalty, solver=solver, tol=1e-4)
+    # Least squares of sparse columns is solved around the origin: the mean is taken off by hand.
+    mean = rewards.mean(axis=0)
+    model.set_params(fit_intercept=not issparse(features))
+    model.fit(features, rewards - mean)
+    weights = np.atleast_2d(np.asarray(model.coef_, np.float32)).T
+    bias = mean + np.asarray(model.intercept_, np.float32)
+    return LinearFit(
+        np.ascontiguousarray(weights), bias.astype(np.float32), np.zeros(0, np.float32)
+    )
 
 
 def mean_loss(logits: NDArray[Any], targets: NDArray[Any]) -> float:

@@ -84,10 +84,8 @@ def fit_markers(
         loss += 0.5 * _BIAS_PENALTY * float(bias @ bias + (sharpness[0] - 1) ** 2)
         return loss / n, slope.astype(np.float64) / n
 
-    found = minimize(
-        objective, flat, jac=True, method="L-BFGS-B",
-        options={"maxiter": _STEPS, "maxcor": 6, "ftol": 1e-6, "gtol": 1e-6},
-    )  # fmt: skip
+    options = {"maxiter": _STEPS, "maxcor": 6, "ftol": 1e-6, "gtol": 1e-6}
+    found = minimize(objective, flat, jac=True, method="L-BFGS-B", options=options)
     sharpness, shared, own, bias = np.split(found.x.astype(np.float32), edges[:-1])
     return MarkerFit(
         float(sharpness[0]),

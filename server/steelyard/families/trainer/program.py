@@ -68,6 +68,7 @@ from steelyard.scoring.heads import Heads
 from steelyard.scoring.merging import ADAPTER_FILES, merged_scorer
 from steelyard.scoring.protocol import Scorer
 from steelyard.scoring.tuned import (
+    FORMAT,
     ArtifactBase,
     ArtifactManifest,
     TunedScorer,
@@ -163,26 +164,19 @@ class _Program:
         parts = _files_of(self._folder / _HEADS)
         if adapter is not None:
             parts |= {name: adapter / name for name in ADAPTER_FILES}
-        origin = ArtifactBase(
-            name=task.base.name, sha256=identity_of(base.scorer), engine=base.scorer.engine
-        )
-        parent_sha256 = None if parent is None else parent.sha256
-        versions = versions_of(with_lora=adapter is not None)
-        card = render_card(
-            task, rows.counts, report, verdict, figures,
-            base=origin, parent_sha256=parent_sha256, versions=versions,
-            has_adapter=adapter is not None,
-        )  # fmt: skip
-        sha256 = write_artifact(
-            self._folder / MODEL,
-            parts,
-            card=card,
-            base=origin,
+        manifest = ArtifactManifest(
+            format=FORMAT,
+            base=ArtifactBase(
+                name=task.base.name, sha256=identity_of(base.scorer), engine=base.scorer.engine
+            ),
             method=task.method,
             has_adapter=adapter is not None,
-            parent_sha256=parent_sha256,
-            versions=versions,
+            parent_sha256=None if parent is None else parent.sha256,
+            versions=versions_of(with_lora=adapter is not None),
+            files={},
         )
+        card = render_card(task, rows.counts, report, verdict, figures, manifest)
+        sha256 = write_artifact(self._folder / MODEL, parts, card, manifest)
         groups = [group for group in GROUPS if group in figures.groups]
         result = FineTuneResult(
             artifact_sha256=sha256,
@@ -232,15 +226,13 @@ class _Program:
         folder.mkdir(exist_ok=True)
 
         def on_step(step: int, loss: float, learning_rate: float) -> None:
-            self._reporter.tell(
-                "lora", step, task.steps, loss=loss, learning_rate=learning_rate,
-                message=f"LoRA step {step} of {task.steps}.",
-            )  # fmt: skip
+            said = f"LoRA step {step} of {task.steps}."
+            rates = {"loss": loss, "learning_rate": learning_rate}
+            self._reporter.tell("lora", step, task.steps, **rates, message=said)
 
         self._reporter.tell("lora", 0, task.steps, message="Training LoRA.")
-        listed = [one.row for one in rows.training]
-        kept = _kept_from_lora(listed, task.seed)
-        seen = [row for row in listed if row.context_sha256 not in kept]
+        kept = _kept_from_lora(rows.training, task.seed)
+        seen = [row for row in rows.training if row.context_sha256 not in kept]
         merged = train_lora(
             seen,
             base_folder=base.folder,
@@ -252,7 +244,7 @@ class _Program:
             method=task.method,
             folder=folder,
             on_step=on_step,
-            heldout=[row for row in listed if row.context_sha256 in kept],
+            heldout=[row for row in rows.training if row.context_sha256 in kept],
             threads=task.threads,
         )
         flush_tree(folder)
@@ -310,16 +302,15 @@ class _Program:
         self, rows: ReadRows, parent: _Parent | None, adapter: Path | None
     ) -> list[TuningRow]:
         """Mark the rows that what heads read was trained on: by the parent, or by LoRA now."""
-        listed = [one.row for one in rows.training]
         has_new_adapter = adapter is not None and self._task.lora_rank > 0
-        kept = _kept_from_lora(listed, self._task.seed) if has_new_adapter else frozenset()
+        kept = _kept_from_lora(rows.training, self._task.seed) if has_new_adapter else frozenset()
         return [
             replace(
-                one.row,
-                is_seen=(parent is not None and one.row.is_seen)
-                or (has_new_adapter and one.row.context_sha256 not in kept),
+                row,
+                is_seen=(parent is not None and row.is_seen)
+                or (has_new_adapter and row.context_sha256 not in kept),
             )
-            for one in rows.training
+            for row in rows.training
         ]
 
     def _score(
@@ -398,9 +389,7 @@ class _Program:
         done = read_struct(path, list[list[float]])
         if done is None:
             task = self._task
-            baseline = fit_baseline(
-                [one.row for one in rows.training], method=task.method, seed=task.seed
-            )
+            baseline = fit_baseline(rows.training, method=task.method, seed=task.seed)
             asked = [_as_tuning_row(one) for one in rows.evaluation]
             done = [one.tolist() for one in baseline.probabilities(asked)]
             write_struct(path, done)

@@ -43,18 +43,10 @@ class HeldOutDecision:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingDecision:
-    """One labelled decision of a training row."""
-
-    decision_id: str
-    row: TuningRow
-
-
-@dataclass(frozen=True, slots=True)
 class ReadRows:
     """The labelled decisions of both sides, in the order of the rows."""
 
-    training: list[TrainingDecision]
+    training: list[TuningRow]
     evaluation: list[HeldOutDecision]
     counts: RowCounts
 
@@ -62,7 +54,7 @@ class ReadRows:
 def read_rows(path: Path, method: Method) -> ReadRows:
     """Read ``rows.jsonl``."""
     read = lru_cache(_KEPT_TASKS)(_read_decisions)
-    training: list[TrainingDecision] = []
+    training: list[TuningRow] = []
     evaluation: list[HeldOutDecision] = []
     n_rows: Counter[tuple[str, str]] = Counter()
     for row in _lines(path):
@@ -82,10 +74,9 @@ def read_rows(path: Path, method: Method) -> ReadRows:
                     f"Row {row.row} of the {row.side} rows has a label that is not finite."
                 )
             if row.side == "training":
-                tuned = TuningRow(
-                    context, row.context_sha256, rendered, np.array(labels), row.is_seen
+                training.append(
+                    TuningRow(context, row.context_sha256, rendered, np.array(labels), row.is_seen)
                 )
-                training.append(TrainingDecision(decision.id, tuned))
             else:
                 evaluation.append(
                     HeldOutDecision(
