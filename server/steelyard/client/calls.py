@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import quote
@@ -21,6 +21,7 @@ from steelyard.errors import InvalidReferenceError, InvalidRequestError, Violati
 from steelyard.wire.json_values import MAX_DEPTH, check_json
 from steelyard.wire.violations import Violations
 
+_Answer = TypeVar("_Answer")
 _Answer_co = TypeVar("_Answer_co", covariant=True)
 
 _MAX_KEY = 255
@@ -28,20 +29,12 @@ _MAX_KEY = 255
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[_Answer_co]):
-    """One call.
+    """One call: what is sent, and the type that the answer is decoded to.
 
     Parameters
     ----------
-    method : {"GET", "POST", "PATCH", "DELETE"}
-        The HTTP method.
-    path : str
-        The path, its segments encoded.
     answer : type
-        What the answer's JSON is decoded to; ``bytes`` for the answer as it is.
-    body : bytes or None
-        The body, or ``None`` without one.
-    query : tuple of (str, str)
-        Parameters, in order.
+        ``bytes`` for the answer as it is.
     idempotency_key : str or None
         What makes a repeated write one write. A call without one changes nothing, so that every
         call may be repeated.
@@ -49,8 +42,6 @@ class Call(Generic[_Answer_co]):
         Whether a model runs, so that the server may take its whole deadline.
     may_compress : bool
         Whether the route takes compressed bodies.
-    content_type : str
-        Of the body.
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
@@ -64,28 +55,51 @@ class Call(Generic[_Answer_co]):
     content_type: str = "application/json"
 
 
-def encode_body(
-    fields: Mapping[str, Any], guards: Mapping[str, str | UnsetType | None] | None = None
-) -> bytes:
-    """Return a JSON body of the fields that are not ``None``.
+def read(path: str, answer: type[_Answer], **query: Any) -> Call[_Answer]:
+    """Return the call that gets a path; parameters that are ``None`` are left out."""
+    return Call("GET", path, answer, query=query_of(**query))
 
-    Parameters
-    ----------
-    fields : mapping
-        Left out where ``None``.
-    guards : mapping, optional
-        What the caller saw: left out where ``UNSET``, and ``null`` where ``None``.
 
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        When a value has no form in JSON; ``details`` names each place.
+def write(
+    path: str,
+    answer: type[_Answer],
+    fields: Mapping[str, Any],
+    *,
+    key: str | None,
+    guards: Mapping[str, str | UnsetType | None] | None = None,
+    is_scored: bool = False,
+) -> Call[_Answer]:
+    """Return the call that posts fields under an idempotency key, a new one for ``None``."""
+    body, key = encode_body(fields, guards), new_or_checked_key(key)
+    return Call("POST", path, answer, body, idempotency_key=key, is_scored=is_scored)
+
+
+def query_of(**parameters: Any) -> tuple[tuple[str, str], ...]:
+    """Return parameters as a query: ``None`` is left out, and a list repeats its parameter.
 
     Examples
     --------
-    >>> encode_body({"context": "Paid twice.", "model": None})
-    b'{"context":"Paid twice."}'
-    >>> encode_body({"on": True}, {"served": None, "latest": UNSET})
+    >>> query_of(limit=10, cursor=None, wrong=True, status=["queued", "running"])
+    (('limit', '10'), ('wrong', 'true'), ('status', 'queued'), ('status', 'running'))
+    """
+    query = []
+    for name, value in parameters.items():
+        is_list = isinstance(value, Sequence) and not isinstance(value, str)
+        given = [one for one in (value if is_list else [value]) if one is not None]
+        query += [(name, str(one).lower() if isinstance(one, bool) else str(one)) for one in given]
+    return tuple(query)
+
+
+def encode_body(
+    fields: Mapping[str, Any], guards: Mapping[str, str | UnsetType | None] | None = None
+) -> bytes:
+    """Return a JSON body of the fields that are not ``None``, checked as JSON.
+
+    ``guards`` are what the caller saw: left out where ``UNSET``, and ``null`` where ``None``.
+
+    Examples
+    --------
+    >>> encode_body({"on": True, "model": None}, {"served": None, "latest": UNSET})
     b'{"on":true,"served":null}'
     """
     given = {name: plain(value) for name, value in fields.items() if value is not None}
@@ -113,12 +127,7 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 
 def segment(name: str) -> str:
-    """Return a name as one segment of a path.
-
-    Raises
-    ------
-    steelyard.errors.InvalidReferenceError
-        When no such name can exist, because it would mean another path.
+    """Return a name as one segment of a path; refuse one that would mean another path.
 
     Examples
     --------
@@ -133,13 +142,7 @@ def segment(name: str) -> str:
 
 
 def new_or_checked_key(key: str | None) -> str:
-    """Return the idempotency key of a write: the caller's, or a new one.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        When the caller's is not 1 to 255 visible ASCII characters.
-    """
+    """Return the idempotency key of a write: the caller's, checked, or a new one."""
     if key is None:
         return str(uuid.uuid4())
     if not 1 <= len(key) <= _MAX_KEY or not all("!" <= letter <= "~" for letter in key):
@@ -150,7 +153,7 @@ def new_or_checked_key(key: str | None) -> str:
 
 
 def describe_method(method: Callable[..., Any], build: Callable[..., Any]) -> None:
-    """Return a client's method the signature that people see: its call's, after ``self``."""
+    """Set the signature that people see of a client's method: its call's, after ``self``."""
     of_build = inspect.signature(build)
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     returned = str(of_build.return_annotation).removeprefix("Call[").removesuffix("]")

@@ -6,7 +6,15 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
-from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
+from steelyard.client.calls import (
+    Call,
+    encode_body,
+    new_or_checked_key,
+    query_of,
+    read,
+    segment,
+    write,
+)
 from steelyard.datasets.from_feedback_wire import DatasetFromFeedback
 from steelyard.datasets.searches import FoundSimilar
 from steelyard.datasets.wire import (
@@ -43,16 +51,12 @@ def create_dataset(
 
     Parameters
     ----------
-    name : str
-        Not blank.
     parts : mapping
         ``examples`` alone, or ``training`` and ``evaluation`` or one of them, to JSON Lines.
     evaluation_fraction : float, optional
         Share of the contexts of ``examples`` put aside: 0.1 to 1; 0.2 when left out.
-    idempotency_key : str, optional
-        Under one key the dataset is made once; a new key for every call when left out.
     """
-    fields = _given(name=name, evaluation_fraction=evaluation_fraction)
+    fields = query_of(name=name, evaluation_fraction=evaluation_fraction)
     return _upload(_PATH, fields, parts, Dataset, new_or_checked_key(idempotency_key))
 
 
@@ -68,15 +72,13 @@ def add_rows(
 
     Parameters
     ----------
-    dataset_id : str
-        Which dataset.
-    parts, evaluation_fraction, idempotency_key
+    parts, evaluation_fraction
         As for ``create_dataset``.
     content_type : str
         ``text/csv`` for a table, which is ``examples`` alone.
     """
-    fields = _given(evaluation_fraction=evaluation_fraction)
-    path = f"{_PATH}/{segment(dataset_id)}/versions"
+    fields = query_of(evaluation_fraction=evaluation_fraction)
+    path = f"{_path(dataset_id)}/versions"
     key = new_or_checked_key(idempotency_key)
     return _upload(path, fields, parts, Dataset, key, content_type)
 
@@ -98,10 +100,8 @@ def from_feedback(
 
     Parameters
     ----------
-    name : str, optional
-        Of a new dataset; give it or ``dataset_id``.
-    dataset_id : str, optional
-        The dataset to add to; it takes each stored decision once.
+    name, dataset_id : str, optional
+        Of a new dataset, or the one to add to, which takes each stored decision once.
     dataset_version : int, optional
         Refuse unless this is its newest version.
     since, until : float, optional
@@ -114,82 +114,63 @@ def from_feedback(
         Ids of the stored decisions to take, at most 500; all when left out.
     evaluation_fraction : float, optional
         Share of the new contexts put aside: 0.1 to 1; 0.2 when left out.
-    idempotency_key : str, optional
-        Under one key the rows are made once; a new key for every call when left out.
     """
-    body = encode_body(
-        {
-            "name": name,
-            "dataset_id": dataset_id,
-            "dataset_version": dataset_version,
-            "since": since,
-            "until": until,
-            "model": model,
-            "decisions": None if decisions is None else list(decisions),
-            "decision_ids": None if decision_ids is None else list(decision_ids),
-            "evaluation_fraction": evaluation_fraction,
-        }
-    )
-    path = f"{_PATH}/from-feedback"
-    key = new_or_checked_key(idempotency_key)
-    return Call("POST", path, DatasetFromFeedback, body, idempotency_key=key)
+    fields = {
+        "name": name,
+        "dataset_id": dataset_id,
+        "dataset_version": dataset_version,
+        "since": since,
+        "until": until,
+        "model": model,
+        "decisions": None if decisions is None else list(decisions),
+        "decision_ids": None if decision_ids is None else list(decision_ids),
+        "evaluation_fraction": evaluation_fraction,
+    }
+    return write(f"{_PATH}/from-feedback", DatasetFromFeedback, fields, key=idempotency_key)
 
 
 def check_rows(parts: Mapping[str, bytes]) -> Call[DatasetCheck]:
     """Return what is wrong with rows, and store nothing: ``POST /v1/datasets/check``."""
-    return _upload(f"{_PATH}/check", {}, parts, DatasetCheck, None)
+    return _upload(f"{_PATH}/check", (), parts, DatasetCheck, None)
 
 
 def list_datasets(
     *, archived: bool = False, limit: int | None = None, cursor: str | None = None
 ) -> Call[DatasetPage]:
-    """Return a page of datasets, most recently used first: ``GET /v1/datasets``.
-
-    Parameters
-    ----------
-    archived : bool, default False
-        The archived ones instead of the others.
-    limit : int, optional
-        Datasets of the page; 1 to 200.
-    cursor : str, optional
-        The page before's ``next_cursor``.
-    """
-    query = _given(archived="true" if archived else None, limit=limit, cursor=cursor)
-    return Call("GET", _PATH, DatasetPage, query=tuple(query.items()))
+    """Return a page of datasets, or of the archived, last used first: ``GET /v1/datasets``."""
+    return read(_PATH, DatasetPage, archived=archived or None, limit=limit, cursor=cursor)
 
 
 def get_dataset(dataset_id: str) -> Call[Dataset]:
     """Return one dataset: ``GET /v1/datasets/{dataset}``."""
-    return Call("GET", f"{_PATH}/{segment(dataset_id)}", Dataset)
+    return read(_path(dataset_id), Dataset)
 
 
 def rename_dataset(dataset_id: str, name: str) -> Call[Dataset]:
     """Rename a dataset: ``PATCH /v1/datasets/{dataset}``."""
-    path = f"{_PATH}/{segment(dataset_id)}"
-    key = new_or_checked_key(None)
-    return Call("PATCH", path, Dataset, encode_body({"name": name}), idempotency_key=key)
+    body, key = encode_body({"name": name}), new_or_checked_key(None)
+    return Call("PATCH", _path(dataset_id), Dataset, body, idempotency_key=key)
 
 
 def delete_dataset(dataset_id: str) -> Call[DeletedDataset]:
     """Delete a dataset with all of its rows, for good: ``DELETE /v1/datasets/{dataset}``."""
-    path = f"{_PATH}/{segment(dataset_id)}"
-    return Call("DELETE", path, DeletedDataset, idempotency_key=new_or_checked_key(None))
+    key = new_or_checked_key(None)
+    return Call("DELETE", _path(dataset_id), DeletedDataset, idempotency_key=key)
 
 
 def restore_dataset(dataset_id: str) -> Call[Dataset]:
     """Take a dataset out of the archive: ``POST /v1/datasets/{dataset}/restore``."""
-    path = f"{_PATH}/{segment(dataset_id)}/restore"
-    return Call("POST", path, Dataset, b"{}", idempotency_key=new_or_checked_key(None))
+    return write(f"{_path(dataset_id)}/restore", Dataset, {}, key=None)
 
 
 def list_versions(dataset_id: str) -> Call[DatasetVersions]:
     """Return every version, newest first: ``GET /v1/datasets/{dataset}/versions``."""
-    return Call("GET", f"{_PATH}/{segment(dataset_id)}/versions", DatasetVersions)
+    return read(f"{_path(dataset_id)}/versions", DatasetVersions)
 
 
 def list_labels_to_check(dataset_id: str) -> Call[LabelsToCheck]:
     """Return the labels that prompt tuning doubted: ``GET …/labels-to-check``."""
-    return Call("GET", f"{_PATH}/{segment(dataset_id)}/labels-to-check", LabelsToCheck)
+    return read(f"{_path(dataset_id)}/labels-to-check", LabelsToCheck)
 
 
 def page_rows(
@@ -200,52 +181,26 @@ def page_rows(
     partition: Partition = "all",
     version: int | None = None,
 ) -> Call[RowPage]:
-    """Return a page of rows: ``GET /v1/datasets/{dataset}/rows``.
-
-    Parameters
-    ----------
-    dataset_id : str
-        Which dataset.
-    offset, limit : int
-        Rows before the page, and rows of it: 1 to 500.
-    partition : {"all", "training", "evaluation"}
-        One side, or both.
-    version : int, optional
-        The latest when left out.
-    """
-    query = _given(offset=offset, limit=limit, version=version, **_partition(partition))
-    path = f"{_PATH}/{segment(dataset_id)}/rows"
-    return Call("GET", path, RowPage, query=tuple(query.items()))
+    """Return at most 500 rows of a version, the latest when left out: ``GET …/{dataset}/rows``."""
+    path = f"{_path(dataset_id)}/rows"
+    side = _side(partition)
+    return read(path, RowPage, offset=offset, limit=limit, version=version, partition=side)
 
 
 def download_rows(
     dataset_id: str, *, partition: Partition = "all", version: int | None = None
 ) -> Call[bytes]:
-    """Return every row as JSON Lines: ``GET /v1/datasets/{dataset}/download``.
-
-    Parameters
-    ----------
-    dataset_id, partition, version
-        As for ``page_rows``.
-    """
-    query = _given(version=version, **_partition(partition))
-    path = f"{_PATH}/{segment(dataset_id)}/download"
-    return Call("GET", path, bytes, query=tuple(query.items()))
+    """Return every row as JSON Lines: ``GET /v1/datasets/{dataset}/download``."""
+    path = f"{_path(dataset_id)}/download"
+    return read(path, bytes, version=version, partition=_side(partition))
 
 
 def export_rows(
     dataset_id: str, *, partition: Partition = "all", version: int | None = None
 ) -> Call[bytes]:
-    """Return every row as a Parquet file: ``GET /v1/datasets/{dataset}/export``.
-
-    Parameters
-    ----------
-    dataset_id, partition, version
-        As for ``page_rows``.
-    """
-    query = _given(format="parquet", version=version, **_partition(partition))
-    path = f"{_PATH}/{segment(dataset_id)}/export"
-    return Call("GET", path, bytes, query=tuple(query.items()))
+    """Return every row as a Parquet file: ``GET /v1/datasets/{dataset}/export``."""
+    path = f"{_path(dataset_id)}/export"
+    return read(path, bytes, format="parquet", version=version, partition=_side(partition))
 
 
 def search_rows(
@@ -264,8 +219,6 @@ def search_rows(
 
     Parameters
     ----------
-    dataset_id : str
-        Which dataset.
     where : mapping, optional
         A filter, such as ``{"type": "expected", "decision": "team", "outcome": "billing"}``.
     text : str, optional
@@ -274,22 +227,18 @@ def search_rows(
         Such as ``{"by": "context_characters", "descending": True}``.
     facets : bool, default False
         Whether to count how the rows found spread.
-    partition, version, offset, limit
-        As for ``page_rows``.
     """
-    body = encode_body(
-        {
-            "where": where,
-            "text": text,
-            "order": order,
-            "facets": facets,
-            "partition": partition,
-            "version": version,
-            "offset": offset,
-            "limit": limit,
-        }
-    )
-    return Call("POST", f"{_PATH}/{segment(dataset_id)}/rows/search", FoundRowsAnswer, body)
+    fields = {
+        "where": where,
+        "text": text,
+        "order": order,
+        "facets": facets,
+        "partition": partition,
+        "version": version,
+        "offset": offset,
+        "limit": limit,
+    }
+    return Call("POST", f"{_path(dataset_id)}/rows/search", FoundRowsAnswer, encode_body(fields))
 
 
 def similar_rows(
@@ -301,76 +250,48 @@ def similar_rows(
     version: int | None = None,
     limit: int = 10,
 ) -> Call[FoundSimilar]:
-    """Find the rows most like one, or like a context: ``POST …/rows/similar``.
+    """Find the rows, at most 100, most like one or like a context: ``POST …/rows/similar``.
 
     Parameters
     ----------
-    dataset_id : str
-        Which dataset.
     row : int, optional
-        A row's place in the dataset, from 0; give it or ``context``.
-    context : str, mapping or sequence, optional
-        Any context.
-    partition, version
-        As for ``page_rows``.
-    limit : int, default 10
-        1 to 100.
+        A row's place in the dataset, from 0, instead of ``context``.
     """
-    body = encode_body(
-        {
-            "row": row,
-            "context": context,
-            "partition": partition,
-            "version": version,
-            "limit": limit,
-        }
-    )
-    return Call("POST", f"{_PATH}/{segment(dataset_id)}/rows/similar", FoundSimilar, body)
+    fields = {"row": row, "context": context, "partition": partition}
+    body = encode_body({**fields, "version": version, "limit": limit})
+    return Call("POST", f"{_path(dataset_id)}/rows/similar", FoundSimilar, body)
 
 
 def facets_of(
     dataset_id: str, *, partition: Partition = "all", version: int | None = None
 ) -> Call[dict[str, Any]]:
-    """Count how rows spread: ``GET /v1/datasets/{dataset}/facets``.
-
-    Parameters
-    ----------
-    dataset_id, partition, version
-        As for ``page_rows``.
-    """
-    query = _given(version=version, **_partition(partition))
-    path = f"{_PATH}/{segment(dataset_id)}/facets"
-    return Call("GET", path, dict[str, Any], query=tuple(query.items()))
+    """Count how rows spread: ``GET /v1/datasets/{dataset}/facets``."""
+    path = f"{_path(dataset_id)}/facets"
+    return read(path, dict[str, Any], version=version, partition=_side(partition))
 
 
 def diff_versions(
     dataset_id: str, older: int | None = None, newer: int | None = None
 ) -> Call[dict[str, Any]]:
-    """Return what a version adds to an older one: ``GET /v1/datasets/{dataset}/diff``.
+    """Return what the latest version, or ``newer``, adds to an older: ``GET …/{dataset}/diff``.
 
-    Parameters
-    ----------
-    dataset_id : str
-        Which dataset.
-    older, newer : int, optional
-        The latest version and the one before it when left out.
+    ``older`` is the version before the newer one when left out.
     """
-    query = _given(**{"from": older, "to": newer})
-    path = f"{_PATH}/{segment(dataset_id)}/diff"
-    return Call("GET", path, dict[str, Any], query=tuple(query.items()))
+    versions = {"from": older, "to": newer}
+    return read(f"{_path(dataset_id)}/diff", dict[str, Any], **versions)
 
 
-def _partition(partition: Partition) -> dict[str, Any]:
-    return {} if partition == "all" else {"partition": partition}
+def _path(dataset_id: str) -> str:
+    return f"{_PATH}/{segment(dataset_id)}"
 
 
-def _given(**fields: Any) -> dict[str, str]:
-    return {name: str(value) for name, value in fields.items() if value is not None}
+def _side(partition: Partition) -> Partition | None:
+    return None if partition == "all" else partition
 
 
 def _upload(
     path: str,
-    fields: Mapping[str, str],
+    fields: tuple[tuple[str, str], ...],
     parts: Mapping[str, bytes],
     answer: type[Any],
     key: str | None,
@@ -378,26 +299,16 @@ def _upload(
 ) -> Call[Any]:
     """Send ``examples`` as the body, and sides as a form."""
     if set(parts) == {"examples"}:
-        body, query = parts["examples"], tuple(fields.items())
-    else:
-        body, content_type = _form(fields, parts)
-        query = ()
-    return Call(
-        "POST",
-        path,
-        answer,
-        body,
-        query=query,
-        idempotency_key=key,
-        content_type=content_type,
-    )
+        return Call("POST", path, answer, parts["examples"], fields, key, content_type=content_type)
+    body, content_type = _form(fields, parts)
+    return Call("POST", path, answer, body, idempotency_key=key, content_type=content_type)
 
 
-def _form(fields: Mapping[str, str], parts: Mapping[str, bytes]) -> tuple[bytes, str]:
-    """Write a multipart form; the boundary is a hash of what is in it."""
-    sections = [(f'form-data; name="{name}"', value.encode()) for name, value in fields.items()] + [
-        (f'form-data; name="{name}"; filename="{name}.jsonl"', data) for name, data in parts.items()
-    ]
+def _form(fields: tuple[tuple[str, str], ...], parts: Mapping[str, bytes]) -> tuple[bytes, str]:
+    """Return a multipart form and its type; the boundary is a hash of what is in it."""
+    sections = [(f'form-data; name="{name}"', value.encode()) for name, value in fields]
+    for name, data in parts.items():
+        sections.append((f'form-data; name="{name}"; filename="{name}.jsonl"', data))
     hasher = hashlib.sha256()
     for _, data in sections:
         hasher.update(data)

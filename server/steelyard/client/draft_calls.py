@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
+from msgspec import structs
+
+from steelyard.client.calls import (
+    Call,
+    encode_body,
+    new_or_checked_key,
+    read,
+    segment,
+    write,
+)
 from steelyard.datasets.wire import DEFAULT_PAGE_ROWS
 from steelyard.review.wire import (
     BulkAction,
@@ -35,17 +44,13 @@ def create(
 
     Parameters
     ----------
-    dataset_id : str
-        Which dataset.
     version : int, optional
         The latest when left out.
     name : str, optional
         To find it by; the dataset's when left out.
-    idempotency_key : str, optional
-        Under one key the draft is made once; a new key for every call when left out.
     """
-    body = encode_body({"dataset_id": dataset_id, "version": version, "name": name})
-    return Call("POST", _PATH, Draft, body, idempotency_key=new_or_checked_key(idempotency_key))
+    fields = {"dataset_id": dataset_id, "version": version, "name": name}
+    return write(_PATH, Draft, fields, key=idempotency_key)
 
 
 def list_drafts(
@@ -63,36 +68,20 @@ def list_drafts(
         Those of one dataset.
     status : {"open", "sealed"}, optional
         Those that are so.
-    limit : int, optional
-        Drafts of the page; 1 to 200.
-    cursor : str, optional
-        The page before's ``next_cursor``.
     """
-    query = _given(dataset_id=dataset_id, status=status, limit=limit, cursor=cursor)
-    return Call("GET", _PATH, DraftPage, query=query)
+    query = {"dataset_id": dataset_id, "status": status, "limit": limit, "cursor": cursor}
+    return read(_PATH, DraftPage, **query)
 
 
 def get(draft_id: str) -> Call[Draft]:
-    """Return a draft with the states of its rows counted: ``GET /v1/drafts/{draft}``.
-
-    Parameters
-    ----------
-    draft_id : str
-        Its id.
-    """
-    return Call("GET", f"{_PATH}/{segment(draft_id)}", Draft)
+    """Return a draft with the states of its rows counted: ``GET /v1/drafts/{draft}``."""
+    return read(_path(draft_id), Draft)
 
 
 def delete(draft_id: str) -> Call[DeletedDraft]:
-    """Delete a draft and its log; datasets stay as they are: ``DELETE /v1/drafts/{draft}``.
-
-    Parameters
-    ----------
-    draft_id : str
-        Its id.
-    """
-    path = f"{_PATH}/{segment(draft_id)}"
-    return Call("DELETE", path, DeletedDraft, idempotency_key=new_or_checked_key(None))
+    """Delete a draft and its log; datasets stay as they are: ``DELETE /v1/drafts/{draft}``."""
+    key = new_or_checked_key(None)
+    return Call("DELETE", _path(draft_id), DeletedDraft, idempotency_key=key)
 
 
 def edit(
@@ -106,15 +95,11 @@ def edit(
 
     Parameters
     ----------
-    draft_id : str
-        Which draft.
     edits : sequence of mapping or Edit
         Such as ``{"row": 4, "action": "relabel", "decision": "team", "outcome": "billing"}``. With
         ``seen``, the ``edit`` of the row as it was shown, another's newer edit is not overwritten.
     reviewer : str, optional
         Who edits.
-    idempotency_key : str, optional
-        Under one key the edits are made once; a new key for every call when left out.
 
     Raises
     ------
@@ -122,11 +107,8 @@ def edit(
         When another edited a row since it was seen; ``details`` has each such row and how it
         stands now, and nothing was applied.
     """
-    sent = [_edit(one) for one in edits]
-    body = encode_body({"edits": sent, "reviewer": reviewer})
-    path = f"{_PATH}/{segment(draft_id)}/edits"
-    key = new_or_checked_key(idempotency_key)
-    return Call("POST", path, EditReceipt, body, idempotency_key=key)
+    fields = {"edits": [_edit(one) for one in edits], "reviewer": reviewer}
+    return write(f"{_path(draft_id)}/edits", EditReceipt, fields, key=idempotency_key)
 
 
 def bulk(
@@ -147,8 +129,6 @@ def bulk(
 
     Parameters
     ----------
-    draft_id : str
-        Which draft.
     action : {"relabel", "exclude", "include", "accept", "skip"}
         What every row gets: one entry of the log, and one undo.
     expected : int
@@ -165,30 +145,24 @@ def bulk(
         The draft's revision that was seen: rows that another edited since refuse the call.
     reviewer : str, optional
         Who edits.
-    idempotency_key : str, optional
-        Under one key the rows are edited once; a new key for every call when left out.
 
     Raises
     ------
     steelyard.errors.DraftChangedError
         When other rows match by now; nothing was applied.
     """
-    body = encode_body(
-        {
-            "action": action,
-            "expected": expected,
-            "filter": where,
-            "text": text,
-            "queue": queue,
-            "decision": decision,
-            "outcome": outcome,
-            "revision": revision,
-            "reviewer": reviewer,
-        }
-    )
-    path = f"{_PATH}/{segment(draft_id)}/bulk"
-    key = new_or_checked_key(idempotency_key)
-    return Call("POST", path, EditReceipt, body, idempotency_key=key)
+    fields = {
+        "action": action,
+        "expected": expected,
+        "filter": where,
+        "text": text,
+        "queue": queue,
+        "decision": decision,
+        "outcome": outcome,
+        "revision": revision,
+        "reviewer": reviewer,
+    }
+    return write(f"{_path(draft_id)}/bulk", EditReceipt, fields, key=idempotency_key)
 
 
 def undo(
@@ -203,23 +177,20 @@ def undo(
 
     Parameters
     ----------
-    draft_id : str
-        Which draft.
     reviewer : str, optional
         Whose; the last of those without a name when left out.
     first, last : int, optional
         The entries from one number to another, of which those that hold are undone, whatever came
         after them. All of one call of ``n`` edits are ``revision - n + 1`` to ``revision`` of its
         receipt. ``last`` alone names one entry.
-    idempotency_key : str, optional
-        Under one key it is done once; a new key for every call when left out.
 
     Raises
     ------
     steelyard.errors.NothingToUndoError
         When the reviewer has no entry left to undo, or none of those named holds.
     """
-    return _step(draft_id, "undo", reviewer, first, last, idempotency_key)
+    fields = {"reviewer": reviewer, "first": first, "last": last}
+    return write(f"{_path(draft_id)}/undo", EditReceipt, fields, key=idempotency_key)
 
 
 def redo(
@@ -242,7 +213,8 @@ def redo(
     steelyard.errors.NothingToUndoError
         When nothing is undone, or the reviewer has edited since.
     """
-    return _step(draft_id, "redo", reviewer, first, last, idempotency_key)
+    fields = {"reviewer": reviewer, "first": first, "last": last}
+    return write(f"{_path(draft_id)}/redo", EditReceipt, fields, key=idempotency_key)
 
 
 def history(
@@ -252,17 +224,12 @@ def history(
 
     Parameters
     ----------
-    draft_id : str
-        Which draft.
     row : int, optional
         Entries about this row alone.
     after : int, optional
         The page before's ``next_after``.
-    limit : int, optional
-        Entries of the page; 1 to 200.
     """
-    query = _given(row=row, after=after, limit=limit)
-    return Call("GET", f"{_PATH}/{segment(draft_id)}/edits", History, query=query)
+    return read(f"{_path(draft_id)}/edits", History, row=row, after=after, limit=limit)
 
 
 def rows(
@@ -280,8 +247,6 @@ def rows(
 
     Parameters
     ----------
-    draft_id : str
-        Which draft.
     queue : str, default "all"
         ``all``, ``to_review`` (rows that nobody decided on, skipped ones last), ``suspect``
         (undecided rows whose nearest rows are labelled otherwise, the worst first), ``audit`` (a
@@ -293,23 +258,19 @@ def rows(
         Words that the context has.
     order : mapping, optional
         Such as ``{"by": "context_characters"}``; the queue's own when left out.
-    offset, limit : int
-        Rows before the page, and rows of it: 1 to 500.
     reviewer : str, optional
         Who asks: of the queue ``mine``.
     """
-    body = encode_body(
-        {
-            "queue": queue,
-            "filter": where,
-            "text": text,
-            "sort": order,
-            "offset": offset,
-            "limit": limit,
-            "reviewer": reviewer,
-        }
-    )
-    return Call("POST", f"{_PATH}/{segment(draft_id)}/rows", DraftRowPage, body)
+    fields = {
+        "queue": queue,
+        "filter": where,
+        "text": text,
+        "sort": order,
+        "offset": offset,
+        "limit": limit,
+        "reviewer": reviewer,
+    }
+    return Call("POST", f"{_path(draft_id)}/rows", DraftRowPage, encode_body(fields))
 
 
 def seal(
@@ -324,42 +285,21 @@ def seal(
 
     Parameters
     ----------
-    draft_id : str
-        Which draft.
     as_ : {"dataset", "version"}
         What it becomes; ``sealed`` of the answer says which dataset and version that is.
     name : str, optional
         Of a new dataset; the draft's when left out.
     revision : int, optional
         The draft's revision that was seen: a longer log refuses the call.
-    idempotency_key : str, optional
-        Under one key the draft is sealed once; a new key for every call when left out.
     """
-    body = encode_body({"as": as_, "name": name, "revision": revision})
-    path = f"{_PATH}/{segment(draft_id)}/seal"
-    return Call("POST", path, Draft, body, idempotency_key=new_or_checked_key(idempotency_key))
+    fields = {"as": as_, "name": name, "revision": revision}
+    return write(f"{_path(draft_id)}/seal", Draft, fields, key=idempotency_key)
 
 
-def _step(
-    draft_id: str,
-    verb: str,
-    reviewer: str | None,
-    first: int | None,
-    last: int | None,
-    key: str | None,
-) -> Call[EditReceipt]:
-    body = encode_body({"reviewer": reviewer, "first": first, "last": last})
-    path = f"{_PATH}/{segment(draft_id)}/{verb}"
-    return Call("POST", path, EditReceipt, body, idempotency_key=new_or_checked_key(key))
+def _path(draft_id: str) -> str:
+    return f"{_PATH}/{segment(draft_id)}"
 
 
 def _edit(edit: Mapping[str, Any] | Edit) -> dict[str, Any]:
-    if isinstance(edit, Edit):
-        fields = {name: getattr(edit, name) for name in Edit.__struct_fields__}
-    else:
-        fields = dict(edit)
+    fields = structs.asdict(edit) if isinstance(edit, Edit) else edit
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _given(**fields: Any) -> tuple[tuple[str, str], ...]:
-    return tuple((name, str(value)) for name, value in fields.items() if value is not None)

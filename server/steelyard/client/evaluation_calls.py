@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
-from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
+from steelyard.client.calls import Call, encode_body, read, segment, write
 from steelyard.evaluations.queries_wire import RecordOrder
 from steelyard.evaluations.wire import (
     CostCurve,
@@ -29,17 +29,12 @@ def create(
 
     Parameters
     ----------
-    dataset_id : str
-        The dataset's id.
     models : str or sequence of str
         Names of models.
-    idempotency_key : str, optional
-        Under one key the evaluations are queued once; a new key for every call when left out.
     """
     names = [models] if isinstance(models, str) else list(models)
-    body = encode_body({"dataset_id": dataset_id, "models": names})
-    key = new_or_checked_key(idempotency_key)
-    return Call("POST", _PATH, EvaluationSubmission, body, idempotency_key=key)
+    fields = {"dataset_id": dataset_id, "models": names}
+    return write(_PATH, EvaluationSubmission, fields, key=idempotency_key)
 
 
 def page(
@@ -53,70 +48,31 @@ def page(
 
     Parameters
     ----------
-    dataset_id : str
-        The dataset's id.
     status : str or sequence of str, optional
         Only those with one of these.
-    limit : int, optional
-        Evaluations of the page; 1 to 200.
-    cursor : str, optional
-        The page before's ``next_cursor``.
     """
-    statuses = [status] if isinstance(status, str) else list(status or ())
-    query = [("dataset_id", dataset_id), *(("status", name) for name in statuses)]
-    if limit is not None:
-        query.append(("limit", str(limit)))
-    if cursor is not None:
-        query.append(("cursor", cursor))
-    return Call("GET", _PATH, EvaluationPage, query=tuple(query))
+    query = {"dataset_id": dataset_id, "status": status, "limit": limit, "cursor": cursor}
+    return read(_PATH, EvaluationPage, **query)
 
 
 def get(evaluation_id: str) -> Call[Evaluation]:
-    """Return an evaluation: ``GET /v1/evaluations/{id}``.
-
-    Parameters
-    ----------
-    evaluation_id : str
-        Its id.
-    """
-    return Call("GET", f"{_PATH}/{segment(evaluation_id)}", Evaluation)
+    """Return an evaluation: ``GET /v1/evaluations/{id}``."""
+    return read(_path(evaluation_id), Evaluation)
 
 
 def cancel(evaluation_id: str, *, idempotency_key: str | None = None) -> Call[Evaluation]:
-    """Stop an evaluation; its predictions are kept: ``POST /v1/evaluations/{id}/cancel``.
-
-    Parameters
-    ----------
-    evaluation_id : str
-        Its id.
-    idempotency_key : str, optional
-        A new key for every call when left out.
-    """
-    return _act(evaluation_id, "cancel", idempotency_key)
+    """Stop an evaluation; its predictions are kept: ``POST /v1/evaluations/{id}/cancel``."""
+    return write(f"{_path(evaluation_id)}/cancel", Evaluation, {}, key=idempotency_key)
 
 
 def retry(evaluation_id: str, *, idempotency_key: str | None = None) -> Call[Evaluation]:
-    """Take up one that failed or was cancelled: ``POST /v1/evaluations/{id}/retry``.
-
-    Parameters
-    ----------
-    evaluation_id : str
-        Its id.
-    idempotency_key : str, optional
-        A new key for every call when left out.
-    """
-    return _act(evaluation_id, "retry", idempotency_key)
+    """Take up one that failed or was cancelled: ``POST /v1/evaluations/{id}/retry``."""
+    return write(f"{_path(evaluation_id)}/retry", Evaluation, {}, key=idempotency_key)
 
 
 def detail(evaluation_id: str) -> Call[EvaluationDetail]:
-    """Return everything measured: ``GET /v1/evaluations/{id}/detail``.
-
-    Parameters
-    ----------
-    evaluation_id : str
-        Id of one that succeeded.
-    """
-    return Call("GET", f"{_PATH}/{segment(evaluation_id)}/detail", EvaluationDetail)
+    """Return everything measured, once it succeeded: ``GET /v1/evaluations/{id}/detail``."""
+    return read(f"{_path(evaluation_id)}/detail", EvaluationDetail)
 
 
 class RecordFilters(TypedDict, total=False):
@@ -162,31 +118,17 @@ def records_page(
     limit: int | None = None,
     **filters: Unpack[RecordFilters],
 ) -> Call[EvaluationRecordPage]:
-    """Return a page of scored decisions: ``GET /v1/evaluations/{id}/records``.
+    """Return at most 500 scored decisions, once it succeeded: ``GET …/{id}/records``.
 
     Parameters
     ----------
-    evaluation_id : str
-        Id of one that succeeded.
-    offset : int, default 0
-        Records before the page.
-    limit : int, optional
-        Records of the page; 1 to 500.
     **filters
         Which of them, and in what order; see ``RecordFilters``.
     """
-    query = [("offset", str(offset))]
+    query: dict[str, Any] = {"offset": offset, "limit": limit}
     for name, value in filters.items():
-        if name == "contexts":
-            query += [("context_sha256", sha256) for sha256 in filters["contexts"]]
-        elif isinstance(value, bool):
-            query += [(name, "true")] if value else []
-        elif value is not None:
-            query.append((name, repr(value) if isinstance(value, float) else str(value)))
-    if limit is not None:
-        query.append(("limit", str(limit)))
-    path = f"{_PATH}/{segment(evaluation_id)}/records"
-    return Call("GET", path, EvaluationRecordPage, query=tuple(query))
+        query["context_sha256" if name == "contexts" else name] = None if value is False else value
+    return read(f"{_path(evaluation_id)}/records", EvaluationRecordPage, **query)
 
 
 def compare(before: str, after: str) -> Call[EvaluationComparison]:
@@ -197,8 +139,7 @@ def compare(before: str, after: str) -> Call[EvaluationComparison]:
     before, after : str
         Ids of two that succeeded; changes are after minus before.
     """
-    query = (("before", before), ("after", after))
-    return Call("GET", f"{_PATH}/compare", EvaluationComparison, query=query)
+    return read(f"{_PATH}/compare", EvaluationComparison, before=before, after=after)
 
 
 def try_policy(
@@ -212,22 +153,14 @@ def try_policy(
 
     Parameters
     ----------
-    evaluation_id : str
-        Id of one that succeeded.
-    decision_id : str
-        The decision that the policy is for.
     action_costs : mapping, optional
         Action to outcome to cost; without it the action is the top outcome.
     abstain_below : float, optional
         0 to 1: abstain when the largest probability is lower.
     """
-    fields = {
-        "decision_id": decision_id,
-        "action_costs": action_costs,
-        "abstain_below": abstain_below,
-    }
-    path = f"{_PATH}/{segment(evaluation_id)}/policy"
-    return Call("POST", path, PolicyReport, encode_body(fields))
+    fields = {"action_costs": action_costs, "abstain_below": abstain_below}
+    body = encode_body({"decision_id": decision_id, **fields})
+    return Call("POST", f"{_path(evaluation_id)}/policy", PolicyReport, body)
 
 
 def cost_curve(
@@ -243,10 +176,6 @@ def cost_curve(
 
     Parameters
     ----------
-    evaluation_id : str
-        Id of one that succeeded.
-    decision_id : str
-        The decision that the costs are of.
     false_positive, false_negative : float, optional
         Of a binary decision: what a wrong yes and a wrong no cost.
     action_costs : mapping, optional
@@ -261,10 +190,8 @@ def cost_curve(
         "action_costs": action_costs,
         "abstain_cost": abstain_cost,
     }
-    path = f"{_PATH}/{segment(evaluation_id)}/costs"
-    return Call("POST", path, CostCurve, encode_body(fields))
+    return Call("POST", f"{_path(evaluation_id)}/costs", CostCurve, encode_body(fields))
 
 
-def _act(evaluation_id: str, verb: str, key: str | None) -> Call[Evaluation]:
-    path = f"{_PATH}/{segment(evaluation_id)}/{verb}"
-    return Call("POST", path, Evaluation, b"{}", idempotency_key=new_or_checked_key(key))
+def _path(evaluation_id: str) -> str:
+    return f"{_PATH}/{segment(evaluation_id)}"

@@ -7,7 +7,15 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
+from steelyard.client.calls import (
+    Call,
+    encode_body,
+    new_or_checked_key,
+    query_of,
+    read,
+    segment,
+    write,
+)
 from steelyard.errors import InvalidRequestError, Violation
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
 from steelyard.families.models_wire import Model
@@ -46,13 +54,9 @@ def create(
         The newest when left out.
     max_price_usd : str, optional
         Refuse, and hold nothing, when the fine-tune is dearer.
-    idempotency_key : str, optional
-        Under one key the family is started once; a new key for every call when left out.
     """
     fields = _start(family, dataset_id, start_from, method, hyperparameters, dataset_version)
-    body = encode_body({**fields, "max_price_usd": max_price_usd})
-    key = new_or_checked_key(idempotency_key)
-    return Call("POST", _PATH, Job, body, idempotency_key=key)
+    return write(_PATH, Job, {**fields, "max_price_usd": max_price_usd}, key=idempotency_key)
 
 
 def estimate(
@@ -77,18 +81,12 @@ def estimate(
 
 def list_families() -> Call[FamilyList]:
     """Return every family, by name: ``GET /v1/families``."""
-    return Call("GET", _PATH, FamilyList)
+    return read(_PATH, FamilyList)
 
 
 def get(family: str) -> Call[Family]:
-    """Return a family with its fine-tunes, and what continuing it would do now: ``GET …/{family}``.
-
-    Parameters
-    ----------
-    family : str
-        Its name.
-    """
-    return Call("GET", f"{_PATH}/{segment(family)}", Family)
+    """Return a family with its fine-tunes, and what continuing it would do now: ``GET …/{family}``."""
+    return read(_path(family), Family)
 
 
 def switch(
@@ -102,8 +100,6 @@ def switch(
 
     Parameters
     ----------
-    family : str
-        Its name.
     on : bool
         On, its latest model is loaded and probed first, and takes a place among those that answer.
     switch_off : sequence of str, optional
@@ -112,7 +108,7 @@ def switch(
         Adapter id that you saw it serve, ``None`` for none: refuse when it serves another now.
     """
     fields = {"on": on, "switch_off": _names(switch_off, "switch_off")}
-    return _act(family, "switch", fields, {"served": served})
+    return write(f"{_path(family)}/switch", Family, fields, key=None, guards={"served": served})
 
 
 def keep_warm(
@@ -127,8 +123,6 @@ def keep_warm(
 
     Parameters
     ----------
-    family : str
-        Its name.
     enabled : bool, default True
         Enabling holds the price of the first hour.
     max_price_usd : str, optional
@@ -138,12 +132,10 @@ def keep_warm(
     served : str, None or UNSET
         As for ``switch``.
     """
-    fields = {
-        "enabled": enabled,
-        "max_price_usd": max_price_usd,
-        "switch_off": _names(switch_off, "switch_off"),
-    }
-    return _act(family, "keep-warm", fields, {"served": served})
+    names = _names(switch_off, "switch_off")
+    fields = {"enabled": enabled, "max_price_usd": max_price_usd, "switch_off": names}
+    guards = {"served": served}
+    return write(f"{_path(family)}/keep-warm", Family, fields, key=None, guards=guards)
 
 
 def roll_back(
@@ -157,8 +149,6 @@ def roll_back(
 
     Parameters
     ----------
-    family : str
-        Its name.
     to : str
         An older model of it, such as ``router@2``.
     discard : sequence of str
@@ -167,7 +157,8 @@ def roll_back(
         As for ``switch``.
     """
     fields = {"to": to, "discard": _names(discard, "discard")}
-    return _act(family, "rollback", fields, {"served": served})
+    guards = {"served": served}
+    return write(f"{_path(family)}/rollback", Family, fields, key=None, guards=guards)
 
 
 def continue_(
@@ -183,8 +174,6 @@ def continue_(
 
     Parameters
     ----------
-    family : str
-        Its name.
     hyperparameters, dataset_version, max_price_usd, idempotency_key
         As for ``create``.
     latest : str, None or UNSET
@@ -195,10 +184,8 @@ def continue_(
         "dataset_version": dataset_version,
         "max_price_usd": max_price_usd,
     }
-    path = f"{_PATH}/{segment(family)}/continue"
-    body = encode_body(fields, {"latest": latest})
-    key = new_or_checked_key(idempotency_key)
-    return Call("POST", path, Job, body, idempotency_key=key)
+    guards = {"latest": latest}
+    return write(f"{_path(family)}/continue", Job, fields, key=idempotency_key, guards=guards)
 
 
 def estimate_continue(
@@ -216,8 +203,8 @@ def estimate_continue(
         As for ``continue_``.
     """
     fields = {"hyperparameters": hyperparameters or {}, "dataset_version": dataset_version}
-    path = f"{_PATH}/{segment(family)}/continue/estimate"
-    return Call("POST", path, FineTuneEstimate, encode_body(fields, {"latest": latest}))
+    body = encode_body(fields, {"latest": latest})
+    return Call("POST", f"{_path(family)}/continue/estimate", FineTuneEstimate, body)
 
 
 def delete(
@@ -238,8 +225,8 @@ def delete(
         As for ``continue_``.
     """
     body = encode_body({"dataset_id": dataset_id}, {"latest": latest})
-    path = f"{_PATH}/{segment(family)}"
-    return Call("DELETE", path, DeletedFamily, body, idempotency_key=new_or_checked_key(None))
+    key = new_or_checked_key(None)
+    return Call("DELETE", _path(family), DeletedFamily, body, idempotency_key=key)
 
 
 def switch_model(
@@ -263,7 +250,7 @@ def switch_model(
         Adapter id that you saw behind the number: refuse when it is another now.
     """
     fields = {"on": on, "switch_off": _names(switch_off, "switch_off"), "adapter": adapter}
-    return _act_on_model(model, "switch", fields)
+    return write(f"/v1/models/{segment(model)}/switch", Model, fields, key=None)
 
 
 def keep_model_warm(
@@ -289,13 +276,10 @@ def keep_model_warm(
     adapter : str, optional
         As for ``switch``.
     """
-    fields = {
-        "enabled": enabled,
-        "max_price_usd": max_price_usd,
-        "switch_off": _names(switch_off, "switch_off"),
-        "adapter": adapter,
-    }
-    return _act_on_model(model, "keep-warm", fields)
+    names = _names(switch_off, "switch_off")
+    fields = {"enabled": enabled, "max_price_usd": max_price_usd, "switch_off": names}
+    path = f"/v1/models/{segment(model)}/keep-warm"
+    return write(path, Model, {**fields, "adapter": adapter}, key=None)
 
 
 def delete_model(model: str, *, adapter: str | None = None) -> Call[DeletedModel]:
@@ -308,9 +292,8 @@ def delete_model(model: str, *, adapter: str | None = None) -> Call[DeletedModel
     adapter : str, optional
         As for ``switch``.
     """
-    query = () if adapter is None else (("adapter", adapter),)
     path = f"/v1/models/{segment(model)}"
-    key = new_or_checked_key(None)
+    query, key = query_of(adapter=adapter), new_or_checked_key(None)
     return Call("DELETE", path, DeletedModel, query=query, idempotency_key=key)
 
 
@@ -332,21 +315,8 @@ def _start(
     }
 
 
-def _act(
-    family: str,
-    verb: str,
-    fields: Mapping[str, Any],
-    guards: Mapping[str, str | UnsetType | None],
-) -> Call[Family]:
-    path = f"{_PATH}/{segment(family)}/{verb}"
-    body = encode_body(fields, guards)
-    return Call("POST", path, Family, body, idempotency_key=new_or_checked_key(None))
-
-
-def _act_on_model(model: str, verb: str, fields: Mapping[str, Any]) -> Call[Model]:
-    path = f"/v1/models/{segment(model)}/{verb}"
-    body = encode_body(fields)
-    return Call("POST", path, Model, body, idempotency_key=new_or_checked_key(None))
+def _path(family: str) -> str:
+    return f"{_PATH}/{segment(family)}"
 
 
 def _names(names: Sequence[str] | None, field: str) -> list[str] | None:

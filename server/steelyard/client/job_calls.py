@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from steelyard.client.calls import Call, new_or_checked_key, segment
+from steelyard.client.calls import Call, read, segment, write
 from steelyard.evaluations.wire import JobRecordPage, RecordGroup
 from steelyard.families.fine_tuning.wire import Job, JobEvents, JobPage
 
@@ -26,42 +26,19 @@ def page(
         Only those with one of these.
     dataset_id : str, optional
         Only those that train on this dataset.
-    limit : int, optional
-        Fine-tunes of the page; 1 to 200.
-    cursor : str, optional
-        The page before's ``next_cursor``.
     """
-    statuses = [status] if isinstance(status, str) else list(status or ())
-    query = [("status", name) for name in statuses]
-    if dataset_id is not None:
-        query.append(("dataset_id", dataset_id))
-    if limit is not None:
-        query.append(("limit", str(limit)))
-    if cursor is not None:
-        query.append(("cursor", cursor))
-    return Call("GET", _PATH, JobPage, query=tuple(query))
+    query = {"status": status, "dataset_id": dataset_id, "limit": limit, "cursor": cursor}
+    return read(_PATH, JobPage, **query)
 
 
 def get(job_id: str) -> Call[Job]:
-    """Return a fine-tune: its progress, then its outcome, gate and curve: ``GET …/jobs/{job}``.
-
-    Parameters
-    ----------
-    job_id : str
-        Its id.
-    """
-    return Call("GET", f"{_PATH}/{segment(job_id)}", Job)
+    """Return a fine-tune: its progress, then its outcome, gate and curve: ``GET …/jobs/{job}``."""
+    return read(f"{_PATH}/{segment(job_id)}", Job)
 
 
 def events(job_id: str) -> Call[JobEvents]:
-    """Return what happened to a fine-tune, oldest first: ``GET …/jobs/{job}/events``.
-
-    Parameters
-    ----------
-    job_id : str
-        Its id.
-    """
-    return Call("GET", f"{_PATH}/{segment(job_id)}/events", JobEvents)
+    """Return what happened to a fine-tune, oldest first: ``GET …/jobs/{job}/events``."""
+    return read(f"{_PATH}/{segment(job_id)}/events", JobEvents)
 
 
 def records_page(
@@ -71,36 +48,17 @@ def records_page(
     offset: int = 0,
     limit: int | None = None,
 ) -> Call[JobRecordPage]:
-    """Return a page of a fine-tune's held-out records: ``GET …/jobs/{job}/records``.
+    """Return at most 500 held-out records of an ended fine-tune: ``GET …/jobs/{job}/records``.
 
     Parameters
     ----------
-    job_id : str
-        Id of one that has ended.
     group : {"adapted", "base", "parent"}
         Whose answers: its model's, the base's, or the parent's.
-    offset : int, default 0
-        Records before the page.
-    limit : int, optional
-        Records of the page; 1 to 500.
     """
-    query = [("group", group), ("offset", str(offset))]
-    if limit is not None:
-        query.append(("limit", str(limit)))
     path = f"{_PATH}/{segment(job_id)}/records"
-    return Call("GET", path, JobRecordPage, query=tuple(query))
+    return read(path, JobRecordPage, group=group, offset=offset, limit=limit)
 
 
 def cancel(job_id: str, *, idempotency_key: str | None = None) -> Call[Job]:
-    """Ask a fine-tune to stop: ``POST /v1/fine-tuning/jobs/{job}/cancel``.
-
-    Parameters
-    ----------
-    job_id : str
-        Its id; one that has ended is given as it is.
-    idempotency_key : str, optional
-        A new key for every call when left out.
-    """
-    path = f"{_PATH}/{segment(job_id)}/cancel"
-    key = new_or_checked_key(idempotency_key)
-    return Call("POST", path, Job, b"{}", idempotency_key=key)
+    """Ask a fine-tune to stop; an ended one stays as it is: ``POST …/jobs/{job}/cancel``."""
+    return write(f"{_PATH}/{segment(job_id)}/cancel", Job, {}, key=idempotency_key)

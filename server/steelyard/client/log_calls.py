@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.client.calls import Call, segment
+from steelyard.client.calls import Call, read, segment
 from steelyard.decision_log.wire import DecisionLogPage, DecisionSummary, StoredAnswer
 
 _LOG = "/v1/decisions/log"
@@ -40,20 +40,13 @@ def decision_log(
         outcome did not come true.
     p_from, p_to : float, optional
         0 to 1: only those whose top probability is above the one and not above the other.
-    limit : int, optional
-        The most answers of the page; 1 to 200.
     cursor : str, optional
         The page before's ``next_cursor``. A page may be short, or empty, and still have one.
     """
-    texts = [("model", model), ("decision", decision), ("cursor", cursor)]
-    numbers = [("since", since), ("until", until), ("p_from", p_from), ("p_to", p_to)]
-    flags = [("has_feedback", has_feedback), ("abstained", abstained), ("wrong", wrong)]
-    query = [(name, text) for name, text in texts if text is not None]
-    query += [(name, repr(float(number))) for name, number in numbers if number is not None]
-    query += [(name, "true" if flag else "false") for name, flag in flags if flag is not None]
-    if limit is not None:
-        query.append(("limit", str(limit)))
-    return Call("GET", _LOG, DecisionLogPage, query=tuple(query))
+    window = {"since": since, "until": until, "p_from": p_from, "p_to": p_to}
+    flags = {"has_feedback": has_feedback, "abstained": abstained, "wrong": wrong}
+    query = {"model": model, "decision": decision, "cursor": cursor, "limit": limit}
+    return read(_LOG, DecisionLogPage, **window, **flags, **query)
 
 
 def decision_summary(
@@ -75,24 +68,11 @@ def decision_summary(
     model, decision : str, optional
         As for ``decision_log``.
     """
-    numbers = [("since", since), ("until", until)]
-    query = [(name, repr(float(number))) for name, number in numbers if number is not None]
-    query += [
-        (name, text)
-        for name, text in (("model", model), ("decision", decision))
-        if text is not None
-    ]
-    if bucket_s is not None:
-        query.append(("bucket_s", str(bucket_s)))
-    return Call("GET", "/v1/decisions/summary", DecisionSummary, query=tuple(query))
+    window = {"since": since, "until": until, "bucket_s": bucket_s}
+    path = "/v1/decisions/summary"
+    return read(path, DecisionSummary, **window, model=model, decision=decision)
 
 
 def stored_decision(decision_id: str) -> Call[StoredAnswer]:
-    """Return a stored answer in full: ``GET /v1/decisions/log/{id}``.
-
-    Parameters
-    ----------
-    decision_id : str
-        The answer's ``id``, ``dec_…``.
-    """
-    return Call("GET", f"{_LOG}/{segment(decision_id)}", StoredAnswer)
+    """Return a stored answer, ``dec_…``, in full: ``GET /v1/decisions/log/{id}``."""
+    return read(f"{_LOG}/{segment(decision_id)}", StoredAnswer)

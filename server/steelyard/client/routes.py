@@ -10,7 +10,7 @@ from typing import Any
 
 from steelyard.accounts.wire import AccountSummary, ApiKeyPage
 from steelyard.client.answers import DecideAnswer, LintAnswer
-from steelyard.client.calls import Call, encode_body, new_or_checked_key, segment
+from steelyard.client.calls import Call, encode_body, read, segment, write
 from steelyard.decision_log.feedback_wire import FeedbackResponse
 from steelyard.decisions.estimate_wire import EstimateResponse
 from steelyard.decisions.wire import DecisionInput, ImageInput
@@ -65,25 +65,19 @@ def decide(
         Whether the answer is stored for feedback; as the server is set when left out.
     metadata : mapping, optional
         Up to 16 values kept with a stored answer; the model never reads them.
-    idempotency_key : str, optional
-        Under one key the request runs and is charged once, however often it is sent; a new key for
-        every call when left out.
     """
-    body = encode_body(
-        {
-            "context": context,
-            "decisions": decisions,
-            "model": model,
-            "fallback": fallback,
-            "temperature": temperature,
-            "images": images,
-            "independent": independent,
-            "store": store,
-            "metadata": metadata,
-        }
-    )
-    key = new_or_checked_key(idempotency_key)
-    return Call("POST", "/v1/decide", DecideAnswer, body, idempotency_key=key, is_scored=True)
+    fields = {
+        "context": context,
+        "decisions": decisions,
+        "model": model,
+        "fallback": fallback,
+        "temperature": temperature,
+        "images": images,
+        "independent": independent,
+        "store": store,
+        "metadata": metadata,
+    }
+    return write("/v1/decide", DecideAnswer, fields, key=idempotency_key, is_scored=True)
 
 
 def estimate(
@@ -94,22 +88,10 @@ def estimate(
     fallback: str | Sequence[str] | None = None,
     temperature: float | None = None,
 ) -> Call[EstimateResponse]:
-    """Return what ``decide`` would cost at most: ``POST /v1/decide/estimate``; nothing runs.
-
-    Parameters
-    ----------
-    context, decisions, model, fallback, temperature
-        As for ``decide``.
-    """
-    body = encode_body(
-        {
-            "context": context,
-            "decisions": decisions,
-            "model": model,
-            "fallback": fallback,
-            "temperature": temperature,
-        }
-    )
+    """Return what ``decide`` would cost at most: ``POST /v1/decide/estimate``; nothing runs."""
+    asked = {"context": context, "decisions": decisions}
+    options = {"model": model, "fallback": fallback, "temperature": temperature}
+    body = encode_body({**asked, **options})
     return Call("POST", "/v1/decide/estimate", EstimateResponse, body)
 
 
@@ -122,12 +104,7 @@ def playground(
 ) -> Call[DecideAnswer]:
     """Answer at most 8 decisions, free and never stored: ``POST /v1/playground/decide``.
 
-    Parameters
-    ----------
-    context, decisions, temperature
-        As for ``decide``.
-    model : str, optional
-        A base model's name.
+    Only base models answer here.
     """
     body = encode_body(
         {"context": context, "decisions": decisions, "model": model, "temperature": temperature}
@@ -137,13 +114,7 @@ def playground(
 
 
 def lint(context: Context, decisions: Decisions) -> Call[LintAnswer]:
-    """Return what about decisions makes their answers worse: ``POST /v1/lint``; no model runs.
-
-    Parameters
-    ----------
-    context, decisions
-        As for ``decide``.
-    """
+    """Return what about decisions makes their answers worse: ``POST /v1/lint``; no model runs."""
     body = encode_body({"context": context, "decisions": decisions})
     return Call("POST", "/v1/lint", LintAnswer, body, may_compress=False)
 
@@ -163,12 +134,9 @@ def feedback(
     outcomes : mapping
         Decision id to the outcome that came true, or to probabilities by outcome. What was said
         before of the same decision is replaced.
-    idempotency_key : str, optional
-        Under one key the feedback is recorded once; a new key for every call when left out.
     """
-    body = encode_body({"decision_id": decision_id, "outcomes": outcomes})
-    key = new_or_checked_key(idempotency_key)
-    return Call("POST", "/v1/feedback", FeedbackResponse, body, idempotency_key=key)
+    fields = {"decision_id": decision_id, "outcomes": outcomes}
+    return write("/v1/feedback", FeedbackResponse, fields, key=idempotency_key)
 
 
 def decisions(
@@ -182,21 +150,14 @@ def decisions(
 
     Parameters
     ----------
-    model : str
-        A model's name.
     input : str or sequence of mapping
         A text, or messages with one.
     questions : sequence of mapping
         Each with ``type`` (``predicate``, ``choice`` or ``score``), ``instructions`` and what the
         type needs.
-    idempotency_key : str, optional
-        As for ``decide``.
     """
-    body = encode_body({"model": model, "input": input, "questions": questions})
-    key = new_or_checked_key(idempotency_key)
-    return Call(
-        "POST", "/v1/decisions", DecisionsResponse, body, idempotency_key=key, is_scored=True
-    )
+    fields = {"model": model, "input": input, "questions": questions}
+    return write("/v1/decisions", DecisionsResponse, fields, key=idempotency_key, is_scored=True)
 
 
 def systemone(
@@ -217,84 +178,55 @@ def systemone(
         ``criteria``.
     model : str, default "jev-latest"
         A model's name; names that start with ``jev`` mean the default base model.
-    idempotency_key : str, optional
-        As for ``decide``.
     """
-    body = _systemone_body(state, questions, model)
-    key = new_or_checked_key(idempotency_key)
-    return Call(
-        "POST", "/v1/systemone", SystemOneResponse, body, idempotency_key=key, is_scored=True
-    )
+    fields = {"model": model, "state": state, "questions": questions}
+    return write("/v1/systemone", SystemOneResponse, fields, key=idempotency_key, is_scored=True)
 
 
 def systemone_estimate(
     state: Context, questions: Questions, *, model: str = JEV_LATEST
 ) -> Call[EstimateResponse]:
-    """Return what ``systemone`` would cost at most: ``POST /v1/systemone/estimate``; nothing runs.
-
-    Parameters
-    ----------
-    state, questions, model
-        As for ``systemone``.
-    """
-    body = _systemone_body(state, questions, model)
+    """Return what ``systemone`` would cost at most: ``POST /v1/systemone/estimate``; nothing runs."""
+    body = encode_body({"model": model, "state": state, "questions": questions})
     return Call("POST", "/v1/systemone/estimate", EstimateResponse, body)
 
 
 def translate(
     state: Context, questions: Questions, *, model: str = JEV_LATEST
 ) -> Call[TranslateResponse]:
-    """Return the decide request that asks the same: ``POST /v1/systemone/translate``.
-
-    Parameters
-    ----------
-    state, questions, model
-        As for ``systemone``.
-    """
-    body = _systemone_body(state, questions, model)
+    """Return the decide request that asks the same: ``POST /v1/systemone/translate``."""
+    body = encode_body({"model": model, "state": state, "questions": questions})
     return Call("POST", "/v1/systemone/translate", TranslateResponse, body, may_compress=False)
 
 
 def list_models() -> Call[ModelList]:
     """Return every model: ``GET /v1/models``."""
-    return Call("GET", "/v1/models", ModelList)
+    return read("/v1/models", ModelList)
 
 
 def get_model(model: str) -> Call[Model]:
-    """Return one model: ``GET /v1/models/{model}``.
-
-    Parameters
-    ----------
-    model : str
-        Its name.
-    """
-    return Call("GET", f"/v1/models/{segment(model)}", Model)
+    """Return one model: ``GET /v1/models/{model}``."""
+    return read(f"/v1/models/{segment(model)}", Model)
 
 
 def get_model_ready(model: str) -> Call[ModelReadiness]:
-    """Return whether a model answers now: ``GET /v1/models/{model}/ready``; nothing is loaded.
-
-    Parameters
-    ----------
-    model : str
-        Its name.
-    """
-    return Call("GET", f"/v1/models/{segment(model)}/ready", ModelReadiness)
+    """Return whether a model answers now: ``GET /v1/models/{model}/ready``; nothing is loaded."""
+    return read(f"/v1/models/{segment(model)}/ready", ModelReadiness)
 
 
 def capabilities() -> Call[Discovery]:
     """Return what the server can do, its bounds and its prices: ``GET /v1/onehot``."""
-    return Call("GET", "/v1/onehot", Discovery)
+    return read("/v1/onehot", Discovery)
 
 
 def recipes() -> Call[RecipeList]:
     """Return ready-made decisions for common needs: ``GET /v1/recipes``."""
-    return Call("GET", "/v1/recipes", RecipeList)
+    return read("/v1/recipes", RecipeList)
 
 
 def get_account() -> Call[AccountSummary]:
     """Return the account of the key: its balance and its bounds: ``GET /v1/account``."""
-    return Call("GET", "/v1/account", AccountSummary)
+    return read("/v1/account", AccountSummary)
 
 
 def list_account_keys(
@@ -306,23 +238,13 @@ def list_account_keys(
     ----------
     revoked : bool, optional
         Only the revoked, or only the others; both when left out.
-    limit : int, optional
-        Keys of the page; 1 to 200.
-    cursor : str, optional
-        The page before's ``next_cursor``.
     """
-    query = {
-        "revoked": None if revoked is None else str(revoked).lower(),
-        "limit": None if limit is None else str(limit),
-        "cursor": cursor,
-    }
-    given = tuple((name, value) for name, value in query.items() if value is not None)
-    return Call("GET", "/v1/account/keys", ApiKeyPage, query=given)
+    return read("/v1/account/keys", ApiKeyPage, revoked=revoked, limit=limit, cursor=cursor)
 
 
 def health() -> Call[Health]:
     """Return that the server runs, and its model and engine: ``GET /v1/health``."""
-    return Call("GET", "/v1/health", Health)
+    return read("/v1/health", Health)
 
 
 def ready() -> Call[Readiness]:
@@ -330,13 +252,4 @@ def ready() -> Call[Readiness]:
 
     For whoever runs the server: it needs a key of scope ``full``, or a call from the same machine.
     """
-    return Call("GET", "/v1/ready", Readiness)
-
-
-def next_cursor(page: ApiKeyPage) -> str | None:
-    """Return the cursor of the page after this; ``None`` when this is the last."""
-    return page.next_cursor if page.data and page.has_more else None
-
-
-def _systemone_body(state: Context, questions: Questions, model: str) -> bytes:
-    return encode_body({"model": model, "state": state, "questions": questions})
+    return read("/v1/ready", Readiness)

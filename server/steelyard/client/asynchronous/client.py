@@ -16,6 +16,7 @@ from steelyard.client.asynchronous.drafts import AsyncDrafts
 from steelyard.client.asynchronous.evaluations import AsyncEvaluations
 from steelyard.client.asynchronous.families import AsyncFamilies
 from steelyard.client.asynchronous.jobs import AsyncJobs
+from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.calls import Call
 from steelyard.client.exchange import Compression, Exchange
 from steelyard.client.methods import async_method as _method
@@ -32,6 +33,10 @@ class AsyncClient:
     ``steelyard.connect_async`` an ``AsyncClient``, whose calls are awaited on one event loop. Every
     method raises the class of ``steelyard.errors`` that the server refused with, or, where no server
     answered, one of ``steelyard.client.failures``.
+
+    Every write is sent under an ``idempotency_key``, a new one when left out: repeated under one
+    key, it is done and charged once. Lists come in pages of at most 200, whose ``next_cursor`` is
+    the ``cursor`` of the next; methods that iterate ask for pages as they are needed.
 
     Parameters
     ----------
@@ -128,11 +133,8 @@ class AsyncClient:
         return exchange.answer(response)
 
 
-class AsyncModels:
+class AsyncModels(AsyncResource):
     """The models that a client's account can ask: ``client.models``."""
-
-    def __init__(self, client: AsyncClient) -> None:
-        self._client = client
 
     list = _method(routes.list_models)
     get = _method(routes.get_model)
@@ -141,42 +143,14 @@ class AsyncModels:
     keep_warm = _method(family_calls.keep_model_warm)
     delete = _method(family_calls.delete_model)
 
-    async def send(self, call: Call[_Answer]) -> _Answer:
-        """Send a call through the client."""
-        return await self._client.send(call)
 
-
-class AsyncAccount:
+class AsyncAccount(AsyncResource):
     """The account of a client's key: ``client.account``."""
-
-    def __init__(self, client: AsyncClient) -> None:
-        self._client = client
 
     get = _method(routes.get_account)
 
-    async def keys(
-        self, *, revoked: bool | None = None, page_size: int = 200
-    ) -> AsyncIterator[ApiKey]:
-        """Iterate over the account's keys, newest first; pages are asked for as they are needed.
-
-        Parameters
-        ----------
-        revoked : bool, optional
-            Only the revoked, or only the others; both when left out.
-        page_size : int, default 200
-            Keys of a page; 1 to 200.
-        """
-        cursor: str | None = None
-        while True:
-            page = await self.send(
-                routes.list_account_keys(revoked=revoked, limit=page_size, cursor=cursor)
-            )
-            for key in page.data:
-                yield key
-            cursor = routes.next_cursor(page)
-            if cursor is None:
-                return
-
-    async def send(self, call: Call[_Answer]) -> _Answer:
-        """Send a call through the client."""
-        return await self._client.send(call)
+    def keys(self, *, revoked: bool | None = None, page_size: int = 200) -> AsyncIterator[ApiKey]:
+        """Iterate over the account's keys, newest first: the revoked, the others, or both."""
+        return self._iterate(
+            lambda cursor: routes.list_account_keys(revoked=revoked, limit=page_size, cursor=cursor)
+        )

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
 from steelyard.client import draft_calls as calls
-from steelyard.client.calls import Call
+from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.methods import async_method as _method
 
-if TYPE_CHECKING:
-    from steelyard.client.asynchronous.client import AsyncClient
 
-_Answer = TypeVar("_Answer")
-
-
-class AsyncDrafts:
+class AsyncDrafts(AsyncResource):
     """Reviews of versions, which become datasets or versions when sealed: ``client.drafts``."""
-
-    def __init__(self, client: AsyncClient) -> None:
-        self._client = client
 
     create = _method(calls.create)
     list = _method(calls.list_drafts)
@@ -31,7 +21,3 @@ class AsyncDrafts:
     history = _method(calls.history)
     rows = _method(calls.rows)
     seal = _method(calls.seal)
-
-    async def send(self, call: Call[_Answer]) -> _Answer:
-        """Send a call through the client."""
-        return await self._client.send(call)

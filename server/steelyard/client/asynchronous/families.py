@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
 from steelyard.client import family_calls as calls
 from steelyard.client.asynchronous.looking import look_until
-from steelyard.client.calls import Call
+from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.methods import async_method as _method
 from steelyard.client.progress import progress_bar
 from steelyard.client.waiting import Looking, ServingWait
 from steelyard.families.fine_tuning.wire import Job
 from steelyard.families.wire import Family
 
-if TYPE_CHECKING:
-    from steelyard.client.asynchronous.client import AsyncClient
 
-_Answer = TypeVar("_Answer")
-
-
-class AsyncFamilies:
-    """Lines of models by name, each grown on one dataset: ``client.families``."""
-
-    def __init__(self, client: AsyncClient) -> None:
-        self._client = client
+class AsyncFamilies(AsyncResource):
+    """Lineages of models by name, each grown on one dataset: ``client.families``."""
 
     create = _method(calls.create)
     estimate = _method(calls.estimate)
@@ -49,16 +39,10 @@ class AsyncFamilies:
 
         Parameters
         ----------
-        family : str
-            Its name.
         model : str or Job
             A model's number or adapter id, or the fine-tune that made it.
         timeout_s : float, optional
-            Seconds to wait at most; without end when left out.
-        poll_s : float, default 0.5
-            Seconds between two looks.
-        progress : bool, default True
-            Whether to show a bar, in a notebook or on a terminal.
+            Without end when left out.
 
         Raises
         ------
@@ -79,7 +63,3 @@ class AsyncFamilies:
             wait = ServingWait(model, show, timeout_s)
             looking = Looking(timeout_s, was_answered=not isinstance(model, str))
             return await look_until(lambda: self.get(family), wait.is_over, looking, poll_s)
-
-    async def send(self, call: Call[_Answer]) -> _Answer:
-        """Send a call through the client."""
-        return await self._client.send(call)

@@ -18,6 +18,7 @@ from steelyard.client.blocking.drafts import Drafts
 from steelyard.client.blocking.evaluations import Evaluations
 from steelyard.client.blocking.families import Families
 from steelyard.client.blocking.jobs import Jobs
+from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import Call
 from steelyard.client.exchange import Compression, Exchange
 from steelyard.client.methods import blocking_method as _method
@@ -34,6 +35,10 @@ class Client:
     ``steelyard.connect_async`` an ``AsyncClient``, whose calls are awaited on one event loop. Every
     method raises the class of ``steelyard.errors`` that the server refused with, or, where no server
     answered, one of ``steelyard.client.failures``.
+
+    Every write is sent under an ``idempotency_key``, a new one when left out: repeated under one
+    key, it is done and charged once. Lists come in pages of at most 200, whose ``next_cursor`` is
+    the ``cursor`` of the next; methods that iterate ask for pages as they are needed.
 
     Parameters
     ----------
@@ -130,11 +135,8 @@ class Client:
         return exchange.answer(response)
 
 
-class Models:
+class Models(Resource):
     """The models that a client's account can ask: ``client.models``."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
 
     list = _method(routes.list_models)
     get = _method(routes.get_model)
@@ -143,39 +145,14 @@ class Models:
     keep_warm = _method(family_calls.keep_model_warm)
     delete = _method(family_calls.delete_model)
 
-    def send(self, call: Call[_Answer]) -> _Answer:
-        """Send a call through the client."""
-        return self._client.send(call)
 
-
-class Account:
+class Account(Resource):
     """The account of a client's key: ``client.account``."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
 
     get = _method(routes.get_account)
 
     def keys(self, *, revoked: bool | None = None, page_size: int = 200) -> Iterator[ApiKey]:
-        """Iterate over the account's keys, newest first; pages are asked for as they are needed.
-
-        Parameters
-        ----------
-        revoked : bool, optional
-            Only the revoked, or only the others; both when left out.
-        page_size : int, default 200
-            Keys of a page; 1 to 200.
-        """
-        cursor: str | None = None
-        while True:
-            page = self.send(
-                routes.list_account_keys(revoked=revoked, limit=page_size, cursor=cursor)
-            )
-            yield from page.data
-            cursor = routes.next_cursor(page)
-            if cursor is None:
-                return
-
-    def send(self, call: Call[_Answer]) -> _Answer:
-        """Send a call through the client."""
-        return self._client.send(call)
+        """Iterate over the account's keys, newest first: the revoked, the others, or both."""
+        return self._iterate(
+            lambda cursor: routes.list_account_keys(revoked=revoked, limit=page_size, cursor=cursor)
+        )

@@ -4,23 +4,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
 from steelyard.client import draft_calls as calls
-from steelyard.client.calls import Call
+from steelyard.client.blocking.resource import Resource
 from steelyard.client.methods import blocking_method as _method
 
-if TYPE_CHECKING:
-    from steelyard.client.blocking.client import Client
 
-_Answer = TypeVar("_Answer")
-
-
-class Drafts:
+class Drafts(Resource):
     """Reviews of versions, which become datasets or versions when sealed: ``client.drafts``."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
 
     create = _method(calls.create)
     list = _method(calls.list_drafts)
@@ -33,7 +23,3 @@ class Drafts:
     history = _method(calls.history)
     rows = _method(calls.rows)
     seal = _method(calls.seal)
-
-    def send(self, call: Call[_Answer]) -> _Answer:
-        """Send a call through the client."""
-        return self._client.send(call)

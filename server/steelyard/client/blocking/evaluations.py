@@ -5,29 +5,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import Unpack
 
 from steelyard.client import evaluation_calls as calls
 from steelyard.client.answers import RecordList
 from steelyard.client.blocking.looking import look_until
-from steelyard.client.calls import Call
+from steelyard.client.blocking.resource import Resource
 from steelyard.client.evaluation_calls import RecordFilters
 from steelyard.client.methods import blocking_method as _method
 from steelyard.client.progress import progress_bar
 from steelyard.client.waiting import EvaluationFollowing, Looking
-from steelyard.evaluations.wire import MAX_RECORDS, Evaluation
-
-if TYPE_CHECKING:
-    from steelyard.client.blocking.client import Client
-
-_Answer = TypeVar("_Answer")
+from steelyard.evaluations.wire import Evaluation
 
 
-class Evaluations:
+class Evaluations(Resource):
     """Models scored on the evaluation rows of datasets: ``client.evaluations``."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
 
     create = _method(calls.create)
     get = _method(calls.get)
@@ -46,24 +38,10 @@ class Evaluations:
         status: str | Sequence[str] | None = None,
         page_size: int = 200,
     ) -> Iterator[Evaluation]:
-        """Iterate over a dataset's evaluations, newest first.
-
-        Parameters
-        ----------
-        dataset_id : str
-            The dataset's id.
-        status : str or sequence of str, optional
-            Only those with one of these.
-        page_size : int, default 200
-            Evaluations of a page; 1 to 200.
-        """
-        cursor: str | None = None
-        while True:
-            page = self.send(calls.page(dataset_id, status=status, limit=page_size, cursor=cursor))
-            yield from page.data
-            cursor = page.next_cursor if page.data and page.has_more else None
-            if cursor is None:
-                return
+        """Iterate over a dataset's evaluations, or those of a status, newest first."""
+        return self._iterate(
+            lambda cursor: calls.page(dataset_id, status=status, limit=page_size, cursor=cursor)
+        )
 
     def records(
         self,
@@ -76,24 +54,16 @@ class Evaluations:
 
         Parameters
         ----------
-        evaluation_id : str
-            Its id.
-        limit : int, optional
-            The most records; all when left out.
         **filters
             Which of them, and in what order: ``decision``, ``wrong``, ``target``, ``top``,
             ``p_from``, ``p_to``, ``slice_by``, ``slice``, ``contexts``, ``order``, ``context``.
         """
-        found = RecordList()
-        while limit is None or len(found) < limit:
-            size = MAX_RECORDS if limit is None else min(limit - len(found), MAX_RECORDS)
-            page = self.send(
-                calls.records_page(evaluation_id, offset=len(found), limit=size, **filters)
-            )
-            found.extend(page.data)
-            if not page.data or not page.has_more:
-                break
-        return found
+        return self._collect_records(
+            lambda offset, size: calls.records_page(
+                evaluation_id, offset=offset, limit=size, **filters
+            ),
+            limit,
+        )
 
     def wait(
         self,
@@ -105,17 +75,8 @@ class Evaluations:
     ) -> Evaluation:
         """Wait until an evaluation has ended, and return it; a restart of the server ends no wait.
 
-        Parameters
-        ----------
-        evaluation : str or Evaluation
-            It, or its id.
-        timeout_s : float, optional
-            Seconds to wait at most; without end when left out, though a server that was gone for a
-            minute is told.
-        poll_s : float, default 0.5
-            Seconds between two looks.
-        progress : bool, default True
-            Whether to show a bar, in a notebook or on a terminal.
+        ``timeout_s`` is without end when left out, though a server that was gone for a minute is
+        an error. ``poll_s`` is the seconds between two looks.
 
         Raises
         ------
@@ -127,7 +88,3 @@ class Evaluations:
         with progress_bar("Evaluation", is_shown=progress) as show:
             following = EvaluationFollowing(show, timeout_s)
             return look_until(lambda: self.get(evaluation_id), following.has_ended, looking, poll_s)
-
-    def send(self, call: Call[_Answer]) -> _Answer:
-        """Send a call through the client."""
-        return self._client.send(call)

@@ -4,28 +4,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
 from steelyard.client import family_calls as calls
 from steelyard.client.blocking.looking import look_until
-from steelyard.client.calls import Call
+from steelyard.client.blocking.resource import Resource
 from steelyard.client.methods import blocking_method as _method
 from steelyard.client.progress import progress_bar
 from steelyard.client.waiting import Looking, ServingWait
 from steelyard.families.fine_tuning.wire import Job
 from steelyard.families.wire import Family
 
-if TYPE_CHECKING:
-    from steelyard.client.blocking.client import Client
 
-_Answer = TypeVar("_Answer")
-
-
-class Families:
-    """Lines of models by name, each grown on one dataset: ``client.families``."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
+class Families(Resource):
+    """Lineages of models by name, each grown on one dataset: ``client.families``."""
 
     create = _method(calls.create)
     estimate = _method(calls.estimate)
@@ -51,16 +41,10 @@ class Families:
 
         Parameters
         ----------
-        family : str
-            Its name.
         model : str or Job
             A model's number or adapter id, or the fine-tune that made it.
         timeout_s : float, optional
-            Seconds to wait at most; without end when left out.
-        poll_s : float, default 0.5
-            Seconds between two looks.
-        progress : bool, default True
-            Whether to show a bar, in a notebook or on a terminal.
+            Without end when left out.
 
         Raises
         ------
@@ -81,7 +65,3 @@ class Families:
             wait = ServingWait(model, show, timeout_s)
             looking = Looking(timeout_s, was_answered=not isinstance(model, str))
             return look_until(lambda: self.get(family), wait.is_over, looking, poll_s)
-
-    def send(self, call: Call[_Answer]) -> _Answer:
-        """Send a call through the client."""
-        return self._client.send(call)

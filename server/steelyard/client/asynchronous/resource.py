@@ -1,0 +1,74 @@
+"""What the parts of a client share: they send calls through it, and read what comes in pages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from steelyard.client.answers import RecordList
+from steelyard.client.calls import Call
+from steelyard.evaluations.wire import MAX_RECORDS, JobRecord
+
+if TYPE_CHECKING:
+    from steelyard.client.asynchronous.client import AsyncClient
+
+_Answer = TypeVar("_Answer")
+_Item_co = TypeVar("_Item_co", covariant=True)
+
+
+class Page(Protocol[_Item_co]):
+    """A page of a list."""
+
+    @property
+    def data(self) -> Sequence[_Item_co]:
+        """What is on it."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether another page follows."""
+
+
+class CursorPage(Page[_Item_co], Protocol[_Item_co]):
+    """A page of a list, and where the next begins."""
+
+    @property
+    def next_cursor(self) -> str | None:
+        """Where the next page begins."""
+
+
+class AsyncResource:
+    """The calls of a client about one subject."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call through the client."""
+        return await self._client.send(call)
+
+    async def _iterate(
+        self, page_after: Callable[[str | None], Call[CursorPage[_Item_co]]]
+    ) -> AsyncIterator[_Item_co]:
+        cursor: str | None = None
+        while True:
+            page = await self.send(page_after(cursor))
+            for one in page.data:
+                yield one
+            cursor = page.next_cursor if page.data and page.has_more else None
+            if cursor is None:
+                return
+
+    async def _collect_records(
+        self,
+        page_from: Callable[[int, int], Call[Page[JobRecord]]],
+        limit: int | None,
+    ) -> RecordList:
+        """Return records of pages, each built of an offset and a size, up to a limit."""
+        found = RecordList()
+        while limit is None or len(found) < limit:
+            size = MAX_RECORDS if limit is None else min(limit - len(found), MAX_RECORDS)
+            page = await self.send(page_from(len(found), size))
+            found.extend(page.data)
+            if not page.data or not page.has_more:
+                break
+        return found
