@@ -292,6 +292,34 @@ def test_asynchronously(client):
     assert asyncio.run(ask()) == 6
 
 
+def test_parts_by_name_under_a_key_are_added_once(client):
+    parts = {"training": to_ndjson(make_rows(3)), "evaluation": to_ndjson(make_rows(2, 3))}
+
+    async def send():
+        async with steelyard.connect_async(client.url) as other:
+            made = await other.datasets.create("parts", parts, idempotency_key="parts-1")
+            more = {"evaluation": to_ndjson(make_rows(1, 9))}
+            return await other.datasets.add_rows(made.id, more, idempotency_key="parts-2")
+
+    first, again = asyncio.run(send()), asyncio.run(send())
+    assert (first.id, first.version) == (again.id, again.version)
+    assert (first.split.training, first.split.evaluation) == (3, 3)
+    with pytest.raises(ValueError, match="not both"):
+        client.datasets.create("parts", parts, training=make_rows(1))
+
+
+def test_each_piece_of_a_key_has_a_key_of_its_own(client):
+    rows, key = make_rows(20), "k" * 255
+    first, again = (
+        sender_of(client, idempotency_key=key).create(
+            "keyed", {"examples": rows}, FrameColumns(), None
+        )
+        for _ in range(2)
+    )
+    assert first == again
+    assert (first.rows, first.version > 1) == (20, True)
+
+
 def test_what_json_cannot_say_is_refused_before_it_is_sent():
     with pytest.raises(ValueError, match="context"):
         list(row_sources.pieces_of([{"context": float("nan")}]))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from steelyard.client import dataset_calls as calls
+from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.calls import Call
 from steelyard.client.methods import AsyncSender
 from steelyard.client.methods import async_method as _method
@@ -26,22 +28,12 @@ from steelyard.errors import NoNewRowsError, SteelyardError
 if TYPE_CHECKING:
     import polars as pl
 
-    from steelyard.client.asynchronous.client import AsyncClient
-
-_Answer = TypeVar("_Answer")
-
 
 class AsyncRowSender:
     """Sends rows in as many calls as their size needs.
 
-    Parameters
-    ----------
-    sender : sender of calls
-        Sends one call.
-    piece_bytes : int
-        The most bytes of a call's rows.
-    progress : callable, optional
-        Called with the bytes sent so far.
+    ``progress`` is called with the bytes sent so far. Under ``idempotency_key``, every call has a
+    key of its own that is made of it, so that the same rows sent again are added once.
     """
 
     def __init__(
@@ -50,11 +42,12 @@ class AsyncRowSender:
         *,
         piece_bytes: int = PIECE_BYTES,
         progress: Progress | None = None,
+        idempotency_key: str | None = None,
     ) -> None:
         self._sender = sender
         self._piece_bytes = piece_bytes
         self._progress = progress
-        self._n_sent = 0
+        self._idempotency_key = idempotency_key
 
     async def create(
         self,
@@ -65,17 +58,18 @@ class AsyncRowSender:
     ) -> Dataset:
         """Make a dataset of the first piece, and add the others to it.
 
-        Raises
-        ------
-        steelyard.errors.SteelyardError
-            What a call was refused with, its lines those of the whole. Once a call has made the
-            dataset, a note of whatever ends the sending names it.
+        Where a call is refused, the lines are those of the whole. Once a call has made the dataset,
+        a note of whatever ends the sending names it.
         """
 
-        def build(made: Dataset | None, data: dict[str, bytes]) -> Call[Dataset]:
+        def build(made: Dataset | None, data: dict[str, bytes], key: str | None) -> Call[Dataset]:
             if made is None:
-                return calls.create_dataset(name, data, evaluation_fraction=evaluation_fraction)
-            return calls.add_rows(made.id, data, evaluation_fraction=evaluation_fraction)
+                return calls.create_dataset(
+                    name, data, evaluation_fraction=evaluation_fraction, idempotency_key=key
+                )
+            return calls.add_rows(
+                made.id, data, evaluation_fraction=evaluation_fraction, idempotency_key=key
+            )
 
         return await self._send_all(build, parts, columns)
 
@@ -88,33 +82,36 @@ class AsyncRowSender:
     ) -> Dataset:
         """Add rows to a dataset."""
 
-        def build(_: Dataset | None, data: dict[str, bytes]) -> Call[Dataset]:
-            return calls.add_rows(dataset_id, data, evaluation_fraction=evaluation_fraction)
+        def build(_: Dataset | None, data: dict[str, bytes], key: str | None) -> Call[Dataset]:
+            return calls.add_rows(
+                dataset_id, data, evaluation_fraction=evaluation_fraction, idempotency_key=key
+            )
 
         return await self._send_all(build, parts, columns)
 
     async def _send_all(
         self,
-        build: Callable[[Dataset | None, dict[str, bytes]], Call[Dataset]],
+        build: Callable[[Dataset | None, dict[str, bytes], str | None], Call[Dataset]],
         parts: Mapping[str, Rows],
         columns: FrameColumns,
     ) -> Dataset:
         made: Dataset | None = None
         nothing_new: NoNewRowsError | None = None
+        n_sent = 0
         try:
-            for load in self._loads(parts, columns):
+            for number, load in enumerate(self._loads(parts, columns)):
                 data = {part: piece.data for part, piece in load.items()}
                 try:
-                    made = await self._sender.send(build(made, data))
+                    made = await self._sender.send(build(made, data, self._key(number)))
                 except NoNewRowsError as error:
                     # The dataset has these already; the other pieces may still have new ones.
                     nothing_new = error
                 except SteelyardError as error:
                     shift_refusal(error, {part: piece.start for part, piece in load.items()})
                     raise
-                self._n_sent += sum(map(len, data.values()))
+                n_sent += sum(map(len, data.values()))
                 if self._progress is not None:
-                    self._progress(self._n_sent)
+                    self._progress(n_sent)
         except BaseException as error:
             # Also where rows cannot be read, and at Ctrl-C.
             if made is not None:
@@ -127,6 +124,12 @@ class AsyncRowSender:
                 "There are no rows; give examples, training or evaluation."
             )
         return made
+
+    def _key(self, number: int) -> str | None:
+        if self._idempotency_key is None or number == 0:
+            return self._idempotency_key
+        # As long as any key may be, whatever the caller's is.
+        return hashlib.sha256(f"{number}:{self._idempotency_key}".encode()).hexdigest()
 
     def _loads(
         self, parts: Mapping[str, Rows], columns: FrameColumns
@@ -144,11 +147,8 @@ class AsyncRowSender:
             yield held
 
 
-class AsyncDatasets:
+class AsyncDatasets(AsyncResource):
     """The datasets of a client's account: ``client.datasets``."""
-
-    def __init__(self, client: AsyncClient) -> None:
-        self._client = client
 
     from_feedback = _method(calls.from_feedback)
     list = _method(calls.list_datasets)
@@ -169,7 +169,7 @@ class AsyncDatasets:
     async def create(
         self,
         name: str,
-        examples: Rows | None = None,
+        examples: Rows | Mapping[str, Rows] | None = None,
         *,
         training: Rows | None = None,
         evaluation: Rows | None = None,
@@ -180,15 +180,15 @@ class AsyncDatasets:
         targets: str | None = None,
         rewards: str | None = None,
         progress: Progress | None = None,
+        idempotency_key: str | None = None,
     ) -> Dataset:
         """Make a dataset of files, lists of rows, or Polars or pandas frames of any size.
 
         Parameters
         ----------
-        name : str
-            Not blank.
-        examples : path, bytes, iterable of mapping, or frame, optional
-            Rows whose sides the server picks. A path and bytes hold JSON Lines.
+        examples : path, bytes, iterable of mapping, frame, or mapping, optional
+            Rows whose sides the server picks. A path and bytes hold JSON Lines. A mapping has parts
+            by name, as ``{"training": rows, "evaluation": rows}``.
         training, evaluation : as examples, optional
             Rows of one side; instead of ``examples``.
         evaluation_fraction : float, optional
@@ -228,14 +228,14 @@ class AsyncDatasets:
         columns = FrameColumns(
             context=context, decisions=decisions, labels=labels, targets=targets, rewards=rewards
         )
-        sender = AsyncRowSender(self, progress=progress)
+        sender = AsyncRowSender(self, progress=progress, idempotency_key=idempotency_key)
         parts = _parts(examples, training, evaluation)
         return await sender.create(name, parts, columns, evaluation_fraction)
 
     async def add_rows(
         self,
         dataset_id: str,
-        examples: Rows | None = None,
+        examples: Rows | Mapping[str, Rows] | None = None,
         *,
         training: Rows | None = None,
         evaluation: Rows | None = None,
@@ -246,22 +246,16 @@ class AsyncDatasets:
         targets: str | None = None,
         rewards: str | None = None,
         progress: Progress | None = None,
+        idempotency_key: str | None = None,
     ) -> Dataset:
-        """Add rows to a dataset as its next version.
+        """Add rows to a dataset as its next version; everything else is as for ``create``.
 
-        Parameters
-        ----------
-        dataset_id : str
-            Which dataset.
-        examples, training, evaluation, evaluation_fraction, progress
-            As for ``create``; ``evaluation_fraction`` is of the contexts that are new.
-        context, decisions, labels, targets, rewards
-            As for ``create``.
+        ``evaluation_fraction`` is of the contexts that are new.
         """
         columns = FrameColumns(
             context=context, decisions=decisions, labels=labels, targets=targets, rewards=rewards
         )
-        sender = AsyncRowSender(self, progress=progress)
+        sender = AsyncRowSender(self, progress=progress, idempotency_key=idempotency_key)
         parts = _parts(examples, training, evaluation)
         return await sender.add(dataset_id, parts, columns, evaluation_fraction)
 
@@ -277,10 +271,7 @@ class AsyncDatasets:
     ) -> DatasetCheck:
         """Return what is wrong with rows, as ``create`` would find it, and store nothing.
 
-        Parameters
-        ----------
-        examples, context, decisions, labels, targets, rewards
-            As for ``create``; the first 15 MiB are looked at.
+        The first 15 MiB are looked at.
         """
         columns = FrameColumns(
             context=context, decisions=decisions, labels=labels, targets=targets, rewards=rewards
@@ -320,16 +311,14 @@ class AsyncDatasets:
         data = await self.send(calls.export_rows(dataset_id, partition=partition, version=version))
         return pl.read_parquet(io.BytesIO(data))
 
-    async def send(self, call: Call[_Answer]) -> _Answer:
-        """Send a call through the client."""
-        return await self._client.send(call)
-
 
 def _parts(
-    examples: Rows | None, training: Rows | None, evaluation: Rows | None
+    examples: Rows | Mapping[str, Rows] | None, training: Rows | None, evaluation: Rows | None
 ) -> dict[str, Rows]:
-    given = {"examples": examples, "training": training, "evaluation": evaluation}
-    parts = {name: rows for name, rows in given.items() if rows is not None}
-    if "examples" in parts and len(parts) > 1:
+    sides = {"training": training, "evaluation": evaluation}
+    given = {name: rows for name, rows in sides.items() if rows is not None}
+    if examples is None:
+        return given
+    if given or (isinstance(examples, Mapping) and "examples" in examples and len(examples) > 1):
         raise ValueError("Give examples, or training and evaluation, and not both.")
-    return parts
+    return dict(examples) if isinstance(examples, Mapping) else {"examples": examples}
