@@ -248,14 +248,10 @@ class RowReader:
         return make_row(number, context, known.task, labels, extra=extra), known
 
     def _learn_task(self, task_json: bytes) -> _KnownTask | None:
+        value = _decode({"decisions": task_json})
+        if value is None:
+            return None
         found = Violations()
-        try:
-            value = {"decisions": decode_json(task_json)}
-        except InvalidRequestError:
-            return None
-        check_json(value, found)
-        if found:
-            return None
         check_shape({"context": "", **value}, RowInput, found, BODY)
         task, _ = read_task(value, found)
         if found or task is None:
@@ -267,15 +263,10 @@ class RowReader:
 
     def _learn_labels(self, known: _KnownTask, key: bytes) -> Labels | None:
         supervision: Supervision = "targets" if key[:1] == b"t" else "rewards"
-        found = Violations()
-        try:
-            value = decode_json(key[1:])
-        except InvalidRequestError:
+        value = (_decode({supervision: key[1:]}) or {}).get(supervision)
+        if not isinstance(value, dict):
             return None
-        check_json({supervision: value}, found)
-        if found or not isinstance(value, dict):
-            return None
-        labels = read_labels(supervision, value, known.task.outcomes, found)
+        labels = read_labels(supervision, value, known.task.outcomes, Violations())
         if labels is not None:
             self._remember(4 * len(key))
             known.labels[key] = labels
@@ -288,35 +279,38 @@ class RowReader:
             self._n_cached_bytes = 0
 
 
-def _read_container(context_json: bytes) -> Any:
-    """Read a context that is no text; ``None`` when there may be something wrong with it."""
+def _decode(sent: Mapping[str, bytes]) -> dict[str, Any] | None:
+    """Return fields of a row by name; ``None`` when something may be wrong with their JSON."""
     found = Violations()
     try:
-        context = decode_json(context_json)
+        fields = {name: decode_json(text) for name, text in sent.items()}
     except InvalidRequestError:
         return None
-    check_json({"context": context}, found)
-    return context if isinstance(context, dict | list) and not found else None
+    check_json(fields, found)
+    return None if found else fields
+
+
+def _read_container(context_json: bytes) -> Any:
+    """Read a context that is no text; ``None`` when there may be something wrong with it."""
+    context = (_decode({"context": context_json}) or {}).get("context")
+    return context if isinstance(context, dict | list) else None
 
 
 def _read_extra(sent: _SentRow) -> tuple[dict[str, Any] | None, int]:
     """Read the fields that are kept and ignored; ``None`` when something may be wrong with them."""
     if sent.images is not _ABSENT:
         return None, 0
-    raw = {name: value for name in KEPT_FIELDS if (value := getattr(sent, name)) is not _ABSENT}
-    if not raw:
-        return {}, 0
+    kept = ((name, getattr(sent, name)) for name in KEPT_FIELDS)
+    raw = {name: bytes(value) for name, value in kept if value is not _ABSENT}
+    extra = _decode(raw)
+    if not extra:
+        return extra, 0
+    if None in extra.values():
+        return None, 0
     found = Violations()
-    try:
-        extra = {name: decode_json(bytes(value)) for name, value in raw.items()}
-    except InvalidRequestError:
-        return None, 0
-    check_json(extra, found)
-    if found or None in extra.values():
-        return None, 0
     check_shape({"context": "", "decisions": [_ANY_DECISION], **extra}, RowInput, found, BODY)
     check_model_names(extra, found)
-    n_bytes = sum(len(bytes(value)) + len(name) + 4 for name, value in raw.items())
+    n_bytes = sum(len(value) + len(name) + 4 for name, value in raw.items())
     return (None if found else extra), n_bytes
 
 

@@ -7,7 +7,6 @@ are removed, so that a dataset that is told of has all of its rows, whenever a p
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -196,10 +195,7 @@ class DatasetService:
 
     async def get(self, caller: Caller, dataset_id: str) -> Dataset:
         """Return a dataset, with what prompt tuning can tune in it."""
-        row, found = await self._state.read(
-            functools.partial(self._find, account_id=caller.account_id, dataset_id=dataset_id)
-        )
-        manifest = found.manifest
+        row, manifest = await self._read(caller, dataset_id)
         told = msgspec.structs.replace(
             row.to_wire(manifest), storage_window=None, labels_to_check=0
         )
@@ -267,16 +263,8 @@ class DatasetService:
         is_new_work: bool = True,
     ) -> DatasetAt:
         """Return a version of a dataset, to be read."""
-        row, found = await self._state.read(
-            functools.partial(
-                self._find,
-                account_id=caller.account_id,
-                dataset_id=dataset_id,
-                version=version,
-                is_new_work=is_new_work,
-            )
-        )
-        return DatasetAt(row.id, row.name, found.manifest)
+        row, manifest = await self._read(caller, dataset_id, version, is_new_work=is_new_work)
+        return DatasetAt(row.id, row.name, manifest)
 
     def side_rows(self, at: DatasetAt, side: Side) -> Iterator[LabelledRow]:
         """Return the rows of a side in the order of the dataset, a group in memory at a time."""
@@ -311,17 +299,21 @@ class DatasetService:
             )
         return row
 
-    @staticmethod
-    def _find(
-        connection: Connection,
-        *,
-        account_id: str,
+    async def _read(
+        self,
+        caller: Caller,
         dataset_id: str,
         version: int | None = None,
+        *,
         is_new_work: bool = False,
-    ) -> tuple[DatasetRow, VersionRow]:
-        row = require_dataset(connection, account_id, dataset_id, is_new_work=is_new_work)
-        return row, require_version(connection, row, version)
+    ) -> tuple[DatasetRow, Manifest]:
+        def work(connection: Connection) -> tuple[DatasetRow, Manifest]:
+            row = require_dataset(
+                connection, caller.account_id, dataset_id, is_new_work=is_new_work
+            )
+            return row, require_version(connection, row, version).manifest
+
+        return await self._state.read(work)
 
     async def _change(
         self, write: Write, dataset_id: str, change: Callable[..., object], value: str | None
@@ -330,8 +322,8 @@ class DatasetService:
             account_id = write.caller.account_id
             require_dataset(connection, account_id, dataset_id)
             change(connection, dataset_id, value)
-            row, found = self._find(connection, account_id=account_id, dataset_id=dataset_id)
-            return row.to_wire(found.manifest)
+            row = require_dataset(connection, account_id, dataset_id)
+            return row.to_wire(require_version(connection, row).manifest)
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 

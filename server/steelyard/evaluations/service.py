@@ -6,7 +6,6 @@ An evaluation is queued by a row of the state; the job runtime finds it there.
 from __future__ import annotations
 
 import asyncio
-import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -78,24 +77,45 @@ class EvaluationService:
         caller = write.caller
         models = await self._find_models(caller, request.models)
         at = await self._datasets.dataset_at(caller, request.dataset_id)
-        n_rows = at.manifest.split.evaluation
-        if n_rows == 0:
+        if at.split.evaluation == 0:
             raise errors.TooFewRowsError(
                 "The dataset has no evaluation rows; add rows, and some are put aside for "
                 "evaluation."
             )
         n_decisions = await asyncio.to_thread(self._count_decisions, at)
         queued: list[EvaluatedModel] = []
-        what = functools.partial(
-            self._submit,
-            caller=caller,
-            at=at,
-            models=models,
-            n_rows=n_rows,
-            n_decisions=n_decisions,
-            queued=queued,
-        )
-        submission = await self._writes.once(write, what)
+
+        def work(connection: Connection) -> EvaluationSubmission:
+            # In the transaction, so that no dataset is deleted under an evaluation that waits.
+            require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
+            rows.lock_account(connection, caller.account_id)
+            found = {
+                model.id: rows.find_scored(
+                    connection,
+                    caller.account_id,
+                    at.dataset_id,
+                    at.evaluation_sha256,
+                    model.evaluation_key,
+                )
+                for model in models
+            }
+            missing = [model for model in models if found[model.id] is None]
+            # Nor one of a model that a rollback discarded since its name was resolved.
+            self._models.require_ready(connection, caller.account_id, [one.id for one in missing])
+            queued[:] = missing  # the work may run again
+            self._check_room(connection, caller.account_id, len(missing))
+            if missing:
+                mark_dataset_used(connection, at.dataset_id, self._now())
+            for model in missing:
+                found[model.id] = self._queue(connection, caller, at, model, n_decisions)
+            return EvaluationSubmission(
+                dataset_id=at.dataset_id,
+                data=[to_wire(row) for row in found.values() if row is not None],
+                queued=len(missing),
+                reused=len(models) - len(missing),
+            )
+
+        submission = await self._writes.once(write, work)
         for model in queued:
             if model.named is not None:
                 self._models.note_use(caller.account_id, model.named)
@@ -222,70 +242,39 @@ class EvaluationService:
         found.raise_if_any()
         return list(models.values())
 
-    def _submit(
+    def _queue(
         self,
         connection: Connection,
-        *,
         caller: Caller,
         at: DatasetAt,
-        models: Sequence[EvaluatedModel],
-        n_rows: int,
+        model: EvaluatedModel,
         n_decisions: int,
-        queued: list[EvaluatedModel],
-    ) -> EvaluationSubmission:
-        # In the transaction, so that no dataset is deleted under an evaluation that waits.
-        require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
-        rows.lock_account(connection, caller.account_id)
-        found = {
-            model.id: rows.find_scored(
-                connection,
-                caller.account_id,
-                at.dataset_id,
-                at.evaluation_sha256,
-                model.evaluation_key,
-            )
-            for model in models
-        }
-        missing = [model for model in models if found[model.id] is None]
-        # Nor one of a model that a rollback discarded since its name was resolved.
-        self._models.require_ready(connection, caller.account_id, [one.id for one in missing])
-        queued[:] = missing  # the work may run again
-        self._check_room(connection, caller.account_id, len(missing))
-        if missing:
-            mark_dataset_used(connection, at.dataset_id, self._now())
-        for model in missing:
-            evaluation_id = new_id("eval")
-            now = self._now()
-            rows.insert_evaluation(
-                connection,
-                {
-                    "id": evaluation_id,
-                    "account_id": caller.account_id,
-                    "dataset_id": at.dataset_id,
-                    "dataset_version": at.version,
-                    "dataset_sha256": at.sha256,
-                    "evaluation_sha256": at.evaluation_sha256,
-                    "method": at.method,
-                    "model_id": model.id,
-                    "model_sha256": model.evaluation_key,
-                    "model_label": model.label,
-                    "model_name": model.family,
-                    "version": model.version,
-                    "training_job_id": model.job_id,
-                    "named": model.named,
-                    "created_at": now,
-                    "updated_at": now,
-                    "evaluation_rows": n_rows,
-                    "decisions": n_decisions,
-                },
-            )
-            found[model.id] = _get(connection, evaluation_id, caller.account_id)
-        return EvaluationSubmission(
-            dataset_id=at.dataset_id,
-            data=[to_wire(row) for row in found.values() if row is not None],
-            queued=len(missing),
-            reused=len(models) - len(missing),
+    ) -> Row[Any]:
+        evaluation_id, now = new_id("eval"), self._now()
+        rows.insert_evaluation(
+            connection,
+            {
+                "id": evaluation_id,
+                "account_id": caller.account_id,
+                "dataset_id": at.dataset_id,
+                "dataset_version": at.version,
+                "dataset_sha256": at.sha256,
+                "evaluation_sha256": at.evaluation_sha256,
+                "method": at.method,
+                "model_id": model.id,
+                "model_sha256": model.evaluation_key,
+                "model_label": model.label,
+                "model_name": model.family,
+                "version": model.version,
+                "training_job_id": model.job_id,
+                "named": model.named,
+                "created_at": now,
+                "updated_at": now,
+                "evaluation_rows": at.split.evaluation,
+                "decisions": n_decisions,
+            },
         )
+        return _get(connection, evaluation_id, caller.account_id)
 
     def _check_room(self, connection: Connection, account_id: str, n_new: int) -> None:
         if n_new == 0:
