@@ -6,8 +6,7 @@ from steelyard.billing.months import utc_month
 
 
 @pytest.mark.parametrize(
-    ("at", "month"),
-    [(0, "1970-01"), (1_796_083_199.9, "2026-11"), (1_796_083_200, "2026-12")],
+    ("at", "month"), [(0, "1970-01"), (1_796_083_199.9, "2026-11"), (1_796_083_200, "2026-12")]
 )
 def test_months_end_at_midnight_utc(at: float, month: str):
     assert utc_month(at) == month

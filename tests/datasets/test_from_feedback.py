@@ -41,12 +41,7 @@ class Opened:
             self.state, self.store, self.writes, bounds=RowBounds(1, 1000)
         )
         self.rows = FeedbackRows(
-            self.state,
-            self.datasets,
-            self.store,
-            self.writes,
-            retention_days=30,
-            now=lambda: NOW,
+            self.state, self.datasets, self.store, self.writes, retention_days=30, now=lambda: NOW
         )
 
     def store_decision(self, number, outcomes=None, **given):
@@ -143,9 +138,7 @@ def test_decisions_that_the_dataset_does_not_ask_are_left_out(opened):
     opened.store_decision(3, {"refund": "yes"}, decisions=[reworded])
     # The same as a row that the dataset has.
     opened.store_decision(
-        4,
-        {"route": "billing", "refund": "yes"},
-        context=make_rows(1)[0]["context"],
+        4, {"route": "billing", "refund": "yes"}, context=make_rows(1)[0]["context"]
     )
     grown = opened.make(dataset_id=dataset_id)
     assert grown["feedback"] == {

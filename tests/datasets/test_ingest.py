@@ -210,10 +210,7 @@ def test_a_growing_dataset_takes_its_own_decisions_alone() -> None:
     ]
     assert [row.line for row in read_all(to_ndjson(rows), reader)] == [1, 2]
     found = [(one.line, one.path, one.code) for one in reader.findings.listed]
-    assert found == [
-        (3, ("decisions", 1), "task_mismatch"),
-        (4, ("decisions", 0), "task_mismatch"),
-    ]
+    assert found == [(3, ("decisions", 1), "task_mismatch"), (4, ("decisions", 0), "task_mismatch")]
     error = reader.error()
     assert error is not None
     assert error.code == "task_mismatch"

@@ -137,10 +137,7 @@ class TestCreate:
         [
             ({}, [["body", "name"], ["body", "examples"]]),
             ({"name": " ", "examples": []}, [["body", "name"]]),
-            (
-                {"name": "a", "examples": [], "training": []},
-                [["body", "examples"]],
-            ),
+            ({"name": "a", "examples": [], "training": []}, [["body", "examples"]]),
             (
                 {"name": "a", "examples": [], "evaluation_fraction": 2, "colour": 1},
                 [["body", "evaluation_fraction"], ["body", "colour"]],
@@ -277,11 +274,7 @@ class TestForms:
             (HEAD + b"{}", "invalid_multipart", ["body"]),
             (b"", "invalid_multipart", ["body"]),
             (b"no form", "invalid_multipart", ["body"]),
-            (
-                b"--b\r\n" + b"X: y\r\n" * 20 + b"\r\nx\r\n--b--",
-                "invalid_multipart",
-                ["body"],
-            ),
+            (b"--b\r\n" + b"X: y\r\n" * 20 + b"\r\nx\r\n--b--", "invalid_multipart", ["body"]),
             (
                 b"--b\r\nX-Long: " + b"y" * 10_000 + b"\r\n\r\nx\r\n--b--",
                 "invalid_multipart",

@@ -55,12 +55,7 @@ class TestPages:
     def test_pages_of_sides_and_versions(self, client, dataset):
         walked = []
         while len(walked) < 24:
-            params = {
-                "partition": "training",
-                "version": 1,
-                "limit": 10,
-                "offset": len(walked),
-            }
+            params = {"partition": "training", "version": 1, "limit": 10, "offset": len(walked)}
             page = client.get(f"{dataset}/rows", params=params).json()
             assert page["total"] == 24
             walked += contexts(page)

@@ -30,10 +30,7 @@ class Money(RuleBasedStateMachine):
         self.state = open_state(self._url)
         self.desk = Desk(self.state, accounts_enabled=True)
         key = self.desk.accounts.create_key(scope="inference", monthly_cap_nano=CAP).key
-        self.callers = [
-            Caller("local", None, "full", ""),
-            Caller("local", key.id, "inference", ""),
-        ]
+        self.callers = [Caller("local", None, "full", ""), Caller("local", key.id, "inference", "")]
         self.key_id = key.id
         self.running: list[Accepted] = []
         self.ended: list[Accepted] = []

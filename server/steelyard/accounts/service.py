@@ -23,13 +23,7 @@ from sqlalchemy import Connection, Row
 
 from steelyard import errors
 from steelyard.accounts import store as rows
-from steelyard.accounts.wire import (
-    AccountSummary,
-    AccountUser,
-    ApiKey,
-    ApiKeyPage,
-    WalletBalance,
-)
+from steelyard.accounts.wire import AccountSummary, AccountUser, ApiKey, ApiKeyPage, WalletBalance
 from steelyard.billing import ledger
 from steelyard.billing.money import to_usd
 from steelyard.billing.months import utc_month

@@ -52,12 +52,7 @@ def find_api_key(connection: Connection, prefix: str) -> Row[Any] | None:
 
 
 def page_api_keys(
-    connection: Connection,
-    account_id: str,
-    *,
-    revoked: bool | None,
-    limit: int,
-    cursor: str | None,
+    connection: Connection, account_id: str, *, revoked: bool | None, limit: int, cursor: str | None
 ) -> RowPage:
     """Return a page of an account's keys, the newest first."""
     is_revoked = api_keys.c.revoked_at.is_not(None)

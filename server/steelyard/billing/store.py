@@ -48,12 +48,7 @@ class Spendable:
 
 
 def post(
-    connection: Connection,
-    posting: Posting,
-    *,
-    operation_id: str,
-    account_id: str,
-    at: float,
+    connection: Connection, posting: Posting, *, operation_id: str, account_id: str, at: float
 ) -> None:
     """Write a posting and add it to the balances."""
     if sum(posting.values()):

@@ -102,9 +102,7 @@ def _readiness(wordings: Sequence[Definition]) -> DecisionReadiness:
 
 
 def _reason(
-    asked: Sequence[Definition],
-    wordings: Sequence[Definition],
-    labels: Mapping[str, int],
+    asked: Sequence[Definition], wordings: Sequence[Definition], labels: Mapping[str, int]
 ) -> ReadinessReason | None:
     n_rows = sum(wording.training for wording in asked)
     reasons: tuple[tuple[ReadinessReason, bool], ...] = (

@@ -105,8 +105,7 @@ class RowsFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, 
     """Rows by their hashes, in hex."""
 
     sha256: Annotated[
-        list[Annotated[str, Meta(min_length=64, max_length=64)]],
-        Meta(min_length=1, max_length=500),
+        list[Annotated[str, Meta(min_length=64, max_length=64)]], Meta(min_length=1, max_length=500)
     ]
 
 

@@ -34,11 +34,7 @@ from steelyard.datasets.tasks import fingerprint
 from steelyard.datasets.uploads import Upload
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import AddRows, CreateDataset, Dataset
-from steelyard.decision_log.store import (
-    ObservedDecision,
-    count_decisions,
-    page_observed,
-)
+from steelyard.decision_log.store import ObservedDecision, count_decisions, page_observed
 from steelyard.decisions.validation import read_request
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write

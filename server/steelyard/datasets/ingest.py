@@ -198,12 +198,7 @@ class RowReader:
         return self.accept(row, part, known.mismatches)
 
     def _read_slowly(
-        self,
-        payload: bytes | Mapping[str, Any],
-        number: int,
-        part: str,
-        *,
-        is_ended: bool = True,
+        self, payload: bytes | Mapping[str, Any], number: int, part: str, *, is_ended: bool = True
     ) -> Row | None:
         row = read_row(payload, number)
         if isinstance(row, Row):

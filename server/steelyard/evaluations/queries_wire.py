@@ -78,8 +78,7 @@ class RecordsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         str | None, Meta(description="With `slice_by`: only those of the slice of this value.")
     ] = None
     context_sha256: Annotated[
-        list[str],
-        Meta(description="Only those of these contexts, at most 50; repeated."),
+        list[str], Meta(description="Only those of these contexts, at most 50; repeated.")
     ] = []
     order: Annotated[
         RecordOrder,

@@ -125,10 +125,9 @@ def page_of_dataset(
 def count_backlog(connection: Connection, account_id: str) -> Backlog:
     """Count the evaluations that have not ended."""
     counts = connection.execute(
-        select(
-            func.count(),
-            func.count().filter(evaluations.c.account_id == account_id),
-        ).where(evaluations.c.status.in_(UNFINISHED))
+        select(func.count(), func.count().filter(evaluations.c.account_id == account_id)).where(
+            evaluations.c.status.in_(UNFINISHED)
+        )
     ).one()
     return Backlog(*counts)
 

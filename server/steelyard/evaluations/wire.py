@@ -135,8 +135,7 @@ class EvaluationRecord(JobRecord, frozen=True, kw_only=True):
     """One decision as an evaluation scored it, with its place and, when asked, its context."""
 
     row: Annotated[
-        int,
-        Meta(description="Place of its row among the evaluation rows of the version, from 0."),
+        int, Meta(description="Place of its row among the evaluation rows of the version, from 0.")
     ]
     context: Annotated[
         Any | UnsetType, Meta(description="What the decision is about; with `context=true`.")
@@ -336,8 +335,7 @@ class PolicyReport(Struct, frozen=True, kw_only=True):
         Meta(description="The same under the model's own probabilities; compare with cost."),
     ] = UNSET
     least_cost: Annotated[
-        Measure | UnsetType | None,
-        Meta(description="The same if the targets had been known."),
+        Measure | UnsetType | None, Meta(description="The same if the targets had been known.")
     ] = UNSET
 
 

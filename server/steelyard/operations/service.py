@@ -55,10 +55,7 @@ class OperationLog:
         #: Operations whose end could not be written; freed as soon as it can.
         self._unresolved: deque[str] = deque()
         self._writes = OperationWrites(
-            state=state,
-            running=self._running,
-            accounts_enabled=accounts_enabled,
-            lease_s=lease_s,
+            state=state, running=self._running, accounts_enabled=accounts_enabled, lease_s=lease_s
         )
 
     async def accept(self, write: Write, *, model: str, reserved_nano: int) -> Accepted:
@@ -92,12 +89,7 @@ class OperationLog:
             raise _in_progress(found.operation_id)
 
     async def settle(
-        self,
-        accepted: Accepted,
-        *,
-        amount_nano: int,
-        body: bytes,
-        also: FurtherWrite | None = None,
+        self, accepted: Accepted, *, amount_nano: int, body: bytes, also: FurtherWrite | None = None
     ) -> None:
         """Charge an operation, free the rest of its hold and keep its answer, all or nothing."""
         posting = ledger.settlement(accepted.reserved_nano, amount_nano)

@@ -24,10 +24,7 @@ def tasks_of(store: FrameStore, manifest: Manifest, places: NDArray[np.int64]) -
 
 
 def iterate_side(
-    store: FrameStore,
-    manifest: Manifest,
-    side: Side,
-    places: NDArray[np.int64] | None = None,
+    store: FrameStore, manifest: Manifest, side: Side, places: NDArray[np.int64] | None = None
 ) -> Iterator[tuple[NDArray[np.int64], list[bytes]]]:
     """Yield the rows of a side as JSON, with their places, a part of the version at a time."""
     for part in manifest.parts_of(side):

@@ -58,8 +58,7 @@ class BulkEdit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     action: BulkAction
     expected: Annotated[
-        int,
-        Meta(ge=0, description="How many rows the person confirmed; others refuse the call."),
+        int, Meta(ge=0, description="How many rows the person confirmed; others refuse the call.")
     ]
     filter: Annotated[Filter | None, _OF_FILTER] = None
     text: Annotated[_Text | None, _OF_TEXT] = None

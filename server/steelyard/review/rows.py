@@ -42,27 +42,12 @@ from steelyard.review.log import (
     Review,
     pack_places,
 )
-from steelyard.review.requests import (
-    BulkEdit,
-    DraftRowsSearch,
-)
+from steelyard.review.requests import BulkEdit, DraftRowsSearch
 from steelyard.review.reviews import Reviews
-from steelyard.review.serializers import (
-    lock_draft,
-    receipt_of,
-    require_open,
-    rows_now,
-)
+from steelyard.review.serializers import lock_draft, receipt_of, require_open, rows_now
 from steelyard.review.service import DraftService, OpenDraft
 from steelyard.review.suspects import SuspectSearch
-from steelyard.review.wire import (
-    MAX_TOLD,
-    DraftRow,
-    DraftRowPage,
-    EditReceipt,
-    Queue,
-    RowNow,
-)
+from steelyard.review.wire import MAX_TOLD, DraftRow, DraftRowPage, EditReceipt, Queue, RowNow
 from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.violations import BODY, Violations
 

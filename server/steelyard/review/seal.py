@@ -171,13 +171,7 @@ class DraftSeals:
                 ),
             )
             return self._mark(
-                connection,
-                caller,
-                draft,
-                outcome,
-                "version",
-                previous.dataset_id,
-                manifest.version,
+                connection, caller, draft, outcome, "version", previous.dataset_id, manifest.version
             )
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)

@@ -24,10 +24,7 @@ from steelyard.datasets.access import require_dataset, require_version
 from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
-from steelyard.errors import (
-    DraftChangedError,
-    NothingToUndoError,
-)
+from steelyard.errors import DraftChangedError, NothingToUndoError
 from steelyard.ids import new_id
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write

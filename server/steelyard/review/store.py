@@ -215,12 +215,7 @@ def drop_redoable(connection: Connection, draft_id: str, reviewer: str | None) -
 
 
 def page_entries(
-    connection: Connection,
-    draft_id: str,
-    *,
-    row: int | None,
-    after: int | None,
-    limit: int,
+    connection: Connection, draft_id: str, *, row: int | None, after: int | None, limit: int
 ) -> tuple[list[Row[Any]], bool]:
     """Return a page of a log, newest first, and whether there is more."""
     found: list[Row[Any]] = []

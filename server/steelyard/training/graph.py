@@ -398,10 +398,7 @@ class GraphBuilder:
 
 
 def build(
-    shape: Shape,
-    activations: Mapping[str, ActivationScale] | None = None,
-    *,
-    probes: bool = False,
+    shape: Shape, activations: Mapping[str, ActivationScale] | None = None, *, probes: bool = False
 ) -> onnx.ModelProto:
     """Build the graph; float32 without static scales of the activations."""
     builder = GraphBuilder(shape, activations, probes)

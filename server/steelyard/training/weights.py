@@ -67,9 +67,7 @@ def unpack_weights(stored: Mapping[str, Array], shape: Shape) -> dict[str, NDArr
     Every matrix is within half a quantisation step of what was packed.
     """
     words: NDArray[np.float32] = np.multiply(
-        stored["word_embeddings.weight"],
-        stored["word_embeddings.scale"][:, None],
-        dtype=np.float32,
+        stored["word_embeddings.weight"], stored["word_embeddings.scale"][:, None], dtype=np.float32
     )
     state = {"word_embeddings.weight": words}
     for name in ("position_embeddings.weight", "role_embeddings.weight", "similarity_weight"):

@@ -47,9 +47,7 @@ needles = st.sampled_from(
 )
 sent_rows = st.builds(
     lambda context, asked, targets: make_row_dict(
-        context,
-        decisions=asked,
-        targets={asked[0]["id"]: targets[asked[0]["id"]]},
+        context, decisions=asked, targets={asked[0]["id"]: targets[asked[0]["id"]]}
     ),
     contexts | st.fixed_dictionaries({"note": contexts}),
     st.lists(st.sampled_from(DECISIONS), min_size=1, unique_by=lambda one: one["id"]),

@@ -134,8 +134,7 @@ def test_an_address_of_no_store_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["s3x://key:hush@bucket/frames", "s3://key:hush@bucket/a b", "s3://key:hush@bucket?a=b"],
+    "url", ["s3x://key:hush@bucket/frames", "s3://key:hush@bucket/a b", "s3://key:hush@bucket?a=b"]
 )
 def test_an_address_that_is_refused_keeps_its_secret(url: str) -> None:
     with pytest.raises(ValueError, match="no address of a store") as raised:

@@ -93,10 +93,7 @@ def test_costs_that_tie_on_paper_and_not_in_a_matrix_product_go_to_the_first():
         ]
 
 
-@given(
-    st.lists(st.integers(1, 9), min_size=2, max_size=5),
-    st.data(),
-)
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=5), st.data())
 @settings(deadline=None, max_examples=80)
 def test_what_ties_on_paper_goes_to_the_action_a_decide_call_takes(shares, data):
     names = tuple("abcde"[: len(shares)])

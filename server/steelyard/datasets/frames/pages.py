@@ -145,9 +145,7 @@ class RowStore:
         sorted_frame = frame.select(
             "index", *(key.alias(f"key{place}") for place, key in enumerate(keys))
         ).sort(
-            [f"key{place}" for place in range(len(keys))],
-            descending=is_descending,
-            nulls_last=True,
+            [f"key{place}" for place in range(len(keys))], descending=is_descending, nulls_last=True
         )
         with told_as_unavailable():
             indexes: NDArray[np.int64] = sorted_frame.select("index").collect()["index"].to_numpy()

@@ -90,11 +90,7 @@ class VersionWriter:
         self._staged.add(stage_rows(rows, numbers, side))
 
     def finish(
-        self,
-        *,
-        fraction: float = DEFAULT_FRACTION,
-        min_rows: int = 1,
-        max_rows: int | None = None,
+        self, *, fraction: float = DEFAULT_FRACTION, min_rows: int = 1, max_rows: int | None = None
     ) -> Manifest:
         """Store what was staged, durably; nothing of it when it is refused."""
         self._staged.close()
@@ -106,7 +102,7 @@ class VersionWriter:
             if "training" in self._named:
                 raise errors.EvaluationOnlyError(
                     "The dataset is for evaluation only; send the rows as evaluation, or make a "
-                    "new dataset.",
+                    "new dataset."
                 )
         pick = EvaluationPick(self._dataset_id, self._exit.enter_context(self._store.draft()))
         placed = PlacedRows(self._staged, pick)

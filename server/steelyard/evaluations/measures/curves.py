@@ -130,9 +130,7 @@ def binary_cost_curve(
     scale = max(costs)
     calibrated = (false_positive / scale) / (false_positive / scale + false_negative / scale)
     return CostCurve(
-        points=curve.points,
-        best_threshold=curve.best_threshold,
-        calibrated_threshold=calibrated,
+        points=curve.points, best_threshold=curve.best_threshold, calibrated_threshold=calibrated
     )
 
 

@@ -19,11 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.calibration.bins import FloatArray
-from steelyard.calibration.metrics import (
-    decision_brier_scores,
-    decision_hits,
-    decision_log_losses,
-)
+from steelyard.calibration.metrics import decision_brier_scores, decision_hits, decision_log_losses
 from steelyard.decisions.wire import Kind
 from steelyard.evaluations.wire import JobRecord
 

@@ -77,10 +77,7 @@ def make_item(
 
 
 def make_batches(
-    items: list[Item],
-    *,
-    full_attention: bool = False,
-    longest: int = ROW_LENGTHS[-1],
+    items: list[Item], *, full_attention: bool = False, longest: int = ROW_LENGTHS[-1]
 ) -> list[Batch]:
     """Pack items into one batch for each row length that is needed."""
     batches = []

@@ -145,10 +145,7 @@ def closest_good(losses: Mapping[float, float], trained: float) -> float:
 def fit_temperatures(scorer: Scorer, chosen: CalibrationSet) -> TemperatureTable:
     """Fit one temperature per kind and outcome-count bucket."""
     return fit_temperature_table(
-        chosen.kinds,
-        _logits(scorer, chosen.requests),
-        chosen.targets,
-        min_decisions=MIN_DECISIONS,
+        chosen.kinds, _logits(scorer, chosen.requests), chosen.targets, min_decisions=MIN_DECISIONS
     )
 
 
@@ -164,11 +161,7 @@ def _loss(kind: str, logits: Logits, targets: list[NDArray[np.float64]], tasks: 
 
 
 def _logits_at(
-    similarity: float,
-    weights: Weights,
-    shape: Shape,
-    tokenizer: Tokenizer,
-    chosen: CalibrationSet,
+    similarity: float, weights: Weights, shape: Shape, tokenizer: Tokenizer, chosen: CalibrationSet
 ) -> Logits:
     changed = {**weights, "similarity_weight": np.full(len(KINDS), similarity, np.float32)}
     engine = Engine(build(shape).SerializeToString(), changed, precision=FLOAT32)

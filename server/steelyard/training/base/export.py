@@ -106,8 +106,7 @@ def sample_requests(mixture: Mixture, n_rows: int = QUANTIZE_ROWS) -> list[Rende
     """Word some training rows as an application would send them."""
     return [
         RenderedRequest(
-            render_context(row.context),
-            tuple(example.decision for example in plain_examples(row)),
+            render_context(row.context), tuple(example.decision for example in plain_examples(row))
         )
         for row in mixture.sample(np.random.default_rng(0), n_rows)
     ]
@@ -165,10 +164,7 @@ def main(
     tokenizer_json = (find_encoder(encoder) / "tokenizer.json").read_bytes()
     manifest = write_model(state, tokenizer_json, sample_requests(mixture), out, name, chosen)
     click.echo(f"similarity: {manifest['similarity']}")
-    manifest["training"] = {
-        **read_details(run / checkpoint),
-        "averaged": 1 + len(average),
-    }
+    manifest["training"] = {**read_details(run / checkpoint), "averaged": 1 + len(average)}
     manifest["calibration_decisions"] = chosen.counts()
     for engine_name, precision in ENGINES.items():
         table = fit_temperatures(load_base_model(engine_name, folder=out).scorer, chosen)

@@ -173,8 +173,7 @@ class Trainer:
         self.model.eval()
         for start in range(0, len(items), 64):
             batches = make_batches(
-                items[start : start + 64],
-                full_attention=self.recipe.full_attention,
+                items[start : start + 64], full_attention=self.recipe.full_attention
             )
             for batch in (b.to(self.device) for b in batches):
                 with torch.no_grad(), self._autocast():
