@@ -26,8 +26,8 @@ from steelyard.families.fine_tuning.wire import (
     JobSplit,
     ResolvedHyperparameters,
 )
-from steelyard.families.lineage import FamilyModel, FineTune, Lineage, adapter_of
-from steelyard.families.lineage_store import Applied, Command, LineageRules, LineageStore
+from steelyard.families.lineage import FamilyModel, FineTune, Lineage, LineageRules, adapter_of
+from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.service import FamilyService
 from steelyard.families.tables import fine_tunes
 from steelyard.families.wire import ContinueRows, LoadState

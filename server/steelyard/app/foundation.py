@@ -14,7 +14,7 @@ from steelyard.datasets.ingesting import RowBounds
 from steelyard.datasets.service import DatasetService
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.families.fine_tuning.rows import TuningRows
-from steelyard.families.lineage_store import LineageRules
+from steelyard.families.lineage import LineageRules
 from steelyard.families.tuned import TunedModels
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.scoring.protocol import Scorer

@@ -10,7 +10,7 @@ name, a fine-tune by its id; dictionaries are copied, never written to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
@@ -25,6 +25,7 @@ from steelyard.families.fine_tuning.wire import (
     ResolvedHyperparameters,
 )
 from steelyard.families.wire import Charge, JobOutcome, JobStatus, LoadState, OffReason
+from steelyard.settings import Settings
 from steelyard.wire.methods import Method
 
 ModelStatus = Literal["ready", "deleted", "discarded"]
@@ -190,21 +191,43 @@ def _nothing() -> Mapping[str, Any]:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
-    """What a command is judged by besides the account's lineage."""
+@dataclass(frozen=True, kw_only=True)
+class LineageRules:
+    """What holds for every account's lineage on this server."""
 
-    now: float
+    base_models: frozenset[str] = frozenset()
     live_limit: int = 4
     warm_limit: int = 1
     idle_s: float = 7 * DAY_S
+    hour_nano: Mapping[str, int] = field(default_factory=_nothing)
+    account_queue: int = 4
+    queue: int = 20
+    accounts_enabled: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings, base_models: Collection[str]) -> LineageRules:
+        """Return the rules that settings make for base models, each of which can be fine-tuned."""
+        return cls(
+            base_models=frozenset(base_models),
+            live_limit=settings.live_limit,
+            warm_limit=settings.warm_models,
+            idle_s=settings.idle_days * DAY_S,
+            hour_nano=dict.fromkeys(base_models, settings.keep_warm_price),
+            account_queue=settings.fine_tune_queue_per_account,
+            queue=settings.fine_tune_queue,
+            accounts_enabled=settings.accounts == "on",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions(LineageRules):
+    """What a command is judged by besides the account's lineage."""
+
+    now: float
     states: Mapping[str, LoadState] = field(default_factory=_nothing)
     warm_room: Mapping[str, int] = field(default_factory=_nothing)
-    hour_nano: Mapping[str, int] = field(default_factory=_nothing)
     available_nano: int | None = None
     work: Sequence[ModelUse] = ()
-    base_models: frozenset[str] = frozenset()
-    account_queue: int = 4
     queue_room: int = 20
 
     def state_of(self, adapter: str) -> LoadState:

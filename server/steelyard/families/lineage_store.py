@@ -17,10 +17,9 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -28,7 +27,7 @@ from steelyard.billing.store import balances_of
 from steelyard.errors import SteelyardError
 from steelyard.evaluations import store as evaluation_rows
 from steelyard.families import store as rows
-from steelyard.families.charges import LineageMoney, Purse
+from steelyard.families.charges import Purse
 from steelyard.families.clock import next_due, pass_time
 from steelyard.families.draft import LineageChange
 from steelyard.families.events import (
@@ -43,50 +42,30 @@ from steelyard.families.events import (
 )
 from steelyard.families.fine_tuning import store as job_rows
 from steelyard.families.last_used import LastUsed
-from steelyard.families.lineage import DAY_S, Conditions, Lineage, ModelUse, answering, kept_warm
+from steelyard.families.lineage import (
+    Conditions,
+    Lineage,
+    LineageRules,
+    ModelUse,
+    answering,
+    kept_warm,
+)
 from steelyard.families.moving import move_ready, waiting_move
 from steelyard.families.references import record_use
 from steelyard.families.store import StoredLineage
 from steelyard.families.tuned import TunedModels
 from steelyard.jobs.store import UNFINISHED
-from steelyard.settings import Settings
 from steelyard.storage import State
 
 _log = logging.getLogger(__name__)
 
 #: Makes a change of an account's lineage, or raises why there is none; see ``steelyard.families``.
 Command = Callable[[Lineage, Conditions], LineageChange]
+#: A part of a transaction: a command, and the API key that pays for what it holds.
+_Step = tuple[Command, str | None]
 
 #: Accounts whose lineage a process keeps at hand.
 _MAX_CACHED = 512
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineageRules:
-    """What holds for every account's lineage on this server."""
-
-    base_models: frozenset[str]
-    live_limit: int = 4
-    warm_limit: int = 1
-    idle_s: float = 7 * DAY_S
-    hour_nano: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    account_queue: int = 4
-    queue: int = 20
-    accounts_enabled: bool = False
-
-    @classmethod
-    def of(cls, settings: Settings, base_models: Collection[str]) -> LineageRules:
-        """Return the rules that settings make for base models, each of which can be fine-tuned."""
-        return cls(
-            base_models=frozenset(base_models),
-            live_limit=settings.live_limit,
-            warm_limit=settings.warm_models,
-            idle_s=settings.idle_days * DAY_S,
-            hour_nano=dict.fromkeys(base_models, settings.keep_warm_price),
-            account_queue=settings.fine_tune_queue_per_account,
-            queue=settings.fine_tune_queue,
-            accounts_enabled=settings.accounts == "on",
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,14 +92,6 @@ class _Watch:
     is_moving: bool
     answering: frozenset[str]
     warm: frozenset[str]
-
-
-@dataclass(slots=True)
-class _Step:
-    """A part of a transaction: a command, and the API key that pays for what it holds."""
-
-    command: Command
-    key_id: str | None = None
 
 
 class LineageStore:
@@ -180,7 +151,7 @@ class LineageStore:
 
         What is due by now is done first, and moves that the command allows are made after it.
         """
-        steps = [_Step(pass_time), _Step(command, key_id), _Step(move_ready)]
+        steps = [(pass_time, None), (command, key_id), (move_ready, None)]
         return self._apply(connection, account_id, steps)
 
     def follow(self, applied: Applied) -> None:
@@ -209,14 +180,10 @@ class LineageStore:
         """Return the conditions under which lineage is shown: without money, work and queues."""
         engines = self._engines
         return Conditions(
+            **vars(self._rules),
             now=self._now(),
-            live_limit=self._rules.live_limit,
-            warm_limit=self._rules.warm_limit,
-            idle_s=self._rules.idle_s,
             states={} if engines is None else engines.states(),
             warm_room={} if engines is None else engines.warm_room(),
-            hour_nano=self._rules.hour_nano,
-            base_models=self._rules.base_models,
         )
 
     def note_use(self, account_id: str, name: str) -> None:
@@ -240,7 +207,7 @@ class LineageStore:
                 lineage = record_use(lineage, name, now)
             return LineageChange(lineage, ())
 
-        return self._apply(connection, account_id, [_Step(use), _Step(pass_time)])
+        return self._apply(connection, account_id, [(use, None), (pass_time, None)])
 
     def tick(self) -> None:
         """Do what is due, on every account, and load what should be loaded here; blocking.
@@ -329,7 +296,7 @@ class LineageStore:
 
         def work(connection: Connection) -> Applied:
             # The use comes first: it was before what is due now.
-            return self._apply(connection, account_id, [_Step(use), _Step(pass_time)])
+            return self._apply(connection, account_id, [(use, None), (pass_time, None)])
 
         try:
             written = self._state.submit(work)
@@ -349,13 +316,11 @@ class LineageStore:
     def _apply(self, connection: Connection, account_id: str, steps: Sequence[_Step]) -> Applied:
         before = self._load_locked(connection, account_id)
         conditions = self._conditions(connection, account_id, before.lineage)
-        purse = Purse(
-            LineageMoney(connection=connection, account_id=account_id, now=conditions.now)
-        )
+        purse = Purse(connection, account_id, conditions.now)
         lineage, effects = before.lineage, list[Effect]()
-        for step in steps:
-            change = step.command(lineage, purse.judge(conditions))
-            purse.take(change, step.key_id)
+        for command, key_id in steps:
+            change = command(lineage, purse.judge(conditions))
+            purse.take(change, key_id)
             lineage = change.lineage
             effects += change.effects
         stored = rows.save_lineage(connection, account_id, before, lineage)
@@ -384,7 +349,6 @@ class LineageStore:
                 for id_, model in evaluation_rows.unfinished_of_account(connection, account_id)
                 if model in lineage.models
             ),
-            account_queue=rules.account_queue,
             queue_room=rules.queue - job_rows.count_queued(connection),
         )
 
