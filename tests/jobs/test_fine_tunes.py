@@ -23,8 +23,8 @@ from steelyard.errors import (
 )
 from steelyard.evaluations.queries_wire import EvaluationsQuery
 from steelyard.families.fine_tuning import store as rows_of_jobs
-from steelyard.families.fine_tuning.queries_wire import JobRecordsQuery, JobsQuery
 from steelyard.families.fine_tuning.run import FineTuneRun, FineTuneRuns
+from steelyard.families.fine_tuning.wire import JobRecordsQuery, JobsQuery
 from steelyard.families.trainer.task import TaskBase
 from steelyard.jobs.runtime import JobRuntime
 from steelyard.jobs.work import LostRunError

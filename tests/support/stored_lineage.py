@@ -19,7 +19,6 @@ from steelyard.errors import EngineUnavailableError, ModelWarmingError, NoNewDat
 from steelyard.families.fees import Tariff
 from steelyard.families.fine_tunes import fail_job, finish_job, start_job, stop_job
 from steelyard.families.fine_tuning.plan import TuningPlan
-from steelyard.families.fine_tuning.queries_wire import DeleteModelQuery
 from steelyard.families.fine_tuning.wire import (
     JobError,
     JobLineage,
@@ -28,6 +27,7 @@ from steelyard.families.fine_tuning.wire import (
 )
 from steelyard.families.lineage import FamilyModel, FineTune, Lineage, LineageRules, adapter_of
 from steelyard.families.lineage_store import Applied, Command, LineageStore
+from steelyard.families.models_wire import DeleteModelQuery
 from steelyard.families.service import FamilyService
 from steelyard.families.tables import fine_tunes
 from steelyard.families.wire import ContinueRows, LoadState

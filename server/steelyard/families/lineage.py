@@ -1,11 +1,7 @@
 """An account's lineage: what is stored of families, models and fine-tunes, and read of it.
 
-Here: the state, which no function changes in place, the conditions under which a command is judged,
-and what can be read off both. Not here: the commands themselves (the modules beside this one), nor
-how the state is told to callers (``steelyard.families.serializers``).
-
 Times are Unix seconds and money is nano-USD. A model is known by its adapter id, a family by its
-name, a fine-tune by its id; dictionaries are copied, never written to.
+name, a fine-tune by its id. No function changes the state in place: dictionaries are copied.
 """
 
 from __future__ import annotations

@@ -1,9 +1,5 @@
 """Lineage kept in the state: every change of it in one transaction, and what follows.
 
-Here: who loads an account's lineage, judges a command by what holds now, writes what it changed with
-its money, its events and what it cancels, and then tells the engines and the job worker. Not here:
-the commands (``steelyard.families``), nor what callers send and get (``steelyard.families.service``).
-
 Engines and workers are told after the commit. A process that dies between the two leaves a state
 that ``LineageStore.tick`` of any server process brings into effect.
 """

@@ -9,8 +9,14 @@ from msgspec import structs
 from steelyard import errors
 from steelyard.families.base_models import describe_base, list_bases, readiness_of_base
 from steelyard.families.fees import priced
-from steelyard.families.fine_tuning.queries_wire import DeleteModelQuery
-from steelyard.families.models_wire import GONE, Model, ModelList, ModelName, ModelReadiness
+from steelyard.families.models_wire import (
+    GONE,
+    DeleteModelQuery,
+    Model,
+    ModelList,
+    ModelName,
+    ModelReadiness,
+)
 from steelyard.families.service import FamilyService
 from steelyard.families.wire import DeletedModel, KeepModelWarm, SwitchModel
 from steelyard.http.routing import Access, Call, Route

@@ -150,9 +150,7 @@ class FamilyModels:
                 f"The files of {model.ref} are not here; call another model of {model.family}."
             )
         return ResolvedModel(
-            version=None if "@" in name else model.ref,
-            model=model,
-            artifact_sha256=artifact,
+            version=None if "@" in name else model.ref, model=model, artifact_sha256=artifact
         )
 
     async def base_of(self, caller: Caller, name: str) -> str:

@@ -132,3 +132,12 @@ class ModelReadiness(Struct, frozen=True, kw_only=True):
     model: str
     ready: bool
     reason: UnreadyReason | UnsetType = UNSET
+
+
+class DeleteModelQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which model a number is to be."""
+
+    adapter: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=128)] | None,
+        Meta(description="Refuse with `model_changed` unless the number is this adapter."),
+    ] = None

@@ -1,9 +1,7 @@
 """The families use cases: start, grow, switch, keep warm, roll back and delete lines of models.
 
 Every change is one transaction with the record of its idempotency key; a refusal leaves the key
-free. Here: what callers send and get. Not here: which change is allowed when
-(``steelyard.families``), how it is kept (``steelyard.families.lineage_store``), which rows a fine-tune
-takes (``steelyard.families.fine_tuning.rows``), nor what becomes of it (``steelyard.families.fine_tuning.service``).
+free.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 An artifact is fetched and loaded on a thread of its own, one model at a time, and answers a probe
 before anyone else asks it. Each has a queue of its own; a model of heads alone shares the engine of
 its base. As many stay as the setting allows: past that, the one that was asked longest ago is let
-go of, but never one that is kept warm or has a call in it. Which name means which model, and who may
-call it, is not here (``steelyard.families``, ``steelyard.families.service``).
+go of, but never one that is kept warm or has a call in it.
 """
 
 from __future__ import annotations

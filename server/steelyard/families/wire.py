@@ -1,9 +1,5 @@
 """Families on the wire: a named line of models, its switch, its move and its fine-tunes.
 
-Here: the shapes of families and of the models in their lines, and the bodies that change them. Not
-here: which change is allowed when (``steelyard.families``), nor a single fine-tune
-(``steelyard.families.fine_tuning.wire``).
-
 In a request ``served`` and ``latest`` are guards with three meanings: left out, no guard; ``null``,
 the caller saw no model; a text, the adapter id that the caller saw. Any other optional field may be
 left out or be ``null``; both mean the same. Money is exact decimal text, times are Unix seconds.

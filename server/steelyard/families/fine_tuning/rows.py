@@ -4,9 +4,6 @@ A fine-tune trains on the training rows that came since its family last trained 
 earlier ones, drawn with its seed, and is judged on every evaluation row. A version's rows keep
 their places in all later ones, so new rows are those past the ones that the version trained on had.
 Everything here is a function of versions that never change, so that an estimate and a start agree.
-
-Here: counting, refusing and giving rows. Not here: whether a family may train now
-(``steelyard.families.continuing``), nor what a trained token costs (``steelyard.families.fees``).
 """
 
 from __future__ import annotations

@@ -4,9 +4,6 @@ A fine-tune is trained by a process of its own in a folder of the home, where ev
 done is durable. This writes the folder, starts the process, tells how it goes, and stores what it
 made; the fine-tune ends in one transaction with its charge and its model. Wherever a process dies,
 the next takes the folder up as it is, or writes it anew.
-
-Here: running one that is queued. Not here: what a fine-tune may do when
-(``steelyard.families.fine_tunes``), nor what callers are told (``steelyard.families.fine_tuning.service``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The fine-tuning jobs use cases: list them, follow them, stop them, read their held-out records.
-
-Not here: starting one, which is a family's (``steelyard.families.service``), nor running it
-(``steelyard.families.fine_tuning.run``).
-"""
+"""The fine-tuning jobs use cases: list them, follow them, stop them, read their held-out records."""
 
 from __future__ import annotations
 
@@ -34,8 +30,15 @@ from steelyard.evaluations.wire import JobRecordPage, RecordGroup
 from steelyard.families.draft import LineageChange
 from steelyard.families.fine_tunes import cancel_job, stop_job
 from steelyard.families.fine_tuning import store as rows
-from steelyard.families.fine_tuning.queries_wire import JobRecordsQuery, JobsQuery
-from steelyard.families.fine_tuning.wire import CurvePoint, Job, JobEvents, JobPage, JobProgress
+from steelyard.families.fine_tuning.wire import (
+    CurvePoint,
+    Job,
+    JobEvents,
+    JobPage,
+    JobProgress,
+    JobRecordsQuery,
+    JobsQuery,
+)
 from steelyard.families.lineage import Conditions, Lineage
 from steelyard.families.lineage_store import Applied, LineageStore
 from steelyard.families.serializers import fine_tune_to_wire

@@ -1,8 +1,5 @@
 """Fine-tunes on the wire: a job, its progress, its events and its fee.
 
-Here: the shapes of single fine-tunes. Not here: their held-out records and the gate
-(``steelyard.evaluations.wire``), nor what they do to a family (``steelyard.families``).
-
 Money is exact decimal text, times are Unix seconds.
 """
 
@@ -13,9 +10,10 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.evaluations.gate_wire import Gate
-from steelyard.evaluations.wire import Evaluation
+from steelyard.evaluations.wire import DEFAULT_RECORDS, MAX_RECORDS, Evaluation, RecordGroup
 from steelyard.families.wire import Charge, ContinueRows, JobOutcome, JobStatus
 from steelyard.wire.methods import Method
+from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 from steelyard.wire.shown import Framed, Shown
 
 EventType = Literal[
@@ -191,3 +189,33 @@ class FineTuneEstimate(Struct, frozen=True, kw_only=True):
     train_rows: int
     rows: ContinueRows
     dataset_version: int
+
+
+class JobsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of the account's fine-tunes."""
+
+    status: Annotated[
+        list[JobStatus],
+        Meta(description="Those with one of these statuses; repeated, or separated by commas."),
+    ] = []
+    dataset_id: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=64)] | None,
+        Meta(description="Only those that train on this dataset."),
+    ] = None
+    limit: Annotated[PageSize, Meta(description="Fine-tunes of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+
+
+class JobRecordsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of a fine-tune's held-out records."""
+
+    group: Annotated[
+        RecordGroup,
+        Meta(description="Whose answers: the new model's, its base's, or its parent's if any."),
+    ] = "adapted"
+    offset: Annotated[Annotated[int, Meta(ge=0)], Meta(description="Records before the page.")] = 0
+    limit: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_RECORDS)], Meta(description="Records of the page.")
+    ] = DEFAULT_RECORDS

@@ -1,8 +1,6 @@
 """LoRA: adapting the encoder itself to a dataset's rows, before heads are fitted on it.
 
-Here: what a caller sees, importable without torch. Not here: the training loop
-(``steelyard.families.trainer.adapting``), what is written and how it is checked
-(``steelyard.families.trainer.merging``), loading (``steelyard.scoring.merging``).
+What is here can be imported without torch; the loop is ``steelyard.families.trainer.adapting``.
 """
 
 from __future__ import annotations

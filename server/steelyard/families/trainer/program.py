@@ -3,8 +3,6 @@
 Phases: LoRA where a rank is asked for, features of the training rows, heads and their calibration,
 held-out scoring, the gate. What each makes is on the disk before the note that it is whole, and a
 phase with that note is not done again: a program killed at any moment goes on where it was.
-
-Here: the order of things. Not here: what a phase does (the modules beside this one).
 """
 
 from __future__ import annotations

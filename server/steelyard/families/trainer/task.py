@@ -13,8 +13,7 @@ result.json       ``FineTuneResult``: written last, and whole or not at all
 error.json        ``FineTuneFailure``: why it failed instead; the exit status is then 3
 ================= ==============================================================================
 
-Here: names and shapes alone, so that whoever starts the program need not load what trains. Not
-here: the program (``steelyard.families.trainer.program``).
+Whoever starts the program need not load what trains: these are names and shapes alone.
 """
 
 from __future__ import annotations
