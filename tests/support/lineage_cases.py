@@ -11,6 +11,7 @@ from steelyard.families.fine_tunes import (
     start_family,
     start_job,
 )
+from steelyard.families.fine_tuning.plan import TuningPlan
 from steelyard.families.fine_tuning.wire import JobLineage, JobSplit, ResolvedHyperparameters
 from steelyard.families.lineage import Conditions, Lineage, adapter_of
 from steelyard.families.moving import move_ready
@@ -53,10 +54,9 @@ def make_gate(passed: bool = True, reasons: tuple[str, ...] = ("new_rows_worse",
     )
 
 
-def make_order(job_id: str, **members) -> Order:
-    return Order(
+def make_order(job_id: str, price_nano: int = 0, **members) -> Order:
+    plan = TuningPlan(
         **{
-            "id": job_id,
             "dataset_id": "ds_1",
             "dataset_version": 1,
             "method": "sft",
@@ -67,11 +67,13 @@ def make_order(job_id: str, **members) -> Order:
             "lineage": JobLineage(
                 new_training=40, earlier_training=0, new_evaluation=8, earlier_evaluation=0
             ),
-            "max_questions": 64,
-            "price_nano": 0,
+            "rows": ContinueRows(new=40, earlier=0, evaluation=8),
+            "passes": 8.0,
+            "growth": make_growth(1),
             **members,
         }
     )
+    return Order(id=job_id, plan=plan, price_nano=price_nano)
 
 
 def make_growth(version: int, **members) -> Growth:

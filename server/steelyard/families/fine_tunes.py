@@ -17,12 +17,10 @@ from steelyard.families.continuing import Growth, check_continue
 from steelyard.families.draft import LineageChange, LineageDraft
 from steelyard.families.events import CancelJob, QueueJob
 from steelyard.families.fees import check_price
+from steelyard.families.fine_tuning.plan import TuningPlan
 from steelyard.families.fine_tuning.wire import (
     EventType,
     JobError,
-    JobLineage,
-    JobSplit,
-    ResolvedHyperparameters,
 )
 from steelyard.families.lineage import (
     Conditions,
@@ -43,23 +41,17 @@ from steelyard.families.references import (
     find_ready_model,
 )
 from steelyard.families.wire import Charge
-from steelyard.wire.methods import Method
+from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.violations import BODY
 
 _FROM = (*BODY, "from")
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """A fine-tune to be queued, with everything that its request left open filled in."""
+    """A fine-tune to be queued."""
 
     id: str
-    dataset_id: str
-    dataset_version: int
-    method: Method
-    hyperparameters: ResolvedHyperparameters
-    split: JobSplit
-    lineage: JobLineage | None
-    max_questions: int
+    plan: TuningPlan
     price_nano: int
 
 
@@ -115,8 +107,8 @@ def start_family(
     draft = LineageDraft(lineage, conditions)
     family = TunedFamily(
         name=name,
-        dataset_id=order.dataset_id,
-        method=order.method,
+        dataset_id=order.plan.dataset_id,
+        method=order.plan.method,
         origin=origin,
         origin_adapter=None if start.model is None else start.model.adapter,
         base=start.base,
@@ -142,7 +134,7 @@ def continue_family(
     """Queue a family's next fine-tune, from its latest model on the rows it has not trained on."""
     family = find_family(lineage, name)
     check_latest(lineage, family, latest)
-    check_continue(lineage, family, growth, conditions, dataset_version=order.dataset_version)
+    check_continue(lineage, family, growth, conditions, dataset_version=order.plan.dataset_version)
     draft = LineageDraft(lineage, conditions)
     _queue(draft, family, parent_of(lineage, family), order, max_price_usd)
     return draft.done()
@@ -267,19 +259,20 @@ def _queue(
     if conditions.queue_room < 1:
         raise errors.QueueFullError("The queue of fine-tunes is full; try again later.")
     draft.hold(order.id, order.price_nano, "The fine-tune")
+    plan = order.plan
     charge: Charge = "reserved" if order.price_nano else "free"
     job = FineTune(
         id=order.id,
         family=family.name,
-        dataset_id=order.dataset_id,
-        dataset_version=order.dataset_version,
-        method=order.method,
+        dataset_id=plan.dataset_id,
+        dataset_version=plan.dataset_version,
+        method=plan.method,
         base=family.base,
         parent=parent,
-        hyperparameters=order.hyperparameters,
-        split=order.split,
-        lineage=order.lineage,
-        max_questions=order.max_questions,
+        hyperparameters=plan.hyperparameters,
+        split=plan.split,
+        lineage=plan.lineage,
+        max_questions=MAX_DECISIONS,
         price_nano=order.price_nano,
         charge=charge,
         created_at=draft.now,

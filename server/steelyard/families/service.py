@@ -52,7 +52,6 @@ from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage import State
-from steelyard.wire.limits import MAX_DECISIONS
 
 #: Seconds that a family's page waits for the price of its next fine-tune.
 _PRICE_WAIT_S = 0.5
@@ -278,17 +277,7 @@ class FamilyService(FamilyModels):
         return fee_of(plan.trained_tokens, self._tariff)
 
     def _order(self, plan: TuningPlan) -> Order:
-        return Order(
-            id=new_id("ftj"),
-            dataset_id=plan.dataset_id,
-            dataset_version=plan.dataset_version,
-            method=plan.method,
-            hyperparameters=plan.hyperparameters,
-            split=plan.split,
-            lineage=plan.lineage,
-            max_questions=MAX_DECISIONS,
-            price_nano=self._fee(plan).price_nano,
-        )
+        return Order(id=new_id("ftj"), plan=plan, price_nano=self._fee(plan).price_nano)
 
     def _estimate_to_wire(self, plan: TuningPlan) -> FineTuneEstimate:
         fee = self._fee(plan)
@@ -307,8 +296,10 @@ class FamilyService(FamilyModels):
     async def _queue(self, write: Write, command: Command, order: Order) -> Job:
         def tell(connection: Connection, applied: Applied) -> Job:
             # In the transaction, so that no dataset is deleted under a fine-tune that waits.
-            require_dataset(connection, write.caller.account_id, order.dataset_id, is_new_work=True)
-            mark_dataset_used(connection, order.dataset_id, applied.conditions.now)
+            require_dataset(
+                connection, write.caller.account_id, order.plan.dataset_id, is_new_work=True
+            )
+            mark_dataset_used(connection, order.plan.dataset_id, applied.conditions.now)
             return fine_tune_to_wire(applied.lineage.jobs[order.id])
 
         return await self._write(write, command, tell, window_s=SECONDS_A_DAY)
