@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import closing
 
 import msgspec
 import pytest
@@ -12,17 +13,12 @@ from steelyard import errors
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.from_feedback import STORED_ID, FeedbackRows
-from steelyard.datasets.ingesting import RowBounds
-from steelyard.datasets.service import DatasetService
-from steelyard.datasets.uploads import Upload
 from steelyard.decision_log.store import StoredDecision, insert_decision, put_feedback
-from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
-from steelyard.storage import open_state
-from steelyard.storage.frame_store import open_store
 from steelyard.storage.tables import accounts
-from support.calling import answer_of, upload_rows
+from support.calling import answer_of
 from support.dataset_rows import REFUND, ROUTE, make_rows
+from support.opened_datasets import OpenedDatasets
 
 ME = Caller(LOCAL_ACCOUNT, None, "full", "test")
 NOW = 1_000_000_000.0
@@ -30,16 +26,11 @@ DAY = 86_400.0
 OTHERS = {"id": "spam", "kind": "binary", "question": "Is it spam?"}
 
 
-class Opened:
+class Opened(OpenedDatasets):
     """Datasets and stored decisions in a folder."""
 
     def __init__(self, folder):
-        self.state = open_state(f"sqlite:///{folder / 'state.sqlite'}")
-        self.store = open_store(folder / "frames")
-        self.writes = KeyedWrites(self.state)
-        self.datasets = DatasetService(
-            self.state, self.store, self.writes, bounds=RowBounds(1, 1000)
-        )
+        super().__init__(folder, min_rows=1)
         self.rows = FeedbackRows(
             self.state, self.datasets, self.store, self.writes, retention_days=30, now=lambda: NOW
         )
@@ -73,21 +64,11 @@ class Opened:
         at = asyncio.run(self.datasets.dataset_at(ME, dataset_id))
         return [json.loads(row.json) for row in RowStore(self.store).iterate(at.manifest)]
 
-    def create(self, rows):
-        async def send():
-            body = json.dumps({"name": "n", "examples": rows}).encode()
-            with Upload("json", {}, body=body) as upload:
-                reply = await upload_rows(self.datasets, upload, caller=ME)
-            return json.loads(reply.body)["id"]
-
-        return asyncio.run(send())
-
 
 @pytest.fixture
 def opened(tmp_path):
-    opened = Opened(tmp_path)
-    yield opened
-    opened.state.close()
+    with closing(Opened(tmp_path)) as opened:
+        yield opened
 
 
 def test_what_was_observed_becomes_targets(opened):
@@ -131,7 +112,7 @@ def test_a_stored_decision_is_taken_once_by_a_dataset(opened):
 
 
 def test_decisions_that_the_dataset_does_not_ask_are_left_out(opened):
-    dataset_id = opened.create(make_rows(10))
+    dataset_id = opened.create(make_rows(10))["id"]
     reworded = {**REFUND, "question": "Refund?"}
     opened.store_decision(1, {"spam": "yes"}, decisions=[OTHERS])
     opened.store_decision(2, {"route": "other", "refund": "yes"}, decisions=[ROUTE, reworded])
@@ -251,7 +232,7 @@ def test_every_refusal(opened):
     for row in rewarded:
         del row["targets"]
     with pytest.raises(errors.SupervisionMismatchError):
-        opened.make(dataset_id=opened.create(rewarded))
+        opened.make(dataset_id=opened.create(rewarded)["id"])
 
 
 def test_a_dataset_that_grew_meanwhile_is_not_added_to(opened, monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -14,17 +13,11 @@ import pytest
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.datasets import row_service as service_module
 from steelyard.datasets.frames import vectors as vectors_module
-from steelyard.datasets.ingesting import RowBounds
 from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.searches import SimilarRows
-from steelyard.datasets.service import DatasetService
-from steelyard.datasets.uploads import Upload
 from steelyard.errors import EngineUnavailableError, TooManyRowsError
-from steelyard.operations.idempotency import KeyedWrites
-from steelyard.storage import open_state
-from steelyard.storage.frame_store import open_store
-from support.calling import upload_rows
-from support.dataset_rows import make_rows, to_ndjson
+from support.dataset_rows import make_rows
+from support.opened_datasets import OpenedDatasets
 
 CALLER = Caller(LOCAL_ACCOUNT, None, "full", "test")
 N_ROWS = 12
@@ -50,29 +43,21 @@ class Letters:
             await asyncio.sleep(0.01)
 
 
-class Opened:
+class Opened(OpenedDatasets):
     """The service of one server, and what embeds for it."""
 
     def __init__(self, folder):
-        self.state = open_state(f"sqlite:///{folder / 'state.sqlite'}")
-        store, writes = open_store(folder / "frames"), KeyedWrites(self.state)
-        self.datasets = DatasetService(self.state, store, writes, bounds=RowBounds(2, 1000))
+        super().__init__(folder)
         self.embed = Letters()
-        self.rows = DatasetRows(self.datasets, store, embed=self.embed, scorer="letters")
+        self.rows = DatasetRows(self.datasets, self.store, embed=self.embed, scorer="letters")
 
     def close(self):
         self.embed.may_embed.set()
         self.rows.close()
-        self.state.close()
+        super().close()
 
     def dataset(self, start=0, n_rows=N_ROWS):
-        async def create():
-            fields = {"name": "n", "evaluation_fraction": "1"}
-            with Upload("jsonl", fields) as upload:
-                upload.add_file("examples").write(to_ndjson(make_rows(n_rows, start)))
-                return await upload_rows(self.datasets, upload, caller=CALLER)
-
-        return json.loads(asyncio.run(create()).body)["id"]
+        return self.create(make_rows(n_rows, start), evaluation_fraction="1")["id"]
 
     async def similar(self, dataset_id, **asked):
         request = SimilarRows(**{"context": "Invoice 7", "limit": 3, **asked})

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import threading
 import time
-from pathlib import Path
+from contextlib import closing
 
 import httpx
 import pytest
@@ -16,63 +15,23 @@ import pytest
 from steelyard import errors
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.datasets import service as service_module
-from steelyard.datasets.ingesting import RowBounds
 from steelyard.datasets.queries_wire import DatasetsQuery
-from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import mark_dataset_used
-from steelyard.datasets.uploads import Upload
 from steelyard.families.store import dataset_of_family
 from steelyard.families.tables import families
-from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
-from steelyard.storage import open_state
-from steelyard.storage.frame_store import open_store
-from support.calling import upload_rows
 from support.dataset_rows import make_row_dict, make_rows, to_ndjson
+from support.opened_datasets import OpenedDatasets
 from support.serving import serving
 
 CALLER = Caller(LOCAL_ACCOUNT, None, "full", "127.0.0.1")
 ROUTE = "POST /v1/datasets"
 
 
-class Opened:
-    """A dataset service on a folder, driven from tests without a loop of their own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.state = open_state(f"sqlite:///{folder / 'state.sqlite'}")
-        self.store = open_store(folder / "frames")
-        self.service = DatasetService(
-            self.state, self.store, KeyedWrites(self.state), bounds=RowBounds(2, 1000)
-        )
-
-    def create(self, rows, key=None, name="n"):
-        return asyncio.run(self._create(rows, key, name))
-
-    async def _create(self, rows, key, name):
-        with upload_of(rows, name=name) as upload:
-            reply = await upload_rows(self.service, upload, caller=CALLER, key=key)
-        return json.loads(reply.body)
-
-    async def add(self, dataset_id, rows, key=None, **fields):
-        with upload_of(rows, **fields) as upload:
-            reply = await upload_rows(self.service, upload, dataset_id, caller=CALLER, key=key)
-        return json.loads(reply.body)
-
-    def names(self):
-        return self.store.names()
-
-
-def upload_of(rows, **fields):
-    upload = Upload("jsonl", fields)
-    upload.add_file("examples").write(to_ndjson(rows))
-    return upload
-
-
 @pytest.fixture
 def opened(tmp_path):
-    opened = Opened(tmp_path)
-    yield opened
-    opened.state.close()
+    with closing(OpenedDatasets(tmp_path)) as opened:
+        yield opened
 
 
 def test_two_writers_at_once_give_two_versions_or_one_clean_refusal(opened):
@@ -80,15 +39,15 @@ def test_two_writers_at_once_give_two_versions_or_one_clean_refusal(opened):
 
     async def both():
         return await asyncio.gather(
-            opened.add(made["id"], make_rows(5, 100)),
-            opened.add(made["id"], make_rows(5, 200)),
+            opened.send(made["id"], make_rows(5, 100)),
+            opened.send(made["id"], make_rows(5, 200)),
             return_exceptions=True,
         )
 
     answers = asyncio.run(both())
     refused = [answer for answer in answers if isinstance(answer, Exception)]
     assert all(isinstance(answer, errors.DatasetChangedError) for answer in refused)
-    versions = asyncio.run(opened.service.versions(CALLER, made["id"])).data
+    versions = asyncio.run(opened.datasets.versions(CALLER, made["id"])).data
     assert len(versions) == 3 - len(refused)
     assert [version.rows for version in versions] == [20, 15, 10][len(refused) :]
 
@@ -99,13 +58,13 @@ def test_a_version_made_meanwhile_is_told(opened, monkeypatch):
 
     def slow(*given):
         monkeypatch.setattr(service_module, "write_version", write_version)
-        asyncio.run(opened.add(made["id"], make_rows(1, 50)))
+        opened.add(made["id"], make_rows(1, 50))
         return write_version(*given)
 
     monkeypatch.setattr(service_module, "write_version", slow)
     with pytest.raises(errors.DatasetChangedError, match="version 2"):
-        asyncio.run(opened.add(made["id"], make_rows(1, 60)))
-    assert [v.rows for v in asyncio.run(opened.service.versions(CALLER, made["id"])).data] == [
+        opened.add(made["id"], make_rows(1, 60))
+    assert [v.rows for v in asyncio.run(opened.datasets.versions(CALLER, made["id"])).data] == [
         11,
         10,
     ]
@@ -121,14 +80,14 @@ def test_rows_of_a_family_go_to_the_dataset_that_it_grows_on(opened):
         "body": b"{}",
     }
     opened.state.write_now(lambda c: c.execute(families.insert(), router))
-    opened.service.register_families(dataset_of_family)
+    opened.datasets.register_families(dataset_of_family)
 
     def version(dataset_id, rows, family):
-        return asyncio.run(opened.add(dataset_id, rows, family=family))["version"]
+        return opened.add(dataset_id, rows, family=family)["version"]
 
     with pytest.raises(errors.DatasetMismatchError, match=own):
         version(other, make_rows(1, 60), "router")
-    assert len(asyncio.run(opened.service.versions(CALLER, other)).data) == 1
+    assert len(asyncio.run(opened.datasets.versions(CALLER, other)).data) == 1
     assert version(own, make_rows(1, 60), "router") == 2
     assert version(other, make_rows(1, 60), "nobody") == 2
     opened.state.write_now(lambda c: c.execute(families.update().values(deleted_at=2.0)))
@@ -154,30 +113,30 @@ def test_a_full_disk_makes_no_dataset_and_leaves_the_key_free(opened, monkeypatc
 
 def test_work_reads_a_version_that_does_not_change(opened):
     made = opened.create([make_row_dict({"n": number}) for number in range(20)])
-    at = asyncio.run(opened.service.dataset_at(CALLER, made["id"]))
-    before = list(opened.service.evaluation_rows(at))
+    at = asyncio.run(opened.datasets.dataset_at(CALLER, made["id"]))
+    before = list(opened.datasets.evaluation_rows(at))
     assert (at.version, at.sha256, at.method) == (1, made["sha256"], "sft")
     assert len(before) == at.split.evaluation == 4
     assert before[0].targets == {"route": {"billing": 1.0}, "refund": {"yes": 1.0}}
     assert len({row.context_sha256 for row in before}) == 4
-    asyncio.run(opened.add(made["id"], make_rows(10)))
-    assert list(opened.service.evaluation_rows(at)) == before
-    newest = asyncio.run(opened.service.dataset_at(CALLER, made["id"]))
+    opened.add(made["id"], make_rows(10))
+    assert list(opened.datasets.evaluation_rows(at)) == before
+    newest = asyncio.run(opened.datasets.dataset_at(CALLER, made["id"]))
     assert newest.evaluation_sha256 != at.evaluation_sha256
 
 
 def test_work_reads_a_rows_metadata(opened):
     rows = [make_row_dict({"n": number}, metadata={"team": str(number)}) for number in range(5)]
     made = opened.create(rows)
-    at = asyncio.run(opened.service.dataset_at(CALLER, made["id"]))
+    at = asyncio.run(opened.datasets.dataset_at(CALLER, made["id"]))
     read = [
-        row for side in ("training", "evaluation") for row in opened.service.side_rows(at, side)
+        row for side in ("training", "evaluation") for row in opened.datasets.side_rows(at, side)
     ]
     assert sorted((row.context["n"], row.metadata) for row in read) == [
         (number, {"team": str(number)}) for number in range(5)
     ]
     with pytest.raises(errors.NotFoundError):
-        asyncio.run(opened.service.dataset_at(CALLER, made["id"], 3))
+        asyncio.run(opened.datasets.dataset_at(CALLER, made["id"], 3))
 
 
 def test_used_datasets_come_first(opened):
@@ -185,7 +144,7 @@ def test_used_datasets_come_first(opened):
     opened.state.write_now(lambda c: mark_dataset_used(c, ids[0], time.time()))
 
     def listed(cursor=None):
-        return asyncio.run(opened.service.page(CALLER, DatasetsQuery(limit=1, cursor=cursor)))
+        return asyncio.run(opened.datasets.page(CALLER, DatasetsQuery(limit=1, cursor=cursor)))
 
     walked, page = [], listed()
     while page.has_more:
@@ -197,35 +156,35 @@ def test_used_datasets_come_first(opened):
 
 def test_files_that_no_version_needs_are_removed(opened, monkeypatch):
     kept = opened.create(make_rows(5))
-    needed = opened.names()
+    needed = opened.store.names()
     gone = opened.create(make_rows(5, 50))
     old = time.time() - service_module.ERASE_AFTER_S - 60
     orphan = opened.store.put(b"left behind", ".parquet")
-    for name in opened.names():
+    for name in opened.store.names():
         os.utime(opened.store.path_of(name), (old, old))
-    asyncio.run(opened.service.delete(Write(CALLER), gone["id"]))
-    assert opened.names() == needed
-    assert f"{orphan}.parquet" not in opened.names()
-    at = asyncio.run(opened.service.dataset_at(CALLER, kept["id"]))
-    assert len(list(opened.service.side_rows(at, "training"))) == 4
+    asyncio.run(opened.datasets.delete(Write(CALLER), gone["id"]))
+    assert opened.store.names() == needed
+    assert f"{orphan}.parquet" not in opened.store.names()
+    at = asyncio.run(opened.datasets.dataset_at(CALLER, kept["id"]))
+    assert len(list(opened.datasets.side_rows(at, "training"))) == 4
     with pytest.raises(errors.DatasetDeletedError):
-        asyncio.run(opened.service.dataset_at(CALLER, gone["id"]))
+        asyncio.run(opened.datasets.dataset_at(CALLER, gone["id"]))
 
 
 def test_rows_that_two_datasets_share_stay_when_one_goes(opened):
     made = [opened.create(make_rows(5), name=name) for name in "ab"]
     old = time.time() - service_module.ERASE_AFTER_S - 60
-    for name in opened.names():
+    for name in opened.store.names():
         os.utime(opened.store.path_of(name), (old, old))
-    asyncio.run(opened.service.delete(Write(CALLER), made[0]["id"]))
-    at = asyncio.run(opened.service.dataset_at(CALLER, made[1]["id"]))
-    assert len(list(opened.service.side_rows(at, "training"))) == 4
+    asyncio.run(opened.datasets.delete(Write(CALLER), made[0]["id"]))
+    at = asyncio.run(opened.datasets.dataset_at(CALLER, made[1]["id"]))
+    assert len(list(opened.datasets.side_rows(at, "training"))) == 4
 
 
 def test_young_files_are_left_alone(opened):
     orphan = opened.store.put(b"on its way", ".parquet")
-    assert opened.service.sweep() == []
-    assert f"{orphan}.parquet" in opened.names()
+    assert opened.datasets.sweep() == []
+    assert f"{orphan}.parquet" in opened.store.names()
 
 
 def check_whole(url: str, acknowledged: dict[str, int], *, newest: int = 10_000) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -15,10 +14,6 @@ import pytest
 from faults.processes import serve_process
 from steelyard import errors
 from steelyard.caller import LOCAL_ACCOUNT, Caller
-from steelyard.datasets.ingesting import RowBounds
-from steelyard.datasets.service import DatasetService
-from steelyard.datasets.uploads import Upload
-from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.review.requests import read_rows_search
 from steelyard.review.reviews import Reviews
@@ -28,41 +23,32 @@ from steelyard.review.service import DraftService
 from steelyard.review.store import erase_logs
 from steelyard.review.suspects import SuspectSearch
 from steelyard.review.wire import HistoryQuery
-from steelyard.storage import open_state
-from steelyard.storage.frame_store import open_store
-from support.calling import answer_of, upload_rows
-from support.dataset_rows import make_rows, to_ndjson
+from support.calling import answer_of
+from support.dataset_rows import make_rows
+from support.opened_datasets import OpenedDatasets
 
 CALLER = Caller(LOCAL_ACCOUNT, None, "full", "127.0.0.1")
 N_ROWS = 40
 
 
-class Opened:
+class Opened(OpenedDatasets):
     """The services of one server process on a folder, driven without a loop of their own."""
 
     def __init__(self, folder, embed=None):
-        self.state = open_state(f"sqlite:///{folder / 'state.sqlite'}")
-        store, writes = open_store(folder / "frames"), KeyedWrites(self.state)
-        bounds = RowBounds(2, 1000)
-        self.datasets = DatasetService(self.state, store, writes, bounds=bounds)
-        reviews = Reviews(self.state)
-        self.drafts = DraftService(self.state, self.datasets, store, writes, reviews)
+        super().__init__(folder)
+        store, writes, reviews = given = self.store, self.writes, Reviews(self.state)
+        self.drafts = DraftService(self.state, self.datasets, *given)
         self.datasets.register_reader(self.drafts.reader_of, erase_logs)
         self.suspects = SuspectSearch(store, embed=embed, scorer="test")
         self.rows = DraftRows(self.drafts, store, reviews, self.suspects, writes)
-        self.seals = DraftSeals(self.drafts, self.datasets, store, writes, reviews, bounds=bounds)
+        self.seals = DraftSeals(self.drafts, self.datasets, *given, bounds=self.bounds)
 
     def close(self):
         self.suspects.close()
-        self.state.close()
+        super().close()
 
     def dataset(self, rows=None):
-        async def create():
-            with Upload("jsonl", {"name": "n"}) as upload:
-                upload.add_file("examples").write(to_ndjson(rows or make_rows(N_ROWS)))
-                return await upload_rows(self.datasets, upload, caller=CALLER)
-
-        return json.loads(asyncio.run(create()).body)["id"]
+        return self.create(rows or make_rows(N_ROWS))["id"]
 
     def call(self, route, body, **how):
         services = {type(service): service for service in (self.drafts, self.rows, self.seals)}
