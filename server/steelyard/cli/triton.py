@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from steelyard.triton.repository import ExportOptions, ModelSource
     from steelyard.triton.sources import Found
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
 #: Triton's own ports.
 PORT, HTTP_PORT, METRICS_PORT = 8001, 8000, 8002
 #: Seconds between two looks for fine-tunes that came into use.
@@ -30,6 +32,7 @@ _SHOWN_URL = 120
 _GPU_ENGINE = "onnxruntime-float32"
 
 _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
+_FOLDER = click.Path(file_okay=False, path_type=Path)
 
 _EPILOG = """\b
 Examples:
@@ -38,6 +41,20 @@ Examples:
   steelyard triton check triton://127.0.0.1:8001
   steelyard triton export ./models --target gpu
 """
+
+
+def _port(name: str, default: int, what: str) -> Callable[[_Command], _Command]:
+    port = click.IntRange(0, 65535)
+    return click.option(name, type=port, default=default, show_default=True, help=what)
+
+
+_instances = click.option(
+    "--instances",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Passes of a model that run at a time, each with memory of its own.",
+)
 
 
 @click.group("triton", epilog=_EPILOG)
@@ -50,24 +67,26 @@ def command() -> None:
 
 
 @command.command("export", epilog=_EPILOG)
-@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("folder", metavar="DIR", type=_FOLDER)
 @click.option(
-    "--target", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True,
+    "--target",
+    type=click.Choice(["cpu", "gpu"]),
+    default="cpu",
+    show_default=True,
     help="cpu: Triton's Python backend with ONNX Runtime. gpu: its ONNX Runtime backend, float32.",
-)  # fmt: skip
+)
 @click.option(
-    "--backend", type=click.Choice(["onnxruntime", "tensorrt"]), default=None,
+    "--backend",
+    type=click.Choice(["onnxruntime", "tensorrt"]),
     help="On a GPU: ONNX Runtime alone (the default), or with TensorRT inside it.",
-)  # fmt: skip
+)
 @click.option(
-    "--model", "names", multiple=True,
-    help="A base model, or a fine-tune by number or adapter; may be repeated. "
-    "Default: all in use.",
-)  # fmt: skip
-@click.option(
-    "--instances", type=click.IntRange(1, 64), default=1, show_default=True,
-    help="Passes of a model that run at a time, each with memory of its own.",
-)  # fmt: skip
+    "--model",
+    "names",
+    multiple=True,
+    help="A base model, or a fine-tune by number or adapter; may be repeated. Default: all in use.",
+)
+@_instances
 @click.option("--prune", is_flag=True, help="Remove exported models that are no longer in use.")
 @setting_option("home")
 @setting_option("state_url")
@@ -120,51 +139,50 @@ def export(
 
 @command.command("up", epilog=_EPILOG)
 @click.option(
-    "--host", default="127.0.0.1", show_default=True,
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
     help="Address to listen on. Triton has no authentication: any but loopback lets everybody who "
     "reaches it use, load and unload models.",
-)  # fmt: skip
+)
+@_port("--port", PORT, "Port of gRPC, which the service calls; 0 takes a free one.")
+@_port("--http-port", HTTP_PORT, "Port of health: /v2/health/live and /v2/health/ready.")
+@_port("--metrics-port", METRICS_PORT, "Port of /metrics.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
-    help="Port of gRPC, which the service calls; 0 takes a free one.",
-)  # fmt: skip
-@click.option(
-    "--http-port", type=click.IntRange(0, 65535), default=HTTP_PORT, show_default=True,
-    help="Port of health: /v2/health/live and /v2/health/ready.",
-)  # fmt: skip
-@click.option(
-    "--metrics-port", type=click.IntRange(0, 65535), default=METRICS_PORT, show_default=True,
-    help="Port of /metrics.",
-)  # fmt: skip
-@click.option(
-    "--repository", type=click.Path(file_okay=False, path_type=Path), default=None,
+    "--repository",
+    type=_FOLDER,
     help="Models; written where missing or out of date. Default: triton/models in the home.",
-)  # fmt: skip
+)
 @click.option(
-    "--environment", type=click.Path(file_okay=False, path_type=Path), default=None,
+    "--environment",
+    type=_FOLDER,
     help="Where environments are built and kept. Default: triton/environments in the home.",
-)  # fmt: skip
+)
 @click.option(
-    "--load", "load", multiple=True, metavar="MODEL",
+    "--load",
+    multiple=True,
+    metavar="MODEL",
     help="A model to load at the start; may be repeated. Default: the base models.",
-)  # fmt: skip
+)
+@_instances
 @click.option(
-    "--instances", type=click.IntRange(1, 64), default=1, show_default=True,
-    help="Passes of a model that run at a time, each with memory of its own.",
-)  # fmt: skip
-@click.option(
-    "--start-timeout", type=click.FloatRange(1, 3600), default=60.0, show_default=True,
+    "--start-timeout",
+    type=click.FloatRange(1, 3600),
+    default=60.0,
+    show_default=True,
     help="Seconds in which it must be ready; past that it is ended.",
-)  # fmt: skip
+)
 @click.option(
-    "--tls-certificate", type=_FILE, default=None,
+    "--tls-certificate",
+    type=_FILE,
     help="Certificate (PEM) to take gRPC over TLS with; HTTP and figures are on loopback then.",
-)  # fmt: skip
-@click.option("--tls-key", type=_FILE, default=None, help="Private key (PEM) of the certificate.")
+)
+@click.option("--tls-key", type=_FILE, help="Private key (PEM) of the certificate.")
 @click.option(
-    "--tls-clients", type=_FILE, default=None,
+    "--tls-clients",
+    type=_FILE,
     help="Authorities (PEM): only who shows a certificate of theirs is answered.",
-)  # fmt: skip
+)
 @setting_option("home")
 @setting_option("state_url")
 @setting_option("base_models")

@@ -29,9 +29,12 @@ Examples:
 @setting_option("threads")
 @setting_option("scorer")
 @click.option(
-    "--workbench-port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
+    "--workbench-port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
     help="Port of the workbench; 0 takes a free one.",
-)  # fmt: skip
+)
 @click.option("--no-workbench", is_flag=True, help="Do not start the workbench.")
 @click.option("--no-samples", is_flag=True, help="Do not load the sample datasets.")
 def command(

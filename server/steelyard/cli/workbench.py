@@ -38,13 +38,19 @@ _START_S, _STOP_S = 60.0, 10.0
 @setting_option("hosts")
 @click.option("--server", metavar="URL", help="Address of the server; the same as --url.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
     help="Port the workbench listens on; 0 takes a free one.",
-)  # fmt: skip
+)
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
     help="Loopback address the workbench listens on: it has no accounts of its own.",
-)  # fmt: skip
+)
 @click.option("--open/--no-open", "opens", default=False, help="Open it in a browser.")
 def command(
     url: str | None, hosts: str | None, server: str | None, port: int, host: str, *, opens: bool
