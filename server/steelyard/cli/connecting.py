@@ -2,47 +2,63 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from steelyard.cli.local_state import show_json
 from steelyard.cli.options import setting_option
 
 if TYPE_CHECKING:
     from steelyard.client import Client
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Answer = TypeVar("_Answer")
 
 
-def server_options(command: _Command) -> _Command:
-    """Add the server's address, its key, and the choice of JSON."""
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print as JSON."),
-        setting_option("api_key"),
-        setting_option("url"),
-    ):
-        command = option(command)
-    return command
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The server that a command asks, and how it prints what it is answered."""
+
+    url: str | None
+    api_key: str | None
+    as_json: bool
+
+    @contextmanager
+    def connected(self) -> Iterator[Client]:
+        """Yield a client; the environment and the defaults stand behind the options."""
+        from steelyard.client import Client, ClientOptions
+        from steelyard.settings import read_settings
+
+        settings = read_settings({"url": self.url, "api_key": self.api_key})
+        try:
+            options = ClientOptions(settings.url, settings.api_key)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+        with Client(options) as client:
+            yield client
+
+    def show(self, answer: _Answer, show: Callable[[_Answer], object]) -> None:
+        """Print an answer as JSON where that was chosen, and as ``show`` does elsewhere."""
+        if self.as_json:
+            show_json(answer)
+        else:
+            show(answer)
 
 
-@contextmanager
-def connected(url: str | None, api_key: str | None) -> Iterator[Client]:
-    """Yield a client of the server of the options; the environment and defaults stand behind them.
+def server_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the server's address, its key, and the choice of JSON: the argument ``server``."""
 
-    Raises
-    ------
-    click.UsageError
-        When the address or the key cannot be used.
-    """
-    from steelyard.client import Client, ClientOptions
-    from steelyard.settings import read_settings
+    @setting_option("url")
+    @setting_option("api_key")
+    @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+    @functools.wraps(command)
+    def asking(
+        *args: Any, url: str | None, api_key: str | None, as_json: bool, **given: Any
+    ) -> None:
+        command(*args, server=Server(url, api_key, as_json), **given)
 
-    settings = read_settings({"url": url, "api_key": api_key})
-    try:
-        options = ClientOptions(settings.url, settings.api_key)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    with Client(options) as client:
-        yield client
+    return asking

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import REFUSED
-from steelyard.cli.local_state import show_json, show_table, show_time
+from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import printable
 
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     import datetime as dt
 
     from steelyard.client import Client
+    from steelyard.client.dataset_calls import FoundRowsAnswer
     from steelyard.client.row_sources import Progress
-    from steelyard.datasets.wire import Dataset
+    from steelyard.datasets.from_feedback_wire import DatasetFromFeedback
+    from steelyard.datasets.wire import Dataset, DatasetVersions
     from steelyard.errors import SteelyardError
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _SHOWN_CHARACTERS = 60
 _CSV = ".csv"
@@ -36,17 +37,6 @@ Examples:
   steelyard dataset download ds_… > tickets.jsonl
   steelyard dataset from-feedback --dataset ds_… --since 2026-11-01
 """
-
-
-def _server_options(command: _Command) -> _Command:
-    """Add the server's address, its key, and the choice of JSON."""
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print as JSON."),
-        setting_option("api_key"),
-        setting_option("url"),
-    ):
-        command = option(command)
-    return command
 
 
 _partition = click.option(
@@ -81,47 +71,30 @@ def command() -> None:
 @_file
 @click.option("--name", required=True, help="Name of the dataset.")
 @_fraction
-@_server_options
-def create(
-    *,
-    file: Path,
-    name: str,
-    evaluation_fraction: float | None,
-    url: str | None,
-    api_key: str | None,
-    as_json: bool,
-) -> None:
+@server_options
+def create(*, file: Path, name: str, evaluation_fraction: float | None, server: Server) -> None:
     """Make a dataset of a file."""
-    with _connected(url, api_key) as client, _progress(file) as progress:
+    with _connected(server) as client, _progress(file) as progress:
         made = client.datasets.create(
             name, file, evaluation_fraction=evaluation_fraction, progress=progress
         )
-    _show_dataset(made, as_json=as_json)
+    server.show(made, _show_dataset)
 
 
 @command.command("add")
 @click.argument("dataset")
 @_file
 @_fraction
-@_server_options
-def add(
-    *,
-    dataset: str,
-    file: Path,
-    evaluation_fraction: float | None,
-    url: str | None,
-    api_key: str | None,
-    as_json: bool,
-) -> None:
+@server_options
+def add(*, dataset: str, file: Path, evaluation_fraction: float | None, server: Server) -> None:
     """Add the rows of a file as the next version; a .csv has a table."""
     from steelyard.client import dataset_calls
 
-    with _connected(url, api_key) as client, _progress(file) as progress:
+    with _connected(server) as client, _progress(file) as progress:
         if file.suffix.lower() == _CSV:
-            parts = {"examples": file.read_bytes()}
             call = dataset_calls.add_rows(
                 dataset,
-                parts,
+                {"examples": file.read_bytes()},
                 evaluation_fraction=evaluation_fraction,
                 content_type=dataset_calls.CSV,
             )
@@ -130,16 +103,14 @@ def add(
             made = client.datasets.add_rows(
                 dataset, file, evaluation_fraction=evaluation_fraction, progress=progress
             )
-    _show_dataset(made, as_json=as_json)
+    server.show(made, _show_dataset)
 
 
 @command.command("from-feedback")
 @click.option("--name", help="Name of a new dataset; give it or --dataset.")
 @click.option("--dataset", help="The dataset to add to, as its next version.")
 @click.option(
-    "--since",
-    type=click.DateTime(),
-    help="Only decisions answered at this time of UTC or later.",
+    "--since", type=click.DateTime(), help="Only decisions answered at this time of UTC or later."
 )
 @click.option(
     "--until", type=click.DateTime(), help="Only decisions answered before this time of UTC."
@@ -149,7 +120,7 @@ def add(
     "--decision", "decisions", multiple=True, help="Only the decision of this id; may be repeated."
 )
 @_fraction
-@_server_options
+@server_options
 def from_feedback(
     *,
     name: str | None,
@@ -159,9 +130,7 @@ def from_feedback(
     model: str | None,
     decisions: tuple[str, ...],
     evaluation_fraction: float | None,
-    url: str | None,
-    api_key: str | None,
-    as_json: bool,
+    server: Server,
 ) -> None:
     """Make rows of stored decisions that got feedback: what really happened is the right answer.
 
@@ -169,7 +138,7 @@ def from_feedback(
     """
     if (name is None) == (dataset is None):
         raise click.UsageError("Give --name for a new dataset, or --dataset to add to one.")
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         made = client.datasets.from_feedback(
             name=name,
             dataset_id=dataset,
@@ -179,66 +148,27 @@ def from_feedback(
             decisions=decisions or None,
             evaluation_fraction=evaluation_fraction,
         )
-    _show_dataset(made, as_json=as_json)
-    if as_json:
-        return
-    import msgspec
-
-    click.echo()
-    counts = msgspec.structs.asdict(made.feedback)
-    show_table(
-        ("STORED DECISIONS", "N"),
-        [(name.replace("_", " "), count) for name, count in counts.items()],
-    )
+    server.show(made, _show_from_feedback)
 
 
 @command.command("list")
 @click.option("--archived", is_flag=True, help="Archived datasets instead of the others.")
-@_server_options
-def list_datasets(*, archived: bool, url: str | None, api_key: str | None, as_json: bool) -> None:
+@server_options
+def list_datasets(*, archived: bool, server: Server) -> None:
     """List datasets, the most recently used first."""
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         found = list(client.datasets.iterate(archived=archived))
-    if as_json:
-        show_json(found)
-        return
-    show_table(
-        ("ID", "NAME", "VERSION", "ROWS", "TRAINING", "EVALUATION", "METHOD", "MADE"),
-        [
-            (
-                one.id,
-                one.name,
-                one.version,
-                one.rows,
-                one.split.training,
-                one.split.evaluation,
-                one.method,
-                show_time(one.created_at),
-            )
-            for one in found
-        ],
-    )
+    server.show(found, _show_datasets)
 
 
 @command.command("show")
 @click.argument("dataset")
-@_server_options
-def show(*, dataset: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+@server_options
+def show(*, dataset: str, server: Server) -> None:
     """Show a dataset, its decisions and how often each outcome is right."""
-    from msgspec import UNSET
-
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         found = client.datasets.get(dataset)
-    _show_dataset(found, as_json=as_json)
-    if as_json or found.prompt_tuning is UNSET:
-        return
-    lines = [
-        (one.decision["id"], outcome, count, one.reason or "yes")
-        for one in found.prompt_tuning.decisions
-        for outcome, count in one.labels.items()
-    ]
-    click.echo()
-    show_table(("DECISION", "OUTCOME", "TRAINING ROWS", "CAN BE TUNED"), lines)
+    server.show(found, _show_detail)
 
 
 @command.command("rows")
@@ -251,16 +181,12 @@ def show(*, dataset: str, url: str | None, api_key: str | None, as_json: bool) -
     help="Rows before the page.",
 )
 @click.option(
-    "--limit",
-    type=click.IntRange(1, 500),
-    default=20,
-    show_default=True,
-    help="Rows of the page.",
+    "--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="Rows of the page."
 )
 @click.option("--text", help="Only rows with these words in the context.")
 @_partition
 @_version
-@_server_options
+@server_options
 def rows(
     *,
     dataset: str,
@@ -269,58 +195,24 @@ def rows(
     text: str | None,
     partition: Any,
     version: int | None,
-    url: str | None,
-    api_key: str | None,
-    as_json: bool,
+    server: Server,
 ) -> None:
     """Show a page of rows: the context, and what each row expects."""
-    from steelyard.client.answers import expected_of, labels_of
-
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         page = client.datasets.search(
             dataset, text=text, partition=partition, version=version, offset=offset, limit=limit
         )
-    if as_json:
-        show_json(page)
-        return
-    show_table(
-        ("ROW", "CONTEXT", "EXPECTS"),
-        [
-            (
-                index,
-                _shortened(row.context),
-                ", ".join(f"{name}: {expected_of(row, name)}" for name in labels_of(row)),
-            )
-            for index, row in zip(page.indexes, page.data, strict=True)
-        ],
-    )
-    click.echo(f"{len(page.data)} of {page.total} rows, version {page.version}")
+    server.show(page, _show_rows)
 
 
 @command.command("versions")
 @click.argument("dataset")
-@_server_options
-def versions(*, dataset: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+@server_options
+def versions(*, dataset: str, server: Server) -> None:
     """List the versions, the newest first."""
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         found = client.datasets.versions(dataset)
-    if as_json:
-        show_json(found)
-        return
-    show_table(
-        ("VERSION", "ROWS", "ADDED", "VIA", "MADE", "SHA-256"),
-        [
-            (
-                one.version,
-                one.rows,
-                one.added,
-                one.added_via,
-                show_time(one.created_at),
-                one.sha256[:12],
-            )
-            for one in found.data
-        ],
-    )
+    server.show(found, _show_versions)
 
 
 @command.command("download")
@@ -353,7 +245,7 @@ def download(
     api_key: str | None,
 ) -> None:
     """Write every row, as JSON Lines or as a Parquet file."""
-    with _connected(url, api_key) as client:
+    with _connected(Server(url, api_key, as_json=False)) as client:
         read = client.datasets.download if format_ == "jsonl" else client.datasets.export
         data = read(dataset, partition=partition, version=version)
     if output is None:
@@ -368,22 +260,22 @@ def download(
 @command.command("rename")
 @click.argument("dataset")
 @click.argument("name")
-@_server_options
-def rename(*, dataset: str, name: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+@server_options
+def rename(*, dataset: str, name: str, server: Server) -> None:
     """Rename a dataset."""
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         renamed = client.datasets.rename(dataset, name)
-    _show_dataset(renamed, as_json=as_json)
+    server.show(renamed, _show_dataset)
 
 
 @command.command("restore")
 @click.argument("dataset")
-@_server_options
-def restore(*, dataset: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+@server_options
+def restore(*, dataset: str, server: Server) -> None:
     """Take a dataset out of the archive."""
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         restored = client.datasets.restore(dataset)
-    _show_dataset(restored, as_json=as_json)
+    server.show(restored, _show_dataset)
 
 
 @command.command("archive")
@@ -413,39 +305,29 @@ def archive(*, dataset: str, home: str | None, state_url: str | None) -> None:
 @command.command("delete")
 @click.argument("dataset")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_server_options
-def delete(*, dataset: str, yes: bool, url: str | None, api_key: str | None, as_json: bool) -> None:
+@server_options
+def delete(*, dataset: str, yes: bool, server: Server) -> None:
     """Delete a dataset with every version and all rows, for good."""
     if not yes:
         click.confirm(f"Delete {printable(dataset)} and all of its rows for good?", abort=True)
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         deleted = client.datasets.delete(dataset)
-    if as_json:
-        show_json(deleted)
-        return
-    click.echo(f"{deleted.id} is deleted.")
+    server.show(deleted, lambda deleted: click.echo(f"{deleted.id} is deleted."))
 
 
 @command.command("diff")
 @click.argument("dataset")
 @click.option("--from", "older", type=int, help="The older version. [default: the one before]")
 @click.option("--to", "newer", type=int, help="The newer version. [default: the latest]")
-@_server_options
-def diff(
-    *,
-    dataset: str,
-    older: int | None,
-    newer: int | None,
-    url: str | None,
-    api_key: str | None,
-    as_json: bool,
-) -> None:
+@server_options
+def diff(*, dataset: str, older: int | None, newer: int | None, server: Server) -> None:
     """Show what a version adds to an older one, and which contexts it labels otherwise."""
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         found = client.datasets.diff(dataset, older, newer)
-    if as_json:
-        show_json(found)
-        return
+    server.show(found, _show_diff)
+
+
+def _show_diff(found: dict[str, Any]) -> None:
     click.echo(
         f"version {found['from']} to {found['to']}: {found['rows']} rows and "
         f"{found['contexts']} contexts added"
@@ -467,16 +349,11 @@ def diff(
 
 
 @contextmanager
-def _connected(url: str | None, api_key: str | None) -> Iterator[Client]:
+def _connected(server: Server) -> Iterator[Client]:
     """Yield a client; rows that cannot be used are listed line by line."""
-    import steelyard
     from steelyard.errors import SteelyardError
 
-    try:
-        client = steelyard.connect(url, api_key)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    with client:
+    with server.connected() as client:
         try:
             yield client
         except SteelyardError as error:
@@ -530,10 +407,67 @@ def _progress(file: Path) -> Iterator[Progress]:
         yield lambda n_sent: bars.update(task, completed=n_sent)
 
 
-def _show_dataset(dataset: Dataset, *, as_json: bool) -> None:
-    if as_json:
-        show_json(dataset)
+def _show_datasets(datasets: Sequence[Dataset]) -> None:
+    columns = ("ID", "NAME", "VERSION", "ROWS", "TRAINING", "EVALUATION", "METHOD", "MADE")
+    rows = []
+    for one in datasets:
+        counts = (one.version, one.rows, one.split.training, one.split.evaluation)
+        rows.append((one.id, one.name, *counts, one.method, show_time(one.created_at)))
+    show_table(columns, rows)
+
+
+def _show_versions(found: DatasetVersions) -> None:
+    rows = [
+        (
+            one.version,
+            one.rows,
+            one.added,
+            one.added_via,
+            show_time(one.created_at),
+            one.sha256[:12],
+        )
+        for one in found.data
+    ]
+    show_table(("VERSION", "ROWS", "ADDED", "VIA", "MADE", "SHA-256"), rows)
+
+
+def _show_rows(page: FoundRowsAnswer) -> None:
+    from steelyard.client.answers import expected_of, labels_of
+
+    rows = []
+    for index, row in zip(page.indexes, page.data, strict=True):
+        expected = ", ".join(f"{name}: {expected_of(row, name)}" for name in labels_of(row))
+        rows.append((index, _shortened(row.context), expected))
+    show_table(("ROW", "CONTEXT", "EXPECTS"), rows)
+    click.echo(f"{len(page.data)} of {page.total} rows, version {page.version}")
+
+
+def _show_from_feedback(made: DatasetFromFeedback) -> None:
+    import msgspec
+
+    _show_dataset(made)
+    click.echo()
+    counts = msgspec.structs.asdict(made.feedback)
+    rows = [(name.replace("_", " "), count) for name, count in counts.items()]
+    show_table(("STORED DECISIONS", "N"), rows)
+
+
+def _show_detail(dataset: Dataset) -> None:
+    from msgspec import UNSET
+
+    _show_dataset(dataset)
+    if dataset.prompt_tuning is UNSET:
         return
+    rows = [
+        (one.decision["id"], outcome, count, one.reason or "yes")
+        for one in dataset.prompt_tuning.decisions
+        for outcome, count in one.labels.items()
+    ]
+    click.echo()
+    show_table(("DECISION", "OUTCOME", "TRAINING ROWS", "CAN BE TUNED"), rows)
+
+
+def _show_dataset(dataset: Dataset) -> None:
     show_table(
         ("FIELD", "VALUE"),
         [

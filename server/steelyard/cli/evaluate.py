@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.connecting import connected, server_options
+from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
-from steelyard.cli.local_state import show_json, show_table, show_time
+from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -60,29 +60,19 @@ def command() -> None:
 @click.option("--model", "models", multiple=True, required=True, help="A model; may be repeated.")
 @click.option("--follow", is_flag=True, help="Wait until all have ended, and show the figures.")
 @server_options
-def start(
-    *,
-    dataset: str,
-    models: tuple[str, ...],
-    follow: bool,
-    as_json: bool,
-    url: str | None,
-    api_key: str | None,
-) -> None:
+def start(*, dataset: str, models: tuple[str, ...], follow: bool, server: Server) -> None:
     """Score models on DATASET (the word start may be left out); what was scored is reused."""
-    with connected(url, api_key) as client:
+    with server.connected() as client:
         submission = client.evaluations.create(dataset, models)
         evaluations: Sequence[Evaluation] = submission.data
         if follow:
             _tell_followed(evaluations)
             evaluations = [client.evaluations.wait(one) for one in evaluations]
-        if as_json:
-            show_json(evaluations)
-        else:
-            _show_evaluations(evaluations)
-            if follow and len(evaluations) == 1 and evaluations[0].status == "succeeded":
-                click.echo()
-                _show_detail(client.evaluations.detail(evaluations[0].id))
+        server.show(evaluations, _show_evaluations)
+        is_one = follow and len(evaluations) == 1 and evaluations[0].status == "succeeded"
+        if is_one and not server.as_json:
+            click.echo()
+            _show_detail(client.evaluations.detail(evaluations[0].id))
     if follow and any(one.status != "succeeded" for one in evaluations):
         raise click.exceptions.Exit(FAILED)
 
@@ -91,70 +81,52 @@ def start(
 @click.argument("dataset")
 @click.option("--status", "statuses", multiple=True, help="Only these; may be repeated.")
 @server_options
-def list_evaluations(
-    *, dataset: str, statuses: tuple[str, ...], as_json: bool, url: str | None, api_key: str | None
-) -> None:
+def list_evaluations(*, dataset: str, statuses: tuple[str, ...], server: Server) -> None:
     """List the evaluations of DATASET, the newest first."""
-    with connected(url, api_key) as client:
+    with server.connected() as client:
         evaluations = list(client.evaluations.list(dataset, status=statuses))
-    if as_json:
-        show_json(evaluations)
-    else:
-        _show_evaluations(evaluations)
+    server.show(evaluations, _show_evaluations)
 
 
 @command.command("show", epilog=_EPILOG)
 @click.argument("evaluation")
 @server_options
-def show(*, evaluation: str, as_json: bool, url: str | None, api_key: str | None) -> None:
+def show(*, evaluation: str, server: Server) -> None:
     """Show what EVALUATION measured, with 95 % intervals and reliability."""
-    with connected(url, api_key) as client:
+    with server.connected() as client:
         answer = client.evaluations.get(evaluation)
         if answer.status != "succeeded":
-            if as_json:
-                show_json(answer)
-            else:
-                _show_evaluations([answer])
+            server.show(answer, _show_evaluation)
             return
         detail = client.evaluations.detail(evaluation)
-    if as_json:
-        show_json(detail)
-        return
-    _show_evaluations([answer])
-    click.echo()
-    _show_detail(detail)
+    if not server.as_json:
+        _show_evaluation(answer)
+        click.echo()
+    server.show(detail, _show_detail)
 
 
 @command.command("cancel", epilog=_EPILOG)
 @click.argument("evaluation")
 @server_options
-def cancel(*, evaluation: str, as_json: bool, url: str | None, api_key: str | None) -> None:
+def cancel(*, evaluation: str, server: Server) -> None:
     """Stop EVALUATION; its predictions are kept."""
-    with connected(url, api_key) as client:
+    with server.connected() as client:
         answer = client.evaluations.cancel(evaluation)
-    if as_json:
-        show_json(answer)
-    else:
-        _show_evaluations([answer])
+    server.show(answer, _show_evaluation)
 
 
 @command.command("retry", epilog=_EPILOG)
 @click.argument("evaluation")
 @click.option("--follow", is_flag=True, help="Wait until it has ended.")
 @server_options
-def retry(
-    *, evaluation: str, follow: bool, as_json: bool, url: str | None, api_key: str | None
-) -> None:
+def retry(*, evaluation: str, follow: bool, server: Server) -> None:
     """Take EVALUATION up again after it failed or was cancelled, from what it has scored."""
-    with connected(url, api_key) as client:
+    with server.connected() as client:
         answer = client.evaluations.retry(evaluation)
         if follow:
             _tell_followed([answer])
             answer = client.evaluations.wait(answer)
-    if as_json:
-        show_json(answer)
-    else:
-        _show_evaluations([answer])
+    server.show(answer, _show_evaluation)
     if follow and answer.status != "succeeded":
         raise click.exceptions.Exit(FAILED)
 
@@ -163,21 +135,20 @@ def retry(
 @click.argument("before")
 @click.argument("after")
 @server_options
-def compare(
-    *, before: str, after: str, as_json: bool, url: str | None, api_key: str | None
-) -> None:
+def compare(*, before: str, after: str, server: Server) -> None:
     """Compare evaluation AFTER with BEFORE on the decisions that both scored."""
-    with connected(url, api_key) as client:
+    with server.connected() as client:
         comparison = client.evaluations.compare(before, after)
-    if as_json:
-        show_json(comparison)
-    else:
-        _show_comparison(comparison)
+    server.show(comparison, _show_comparison)
 
 
 def _tell_followed(evaluations: Sequence[Evaluation]) -> None:
     """Print the ids that are waited for, so that they can be looked up however the wait ends."""
     click.echo(f"Following {', '.join(printable(one.id) for one in evaluations)}", err=True)
+
+
+def _show_evaluation(evaluation: Evaluation) -> None:
+    _show_evaluations([evaluation])
 
 
 def _show_evaluations(evaluations: Sequence[Evaluation]) -> None:

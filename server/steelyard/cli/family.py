@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from steelyard.cli.connecting import connected, server_options
+from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import REFUSED, is_problem, show_failure
 from steelyard.cli.gate_tables import show_job
-from steelyard.cli.local_state import show_json, show_table, show_time
+from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ _yes = click.option("--yes", is_flag=True, help="Do not ask.")
 
 @click.group("family", epilog=_EPILOG)
 def command() -> None:
-    """Grow, switch and roll back families: named lines of models, each grown on one dataset.
+    """Grow, switch and roll back families: named lineages of models, each grown on one dataset.
 
     NAME is a family, such as router; switch, keep-warm and delete take a model's number, such as
     router@3, too. Exit status: 2 when a command is refused; what stands against it is then listed.
@@ -76,26 +76,24 @@ def command() -> None:
 
 @command.command("list", epilog=_EPILOG)
 @server_options
-def list_families(*, url: str | None, api_key: str | None, as_json: bool) -> None:
+def list_families(*, server: Server) -> None:
     """List every family: its switch, what it serves, and whether it can be continued."""
     from steelyard.client.display_families import FAMILY_COLUMNS, family_rows
 
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         found = client.families.list()
-    if as_json:
-        show_json(found)
-    else:
-        show_table([column.upper() for column in FAMILY_COLUMNS], family_rows(found.data))
+    columns = [column.upper() for column in FAMILY_COLUMNS]
+    server.show(found, lambda found: show_table(columns, family_rows(found.data)))
 
 
 @command.command("show", epilog=_EPILOG)
 @click.argument("name")
 @server_options
-def show(*, name: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+def show(*, name: str, server: Server) -> None:
     """Show NAME: its models, its fine-tunes, and what continuing it would do now."""
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         found = client.families.get(name)
-    _show_family(found, as_json=as_json)
+    server.show(found, _show_family)
 
 
 @command.command("estimate", epilog=_EPILOG)
@@ -112,9 +110,7 @@ def estimate(
     start_from: str | None,
     method: str | None,
     dataset_version: int | None,
-    url: str | None,
-    api_key: str | None,
-    as_json: bool,
+    server: Server,
     **training: float | None,
 ) -> None:
     """Show what starting NAME on DATASET would cost now; without DATASET, what continuing it would."""
@@ -124,17 +120,14 @@ def estimate(
         "hyperparameters": _given(training),
         "dataset_version": dataset_version,
     }
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         if dataset is None:
             found = client.families.estimate_continue(name, **given)
         else:
             found = client.families.estimate(
                 name, dataset, start_from=start_from, method=method, **given
             )
-    if as_json:
-        show_json(found)
-    else:
-        _show_estimate(found)
+    server.show(found, _show_estimate)
 
 
 @command.command("create", epilog=_EPILOG)
@@ -155,13 +148,11 @@ def create(
     dataset_version: int | None,
     max_price_usd: str | None,
     follow: bool,
-    url: str | None,
-    api_key: str | None,
-    as_json: bool,
+    server: Server,
     **training: float | None,
 ) -> None:
     """Start a family NAME: queue its first fine-tune on DATASET."""
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         job = client.families.create(
             name,
             dataset,
@@ -171,7 +162,7 @@ def create(
             dataset_version=dataset_version,
             max_price_usd=max_price_usd,
         )
-        _show_queued(client, job, follow=follow, as_json=as_json)
+        _show_queued(client, job, server, follow=follow)
 
 
 @command.command("continue", epilog=_EPILOG)
@@ -186,20 +177,18 @@ def continue_family(
     dataset_version: int | None,
     max_price_usd: str | None,
     follow: bool,
-    url: str | None,
-    api_key: str | None,
-    as_json: bool,
+    server: Server,
     **training: float | None,
 ) -> None:
     """Queue the next fine-tune of NAME, on the rows that its dataset gained."""
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         job = client.families.continue_(
             name,
             hyperparameters=_given(training),
             dataset_version=dataset_version,
             max_price_usd=max_price_usd,
         )
-        _show_queued(client, job, follow=follow, as_json=as_json)
+        _show_queued(client, job, server, follow=follow)
 
 
 @command.command("switch", epilog=_EPILOG)
@@ -207,24 +196,16 @@ def continue_family(
 @_state
 @_switch_off
 @server_options
-def switch(
-    *,
-    name: str,
-    state: str,
-    switch_off: tuple[str, ...],
-    url: str | None,
-    api_key: str | None,
-    as_json: bool,
-) -> None:
+def switch(*, name: str, state: str, switch_off: tuple[str, ...], server: Server) -> None:
     """Switch NAME, a family or a model's number, on or off."""
     others = switch_off or None
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         if "@" in name:
             model = client.models.switch(name, state == "on", switch_off=others)
-            _show_model(model, as_json=as_json)
+            server.show(model, _show_model)
         else:
             found = client.families.switch(name, state == "on", switch_off=others)
-            _show_family(found, as_json=as_json)
+            server.show(found, _show_family)
 
 
 @command.command("keep-warm", epilog=_EPILOG)
@@ -234,24 +215,17 @@ def switch(
 @_switch_off
 @server_options
 def keep_warm(
-    *,
-    name: str,
-    state: str,
-    max_price_usd: str | None,
-    switch_off: tuple[str, ...],
-    url: str | None,
-    api_key: str | None,
-    as_json: bool,
+    *, name: str, state: str, max_price_usd: str | None, switch_off: tuple[str, ...], server: Server
 ) -> None:
     """Keep the model of NAME loaded between calls, or stop; an hour's price is held at a time."""
     given: dict[str, Any] = {"max_price_usd": max_price_usd, "switch_off": switch_off or None}
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         if "@" in name:
             model = client.models.keep_warm(name, state == "on", **given)
-            _show_model(model, as_json=as_json)
+            server.show(model, _show_model)
         else:
             found = client.families.keep_warm(name, state == "on", **given)
-            _show_family(found, as_json=as_json)
+            server.show(found, _show_family)
 
 
 @command.command("rollback", epilog=_EPILOG)
@@ -265,48 +239,36 @@ def keep_warm(
 )
 @_yes
 @server_options
-def rollback(
-    *,
-    name: str,
-    to: str,
-    discard: tuple[str, ...],
-    yes: bool,
-    url: str | None,
-    api_key: str | None,
-    as_json: bool,
-) -> None:
+def rollback(*, name: str, to: str, discard: tuple[str, ...], yes: bool, server: Server) -> None:
     """Take NAME back to the older model TO, such as router@2, and discard the newer for good."""
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         names = list(discard) or _newer(client.families.get(name), to)
         if not yes and names:
             click.confirm(f"Discard {', '.join(map(printable, names))} for good?", abort=True)
         found = client.families.roll_back(name, to, names)
-    _show_family(found, as_json=as_json)
+    server.show(found, _show_family)
 
 
 @command.command("delete", epilog=_EPILOG)
 @click.argument("name")
 @_yes
 @server_options
-def delete(*, name: str, yes: bool, url: str | None, api_key: str | None, as_json: bool) -> None:
-    """Delete NAME for good: a family with its whole line, or one model by its number."""
-    what = "" if "@" in name else " and every model of its line"
+def delete(*, name: str, yes: bool, server: Server) -> None:
+    """Delete NAME for good: a family with its whole lineage, or one model by its number."""
+    what = "" if "@" in name else " and every model of its lineage"
     if not yes:
         click.confirm(f"Delete {printable(name)}{what} for good?", abort=True)
-    with _connected(url, api_key) as client:
+    with _connected(server) as client:
         deleted = client.models.delete(name) if "@" in name else client.families.delete(name)
-    if as_json:
-        show_json(deleted)
-    else:
-        click.echo(f"{printable(deleted.id)} is deleted.")
+    server.show(deleted, lambda deleted: click.echo(f"{printable(deleted.id)} is deleted."))
 
 
 @contextmanager
-def _connected(url: str | None, api_key: str | None) -> Iterator[Client]:
+def _connected(server: Server) -> Iterator[Client]:
     """Yield a client; what stands against a command is listed under its refusal."""
     from steelyard.errors import InvalidRequestError, SteelyardError
 
-    with connected(url, api_key) as client:
+    with server.connected() as client:
         try:
             yield client
         except SteelyardError as error:
@@ -349,15 +311,13 @@ def _newer(family: Family, to: str) -> list[str]:
     return [model.ref for model in newer if model.status == "ready"]
 
 
-def _show_queued(client: Client, job: Job, *, follow: bool, as_json: bool) -> None:
+def _show_queued(client: Client, job: Job, server: Server, *, follow: bool) -> None:
     from steelyard.cli.job import end_of
 
     if follow:
-        end_of(client, job, as_json=as_json)
-    elif as_json:
-        show_json(job)
+        end_of(client, job, server)
     else:
-        show_job(job)
+        server.show(job, show_job)
 
 
 def _show_estimate(found: FineTuneEstimate) -> None:
@@ -377,14 +337,11 @@ def _show_estimate(found: FineTuneEstimate) -> None:
     )
 
 
-def _show_family(family: Family, *, as_json: bool) -> None:
+def _show_family(family: Family) -> None:
     from msgspec import UNSET
 
     from steelyard.client.display_families import MODEL_COLUMNS, describe_family, model_rows
 
-    if as_json:
-        show_json(family)
-        return
     click.echo(printable(f"{family.id} {describe_family(family)}"))
     if family.models:
         click.echo()
@@ -413,12 +370,9 @@ def _show_family(family: Family, *, as_json: bool) -> None:
         click.echo(f"continue: {told.state.replace('_', ' ')}, version {told.version}{rows}")
 
 
-def _show_model(model: Model, *, as_json: bool) -> None:
+def _show_model(model: Model) -> None:
     import msgspec
 
-    if as_json:
-        show_json(model)
-        return
     held = msgspec.to_builtins(model)
     names = ("id", "status", "lora", "family", "on_at", "keep_warm", "used_at", "off_reason")
     times = {"on_at", "used_at"}

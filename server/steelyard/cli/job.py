@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.connecting import connected, server_options
+from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
 from steelyard.cli.gate_tables import show_job
-from steelyard.cli.local_state import show_json, show_table, show_time
+from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client import Client
-    from steelyard.families.fine_tuning.wire import Job
+    from steelyard.families.fine_tuning.wire import Job, JobEvents
 
 _EPILOG = """\b
 Examples:
@@ -45,101 +45,77 @@ def command() -> None:
 )
 @click.option("--dataset", help="Only those that train on this dataset.")
 @server_options
-def list_jobs(
-    *,
-    statuses: tuple[str, ...],
-    dataset: str | None,
-    url: str | None,
-    api_key: str | None,
-    as_json: bool,
-) -> None:
+def list_jobs(*, statuses: tuple[str, ...], dataset: str | None, server: Server) -> None:
     """List fine-tunes, the newest first."""
     from steelyard.client.display_families import JOB_COLUMNS, job_rows
 
-    with connected(url, api_key) as client:
+    with server.connected() as client:
         jobs = list(client.jobs.list(status=statuses, dataset_id=dataset))
-    if as_json:
-        show_json(jobs)
-    else:
-        show_table([name.upper() for name in JOB_COLUMNS], job_rows(jobs))
+    columns = [name.upper() for name in JOB_COLUMNS]
+    server.show(jobs, lambda jobs: show_table(columns, job_rows(jobs)))
 
 
 @command.command("show", epilog=_EPILOG)
 @click.argument("job")
 @server_options
-def show(*, job: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+def show(*, job: str, server: Server) -> None:
     """Show JOB: how far it is, then its outcome and the gate's verdict."""
-    with connected(url, api_key) as client:
+    with server.connected() as client:
         answer = client.jobs.get(job)
-    if as_json:
-        show_json(answer)
-    else:
-        show_job(answer)
+    server.show(answer, show_job)
 
 
 @command.command("follow", epilog=_EPILOG)
 @click.argument("job")
 @click.option("--timeout", "timeout_s", type=float, help="Seconds to wait. [default: no end]")
 @server_options
-def follow(
-    *, job: str, timeout_s: float | None, url: str | None, api_key: str | None, as_json: bool
-) -> None:
+def follow(*, job: str, timeout_s: float | None, server: Server) -> None:
     """Wait until JOB has ended, with a live bar, and show the gate's verdict.
 
     Exit status: 0 when its model joined its family; 1 when the gate did not pass it, or the
     fine-tune failed or was cancelled; 3 when it has not ended in time.
     """
-    with connected(url, api_key) as client:
-        end_of(client, job, timeout_s=timeout_s, as_json=as_json)
+    with server.connected() as client:
+        end_of(client, job, server, timeout_s=timeout_s)
 
 
 @command.command("cancel", epilog=_EPILOG)
 @click.argument("job")
 @server_options
-def cancel(*, job: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+def cancel(*, job: str, server: Server) -> None:
     """Ask JOB to stop; only a fine-tune that succeeds is charged."""
-    with connected(url, api_key) as client:
+    with server.connected() as client:
         answer = client.jobs.cancel(job)
-    if as_json:
-        show_json(answer)
-    else:
-        show_job(answer)
+    server.show(answer, show_job)
 
 
 @command.command("events", epilog=_EPILOG)
 @click.argument("job")
 @server_options
-def events(*, job: str, url: str | None, api_key: str | None, as_json: bool) -> None:
+def events(*, job: str, server: Server) -> None:
     """List what happened to JOB, the oldest first."""
-    with connected(url, api_key) as client:
+    with server.connected() as client:
         found = client.jobs.events(job)
-    if as_json:
-        show_json(found)
-        return
+    server.show(found, _show_events)
+
+
+def _show_events(events: JobEvents) -> None:
     show_table(
         ("", "AT", "TYPE", "MESSAGE"),
         [
             (event.seq, show_time(event.created_at), event.type, event.message)
-            for event in found.data
+            for event in events.data
         ],
     )
 
 
-def end_of(client: Client, job: str | Job, *, timeout_s: float | None = None, as_json: bool) -> Job:
-    """Follow a fine-tune to its end and print it.
-
-    Raises
-    ------
-    click.exceptions.Exit
-        With status 1 when it made no model.
-    """
+def end_of(
+    client: Client, job: str | Job, server: Server, *, timeout_s: float | None = None
+) -> None:
+    """Follow a fine-tune to its end and print it; exit with 1 when it made no model."""
     # Whatever ends the wait, it can be taken up again under this id.
     click.echo(f"Following {printable(job if isinstance(job, str) else job.id)}", err=True)
     answer = client.jobs.follow(job, timeout_s=timeout_s)
-    if as_json:
-        show_json(answer)
-    else:
-        show_job(answer)
+    server.show(answer, show_job)
     if not answer.has_joined:
         raise click.exceptions.Exit(FAILED)
-    return answer

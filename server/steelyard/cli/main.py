@@ -34,7 +34,7 @@ COMMANDS = {
         "steelyard.cli.evaluate", "Score models on a dataset, and show what was measured."
     ),
     "family": CommandEntry(
-        "steelyard.cli.family", "Grow, switch and roll back lines of fine-tuned models."
+        "steelyard.cli.family", "Grow, switch and roll back lineages of fine-tuned models."
     ),
     "job": CommandEntry("steelyard.cli.job", "List, follow and stop fine-tunes."),
     "doctor": CommandEntry("steelyard.cli.doctor", "Check this installation."),
