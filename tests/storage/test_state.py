@@ -238,6 +238,21 @@ def test_two_openings_write_by_turns(state: State, state_url: str):
         other.close()
 
 
+def test_an_opening_that_is_closed_leaves_the_locks_of_another(tmp_path: Path):
+    file = tmp_path / "state.sqlite"
+    state = open_state(f"sqlite:///{file}")
+    try:
+        state.write_now(add("before"))
+        open_state(f"sqlite:///{file}").close()
+        # Who closes the last connection removes the log, and without locks it takes itself for that.
+        look = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM accounts'); c.close()"
+        subprocess.run([sys.executable, "-c", look, str(file)], check=True)
+        state.write_now(add("after"))
+        assert names(state) == {"before", "after"}
+    finally:
+        state.close()
+
+
 def test_a_reader_writes_nothing(tmp_path: Path):
     state = open_state(f"sqlite:///{tmp_path / 'state.sqlite'}")
     try:

@@ -247,8 +247,10 @@ def _parse(url: str) -> URL:
 def _open_file(url: URL) -> State:
     path = Path(url.database or "").expanduser().absolute()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # SQLite gives its other files the mode of this one.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    # SQLite gives its other files the mode of this one. One that is there is not opened here:
+    # closing it would drop the locks of every connection that this process has to it.
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     locks = path.with_name(f"{path.name}.locks")
     locks.mkdir(mode=0o700, exist_ok=True)
     url = url.set(database=str(path))
