@@ -42,7 +42,7 @@ COMMANDS = {
     "lint": CommandEntry(
         "steelyard.cli.lint", "Show what about a request makes its answers worse."
     ),
-    "model": CommandEntry("steelyard.cli.model", "Show the model that answers."),
+    "model": CommandEntry("steelyard.cli.model", "Show the model that ships, and connect others."),
     "serve": CommandEntry("steelyard.cli.serve", "Answer decisions over HTTP."),
     "workbench": CommandEntry(
         "steelyard.cli.workbench", "Show a server's workbench in the browser."

@@ -1,21 +1,28 @@
-"""``steelyard model``: what the shipped model is, and whether its files are whole."""
+"""``steelyard model``: what the shipped model is, and the models of other servers."""
 
 from __future__ import annotations
 
 import click
 
+from steelyard.cli import connected_models
 from steelyard.cli.options import setting_option
 
 _EPILOG = """\b
 Examples:
   steelyard model show
   steelyard model show --json
+  steelyard model add qwen --wire chat --url http://127.0.0.1:11434/v1 --model qwen2.5:7b
+  steelyard model list
 """
 
 
 @click.group("model", epilog=_EPILOG)
 def command() -> None:
-    """Show the model that answers."""
+    """Show the model that ships, and connect models of other servers."""
+
+
+for _command in connected_models.COMMANDS:
+    command.add_command(_command)
 
 
 @command.command("show", epilog=_EPILOG)

@@ -172,7 +172,7 @@ def open_models(
     host: RemoteHost | None = None,
 ) -> tuple[ModelRegistry, dict[str, Base]]:
     """Load every model of the settings, each with a queue that ends with a stack."""
-    from steelyard.serving.connected.hosting import open_connected
+    from steelyard.serving.connected.hosting import ConnectedModels
     from steelyard.serving.registry import Base, ModelRegistry
 
     threads = settings.threads or None
@@ -186,12 +186,14 @@ def open_models(
         hosted.append(_host(name, model, f"A base model named {name}.", settings, prices, closing))
         scorers.append(model.scorer)
     bases = {model.name: Base(model, scorer) for model, scorer in zip(hosted, scorers, strict=True)}
-    hosted += open_connected(settings, prices, shipped.tokenizer, bases, closing)
-    unknown = sorted(prices.by_model.keys() - {model.name for model in hosted})
+    connected = ConnectedModels(settings, prices, shipped.tokenizer, bases, closing)
+    known = {model.name for model in (*hosted, *connected.current())}
+    unknown = sorted(prices.by_model.keys() - known)
     if unknown:
         _log.warning("The setting prices names models that are not here: %s.", ", ".join(unknown))
     statuses = None if host is None else host.statuses
-    return ModelRegistry(hosted, engine_statuses=statuses), bases
+    registry = ModelRegistry(hosted, engine_statuses=statuses, connected=connected.current)
+    return registry, bases
 
 
 def _host(

@@ -234,8 +234,10 @@ class ModelRegistry:
         hosted: Sequence[HostedModel],
         *,
         engine_statuses: Callable[[], Mapping[str, EngineStatus]] | None = None,
+        connected: Callable[[], Sequence[HostedModel]] = tuple,
     ) -> None:
         self._hosted = tuple(hosted)
+        self._connected = connected
         self._engine_statuses = engine_statuses
         self._by_name = {model.name: model for model in self._hosted}
         if not self._hosted or len(self._by_name) != len(self._hosted):
@@ -252,17 +254,20 @@ class ModelRegistry:
 
     @property
     def hosted(self) -> tuple[HostedModel, ...]:
-        """Every model, the default first."""
-        return self._hosted
+        """Every model, the default first, those of other servers last."""
+        return (*self._hosted, *self._connected())
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the models, the default's first."""
-        return tuple(self._by_name)
+        return tuple(model.name for model in self.hosted)
 
     def find(self, name: str | None) -> HostedModel | None:
         """Return the model of a name, the default without one; ``None`` when there is no such."""
-        return self.default if name is None else self._by_name.get(name)
+        if name is None:
+            return self.default
+        own = self._by_name.get(name)
+        return own or next((one for one in self._connected() if one.name == name), None)
 
     def get(self, name: str | None) -> HostedModel:
         """Return the model of a name, the default without one."""

@@ -20,6 +20,8 @@ from support.error_shape import assert_canonical_error
 from support.live_server import live_server
 from support.remote_models import remote_model, wait_until
 
+#: Waits longer than any answer takes on a slow machine.
+CLIENT = httpx.Client(timeout=60)
 REQUEST = RenderedRequest("x", (RenderedDecision("single", "Which?", ("a", "b")),))
 BODY = {
     "context": "Invoice 118 was paid twice.",
@@ -46,6 +48,12 @@ def spoiled(change):
         return answered
 
     return answer
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closing():
+    yield
+    CLIENT.close()
 
 
 @pytest.fixture
@@ -196,44 +204,46 @@ class TestServed:
 
     def test_it_answers_where_it_is_named(self, serve):
         with remote_model(systemone) as far, serve(far.url) as server:
-            answer = httpx.post(f"{server.url}/v1/decide", json=BODY).json()
+            answer = CLIENT.post(f"{server.url}/v1/decide", json=BODY).json()
             assert answer["model"] == "far"
             assert answer["decisions"]["route"]["probabilities"]["refunds"] == pytest.approx(0.75)
-            played = httpx.post(f"{server.url}/v1/playground/decide", json=BODY)
+            played = CLIENT.post(f"{server.url}/v1/playground/decide", json=BODY)
             assert played.json()["model"] == "far"
-            models = {one["id"]: one for one in httpx.get(f"{server.url}/v1/models").json()["data"]}
+            models = {
+                one["id"]: one for one in CLIENT.get(f"{server.url}/v1/models").json()["data"]
+            }
             assert models["far"]["status"] == "ready"
-            assert httpx.get(f"{server.url}/v1/ready").json()["parts"]["connected:far"] == "ok"
+            assert CLIENT.get(f"{server.url}/v1/ready").json()["parts"]["connected:far"] == "ok"
             assert far.url not in str(models)
 
     def test_bad_input_never_reaches_it(self, serve):
         with remote_model(systemone) as far, serve(far.url) as server:
             for change in ({"decisions": []}, {"context": "w " * 70_000}, {"temperature": 0}):
-                answered = httpx.post(f"{server.url}/v1/decide", json={**BODY, **change})
+                answered = CLIENT.post(f"{server.url}/v1/decide", json={**BODY, **change})
                 assert answered.status_code == 422
             assert far.asked == []
 
     def test_one_that_costs_is_not_played_with(self, serve):
         with remote_model(systemone) as far, serve(far.url, price_in="0.5") as server:
-            response = httpx.post(f"{server.url}/v1/playground/decide", json=BODY)
+            response = CLIENT.post(f"{server.url}/v1/playground/decide", json=BODY)
             assert_canonical_error(response, 422, "invalid_request", message="far")
-            quote = httpx.post(f"{server.url}/v1/decide/estimate", json=BODY).json()
+            quote = CLIENT.post(f"{server.url}/v1/decide/estimate", json=BODY).json()
             assert float(quote["maximum_charge_usd"]) == quote["input_tokens"] * 0.5e-6
             assert far.asked == []
 
     def test_one_that_fails_is_stood_in_for_and_never_stands_in_unasked(self, serve):
         with remote_model(systemone, "status 500") as far, serve(far.url) as server:
             url = f"{server.url}/v1/decide"
-            answer = httpx.post(url, json=BODY).json()
+            answer = CLIENT.post(url, json=BODY).json()
             assert (answer["model"], answer["fallback"]["from"]) == ("hashing", "far")
-            refused = httpx.post(url, json={**BODY, "fallback": "none"})
+            refused = CLIENT.post(url, json={**BODY, "fallback": "none"})
             assert_canonical_error(refused, 503, "engine_unavailable", retryable=True)
             far.fault, n_asked = "", len(far.asked)
             server.scorer.failure = EngineUnavailableError("broken")
             own = {**BODY, "model": "hashing"}
-            assert httpx.post(url, json=own).status_code == 503
+            assert CLIENT.post(url, json=own).status_code == 503
             assert len(far.asked) == n_asked
-            listed = httpx.post(url, json={**own, "fallback": ["far"]}).json()
+            listed = CLIENT.post(url, json={**own, "fallback": ["far"]}).json()
             assert listed["model"] == "far"
 
     def test_one_that_hangs_holds_nobody_else(self, serve):
@@ -241,14 +251,14 @@ class TestServed:
             url = f"{server.url}/v1/decide"
             alone = {**BODY, "fallback": "none"}
             threads = [
-                threading.Thread(target=httpx.post, args=(url,), kwargs={"json": alone})
+                threading.Thread(target=CLIENT.post, args=(url,), kwargs={"json": alone})
                 for _ in range(12)
             ]
             for thread in threads:
                 thread.start()
             wait_until(lambda: len(far.asked) > 4)
             began = time.monotonic()
-            assert httpx.post(url, json={**BODY, "model": "hashing"}).status_code == 200
+            assert CLIENT.post(url, json={**BODY, "model": "hashing"}).status_code == 200
             assert time.monotonic() - began < 5
             for thread in threads:
                 thread.join()
@@ -260,7 +270,7 @@ class TestServed:
             home = tmp_path / "home"
             write_models(home, {"far": declared})
             with live_server(home=str(home)) as server:
-                response = httpx.post(f"{server.url}/v1/decide", json={**BODY, "fallback": "none"})
+                response = CLIENT.post(f"{server.url}/v1/decide", json={**BODY, "fallback": "none"})
             assert far.headers[0]["Authorization"] == "Bearer sk-secret-key"
             assert "sk-secret-key" not in response.text + caplog.text
             for file in home.rglob("*"):

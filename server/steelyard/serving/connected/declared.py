@@ -139,6 +139,15 @@ def read_models(home: Path) -> dict[str, ConnectedModel]:
     return models
 
 
+def file_version(home: Path) -> tuple[int, int, int] | None:
+    """Return what changes whenever a home's file is written; ``None`` where there is none."""
+    try:
+        found = (home / FILE).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
 def write_models(home: Path, models: Mapping[str, ConnectedModel]) -> None:
     """Write a home's connected models, for its owner alone."""
     path = home / FILE

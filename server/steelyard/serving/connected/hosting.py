@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Collection
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -15,7 +18,7 @@ from steelyard.decisions.tokens import TokenCounter
 from steelyard.serving.connected.chat import ChatWire
 from steelyard.serving.connected.decide import DecideWire
 from steelyard.serving.connected.decisions import DecisionsWire
-from steelyard.serving.connected.declared import ConnectedModel, read_models
+from steelyard.serving.connected.declared import ConnectedModel, file_version, read_models
 from steelyard.serving.connected.queue import ConnectedQueue, Loop
 from steelyard.serving.connected.remote import Remote
 from steelyard.serving.connected.systemone import SystemOneWire
@@ -27,50 +30,110 @@ from steelyard.settings import InvalidSettingError, Settings, home_of
 if TYPE_CHECKING:
     from steelyard.billing.prices import Prices
 
+_log = logging.getLogger(__name__)
+#: Seconds between two looks at the file.
+_LOOK_S = 1.0
 
-def open_connected(
-    settings: Settings,
-    prices: Prices,
-    tokenizer: TokenCounter,
-    taken: Collection[str],
-    closing: ExitStack,
-) -> list[HostedModel]:
-    """Open every connected model of the home; none is asked anything."""
-    declared = read_models(home_of(settings))
-    if not declared:
-        return []
-    if both := sorted(declared.keys() & set(taken)):
-        raise InvalidSettingError(
-            f"{both[0]!r} names a model of this server and a connected one; rename the connected one."
-        )
-    loop = Loop()
-    closing.callback(loop.close)
-    hosted = []
-    for name, model in declared.items():
-        queue = open_queue(name, model, loop, max_queue=settings.max_queue)
-        closing.callback(queue.close)
+
+class ConnectedModels:
+    """The connected models of a home, as its file says them now.
+
+    Notes
+    -----
+    Safe to use from several threads. Nothing is asked until a request is for it.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        prices: Prices,
+        tokenizer: TokenCounter,
+        taken: Collection[str],
+        closing: ExitStack,
+    ) -> None:
+        self._settings = settings
+        self._prices = prices
+        self._tokenizer = tokenizer
+        self._taken = frozenset(taken)
+        self._lock = threading.Lock()
+        self._loop: Loop | None = None
+        self._declared: dict[str, ConnectedModel] = {}
+        self._hosted: dict[str, HostedModel] = {}
+        self._closers: dict[str, Callable[[], None]] = {}
+        self._version = file_version(home_of(settings))
+        self._looked_at = time.monotonic()
+        closing.callback(self.close)
+        self._take(self._read())
+
+    def current(self) -> tuple[HostedModel, ...]:
+        """Return the models of the file, which is looked at once a second at most."""
+        if time.monotonic() - self._looked_at > _LOOK_S:
+            with self._lock:
+                self._looked_at = time.monotonic()
+                version = file_version(home_of(self._settings))
+                if version != self._version:
+                    self._version = version
+                    try:
+                        self._take(self._read())
+                    except InvalidSettingError as error:
+                        _log.error("The connected models stay as they were: %s", error)
+        return tuple(self._hosted.values())
+
+    def close(self) -> None:
+        """Close every connection."""
+        for name in tuple(self._closers):
+            self._closers.pop(name)()
+        if self._loop is not None:
+            self._loop.close()
+
+    def _read(self) -> dict[str, ConnectedModel]:
+        declared = read_models(home_of(self._settings))
+        if both := sorted(declared.keys() & self._taken):
+            raise InvalidSettingError(
+                f"{both[0]!r} names a model of this server and a connected one; rename the "
+                "connected one."
+            )
+        return declared
+
+    def _take(self, declared: dict[str, ConnectedModel]) -> None:
+        """Open what is new or changed, then close what is gone."""
+        opened = {
+            name: self._open(name, model)
+            for name, model in declared.items()
+            if self._declared.get(name) != model
+        }
+        kept = {name: self._hosted[name] for name in declared if name not in opened}
+        gone = [self._closers.pop(name) for name in tuple(self._closers) if name not in kept]
+        self._closers |= {name: close for name, (_, close) in opened.items()}
+        hosted = kept | {name: model for name, (model, _) in opened.items()}
+        self._hosted = {name: hosted[name] for name in declared}
+        self._declared = declared
+        for close in gone:
+            close()
+
+    def _open(self, name: str, model: ConnectedModel) -> tuple[HostedModel, Callable[[], None]]:
+        self._loop = self._loop or Loop()
+        queue = open_queue(name, model, self._loop, max_queue=self._settings.max_queue)
         calibration = model.calibration
         decide = DecideService(
             model_name=name,
             temperatures=TemperatureTable(
                 None if calibration is None else calibration.temperatures
             ),
-            tokenizer=tokenizer,
+            tokenizer=self._tokenizer,
             limits=DecideLimits(model.max_input_tokens),
         )
-        hosted.append(
-            HostedModel(
-                decide,
-                queue,
-                engine=f"connected-{model.wire}",
-                description=f"Connected over the wire {model.wire}; it answers on another server.",
-                release_date=model.added or dt.datetime.now(dt.UTC).date(),
-                price_nano=prices.by_model.get(name, model.price_nano),
-                evaluation_key=_identity(name, model),
-                is_connected=True,
-            )
+        hosted = HostedModel(
+            decide,
+            queue,
+            engine=f"connected-{model.wire}",
+            description=f"Connected over the wire {model.wire}; it answers on another server.",
+            release_date=model.added or dt.datetime.now(dt.UTC).date(),
+            price_nano=self._prices.by_model.get(name, model.price_nano),
+            evaluation_key=_identity(name, model),
+            is_connected=True,
         )
-    return hosted
+        return hosted, queue.close
 
 
 def open_queue(name: str, model: ConnectedModel, loop: Loop, *, max_queue: int) -> ConnectedQueue:

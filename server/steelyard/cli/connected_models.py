@@ -1,0 +1,306 @@
+"""``steelyard model add`` and what follows it: models of other servers, in a home's ``models.toml``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from steelyard.cli.connecting import connected, server_options
+from steelyard.cli.failures import FAILED
+from steelyard.cli.local_state import show_json, show_table
+from steelyard.cli.options import setting_option
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steelyard.serving.connected.declared import ConnectedModel
+    from steelyard.serving.connected.queue import ConnectedQueue
+
+_WIRES = ("systemone", "decisions", "decide", "chat")
+
+_EPILOG = """\b
+Examples:
+  steelyard model add julia --wire systemone --url http://127.0.0.1:8080
+  steelyard model add qwen --wire chat --url http://127.0.0.1:11434/v1 --model qwen2.5:7b
+  steelyard model add far --wire decide --url https://steelyard.example --key-env FAR_KEY
+  steelyard model list
+  steelyard model check qwen
+  steelyard model calibrate qwen ds_01k…
+  steelyard model remove qwen
+"""
+
+
+@click.command("add", epilog=_EPILOG)
+@click.argument("name")
+@click.option("--wire", type=click.Choice(_WIRES), required=True, help="What the server speaks.")
+@click.option("--url", required=True, help="Its address, with or without /v1.")
+@click.option("--model", default="", help="The model's name there. [default: NAME]")
+@click.option("--key-env", default="", metavar="VAR", help="Variable that holds its key.")
+@click.option("--key-file", default="", metavar="FILE", help="File that holds its key.")
+@click.option("--price-in", default="0", metavar="USD", help="Per million input tokens.")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 256),
+    default=8,
+    show_default=True,
+    help="Requests at once.",
+)
+@click.option(
+    "--timeout-s",
+    type=click.FloatRange(0.01, 600),
+    default=30.0,
+    show_default=True,
+    help="Seconds for an answer.",
+)
+@click.option(
+    "--permutations",
+    type=click.IntRange(1, 20),
+    default=1,
+    show_default=True,
+    help="Orders of the outcomes that are averaged (chat).",
+)
+@click.option("--replace", is_flag=True, help="Change a model that is there.")
+@setting_option("home")
+def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
+    """Connect the model NAME of another server; running servers have it within a second."""
+    import datetime as dt
+
+    from steelyard.serving.connected.declared import ConnectedModel, read_models, write_models
+
+    model = ConnectedModel(**given, added=dt.datetime.now(dt.UTC).date())
+    model.check(name)
+    model.key()
+    folder = _home(home)
+    models = read_models(folder)
+    if name in models and not replace:
+        raise click.UsageError(f"There is a model {name!r}; change it with --replace.")
+    if name == "steelyard-base-1":
+        raise click.UsageError(f"{name!r} is the model that ships; choose another name.")
+    write_models(folder, {**models, name: model})
+    click.echo(f"Connected {name}. Try it: steelyard model check {name}")
+
+
+@click.command("list", epilog=_EPILOG)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@setting_option("home")
+def list_models(*, as_json: bool, home: str | None) -> None:
+    """List the connected models; keys are not shown."""
+    from steelyard.serving.connected.declared import read_models
+
+    models = read_models(_home(home))
+    if as_json:
+        show_json(models)
+        return
+    show_table(
+        ("NAME", "WIRE", "URL", "MODEL", "KEY", "USD / M", "CALIBRATION"),
+        [
+            (
+                name,
+                one.wire,
+                one.url,
+                one.model or name,
+                one.key_env or one.key_file or None,
+                one.price_in,
+                None if one.calibration is None else one.calibration.number,
+            )
+            for name, one in models.items()
+        ],
+    )
+
+
+@click.command("remove", epilog=_EPILOG)
+@click.argument("name")
+@setting_option("home")
+def remove(*, name: str, home: str | None) -> None:
+    """Disconnect the model NAME; what it answered stays stored."""
+    from steelyard.serving.connected.declared import write_models
+
+    folder, models = _home(home), _declared(home)
+    _named(models, name)
+    write_models(folder, {other: one for other, one in models.items() if other != name})
+    click.echo(f"Disconnected {name}.")
+
+
+@click.command("check", epilog=_EPILOG)
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@setting_option("home")
+def check(*, name: str, as_json: bool, home: str | None) -> None:
+    """Ask the model NAME a fixed set of questions, and show how it answers.
+
+    An answer should stay as it is when the outcomes are reordered, and turn when the question is
+    negated. Exit status: 1 when a question was not answered.
+    """
+    from steelyard.serving.connected.checking import check_model
+
+    model = _named(_declared(home), name)
+    with _open(name, model) as queue:
+        report = check_model(queue.submit, model.timeout_s)
+    if as_json:
+        show_json(report)
+    else:
+        show_table(
+            ("MEASURED", "VALUE"),
+            [
+                ("answered", f"{report.answered} of {report.asked}"),
+                ("median latency", _number(report.p50_ms, "{:.0f} ms")),
+                ("longest", _number(report.max_ms, "{:.0f} ms")),
+                ("flips when outcomes are reordered (0 %)", _share(report.flips_when_reordered)),
+                ("flips when the question is negated (100 %)", _share(report.flips_when_negated)),
+                ("says yes (50 %)", _share(report.share_of_yes)),
+            ],
+        )
+        for message in report.failures:
+            click.echo(message, err=True)
+    if report.failures:
+        sys.exit(FAILED)
+
+
+@click.command("calibrate", epilog=_EPILOG)
+@click.argument("name")
+@click.argument("dataset")
+@click.option(
+    "--rows",
+    type=click.IntRange(1, 10_000),
+    default=500,
+    show_default=True,
+    help="Rows of each side that are asked.",
+)
+@click.option("--version", type=int, help="Version of the dataset. [default: the latest]")
+@server_options
+@setting_option("home")
+def calibrate(
+    *,
+    name: str,
+    dataset: str,
+    rows: int,
+    version: int | None,
+    as_json: bool,
+    url: str | None,
+    api_key: str | None,
+    home: str | None,
+) -> None:
+    """Fit temperatures for the model NAME on DATASET, and keep them where they are better.
+
+    At most so many rows of each side are asked; the evaluation rows judge. Exit status: 1 when the
+    held-out log loss is not lower, and nothing is kept.
+    """
+    import msgspec
+
+    from steelyard.serving.connected.calibrating import ask_rows
+    from steelyard.serving.connected.calibrating import calibrate as fit
+    from steelyard.serving.connected.declared import Calibration, write_models
+
+    models = _declared(home)
+    model = _named(models, name)
+    with connected(url, api_key) as client:
+        found = client.datasets.get(dataset)
+        number = found.version if version is None else version
+        sides = [
+            client.datasets.download(dataset, partition=side, version=number).splitlines()[:rows]
+            for side in ("training", "evaluation")
+        ]
+    scored, n_failed = [], 0
+    with _open(name, model) as queue:
+        for side, lines in zip(("training", "evaluation"), sides, strict=True):
+            decoded = [msgspec.json.decode(line) for line in lines]
+            with _progress(f"Asking {side} rows", len(decoded)) as told:
+                answered, failed = ask_rows(
+                    queue.submit, decoded, model.timeout_s, told, at_once=model.concurrency
+                )
+            scored.append(answered)
+            n_failed += failed
+    report = fit(scored[0], scored[1], n_failed)
+    if as_json:
+        show_json(report)
+    else:
+        show_table(
+            ("", "HELD-OUT LOG LOSS (NATS)"),
+            [
+                ("before", f"{report.log_loss_before:.4f}"),
+                ("after", f"{report.log_loss_after:.4f}"),
+            ],
+        )
+        click.echo(
+            f"Fitted on {report.fitted_on} decisions, judged on {report.held_out}; "
+            f"{report.failed} rows failed."
+        )
+    if not report.is_better:
+        click.echo("Not kept: the held-out log loss is not lower.", err=True)
+        sys.exit(FAILED)
+    kept = Calibration(
+        number=1 + len(model.calibrations),
+        dataset=dataset,
+        version=number,
+        temperatures=report.temperatures,
+    )
+    models = _declared(home)
+    calibrated = msgspec.structs.replace(
+        _named(models, name), calibrations=(*model.calibrations, kept)
+    )
+    write_models(_home(home), {**models, name: calibrated})
+    if not as_json:
+        click.echo(f"Kept as calibration {kept.number} of {name}.")
+
+
+COMMANDS = (add, list_models, remove, check, calibrate)
+
+
+def _home(home: str | None) -> Path:
+    from steelyard.settings import home_of, read_settings
+
+    return home_of(read_settings({"home": home}))
+
+
+def _declared(home: str | None) -> dict[str, ConnectedModel]:
+    from steelyard.serving.connected.declared import read_models
+
+    return read_models(_home(home))
+
+
+def _named(models: dict[str, ConnectedModel], name: str) -> ConnectedModel:
+    if name not in models:
+        known = ", ".join(models) or "none"
+        raise click.UsageError(f"No connected model has the name {name!r}; there are: {known}.")
+    return models[name]
+
+
+@contextmanager
+def _open(name: str, model: ConnectedModel) -> Iterator[ConnectedQueue]:
+    from steelyard.serving.connected.hosting import open_queue
+    from steelyard.serving.connected.queue import Loop
+
+    loop = Loop()
+    try:
+        queue = open_queue(name, model, loop, max_queue=model.concurrency * 2)
+        try:
+            yield queue
+        finally:
+            queue.close()
+    finally:
+        loop.close()
+
+
+@contextmanager
+def _progress(label: str, length: int) -> Iterator[Callable[[int], None]]:
+    with click.progressbar(length=length, label=label, file=sys.stderr) as bar:
+        done = 0
+
+        def told(n: int) -> None:
+            nonlocal done
+            bar.update(n - done)
+            done = n
+
+        yield told
+
+
+def _number(value: float | None, form: str) -> str | None:
+    return None if value is None else form.format(value)
+
+
+def _share(value: float | None) -> str | None:
+    return None if value is None else f"{value:.0%}"

@@ -1,0 +1,120 @@
+"""Temperatures for a connected model, fitted on a dataset's training rows and judged on the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from steelyard.calibration.temperature import TemperatureTable, fit_temperature_table
+from steelyard.decisions.kinds import render_decision
+from steelyard.decisions.rendering import RenderedRequest, render_context
+from steelyard.decisions.validation import read_request
+from steelyard.errors import InvalidRequestError, SteelyardError
+from steelyard.serving.connected.checking import Submit
+
+#: Decisions below which nothing is fitted.
+MIN_DECISIONS = 20
+#: Fewest decisions of a kind and number of outcomes for a temperature of its own.
+_OF_A_BUCKET = 50
+#: A bound that no bucket reaches: one temperature for each kind.
+_NEVER = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Decisions with their labels, as a model answered them."""
+
+    kinds: list[str]
+    logits: list[NDArray[np.float64]]
+    targets: list[NDArray[np.float64]]
+
+    def log_loss(self, table: TemperatureTable) -> float:
+        """Return the mean loss in nats under temperatures."""
+        losses = [
+            -float(target @ table.log_probabilities(logits, kind))
+            for kind, logits, target in zip(self.kinds, self.logits, self.targets, strict=True)
+        ]
+        return float(np.mean(losses))
+
+
+class CalibrationReport(Struct, frozen=True, kw_only=True):
+    """What a calibration was fitted on, and the held-out log loss in nats before and after."""
+
+    fitted_on: int
+    held_out: int
+    failed: int
+    log_loss_before: float
+    log_loss_after: float
+    temperatures: dict[str, dict[str, float]]
+
+    @property
+    def is_better(self) -> bool:
+        """Whether it lowers the held-out log loss."""
+        return self.log_loss_after < self.log_loss_before
+
+
+def ask_rows(
+    submit: Submit,
+    rows: Sequence[Mapping[str, Any]],
+    timeout_s: float,
+    progress: Callable[[int], None] = lambda _: None,
+    *,
+    at_once: int = 8,
+) -> tuple[Scored, int]:
+    """Ask a model every labelled decision of rows; return them scored, and how many rows failed."""
+    scored = Scored([], [], [])
+    n_failed = 0
+    for start in range(0, len(rows), at_once):
+        asked = []
+        for row in rows[start : start + at_once]:
+            request = read_request({"context": row["context"], "decisions": row["decisions"]})
+            rendered = RenderedRequest(
+                render_context(request.context),
+                tuple(render_decision(decision) for decision in request.decisions),
+            )
+            asked.append((row, request, submit(rendered, timeout_s)))
+        for row, request, future in asked:
+            try:
+                answers = future.result(timeout_s)
+            except (SteelyardError, TimeoutError):
+                n_failed += 1
+                continue
+            for decision, answer in zip(request.decisions, answers, strict=True):
+                targets = (row.get("targets") or {}).get(decision.id)
+                if targets is not None:
+                    wanted = [float(targets.get(name, 0.0)) for name in decision.outcomes.names]
+                    scored.kinds.append(decision.kind)
+                    scored.logits.append(np.asarray(answer.logits, dtype=np.float64))
+                    scored.targets.append(np.array(wanted))
+        progress(min(start + at_once, len(rows)))
+    return scored, n_failed
+
+
+def calibrate(fitted: Scored, held_out: Scored, n_failed: int) -> CalibrationReport:
+    """Fit a temperature for each kind, and for each number of outcomes where that is better still."""
+    if min(len(fitted.kinds), len(held_out.kinds)) < MIN_DECISIONS:
+        raise InvalidRequestError(
+            f"A calibration needs {MIN_DECISIONS} labelled decisions on each side of a dataset, and "
+            f"there are {len(fitted.kinds)} for training and {len(held_out.kinds)} for evaluation; add "
+            "rows."
+        )
+    tables = [
+        fit_temperature_table(
+            fitted.kinds, fitted.logits, fitted.targets, min_decisions=min_decisions
+        )
+        for min_decisions in (_NEVER, _OF_A_BUCKET)
+    ]
+    best = min(tables, key=held_out.log_loss)
+    return CalibrationReport(
+        fitted_on=len(fitted.kinds),
+        held_out=len(held_out.kinds),
+        failed=n_failed,
+        log_loss_before=held_out.log_loss(TemperatureTable()),
+        log_loss_after=held_out.log_loss(best),
+        temperatures=best.to_dict()["temperatures"],
+    )
