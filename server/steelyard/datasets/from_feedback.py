@@ -94,10 +94,10 @@ class FeedbackRows:
             counts = await asyncio.to_thread(self._write, upload, caller, request, manifest)
             n_before = 0 if manifest is None else manifest.rows
 
-            def answer(dataset: Dataset) -> DatasetFromFeedback:
-                return _to_wire(dataset, counts, n_before)
-
-            made = MadeRows(answer, None if manifest is None else manifest.version)
+            made = MadeRows(
+                lambda _, dataset: _to_wire(dataset, counts, n_before),
+                None if manifest is None else manifest.version,
+            )
             if request.dataset_id is None:
                 sent = await asyncio.to_thread(read_sent, upload, CreateDataset)
                 return await self._datasets.create(write, sent, made)

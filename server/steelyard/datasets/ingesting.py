@@ -60,9 +60,9 @@ class RowBounds:
 class MadeRows(Generic[Answer]):
     """What stands behind rows that a use case made itself, of a request without any."""
 
-    answer: Callable[[Dataset], Answer]
+    #: Returns the answer, in the transaction that makes the dataset.
+    answer: Callable[[Connection, Dataset], Answer]
     previous: int | None = None
-    also: Callable[[Connection, Dataset], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

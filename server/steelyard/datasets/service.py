@@ -134,7 +134,8 @@ class DatasetService:
         def work(connection: Connection) -> Dataset | Answer:
             insert_dataset(connection, row)
             insert_version(connection, _version_of(manifest, sent, now))
-            return _answer(connection, row.to_wire(manifest), made)
+            dataset = row.to_wire(manifest)
+            return dataset if made is None else made.answer(connection, dataset)
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
@@ -172,7 +173,8 @@ class DatasetService:
                     "was added. Send them again."
                 )
             insert_version(connection, _version_of(manifest, sent, now))
-            return _answer(connection, row.to_wire(manifest), made)
+            dataset = row.to_wire(manifest)
+            return dataset if made is None else made.answer(connection, dataset)
 
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
@@ -330,16 +332,6 @@ class DatasetService:
 
 def _grows_nowhere(connection: Connection, account_id: str, family: str) -> None:
     """Return no dataset: this server knows no families."""
-
-
-def _answer(
-    connection: Connection, dataset: Dataset, made: MadeRows[Answer] | None
-) -> Dataset | Answer:
-    if made is None:
-        return dataset
-    if made.also is not None:
-        made.also(connection, dataset)
-    return made.answer(dataset)
 
 
 def _version_of(manifest: Manifest, sent: SentRows, at: float) -> VersionRow:

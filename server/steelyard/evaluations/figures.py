@@ -8,12 +8,12 @@ they go with the dataset, and its evaluations keep their metrics alone.
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -25,6 +25,7 @@ from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.service import DatasetService
+from steelyard.datasets.version_service import decode_example
 from steelyard.datasets.versions import Manifest
 from steelyard.evaluations import predictions
 from steelyard.evaluations.measures.comparison import compare_evaluations
@@ -40,6 +41,7 @@ from steelyard.evaluations.measures.records import (
     IndexArray,
     RecordMeasures,
     Records,
+    Supervision,
     UnmeasurableError,
     job_records,
     measure_records,
@@ -66,23 +68,12 @@ from steelyard.jobs.serial_executor import SerialExecutor
 from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.violations import BODY, Violations, show
 
-T = TypeVar("T")
-
 #: Evaluations kept in memory: 10,000 records take about 5 MB.
 _KEPT = 4
 
 
 #: Rows so near to each other are read together: they mostly lie in one group of rows.
 _NEAR = 256
-
-
-class _StoredContext(msgspec.Struct):
-    """The one field that is read of a row."""
-
-    context: Any
-
-
-_decode_row = msgspec.json.Decoder(_StoredContext).decode
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,8 +100,7 @@ class EvaluationFigures:
         self._evaluations = evaluations
         self._store = store
         self._datasets, self._rows = datasets, RowStore(rows)
-        self._kept: OrderedDict[str, _Scored] = OrderedDict()
-        self._lock = threading.Lock()
+        self._load = lru_cache(_KEPT)(self._read_scored)
         # Resampling many rows takes some kilobytes of each: hundreds of megabytes at the most rows.
         self._resampling = SerialExecutor()
 
@@ -174,7 +164,7 @@ class EvaluationFigures:
 
     def _page(self, row: Row[Any], query: RecordsQuery) -> EvaluationRecordPage:
 
-        scored = self._load(row)
+        scored = self._scored(row)
         indexes = _ordered(scored, np.flatnonzero(_chosen(scored, query)), query.order)
         shown = indexes[query.offset : query.offset + query.limit].tolist()
         data = [
@@ -198,78 +188,61 @@ class EvaluationFigures:
                 manifest, partition="evaluation", offset=first, limit=last - first + 1
             )
             found.update(
-                (first + index, _decode_row(row.json).context) for index, row in enumerate(page)
+                (first + index, decode_example(row.json).context) for index, row in enumerate(page)
             )
         return found
 
     def _compare(self, before: Row[Any], after: Row[Any]) -> EvaluationComparison:
 
-        old, new = self._load(before), self._load(after)
-        return _measured(lambda: compare_evaluations(old.records, new.records, groups=new.slices))
+        old, new = self._scored(before), self._scored(after)
+        with _measured():
+            return compare_evaluations(old.records, new.records, groups=new.slices)
 
     def _try_policy(self, row: Row[Any], trial: PolicyTrial) -> PolicyReport:
 
-        scored = self._load(row)
-        return _measured(
-            lambda: policy_report(
+        scored = self._scored(row)
+        with _measured():
+            return policy_report(
                 scored.records,
                 trial.decision_id,
                 action_costs=trial.action_costs,
                 abstain_below=trial.abstain_below,
                 measures=scored.measures,
             )
-        )
 
     def _cost_curve(self, row: Row[Any], trial: CostTrial) -> CostCurve:
 
-        scored = self._load(row)
+        scored = self._scored(row)
         if row.method != "sft":
             raise errors.SupervisionMismatchError(
                 "Costs need targets, and this evaluation has rewards; see its detail for what "
                 "each outcome earned.",
                 path=("path", "evaluation"),
             )
-        if trial.action_costs is not None:
-            costs = trial.action_costs
-            return _measured(
-                lambda: policy_cost_curve(
+        with _measured():
+            if trial.action_costs is not None:
+                return policy_cost_curve(
                     scored.records,
                     trial.decision_id,
-                    action_costs=costs,
+                    action_costs=trial.action_costs,
                     abstain_cost=trial.abstain_cost or 0.0,
                 )
-            )
-        false_positive, false_negative = trial.false_positive or 0.0, trial.false_negative or 0.0
-
-        def work() -> CostCurve:
             rows = rows_of_decision(scored.records, trial.decision_id)
             return binary_cost_curve(
                 outcome_table(scored.records, scored.measures, rows),
-                false_positive=false_positive,
-                false_negative=false_negative,
+                false_positive=trial.false_positive or 0.0,
+                false_negative=trial.false_negative or 0.0,
             )
 
-        return _measured(work)
+    def _scored(self, row: Row[Any]) -> _Scored:
+        return self._load(row.predictions_sha256, "targets" if row.method == "sft" else "rewards")
 
-    def _load(self, row: Row[Any]) -> _Scored:
-
-        sha256: str = row.predictions_sha256
-        with self._lock:
-            kept = self._kept.get(sha256)
-            if kept is not None:
-                self._kept.move_to_end(sha256)
-                return kept
+    def _read_scored(self, sha256: str, supervision: Supervision) -> _Scored:
         table = predictions.read_table(self._store, [sha256])
-        supervision = "targets" if row.method == "sft" else "rewards"
-        records = _measured(lambda: records_of(table, supervision))  # type: ignore[arg-type]
+        with _measured():
+            records = records_of(table, supervision)
         slices = {"kind": records.kinds.tolist(), **slices_of(table)}
-        rows = table["row"].to_numpy()
-        scored = _Scored(records, measure_records(records), slices, rows)
-        with self._lock:
-            self._kept[sha256] = scored
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        return scored
+        return _Scored(records, measure_records(records), slices, table["row"].to_numpy())
 
 
 def _near_runs(places: list[int]) -> Iterator[tuple[int, int]]:
@@ -349,10 +322,11 @@ def _ordered(scored: _Scored, indexes: IndexArray, order: RecordOrder) -> IndexA
     return indexes[np.argsort(key[indexes], kind="stable")]
 
 
-def _measured(work: Callable[[], T]) -> T:
-    """Do a measurement; what it cannot measure is a refusal, and not a fault of the server."""
+@contextmanager
+def _measured() -> Iterator[None]:
+    """Raise what cannot be measured as a refusal, and not as a fault of the server."""
     try:
-        return work()
+        yield
     except errors.InvalidRequestError:
         raise
     except UnmeasurableError as error:

@@ -28,7 +28,7 @@ from steelyard.datasets.service import DatasetService
 from steelyard.datasets.store import VersionRow, advance_dataset, insert_version
 from steelyard.datasets.uploads import Upload
 from steelyard.datasets.versions import Manifest
-from steelyard.datasets.wire import SIDES, CreateDataset, Dataset, Side
+from steelyard.datasets.wire import SIDES, CreateDataset, Side
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.review.frames import iterate_side
@@ -111,15 +111,11 @@ class DraftSeals:
     ) -> Struct:
         if len(outcome.excluded) >= draft.at.manifest.rows:
             raise errors.NoRowsError("Every row is excluded, so there is no row for a dataset.")
-        sealed: list[Draft] = []
-
-        def also(connection: Connection, dataset: Dataset) -> None:
-            done = self._mark(
+        made = MadeRows(
+            lambda connection, dataset: self._mark(
                 connection, write.caller, draft, outcome, "dataset", dataset.id, dataset.version
             )
-            sealed[:] = [done]  # the work may run again
-
-        made = MadeRows(lambda _: sealed[0], also=also)
+        )
         with Upload("multipart", {"name": name}) as upload:
             await asyncio.to_thread(self._write_rows, upload, draft.at.manifest, outcome)
             sent = await asyncio.to_thread(read_sent, upload, CreateDataset)
