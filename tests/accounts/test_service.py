@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import closing
 
 import pytest
 from sqlalchemy import select, text
@@ -91,8 +92,7 @@ def test_other_keys_are_refused_all_alike(accounts: AccountService):
 
 def test_revoking_works_at_once_in_every_process(accounts: AccountService, state_url: str):
     made = accounts.create_key()
-    other_state = open_state(state_url)
-    try:
+    with closing(open_state(state_url)) as other_state:
         other = AccountService(other_state, accounts_enabled=True)
         enter(other, bearer(made.secret))
         first = accounts.revoke_key(made.key.id)
@@ -100,8 +100,6 @@ def test_revoking_works_at_once_in_every_process(accounts: AccountService, state
             with pytest.raises(errors.InvalidApiKeyError):
                 enter(service, bearer(made.secret))
         assert other.revoke_key(made.key.id).revoked_at == first.revoked_at == START
-    finally:
-        other_state.close()
 
 
 @pytest.mark.parametrize("authorization", [None, "Bearer whatever", "nonsense"])

@@ -116,7 +116,7 @@ def checkpoint_answerer(path: Path, tokenizer) -> Callable[[RenderedRequest], li
     """Return what answers with weights in training, which no graph holds yet."""
     import torch
 
-    from steelyard.training.base.augment import Example
+    from steelyard.training.base.augment import WordedDecision
     from steelyard.training.base.batches import make_batches, make_item
     from steelyard.training.base.checkpoints import read_weights
     from steelyard.training.base.model import PackedScorer
@@ -128,7 +128,7 @@ def checkpoint_answerer(path: Path, tokenizer) -> Callable[[RenderedRequest], li
         answers = []
         for one in request.decisions:
             n = len(one.outcomes)
-            item = make_item(request.context, [Example(one, (1 / n,) * n)], tokenizer)
+            item = make_item(request.context, [WordedDecision(one, (1 / n,) * n)], tokenizer)
             [batch] = make_batches([item])
             with torch.no_grad():
                 answers.append(torch.softmax(model(batch)[0][0, :n], -1).double().numpy())

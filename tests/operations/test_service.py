@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -66,8 +67,7 @@ def test_a_refusal_before_acceptance_leaves_the_key_free(state: State):
 
 def test_a_pending_key_of_another_process_answers_so(desk: Desk, state_url: str):
     accepted = desk.accepted("k")
-    other_state = open_state(state_url)
-    try:
+    with closing(open_state(state_url)) as other_state:
         other = Desk(other_state, desk.clock)
         error = refused(other, errors.RequestInProgressError)
         assert error.operation == errors.Operation(accepted.operation_id, "pending")
@@ -76,8 +76,6 @@ def test_a_pending_key_of_another_process_answers_so(desk: Desk, state_url: str)
         refused(other, errors.IdempotencyConflictError, payload="other")
         desk.settle(accepted, body=b"1")
         assert other.replayed("k").body == b"1"
-    finally:
-        other_state.close()
 
 
 def test_a_key_of_this_process_is_waited_for_no_longer_than_that(
@@ -437,8 +435,7 @@ def test_a_cancelled_acceptance_holds_nothing_for_long(desk: Desk):
 
 def test_a_lease_that_ran_out_frees_hold_and_key(desk: Desk, state_url: str):
     accepted = desk.accepted("k", reserved=10)
-    other_state = open_state(state_url)
-    try:
+    with closing(open_state(state_url)) as other_state:
         other = Desk(other_state, Clock())
         refused(other, errors.RequestInProgressError)
         other.clock.at += 131
@@ -449,16 +446,13 @@ def test_a_lease_that_ran_out_frees_hold_and_key(desk: Desk, state_url: str):
         other.settle(again, 3, body=b"2")
         assert other.books()["revenue"] == 3
         other.check_ledger()
-    finally:
-        other_state.close()
 
 
 def test_a_state_that_was_closed_leaves_dead_operations(desk: Desk, state_url: str):
     accepted = desk.accepted("k", reserved=10)
     unkeyed = desk.accepted(reserved=5)
     desk.state.close()
-    state = open_state(state_url)
-    try:
+    with closing(open_state(state_url)) as state:
         again = Desk(state, desk.clock)
         again.log.sweep()
         assert again.books()["held"] == 0
@@ -470,17 +464,12 @@ def test_a_state_that_was_closed_leaves_dead_operations(desk: Desk, state_url: s
         assert row is not None
         assert (row.amount_nano, row.route, row.account_id) == (0, ROUTE, LOCAL.account_id)
         again.accepted("k")
-    finally:
-        state.close()
 
 
 def test_the_sweep_spares_what_runs(desk: Desk, state_url: str):
     accepted = desk.accepted("k", reserved=10)
-    other_state = open_state(state_url)
-    try:
+    with closing(open_state(state_url)) as other_state:
         Desk(other_state, desk.clock).log.sweep()
-    finally:
-        other_state.close()
     desk.log.sweep()
     desk.settle(accepted, 10)
     assert desk.books()["revenue"] == 10

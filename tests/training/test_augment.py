@@ -18,7 +18,7 @@ from steelyard.training.base.augment import (
     NONE_NAMES,
     PREFIXES,
     QUESTIONS,
-    Example,
+    WordedDecision,
     augment,
     plain,
 )
@@ -62,7 +62,7 @@ def plain_wording(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, share, 0.0)
 
 
-def worded(row: Row, seed: int) -> tuple[str, list[Example]]:
+def worded(row: Row, seed: int) -> tuple[str, list[WordedDecision]]:
     return augment(row, MIXTURE, np.random.default_rng(seed))
 
 
@@ -78,7 +78,7 @@ def meant_by(outcome: str) -> str | None:
     return found[0] if found else None
 
 
-def assert_well_formed(example: Example) -> None:
+def assert_well_formed(example: WordedDecision) -> None:
     decision, targets = example.decision, example.targets
     assert len(targets) == len(decision.outcomes) >= 2
     assert sum(targets) == pytest.approx(1, abs=1e-9)
@@ -185,7 +185,7 @@ def test_a_row_is_left_as_it_was() -> None:
     assert json.dumps([row.context, row.decisions, row.targets]) == before
 
 
-def rules_seen(example: Example) -> set[str]:
+def rules_seen(example: WordedDecision) -> set[str]:
     """Say which rules made an example of ``make_row()``."""
     decision = example.decision
     question = decision.question

@@ -10,18 +10,18 @@ from steelyard.decisions.rendering import RenderedDecision
 from steelyard.scoring.packing import Layout, alone_texts, lay_out_text, level_features
 from steelyard.scoring.passes import KINDS
 from steelyard.scoring.tokenizer import Tokenizer
-from steelyard.training.base.augment import Example
+from steelyard.training.base.augment import WordedDecision
 from steelyard.training.base.batches import ROW_LENGTHS, Item, make_batches, make_item
 from steelyard.training.base.model import Batch
 from support.random_model import make_words
 
 
-def make_example(kind: str, n_outcomes: int, seed: int, question_words: int = 4) -> Example:
+def make_example(kind: str, n_outcomes: int, seed: int, question_words: int = 4) -> WordedDecision:
     outcomes = tuple(f"{make_words(1 + i % 3, seed + i)} {seed} {i}" for i in range(n_outcomes))
     outcomes = ("yes", "no") if kind == "binary" else outcomes
     targets = np.random.default_rng(seed).dirichlet(np.ones(len(outcomes)))
     decision = RenderedDecision(kind, make_words(question_words, seed), outcomes)
-    return Example(decision, tuple(targets))
+    return WordedDecision(decision, tuple(targets))
 
 
 def make_items(tokenizer: Tokenizer) -> list[Item]:

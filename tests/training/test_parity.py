@@ -14,7 +14,7 @@ from steelyard.scoring.assets import load_base_model
 from steelyard.scoring.engine import FLOAT32, Engine
 from steelyard.scoring.onnx import OnnxScorer
 from steelyard.training.base import quantize
-from steelyard.training.base.augment import Example
+from steelyard.training.base.augment import WordedDecision
 from steelyard.training.base.batches import make_batches, make_item
 from steelyard.training.base.checkpoints import mean_weights, read_details, read_weights
 from steelyard.training.base.export import write_model
@@ -81,7 +81,9 @@ def test_the_graph_gives_the_logits_of_the_trained_model(state, trained, tokeniz
     engine = Engine(build(Shape.of(rest)).SerializeToString(), {**words, **rest}, precision=FLOAT32)
     scorer = OnnxScorer(engine, tokenizer, name="parity", engine_name="parity")
     for request in requests():
-        examples = [Example(d, (1.0,) + (0.0,) * (len(d.outcomes) - 1)) for d in request.decisions]
+        examples = [
+            WordedDecision(d, (1.0,) + (0.0,) * (len(d.outcomes) - 1)) for d in request.decisions
+        ]
         item = make_item(request.context, examples, tokenizer)
         (batch,) = make_batches([item])
         with torch.no_grad():

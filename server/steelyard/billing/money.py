@@ -35,7 +35,7 @@ def from_usd(text: str, *, may_be_negative: bool = False) -> int:
     match = _FORM.fullmatch(text)
     if match is None:
         raise InvalidAmountError(
-            f"{text[:40]!r} is no amount of USD; give digits such as '1.50', with at most nine "
+            f"{text[:40]!r} is not an amount of USD; write digits such as '1.50', with at most nine "
             "after the point."
         )
     minus, whole, rest = match.groups()

@@ -97,7 +97,7 @@ def check_fields(fields: Mapping[str, Any], found: Violations) -> None:
     if isinstance(price, str) and not _USD.fullmatch(price):
         found.add(
             (*BODY, "max_price_usd"),
-            'is no decimal number of dollars; write it as "0.25".',
+            'is not a decimal number of dollars; write it as "0.25".',
             "wrong_type",
         )
 

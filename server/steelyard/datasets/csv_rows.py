@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from steelyard.datasets.findings import Finding
+from steelyard.datasets.findings import RowFinding
 from steelyard.datasets.ingest import BATCH_ROWS, RowReader
 from steelyard.datasets.labels import Labels, read_labels
 from steelyard.datasets.lines import MAX_LINE_BYTES, split_lines
@@ -87,7 +87,9 @@ class CsvReader:
             elif column in self._refused:
                 found.append(Violation((index,), self._refused[column], "unsupported"))
             elif column not in self._decisions:
-                message = f"The column {show(column)} is no decision of the dataset; use its ids."
+                message = (
+                    f"The column {show(column)} is not a decision of the dataset; use its ids."
+                )
                 found.append(Violation((index,), message, "unknown"))
         return found
 
@@ -148,7 +150,7 @@ class _Lines:
         self._rows = rows
         self._max_line_bytes = max_line_bytes
         self._n_read = 0
-        self._bad: Finding | None = None
+        self._bad: RowFinding | None = None
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield every record that can be read; what cannot be read goes to the findings."""
@@ -174,18 +176,18 @@ class _Lines:
             self._n_read = number
             if line is None:
                 message = f"The line is over {self._max_line_bytes} bytes; send shorter ones."
-                self._bad = Finding(self._part, number, (), message, "too_long")
+                self._bad = RowFinding(self._part, number, (), message, "too_long")
                 yield "\n"
                 # An empty record is passed over by the reader, which then asks for the next line.
                 continue
             if b"\0" in line:
                 message = "The line has a NUL byte; send text."
-                self._bad = Finding(self._part, number, (), message, "nul")
+                self._bad = RowFinding(self._part, number, (), message, "nul")
             try:
                 text = line.replace(b"\0", b"").decode()
             except UnicodeDecodeError as error:
                 message = f"The line is not UTF-8: its byte {error.start} cannot be read."
-                self._bad = Finding(self._part, number, (), message, "invalid_utf8")
+                self._bad = RowFinding(self._part, number, (), message, "invalid_utf8")
                 text = line.decode(errors="replace")
             yield text + "\n"
 

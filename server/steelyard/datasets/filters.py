@@ -256,7 +256,7 @@ class _Check:
             self._found.add(path, f"is {show(value)}; give a filter object.", "wrong_type")
         elif not isinstance(value.get("type"), str) or value["type"] not in _TYPES:
             listed = ", ".join(_TYPES)
-            self._found.add((*path, "type"), f"is none of the filters: {listed}.", "not_allowed")
+            self._found.add((*path, "type"), f"is not one of the filters: {listed}.", "not_allowed")
         else:
             self._visit_known(value, path, depth)
 
@@ -279,11 +279,13 @@ class _Check:
             for index, item in enumerate(value[inner][: MAX_FILTER_PARTS + 1]):
                 self.visit(item, (*path, inner, index), depth + 1)
         else:
-            self._found.add((*path, inner), "is no array; give an array of filters.", "wrong_type")
+            self._found.add(
+                (*path, inner), "is not an array; send an array of filters.", "wrong_type"
+            )
 
     def _check_hashes(self, hashes: object, path: Path) -> None:
         for index, text in enumerate(hashes if isinstance(hashes, list) else ()):
             if isinstance(text, str) and set(text) - set("0123456789abcdef"):
                 self._found.add(
-                    (*path, "sha256", index), "is no SHA-256 in lower-case hex.", "not_allowed"
+                    (*path, "sha256", index), "is not a SHA-256 in lower-case hex.", "not_allowed"
                 )

@@ -22,7 +22,7 @@ _PRECEDENCE: tuple[FindingCode, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RowFinding:
     """One thing wrong with one line."""
 
     part: str
@@ -42,7 +42,7 @@ class Findings:
     """Everything found: the first ``MAX_LISTED`` and the number of all."""
 
     def __init__(self) -> None:
-        self.listed: list[Finding] = []
+        self.listed: list[RowFinding] = []
         self.n_found = 0
         self._codes: set[FindingCode] = set()
 
@@ -59,7 +59,7 @@ class Findings:
             self._codes.add(code)
             if len(self.listed) < MAX_LISTED:
                 self.listed.append(
-                    Finding(part, line, violation.path, violation.message, violation.type, code)
+                    RowFinding(part, line, violation.path, violation.message, violation.type, code)
                 )
 
     def error(self) -> SteelyardError | None:

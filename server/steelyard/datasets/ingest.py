@@ -153,9 +153,9 @@ class RowReader:
         for index, decision in enumerate(task.decisions):
             known = self._definitions.get(decision.id)
             if known is None:
-                predicate = "is no decision of the dataset; ask its own."
+                predicate = "is not a decision of the dataset; ask only its own."
             elif decision.fingerprint not in known:
-                predicate = "is worded otherwise in the dataset; send its wording."
+                predicate = "is worded differently in the dataset; send its wording."
             else:
                 continue
             message = f"decisions[{index}] {show(decision.id)} {predicate}"

@@ -57,7 +57,7 @@ def read_labels(
     read: dict[str, dict[str, float]] = {}
     for id_, item in value.items():
         if id_ not in names:
-            found.add((*path, id_), "is no decision of this row; use an id of its own.", "unknown")
+            found.add((*path, id_), "is not a decision of this row; use one of its ids.", "unknown")
             continue
         outcomes = names[id_]
         if outcomes is None:
@@ -75,7 +75,7 @@ def _read_values(
 ) -> dict[str, float] | None:
     if isinstance(item, str) and supervision == "targets":
         if item not in names:
-            found.add(path, f"is {show(item)}, which is none of its outcomes.", "unknown")
+            found.add(path, f"is {show(item)}, which is not one of its outcomes.", "unknown")
             return None
         return {item: 1.0}
     if not isinstance(item, dict):
@@ -85,7 +85,7 @@ def _read_values(
     known = set(names)
     for name, value in item.items():
         if name not in known:
-            found.add((*path, name), "is none of the decision's outcomes.", "unknown")
+            found.add((*path, name), "is not one of the decision's outcomes.", "unknown")
         elif isinstance(value, bool) or not isinstance(value, int | float):
             found.add((*path, name), f"is {show(value)}; give a number.", "wrong_type")
         elif supervision == "targets" and not 0 <= value <= 1:

@@ -93,7 +93,7 @@ async def _receive_form(request: Request) -> Upload:
         form.end()
     except MultipartError as error:
         upload.__exit__()
-        message = f"The request body is no whole multipart form: {error}. Send it again."
+        message = f"The request body is not a complete multipart form: {error}. Send it again."
         raise _refusal(("body",), message, "invalid_multipart") from error
     except BaseException:
         upload.__exit__()

@@ -102,7 +102,7 @@ def _text_leaf(where: Filter) -> pl.Expr:
         case filters.WordsFilter():
             return _has_words(where.text)
         case _:
-            raise TypeError(f"{type(where).__name__} is no filter of rows.")
+            raise TypeError(f"{type(where).__name__} is not a filter of rows.")
 
 
 def _has_words(text: str) -> pl.Expr:

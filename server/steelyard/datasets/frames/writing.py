@@ -23,7 +23,7 @@ from msgspec import Raw
 
 from steelyard import errors
 from steelyard.datasets.definitions import Definition
-from steelyard.datasets.findings import MAX_LISTED, Finding
+from steelyard.datasets.findings import MAX_LISTED, RowFinding
 from steelyard.datasets.frames.picking import EvaluationPick
 from steelyard.datasets.frames.placing import PlacedRows
 from steelyard.datasets.frames.rows import SIDE_NUMBERS, STORED_SCHEMA, stage_rows, store_rows
@@ -146,7 +146,7 @@ class VersionWriter:
         details = []
         for conflict, line in zip(placed.conflicts, lines, strict=True):
             message = f"context is on the {conflict.side} side; a context keeps its side."
-            finding = Finding(conflict.named, line, ("context",), message, "side_conflict")
+            finding = RowFinding(conflict.named, line, ("context",), message, "side_conflict")
             details.append(finding.violation().body())
         raise errors.SideConflictError(
             f"{placed.n_conflicts} of the rows were sent for a side that their context is not on; "

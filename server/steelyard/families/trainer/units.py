@@ -18,7 +18,7 @@ from steelyard.decisions.rendering import RenderedDecision
 from steelyard.families.trainer.rows import TuningRow
 from steelyard.scoring.reading import READING, outcomes_read
 from steelyard.scoring.tokenizer import Tokenizer
-from steelyard.training.base.augment import Example
+from steelyard.training.base.augment import WordedDecision
 from steelyard.training.base.batches import Item, make_item
 
 #: Outcomes of one decision in a step, at most; an ordinal decision keeps all its levels.
@@ -102,7 +102,7 @@ def lay_out_units(
     return [Unit(item, (row,)) for item, row in alone if item is not None]
 
 
-def thinned(row: TuningRow, method: str, rng: np.random.Generator) -> Example:
+def thinned(row: TuningRow, method: str, rng: np.random.Generator) -> WordedDecision:
     """Word a row's decision with up to ``MAX_OUTCOMES`` of its outcomes, in their order.
 
     For ``sft`` those with the largest targets are kept, for ``reward`` the best and the worst;
@@ -122,13 +122,13 @@ def thinned(row: TuningRow, method: str, rng: np.random.Generator) -> Example:
     return _example(row, np.sort(np.concatenate([kept, chosen])), method)
 
 
-def plain_example(row: TuningRow) -> Example:
+def plain_example(row: TuningRow) -> WordedDecision:
     """Word a row's decision as it is asked, every outcome kept; its targets mean nothing."""
     n_outcomes = len(row.decision.outcomes)
     return _example(row, np.arange(n_outcomes), "reward")
 
 
-def _longest(row: TuningRow, method: str, tokenizer: Tokenizer) -> Example:
+def _longest(row: TuningRow, method: str, tokenizer: Tokenizer) -> WordedDecision:
     """Word a row's decision with the outcomes that take most room."""
     n_outcomes = len(row.decision.outcomes)
     if n_outcomes <= MAX_OUTCOMES or row.decision.kind == "ordinal":
@@ -138,12 +138,12 @@ def _longest(row: TuningRow, method: str, tokenizer: Tokenizer) -> Example:
     return _example(row, longest, "reward")
 
 
-def _example(row: TuningRow, kept: NDArray[np.int64], method: str) -> Example:
+def _example(row: TuningRow, kept: NDArray[np.int64], method: str) -> WordedDecision:
     labels = row.labels[kept] if method == "sft" else scaled_rewards(row.labels)[kept]
     if method == "sft":
         labels = labels / labels.sum()
     decision = row.decision
     outcomes = tuple(decision.outcomes[i] for i in kept)
-    return Example(
+    return WordedDecision(
         RenderedDecision(decision.kind, decision.question, outcomes), tuple(labels.tolist())
     )

@@ -75,7 +75,7 @@ EXTRAS = (
 
 
 @dataclass(slots=True)
-class Example:
+class WordedDecision:
     """A worded decision with its targets."""
 
     decision: RenderedDecision
@@ -91,17 +91,19 @@ class _Draft:
     targets: list[float]
 
 
-def plain(decision: dict[str, Any], targets: dict[str, float]) -> Example:
+def plain(decision: dict[str, Any], targets: dict[str, float]) -> WordedDecision:
     """Word a row's decision as an application would send it."""
     return _example(_draft(decision, targets))
 
 
-def plain_examples(row: Row) -> list[Example]:
+def plain_examples(row: Row) -> list[WordedDecision]:
     """Word every labelled decision of a row as an application would send it."""
     return [plain(d, row.targets[d["id"]]) for d in row.decisions if d["id"] in row.targets]
 
 
-def augment(row: Row, mixture: Mixture, rng: np.random.Generator) -> tuple[str, list[Example]]:
+def augment(
+    row: Row, mixture: Mixture, rng: np.random.Generator
+) -> tuple[str, list[WordedDecision]]:
     """Word a training row: its context, up to ``MAX_DECISIONS`` of its decisions, and others.
 
     A row may also become another, made up (``steelyard.training.base.records``).
@@ -136,12 +138,14 @@ def augment(row: Row, mixture: Mixture, rng: np.random.Generator) -> tuple[str, 
     return render_context(context), examples
 
 
-def _record(source: str, mixture: Mixture, rng: np.random.Generator) -> tuple[str, list[Example]]:
+def _record(
+    source: str, mixture: Mixture, rng: np.random.Generator
+) -> tuple[str, list[WordedDecision]]:
     context, asked = made_record(rng)
     if rng.random() < SURROUND_SHARE:
         context = surround(context, source, mixture, rng)
     return context, [
-        Example(
+        WordedDecision(
             RenderedDecision(one.kind, one.question, one.outcomes),
             tuple(float(i == one.right) for i in range(len(one.outcomes))),
         )
@@ -159,14 +163,14 @@ def _draft(decision: dict[str, Any], targets: dict[str, float]) -> _Draft:
     return _Draft(kind, question, names, descriptions, [targets.get(n, 0.0) for n in names])
 
 
-def _example(draft: _Draft) -> Example:
+def _example(draft: _Draft) -> WordedDecision:
     outcomes = tuple(
         render_outcome(name, description)
         for name, description in zip(draft.names, draft.descriptions, strict=True)
     )
     total = sum(draft.targets)
     targets = tuple(value / total for value in draft.targets)
-    return Example(RenderedDecision(draft.kind, draft.question, outcomes), targets)
+    return WordedDecision(RenderedDecision(draft.kind, draft.question, outcomes), targets)
 
 
 def _check(draft: _Draft, rng: np.random.Generator) -> _Draft:
@@ -183,7 +187,7 @@ def _check(draft: _Draft, rng: np.random.Generator) -> _Draft:
     return _Draft("binary", question, ["yes", "no"], [None, None], [yes, 1.0 - yes])
 
 
-def _both_ways(draft: _Draft, rng: np.random.Generator) -> list[Example]:
+def _both_ways(draft: _Draft, rng: np.random.Generator) -> list[WordedDecision]:
     """Ask a yes/no question as it is, its negation, another wording of it, or two of these."""
     plain_one = _example(draft)
     if any(one is not None for one in draft.descriptions) or draft.names != ["yes", "no"]:
@@ -202,7 +206,7 @@ def _both_ways(draft: _Draft, rng: np.random.Generator) -> list[Example]:
     return [plain_one]
 
 
-def _unanswered(source: str, mixture: Mixture, rng: np.random.Generator) -> list[Example]:
+def _unanswered(source: str, mixture: Mixture, rng: np.random.Generator) -> list[WordedDecision]:
     """Ask what the context says nothing of: the answer is no, or none of the outcomes."""
     if rng.random() < 0.6:
         question = unanswered(source, mixture, rng)

@@ -26,7 +26,7 @@ from steelyard.scoring.packing import (
 from steelyard.scoring.passes import KINDS
 from steelyard.scoring.reading import READING, read_request
 from steelyard.scoring.tokenizer import Tokenizer
-from steelyard.training.base.augment import Example
+from steelyard.training.base.augment import WordedDecision
 from steelyard.training.base.model import Batch
 
 #: Rows hold items of up to their length: attention is dense within a row, so short ones are cheap.
@@ -40,7 +40,7 @@ class Item:
     """One laid-out request with its examples, and what it was laid out of."""
 
     layout: Layout
-    examples: list[Example]
+    examples: list[WordedDecision]
     request: TokenizedRequest
 
     @property
@@ -51,7 +51,7 @@ class Item:
 
 def make_item(
     context: str,
-    examples: list[Example],
+    examples: list[WordedDecision],
     tokenizer: Tokenizer,
     longest: int = ROW_LENGTHS[-1],
     reading: int = READING,

@@ -24,7 +24,7 @@ from steelyard.scoring.onnx import OnnxScorer
 from steelyard.scoring.passes import KINDS
 from steelyard.scoring.protocol import Scorer
 from steelyard.scoring.tokenizer import Tokenizer
-from steelyard.training.base.augment import Example, plain_examples
+from steelyard.training.base.augment import WordedDecision, plain_examples
 from steelyard.training.base.mixture import Mixture, Row
 from steelyard.training.graph import Shape, build
 
@@ -169,7 +169,9 @@ def _logits_at(
     return _logits(scorer, chosen.requests)
 
 
-def _versions(example: Example, mixture: Mixture, rng: np.random.Generator) -> list[Example]:
+def _versions(
+    example: WordedDecision, mixture: Mixture, rng: np.random.Generator
+) -> list[WordedDecision]:
     """Return a decision as it is, and for a choice also one with foreign labels added."""
     if example.decision.kind != "single":
         return [example]
@@ -187,7 +189,7 @@ def _versions(example: Example, mixture: Mixture, rng: np.random.Generator) -> l
     if not added:
         return [example]
     decision = RenderedDecision("single", example.decision.question, own + added)
-    return [example, Example(decision, example.targets + (0.0,) * len(added))]
+    return [example, WordedDecision(decision, example.targets + (0.0,) * len(added))]
 
 
 def _logits(scorer: Scorer, requests: Sequence[RenderedRequest]) -> Logits:
