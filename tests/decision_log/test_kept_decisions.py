@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from steelyard import errors
 from steelyard.accounts.allowance import TokenAllowance
 from steelyard.accounts.rate_limits import RateWindows
 from steelyard.accounts.service import AccountService
@@ -19,13 +20,6 @@ from steelyard.decision_log.feedback import FeedbackService
 from steelyard.decision_log.feedback_wire import FeedbackRequest, FeedbackResponse
 from steelyard.decision_log.recording import record_answer
 from steelyard.decision_log.store import feedback_of_answers, find_decision
-from steelyard.errors import (
-    EngineUnavailableError,
-    IdempotencyConflictError,
-    IdempotencyResponseExpiredError,
-    InsufficientCreditError,
-    NotFoundError,
-)
 from steelyard.families.sweep import Sweeper
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.service import OperationLog
@@ -100,10 +94,10 @@ def test_a_repeated_key_gives_the_same_bytes_for_a_day_and_is_never_run_again(de
     again = desk.ask("k")
     assert (again.body, again.is_replay) == (first.body, True)
     desk.now += 2
-    with pytest.raises(IdempotencyResponseExpiredError):
+    with pytest.raises(errors.IdempotencyResponseExpiredError):
         desk.ask("k")
     assert desk.scorer.n_calls == 1
-    with pytest.raises(IdempotencyConflictError):
+    with pytest.raises(errors.IdempotencyConflictError):
         desk.ask("k", context="Other.")
 
 
@@ -124,7 +118,7 @@ def test_requests_with_one_key_at_the_same_time_run_once(desk: Desk) -> None:
 def test_a_failure_after_acceptance_is_the_keys_end(desk: Desk) -> None:
     desk.scorer.behave = crash
     for _ in range(2):
-        with pytest.raises(EngineUnavailableError) as caught:
+        with pytest.raises(errors.EngineUnavailableError) as caught:
             desk.ask("k")
         assert caught.value.operation.status == "terminal"
     assert desk.scorer.n_calls == 1
@@ -137,7 +131,7 @@ def test_a_decision_takes_feedback_while_it_is_kept(desk: Desk) -> None:
     desk.now += 30 * DAY_S
     assert desk.report(decided) == FeedbackResponse(decision_id=decided, recorded=["route"])
     desk.now += 1
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         desk.report(decided)
 
 
@@ -156,14 +150,14 @@ def test_the_sweep_removes_decisions_whose_time_is_over_and_their_feedback(desk:
         sweeper.close()
 
     assert desk.state.read_now(lambda c: find_decision(c, LOCAL_ACCOUNT, young, 0)).id == young
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         desk.state.read_now(lambda c: find_decision(c, LOCAL_ACCOUNT, old, 0))
     assert desk.state.read_now(lambda c: feedback_of_answers(c, [old])) == {}
 
 
 def test_what_is_not_stored_leaves_nothing(desk: Desk) -> None:
     decided = id_of(desk.ask(store=False))
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         desk.report(decided)
 
 
@@ -177,7 +171,7 @@ def open_account(desk: Desk, name: str, credit_nano: int) -> Caller:
 def test_anothers_decision_takes_no_feedback(paying: Desk) -> None:
     mine, theirs = (open_account(paying, name, 10**9) for name in ("mine", "theirs"))
     decided = id_of(paying.ask(caller=mine))
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         paying.report(decided, caller=theirs)
     assert paying.report(decided, caller=mine).recorded == ["route"]
 
@@ -186,12 +180,12 @@ def test_credit_pays_once_for_a_key_and_not_at_all_for_a_failure(paying: Desk) -
     price = paying.model.decide.prepare(make_request_dict()).input_tokens * 12
     caller = open_account(paying, "payer", price)
     paying.scorer.behave = crash
-    with pytest.raises(EngineUnavailableError):
+    with pytest.raises(errors.EngineUnavailableError):
         paying.ask("failing", caller)
     paying.scorer.behave = None
     first = paying.ask("k", caller)
     assert paying.ask("k", caller).body == first.body
-    with pytest.raises(InsufficientCreditError):
+    with pytest.raises(errors.InsufficientCreditError):
         paying.ask("k2", caller)
     assert paying.scorer.n_calls == 2
     summary = asyncio.run(paying.accounts.summary(caller))

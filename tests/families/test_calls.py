@@ -14,18 +14,9 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
+from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.decisions.validation import read_request
-from steelyard.errors import (
-    EngineUnavailableError,
-    FamilyOffError,
-    InvalidReferenceError,
-    ModelUnavailableError,
-    ModelWarmingError,
-    NotFoundError,
-    SteelyardError,
-    StorageUnavailableError,
-)
 from steelyard.families.calls import TunedCall, TunedCalls
 from steelyard.families.lineage import FamilyModel
 from steelyard.families.tuned import TunedModels
@@ -65,7 +56,7 @@ class Meaning:
 class World:
     """What names mean, and a loader that waits or fails when told to."""
 
-    meanings: dict[str, Meaning | SteelyardError] = field(default_factory=dict)
+    meanings: dict[str, Meaning | errors.SteelyardError] = field(default_factory=dict)
     used: list[tuple[str, str]] = field(default_factory=list)
     scorer: Behaving = field(default_factory=lambda: Behaving("tuned"))
     may_load: threading.Event = field(default_factory=threading.Event)
@@ -77,7 +68,7 @@ class World:
     async def resolve(self, caller: Caller, name: str) -> Meaning:
         assert caller is CALLER
         meaning = self.meanings[name]
-        if isinstance(meaning, SteelyardError):
+        if isinstance(meaning, errors.SteelyardError):
             raise meaning
         return meaning
 
@@ -149,13 +140,13 @@ def test_the_price_is_the_bases_and_no_dearer_model_stands_in(world: World) -> N
 @pytest.mark.parametrize(
     ("refusal", "raised"),
     [
-        (FamilyOffError("It is off."), FamilyOffError),
-        (NotFoundError("There is none."), NotFoundError),
-        (InvalidReferenceError("It is no name."), NotFoundError),
+        (errors.FamilyOffError("It is off."), errors.FamilyOffError),
+        (errors.NotFoundError("There is none."), errors.NotFoundError),
+        (errors.InvalidReferenceError("It is no name."), errors.NotFoundError),
     ],
 )
 def test_what_answers_no_calls_is_told(
-    world: World, refusal: SteelyardError, raised: type[SteelyardError]
+    world: World, refusal: errors.SteelyardError, raised: type[errors.SteelyardError]
 ) -> None:
     world.meanings["other"] = refusal
     with pytest.raises(raised):
@@ -164,7 +155,7 @@ def test_what_answers_no_calls_is_told(
 
 def test_a_model_whose_base_is_not_here_cannot_be_called(world: World) -> None:
     world.meanings["other@2"] = Meaning(model(2, base="elsewhere"))
-    with pytest.raises(ModelUnavailableError, match="router@2"):
+    with pytest.raises(errors.ModelUnavailableError, match="router@2"):
         world.find("other@2")
 
 
@@ -174,7 +165,7 @@ def test_while_it_loads_a_base_model_stands_in_or_it_is_told(world: World) -> No
     assert (answer.model, answer.fallback.reason) == ("base", "model_warming")
     with pytest.raises(UnansweredError) as caught:
         world.ask("router", fallback="none")
-    assert isinstance(caught.value.error, ModelWarmingError)
+    assert isinstance(caught.value.error, errors.ModelWarmingError)
     assert not caught.value.has_begun
     world.may_load.set()
     load(world)
@@ -186,23 +177,23 @@ def test_it_waits_no_longer_than_the_request_may(world: World) -> None:
     world.calls._warm_wait_s = 60
     with pytest.raises(UnansweredError) as caught:
         world.ask("router", within_s=0.05, fallback="none")
-    assert isinstance(caught.value.error, ModelWarmingError)
+    assert isinstance(caught.value.error, errors.ModelWarmingError)
 
 
 def test_the_call_that_finds_it_cannot_be_loaded_is_told_so(world: World) -> None:
     world.calls._warm_wait_s = PATIENCE_S
-    world.failure = EngineUnavailableError("A file was altered.")
+    world.failure = errors.EngineUnavailableError("A file was altered.")
     attempts, _ = world.attempts("router", fallback="auto")
     with pytest.raises(UnansweredError) as caught:
         asyncio.run(attempts.run())
-    assert isinstance(caught.value.error, ModelUnavailableError)
-    with pytest.raises(ModelUnavailableError):
+    assert isinstance(caught.value.error, errors.ModelUnavailableError)
+    with pytest.raises(errors.ModelUnavailableError):
         world.find("router")
 
 
 def test_a_store_that_is_away_lets_another_stand_in(world: World) -> None:
     world.calls._warm_wait_s = PATIENCE_S
-    world.failure = StorageUnavailableError("The store is away.")
+    world.failure = errors.StorageUnavailableError("The store is away.")
     answer = world.ask("router")
     assert (answer.model, answer.fallback.reason) == ("base", "engine_unavailable")
 

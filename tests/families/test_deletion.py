@@ -4,20 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.errors import (
-    FamilyAnswersError,
-    FamilyChangedError,
-    FamilyDeletedError,
-    FamilyExistsError,
-    FamilyTrainingError,
-    InvalidReferenceError,
-    LatestModelError,
-    ModelAnswersError,
-    ModelChangedError,
-    ModelDeletedError,
-    NotFoundError,
-    VersionInUseError,
-)
+from steelyard import errors
 from steelyard.families.deletion import delete_family, delete_model
 from steelyard.families.events import DropModel
 from steelyard.families.fine_tunes import cancel_job, continue_family, start_family
@@ -51,7 +38,7 @@ def test_a_family_that_never_had_a_model_goes_and_its_name_is_free():
     lineage = delete_family(lineage, "ant", at(), latest=None, dataset_id="ds_1").lineage
     assert "ant" not in lineage.families
     assert fine_tune_to_wire(lineage.jobs["ftj_ant_1"]).family_deleted
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         delete_family(lineage, "ant", at())
     again = start_family(lineage, "ant", BASE, make_order("ftj_2"), at()).lineage
     assert again.families["ant"].jobs == ("ftj_2",)
@@ -66,30 +53,30 @@ def test_one_that_had_models_goes_with_its_line_for_ever(lineage):
     for model in lineage.models.values():
         assert model_to_wire(lineage, model, at()).deleted_at == START + 9
     assert delete_family(lineage, "ant", at(START + 20)).lineage == lineage
-    with pytest.raises(FamilyDeletedError):
+    with pytest.raises(errors.FamilyDeletedError):
         find_family(lineage, "ant")
-    with pytest.raises(ModelDeletedError):
+    with pytest.raises(errors.ModelDeletedError):
         resolve_call(lineage, "ant@1")
-    with pytest.raises(FamilyExistsError):
+    with pytest.raises(errors.FamilyExistsError):
         start_family(lineage, "ant", BASE, make_order("ftj_2"), at())
 
 
 def test_what_answers_trains_or_is_used_stays(lineage):
     on = switch_family(lineage, "ant", at(), on=True).lineage
-    with pytest.raises(FamilyAnswersError):
+    with pytest.raises(errors.FamilyAnswersError):
         delete_family(on, "ant", at())
-    with pytest.raises(FamilyAnswersError):
+    with pytest.raises(errors.FamilyAnswersError):
         delete_family(switch_model(lineage, "ant@1", at(), on=True).lineage, "ant", at())
     order = make_order("ftj_ant_4", dataset_version=4)
     training = continue_family(lineage, "ant", order, make_growth(4), at()).lineage
-    with pytest.raises(FamilyTrainingError):
+    with pytest.raises(errors.FamilyTrainingError):
         delete_family(training, "ant", at())
     for kind in ("evaluation", "prompt_tuning"):
         work = (ModelUse(id="x_1", kind=kind, adapter=adapter("ant", 1)),)
-        with pytest.raises(VersionInUseError, match="x_1"):
+        with pytest.raises(errors.VersionInUseError, match="x_1"):
             delete_family(lineage, "ant", at(work=work))
     child = start_family(lineage, "bee", "ant@1", make_order("ftj_bee_1"), at()).lineage
-    with pytest.raises(VersionInUseError, match="ftj_bee_1"):
+    with pytest.raises(errors.VersionInUseError, match="ftj_bee_1"):
         delete_family(child, "ant", at())
     gone = delete_family(join(child, "ftj_bee_1"), "ant", at()).lineage
     assert resolve_call(gone, "bee").parent == adapter("ant", 1)
@@ -97,7 +84,7 @@ def test_what_answers_trains_or_is_used_stays(lineage):
 
 def test_guards_of_a_family(lineage):
     for guards in ({"latest": None}, {"latest": adapter("ant", 2)}, {"dataset_id": "ds_2"}):
-        with pytest.raises(FamilyChangedError):
+        with pytest.raises(errors.FamilyChangedError):
             delete_family(lineage, "ant", at(), **guards)
 
 
@@ -111,17 +98,17 @@ def test_a_model_goes_once(lineage):
 
 
 def test_a_model_that_is_the_latest_answers_or_is_used_stays(lineage):
-    with pytest.raises(LatestModelError):
+    with pytest.raises(errors.LatestModelError):
         delete_model(lineage, "ant@3", at())
-    with pytest.raises(ModelAnswersError):
+    with pytest.raises(errors.ModelAnswersError):
         delete_model(switch_model(lineage, "ant@2", at(), on=True).lineage, "ant@2", at())
     work = (ModelUse(id="evl_1", kind="evaluation", adapter=adapter("ant", 2)),)
-    with pytest.raises(VersionInUseError):
+    with pytest.raises(errors.VersionInUseError):
         delete_model(lineage, "ant@2", at(work=work))
-    with pytest.raises(ModelChangedError):
+    with pytest.raises(errors.ModelChangedError):
         delete_model(lineage, "ant@2", at(), adapter=adapter("ant", 1))
     for name in ("ant", adapter("ant", 2)):
-        with pytest.raises(InvalidReferenceError):
+        with pytest.raises(errors.InvalidReferenceError):
             delete_model(lineage, name, at())
 
 
@@ -129,7 +116,7 @@ def test_a_model_that_only_an_off_family_would_serve_may_go():
     slow = at(states={adapter("ant", 1): "loaded"})
     lineage = grow(Lineage(), "ant", 2, conditions=slow)
     assert lineage.families["ant"].served == adapter("ant", 1)
-    with pytest.raises(ModelAnswersError):
+    with pytest.raises(errors.ModelAnswersError):
         delete_model(lineage, "ant@1", at())
     lineage = switch_family(lineage, "ant", at(), on=False).lineage
     lineage = delete_model(lineage, "ant@1", at()).lineage

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.errors import (
-    FamilyChangedError,
-    FamilyExistsError,
-    FamilyTrainingError,
-    InsufficientCreditError,
-    InvalidNameError,
-    InvalidReferenceError,
-    ModelDiscardedError,
-    NotFoundError,
-    PriceChangedError,
-    QueueFullError,
-    TenantQueueFullError,
-)
+from steelyard import errors
 from steelyard.families.events import AddEvent, CancelJob, Hold, QueueJob, Settle
 from steelyard.families.fine_tunes import (
     cancel_job,
@@ -69,13 +57,8 @@ def money(change) -> list:
 def test_a_start_holds_the_fee_and_queues():
     change = start_family(Lineage(), "ant", BASE, make_order("ftj_1", price_nano=70), at())
     job, family = change.lineage.jobs["ftj_1"], change.lineage.families["ant"]
-    assert (job.status, job.outcome, job.charge, job.parent, job.base) == (
-        "queued",
-        None,
-        "reserved",
-        None,
-        BASE,
-    )
+    assert (job.status, job.outcome, job.charge, job.parent) == ("queued", None, "reserved", None)
+    assert job.base == BASE
     assert (family.origin, family.dataset_id, family.created_at) == (BASE, "ds_1", START)
     assert (family.served, family.models, family.jobs) == (None, (), ("ftj_1",))
     assert money(change) == [Hold("ftj_1", 70)]
@@ -94,18 +77,18 @@ def test_what_is_free_says_so_to_the_end(queued):
     "name", ["", "Ant", "1ant", "ant_1", "ant@1", "-a", "a" * 49, "ant ", "ant\n", "änt", BASE]
 )
 def test_names_that_no_family_may_have(name):
-    with pytest.raises(InvalidNameError):
+    with pytest.raises(errors.InvalidNameError):
         start_family(Lineage(), name, BASE, make_order("ftj_1"), at())
 
 
 def test_a_taken_name(queued):
-    with pytest.raises(FamilyExistsError):
+    with pytest.raises(errors.FamilyExistsError):
         start_family(queued, "ant", BASE, make_order("ftj_2"), at())
 
 
 @pytest.mark.parametrize("origin", ["base-2", "base-3", "ant@9", "fox@1", "ant", "ft-ftj_ant_1"])
 def test_what_nothing_starts_from(origin):
-    with pytest.raises(InvalidReferenceError):
+    with pytest.raises(errors.InvalidReferenceError):
         start_family(grow(Lineage(), "ant", 1), "bee", origin, make_order("ftj_2"), at())
 
 
@@ -115,17 +98,17 @@ def test_a_start_from_a_number():
     assert change.lineage.jobs["ftj_2"].parent == adapter("ant", 1)
     assert change.lineage.families["bee"].origin == "ant@1"
     gone = roll_back(lineage, "ant", "ant@1", ["ant@2"], at()).lineage
-    with pytest.raises(ModelDiscardedError):
+    with pytest.raises(errors.ModelDiscardedError):
         start_family(gone, "bee", "ant@2", make_order("ftj_2"), at())
 
 
 def test_refusals_hold_nothing(queued):
     order = make_order("ftj_2", price_nano=70)
     for conditions, bound, error in [
-        (at(), "0.000000069", PriceChangedError),
-        (at(available_nano=69), None, InsufficientCreditError),
-        (at(account_queue=1), None, TenantQueueFullError),
-        (at(queue_room=0), None, QueueFullError),
+        (at(), "0.000000069", errors.PriceChangedError),
+        (at(available_nano=69), None, errors.InsufficientCreditError),
+        (at(account_queue=1), None, errors.TenantQueueFullError),
+        (at(queue_room=0), None, errors.QueueFullError),
     ]:
         with pytest.raises(error):
             start_family(queued, "bee", BASE, order, conditions, max_price_usd=bound)
@@ -214,15 +197,12 @@ def test_events_are_numbered_without_gaps(queued):
     change = start_job(queued, "ftj_1", at(START + 1))
     report = report_job(change.lineage, "ftj_1", "step", "Step 5 of 20.", at(START + 2))
     (effect,) = report.effects
-    assert (effect.event.seq, effect.event.created_at, effect.event.message) == (
-        3,
-        START + 2,
-        "Step 5 of 20.",
-    )
+    assert (effect.event.seq, effect.event.created_at) == (3, START + 2)
+    assert effect.event.message == "Step 5 of 20."
 
 
 def test_an_unknown_fine_tune():
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         cancel_job(Lineage(), "ftj_1", at())
 
 
@@ -239,11 +219,11 @@ class TestContinuing:
         lineage = grow(Lineage(), "ant", 1)
         order = make_order("ftj_ant_2", dataset_version=2)
         for latest in (None, adapter("ant", 9)):
-            with pytest.raises(FamilyChangedError):
+            with pytest.raises(errors.FamilyChangedError):
                 continue_family(lineage, "ant", order, make_growth(2), at(), latest=latest)
         lineage = continue_family(lineage, "ant", order, make_growth(2), at()).lineage
         other = make_order("ftj_ant_3", dataset_version=2)
-        with pytest.raises(FamilyTrainingError):
+        with pytest.raises(errors.FamilyTrainingError):
             continue_family(lineage, "ant", other, make_growth(2), at())
 
     def test_a_family_without_a_model_starts_from_its_origin_again(self):

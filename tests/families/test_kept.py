@@ -9,16 +9,8 @@ import msgspec
 import pytest
 from sqlalchemy import func, select
 
+from steelyard import errors
 from steelyard.caller import Caller
-from steelyard.errors import (
-    FamilyOffError,
-    InsufficientCreditError,
-    KeyCapReachedError,
-    PriceChangedError,
-    QueueFullError,
-    TenantQueueFullError,
-    WarmCapacityError,
-)
 from steelyard.evaluations.store import insert_evaluation, set_status
 from steelyard.families.draft import LineageChange
 from steelyard.families.fees import Tariff
@@ -143,10 +135,10 @@ class TestWarmth:
         assert kept.engines.held == {kept.models()[0]: "loaded"}
 
     def test_no_room_and_no_price_above_the_bound(self, kept):
-        with pytest.raises(PriceChangedError):
+        with pytest.raises(errors.PriceChangedError):
             kept.post("keep_warm", "router", enabled=True, max_price_usd="0.0000035")
         kept.engines.room[BASE] = 0
-        with pytest.raises(WarmCapacityError):
+        with pytest.raises(errors.WarmCapacityError):
             kept.post("keep_warm", "router", enabled=True)
         assert self.books(kept) == (0, 0)
 
@@ -175,7 +167,7 @@ class TestMoney:
         return kept
 
     def test_a_fee_is_held_then_charged_or_released(self, kept):
-        with pytest.raises(InsufficientCreditError):
+        with pytest.raises(errors.InsufficientCreditError):
             kept.start()
         kept.desk.accounts.add_credit("local", 2 * self.PRICE)
         job_id = kept.start()
@@ -216,7 +208,7 @@ class TestMoney:
         caller = Caller("local", key.key.id, "inference", "")
         job_id = kept.start(caller=caller)
         assert kept.desk.month(key.key.id) == (0, self.PRICE)
-        with pytest.raises(KeyCapReachedError):
+        with pytest.raises(errors.KeyCapReachedError):
             kept.start("other", caller=caller)
         kept.run(job_id)
         kept.finish(job_id)
@@ -257,11 +249,11 @@ class TestMoney:
         kept = make_kept(account_queue=1, queue=1)
         kept.add_dataset()
         kept.start("a")
-        with pytest.raises(TenantQueueFullError):
+        with pytest.raises(errors.TenantQueueFullError):
             kept.start("b")
         account = Desk(kept.state).accounts.create_account("second").id
         kept.add_dataset("ds_2", account=account)
-        with pytest.raises(QueueFullError):
+        with pytest.raises(errors.QueueFullError):
             kept.start("b", "ds_2", caller=Caller(account, None, "full", ""))
 
 
@@ -305,7 +297,7 @@ class TestKeeper:
             other.service.tick()
             assert other.engines.held == {kept.models()[0]: "loaded"}
             other.post("switch", "router", on=False)
-            with pytest.raises(FamilyOffError):
+            with pytest.raises(errors.FamilyOffError):
                 resolve(kept, "router")
         finally:
             other_state.close()

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.errors import (
-    FamilyDeletedError,
-    FamilyEmptyError,
-    FamilyOffError,
-    InvalidNameError,
-    InvalidReferenceError,
-    ModelOffError,
-    NotFoundError,
-)
+from steelyard import errors
 from steelyard.families.deletion import delete_family
 from steelyard.families.lineage import Lineage
 from steelyard.families.references import check_name, parse_reference, record_use, resolve_call
@@ -27,7 +19,7 @@ def lineage() -> Lineage:
 
 def test_a_family_means_what_it_serves_and_a_number_one_model(lineage):
     assert resolve_call(lineage, "ant").ref == "ant@2"
-    with pytest.raises(ModelOffError):
+    with pytest.raises(errors.ModelOffError):
         resolve_call(lineage, "ant@2")
     lineage = switch_model(lineage, "ant@1", at(), on=True).lineage
     assert resolve_call(lineage, "ant@1").adapter == adapter("ant", 1)
@@ -35,14 +27,14 @@ def test_a_family_means_what_it_serves_and_a_number_one_model(lineage):
 
 def test_calls_that_nothing_answers(lineage):
     off = switch_family(lineage, "ant", at(), on=False).lineage
-    with pytest.raises(FamilyOffError):
+    with pytest.raises(errors.FamilyOffError):
         resolve_call(off, "ant")
-    with pytest.raises(FamilyEmptyError):
+    with pytest.raises(errors.FamilyEmptyError):
         resolve_call(start(lineage, "bee"), "bee")
-    with pytest.raises(FamilyDeletedError):
+    with pytest.raises(errors.FamilyDeletedError):
         resolve_call(delete_family(off, "ant", at()).lineage, "ant")
     for name in ("fox", "ant@3", "fox@1"):
-        with pytest.raises(NotFoundError):
+        with pytest.raises(errors.NotFoundError):
             resolve_call(lineage, name)
 
 
@@ -51,7 +43,7 @@ def test_calls_that_nothing_answers(lineage):
     ["", "Ant", "ant@", "ant@0", "ant@01", "ant@-1", "ant@1.0", "ant@1 ", "ant@\u0661", "ft-ftj_1"],
 )
 def test_texts_that_name_nothing(text):
-    with pytest.raises(InvalidReferenceError):
+    with pytest.raises(errors.InvalidReferenceError):
         parse_reference(text)
 
 
@@ -67,6 +59,6 @@ def test_a_use_moves_the_clock_of_the_switch_that_was_named(lineage):
 
 @pytest.mark.parametrize("name", ["jev", "jev-latest", "jevons", "base-1"])
 def test_what_names_a_base_model_names_no_family(name):
-    with pytest.raises(InvalidNameError, match="another name"):
+    with pytest.raises(errors.InvalidNameError, match="another name"):
         check_name(name, frozenset({"base-1"}))
     check_name("je", frozenset({"base-1"}))

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.errors import (
-    InvalidReferenceError,
-    ModelDeletedError,
-    ModelDiscardedError,
-    NotFoundError,
-    NothingToRollBackError,
-    RollbackChangedError,
-    ServedChangedError,
-    VersionInUseError,
-)
+from steelyard import errors
 from steelyard.families.deletion import delete_model
 from steelyard.families.events import CancelEvaluation, CancelJob, DropModel, LoadModel, Settle
 from steelyard.families.fine_tunes import continue_family, start_family, start_job
@@ -53,13 +44,10 @@ def test_the_newer_models_are_discarded_and_the_older_one_served(lineage):
         model = change.lineage.models[adapter("ant", version)]
         assert (model.status, model.discarded_at) == ("discarded", START + 9)
         job = change.lineage.jobs[model.job_id]
-        assert (job.status, job.outcome, job.output_model) == (
-            "succeeded",
-            "rolled_back",
-            model.adapter,
-        )
+        assert (job.status, job.outcome) == ("succeeded", "rolled_back")
+        assert job.output_model == model.adapter
         assert DropModel(model.adapter) in change.effects
-    with pytest.raises(ModelDiscardedError):
+    with pytest.raises(errors.ModelDiscardedError):
         resolve_call(change.lineage, "ant@3")
     told = family_to_wire(change.lineage, family, later, with_jobs=True)
     assert [model.ref for model in told.models] == ["ant@1", "ant@2", "ant@3"]
@@ -79,7 +67,7 @@ def test_another_list_is_refused_with_what_it_would_do(lineage, discard):
     order = make_order("ftj_ant_4", dataset_version=4)
     lineage = continue_family(lineage, "ant", order, make_growth(4), at()).lineage
     work = (ModelUse(id="evl_1", kind="evaluation", adapter=adapter("ant", 3)),)
-    with pytest.raises(RollbackChangedError) as refused:
+    with pytest.raises(errors.RollbackChangedError) as refused:
         roll_back(lineage, "ant", "ant@1", discard, at(work=work))
     assert refused.value.details == [
         {"discard": ["ant@2", "ant@3"], "cancel": ["ftj_ant_4", "evl_1"]}
@@ -114,10 +102,10 @@ def test_the_work_on_them_is_cancelled(lineage):
 
 def test_work_of_another_kind_holds_them(lineage):
     tuned = at(work=(ModelUse(id="pt_1", kind="prompt_tuning", adapter=adapter("ant", 3)),))
-    with pytest.raises(VersionInUseError, match="pt_1"):
+    with pytest.raises(errors.VersionInUseError, match="pt_1"):
         roll_back(lineage, "ant", "ant@2", ["ant@3"], tuned)
     child = start_family(lineage, "bee", "ant@3", make_order("ftj_bee_1"), at()).lineage
-    with pytest.raises(VersionInUseError, match="ftj_bee_1"):
+    with pytest.raises(errors.VersionInUseError, match="ftj_bee_1"):
         roll_back(child, "ant", "ant@2", ["ant@3"], at())
     assert roll_back(join(child, "ftj_bee_1"), "ant", "ant@2", ["ant@3"], at())
 
@@ -125,21 +113,21 @@ def test_work_of_another_kind_holds_them(lineage):
 def test_refusals_of_the_target(lineage):
     lineage = grow(lineage, "bee", 1)
     for to, error in [
-        ("ant@3", NothingToRollBackError),
-        ("ant@9", NotFoundError),
-        ("bee@1", InvalidReferenceError),
-        ("ant", InvalidReferenceError),
-        ("ft-ftj_ant_1", InvalidReferenceError),
+        ("ant@3", errors.NothingToRollBackError),
+        ("ant@9", errors.NotFoundError),
+        ("bee@1", errors.InvalidReferenceError),
+        ("ant", errors.InvalidReferenceError),
+        ("ft-ftj_ant_1", errors.InvalidReferenceError),
     ]:
         with pytest.raises(error):
             roll_back(lineage, "ant", to, [], at())
     gone = delete_model(lineage, "ant@1", at()).lineage
-    with pytest.raises(ModelDeletedError):
+    with pytest.raises(errors.ModelDeletedError):
         roll_back(gone, "ant", "ant@1", ["ant@2", "ant@3"], at())
     back = roll_back(lineage, "ant", "ant@1", ["ant@2", "ant@3"], at()).lineage
-    with pytest.raises(ModelDiscardedError):
+    with pytest.raises(errors.ModelDiscardedError):
         roll_back(back, "ant", "ant@2", [], at())
-    with pytest.raises(ServedChangedError):
+    with pytest.raises(errors.ServedChangedError):
         roll_back(lineage, "ant", "ant@1", ["ant@2", "ant@3"], at(), served=adapter("ant", 1))
 
 
@@ -172,14 +160,12 @@ def test_one_that_serves_an_older_model_still_moves_up_to_the_target():
     lineage = grow(lineage, "ant", 3, conditions=held)
     assert lineage.families["ant"].served == adapter("ant", 1)
     lineage = roll_back(lineage, "ant", "ant@2", ["ant@3"], held).lineage
-    assert (lineage.families["ant"].served, lineage.families["ant"].moved) == (
-        adapter("ant", 1),
-        None,
-    )
+    assert lineage.families["ant"].served == adapter("ant", 1)
+    assert lineage.families["ant"].moved is None
     lineage = move_ready(lineage, at(START + 9)).lineage
     assert lineage.families["ant"].moved == SelfMove(at=START + 9, from_ref="ant@1")
 
 
 def test_a_family_without_models_has_nothing_to_go_back_to():
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         roll_back(start(Lineage(), "ant"), "ant", "ant@1", [], at())

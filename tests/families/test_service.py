@@ -8,28 +8,8 @@ import functools
 import msgspec
 import pytest
 
+from steelyard import errors
 from steelyard.caller import Caller
-from steelyard.errors import (
-    DatasetDeletedError,
-    EngineUnavailableError,
-    FamilyDeletedError,
-    FamilyExistsError,
-    FamilyOffError,
-    FamilyTrainingError,
-    IdempotencyConflictError,
-    InvalidReferenceError,
-    InvalidRequestError,
-    LiveLimitError,
-    ModelDiscardedError,
-    ModelOffError,
-    ModelWarmingError,
-    NoNewDataError,
-    NotFoundError,
-    PriceChangedError,
-    RollbackChangedError,
-    ServedChangedError,
-    VersionInUseError,
-)
 from steelyard.evaluations.store import find_evaluation, insert_evaluation, set_status
 from steelyard.families.fees import Tariff
 from steelyard.families.fine_tuning import store as job_rows
@@ -178,7 +158,7 @@ class TestLife:
     def test_a_family_is_its_accounts_alone(self, kept, state):
         kept.grow()
         for call in (kept.service.get(OTHER, "router"), kept.service.resolve(OTHER, "router@1")):
-            with pytest.raises(NotFoundError):
+            with pytest.raises(errors.NotFoundError):
                 asyncio.run(call)
         assert asyncio.run(kept.service.page(OTHER)).data == []
 
@@ -198,7 +178,7 @@ class TestLife:
             return made
 
         kept.plans.plan = deleting
-        with pytest.raises(DatasetDeletedError):
+        with pytest.raises(errors.DatasetDeletedError):
             kept.start()
         assert kept.lineage().jobs == {}
 
@@ -211,20 +191,20 @@ class TestLife:
         kept.grow()
         kept.grow_dataset()
         kept.resume()
-        with pytest.raises(FamilyTrainingError):
+        with pytest.raises(errors.FamilyTrainingError):
             kept.resume()
 
     def test_nothing_new_is_no_fine_tune(self, kept):
         kept.grow()
         for version in (None, 1):
-            with pytest.raises(NoNewDataError):
+            with pytest.raises(errors.NoNewDataError):
                 kept.resume(dataset_version=version)
 
     def test_what_can_be_started_from(self, kept):
         kept.grow()
         assert kept.job(kept.start("second", **{"from": "router@1"})).parent == kept.models()[0]
         for origin in ("nothing", "router@9"):
-            with pytest.raises(InvalidReferenceError):
+            with pytest.raises(errors.InvalidReferenceError):
                 kept.start("third", **{"from": origin})
 
     def test_an_estimate_agrees_with_the_start(self, make_kept):
@@ -233,7 +213,7 @@ class TestLife:
         body = {"family": "router", "dataset_id": "ds_1"}
         told = asyncio.run(kept.service.estimate(LOCAL, EstimateFamily(**body)))
         assert (told.price_usd, told.minimum_applied) == ("0.000007", False)
-        with pytest.raises(PriceChangedError):
+        with pytest.raises(errors.PriceChangedError):
             kept.start(max_price_usd="0.000006")
         job_id = kept.start(max_price_usd=told.price_usd)
         assert kept.job(job_id).price_nano == 7_000
@@ -245,7 +225,7 @@ class TestLife:
         assert get(kept).continue_.price_usd == told.price_usd
 
     def test_every_field_that_is_wrong_is_told(self, kept):
-        with pytest.raises(InvalidRequestError) as caught:
+        with pytest.raises(errors.InvalidRequestError) as caught:
             kept.start(max_price_usd="much", hyperparameters={"steps": 1}, colour="red")
         paths = {".".join(map(str, one.path)) for one in caught.value.violations}
         assert paths == {"body.max_price_usd", "body.hyperparameters.steps", "body.colour"}
@@ -262,12 +242,12 @@ class TestKeys:
         second = kept.post("start", key="k", family="router", dataset_id="ds_1")
         assert (second.body, second.is_replay) == (first.body, True)
         assert len(kept.lineage().jobs) == 1
-        with pytest.raises(IdempotencyConflictError):
+        with pytest.raises(errors.IdempotencyConflictError):
             kept.post("start", key="k", family="other", dataset_id="ds_1")
 
     def test_a_refusal_leaves_the_key_free(self, kept):
         kept.start("router")
-        with pytest.raises(FamilyExistsError):
+        with pytest.raises(errors.FamilyExistsError):
             kept.start("router", key="k")
         kept.start("other", key="k")
 
@@ -295,7 +275,7 @@ class TestKeys:
         kept.grow("router")
         kept.grow("other")
         kept.post("switch", "router", key="k", on=False)
-        with pytest.raises(IdempotencyConflictError):
+        with pytest.raises(errors.IdempotencyConflictError):
             kept.post("switch", "other", key="k", on=False)
 
 
@@ -306,7 +286,7 @@ class TestSwitching:
         assert (told["switched_on"], told["off_reason"]) == (False, "owner")
         assert "jobs" not in told
         assert "continue" not in told
-        with pytest.raises(FamilyOffError):
+        with pytest.raises(errors.FamilyOffError):
             resolve(kept, "router")
         assert kept.models()[0] not in kept.engines.held
         told = kept.told("switch", "router", on=True)
@@ -316,7 +296,7 @@ class TestSwitching:
         kept.grow()
         kept.engines.is_slow = True
         kept.engines.held.clear()
-        with pytest.raises(ModelWarmingError):
+        with pytest.raises(errors.ModelWarmingError):
             kept.post("switch_model", "router@1", key="k", on=True)
         assert not kept.lineage().models[kept.models()[0]].switch.is_on
         kept.engines.finish_loading()
@@ -327,21 +307,21 @@ class TestSwitching:
         kept.grow()
         kept.post("switch", "router", on=False)
         kept.engines.broken.add(kept.models()[0])
-        with pytest.raises(EngineUnavailableError, match="roll router back"):
+        with pytest.raises(errors.EngineUnavailableError, match="roll router back"):
             kept.post("switch", "router", on=True)
 
     def test_places_count_models_and_are_freed_in_the_same_step(self, make_kept):
         kept = make_kept(live_limit=1)
         kept.add_dataset()
         kept.grow(n_models=2)
-        with pytest.raises(LiveLimitError) as caught:
+        with pytest.raises(errors.LiveLimitError) as caught:
             kept.post("switch_model", "router@1", on=True)
         assert caught.value.details[0]["answering"][0]["model"] == "router@2"
         kept.post("switch_model", "router@2", on=True)
         kept.post("switch_model", "router@1", on=True, switch_off=["router", "router@2"])
         assert resolve(kept, "router@1").model.adapter == kept.models()[0]
         for name in ("router", "router@2"):
-            with pytest.raises((FamilyOffError, ModelOffError)):
+            with pytest.raises((errors.FamilyOffError, errors.ModelOffError)):
                 resolve(kept, name)
 
     def test_a_place_freed_lets_a_family_move(self, make_kept):
@@ -357,9 +337,9 @@ class TestSwitching:
     def test_guards(self, kept):
         kept.grow(n_models=2)
         first, second = kept.models()
-        with pytest.raises(ServedChangedError):
+        with pytest.raises(errors.ServedChangedError):
             kept.post("switch", "router", on=False, served=first)
-        with pytest.raises(ServedChangedError):
+        with pytest.raises(errors.ServedChangedError):
             kept.post("keep_warm", "router", enabled=True, served=None)
         kept.post("switch", "router", on=False, served=second)
 
@@ -377,11 +357,11 @@ class TestSwitching:
         assert len({first.evaluation_key, second.evaluation_key}) == 2
         assert asyncio.run(kept.service.describe_model(LOCAL, "router@2")) == second
         for name, error in [
-            ("router", InvalidReferenceError),
-            (kept.models()[0], NotFoundError),
-            ("nothing", NotFoundError),
-            ("router@9", NotFoundError),
-            ("router@x", InvalidReferenceError),
+            ("router", errors.InvalidReferenceError),
+            (kept.models()[0], errors.NotFoundError),
+            ("nothing", errors.NotFoundError),
+            ("router@9", errors.NotFoundError),
+            ("router@x", errors.InvalidReferenceError),
         ]:
             with pytest.raises(error):
                 asyncio.run(kept.service.describe_model(LOCAL, name))
@@ -395,7 +375,7 @@ class TestSwitching:
         ready = asyncio.run(kept.service.readiness(LOCAL, "router"))
         assert (ready.ready, ready.reason) == (False, "model_not_ready")
         assert len(kept.engines.loads) == n_loads
-        with pytest.raises(ModelOffError):
+        with pytest.raises(errors.ModelOffError):
             asyncio.run(kept.service.readiness(LOCAL, "router@1"))
 
 
@@ -403,13 +383,13 @@ class TestRollback:
     def test_newer_models_are_gone_for_good_and_their_numbers_with_them(self, kept):
         kept.grow(n_models=3)
         third = kept.models()[2]
-        with pytest.raises(RollbackChangedError) as caught:
+        with pytest.raises(errors.RollbackChangedError) as caught:
             kept.post("roll_back", "router", to="router@1", discard=["router@3"])
         assert caught.value.details == [{"discard": ["router@2", "router@3"], "cancel": []}]
         told = kept.told("roll_back", "router", to="router@1", discard=["router@2", "router@3"])
         assert told["served"]["ref"] == "router@1"
         assert third not in kept.engines.held
-        with pytest.raises(ModelDiscardedError):
+        with pytest.raises(errors.ModelDiscardedError):
             resolve(kept, "router@3")
         kept.grow(n_models=4)
         assert kept.served() == "router@4"
@@ -438,11 +418,11 @@ class TestRollback:
 class TestDeletion:
     def test_a_family_without_models_frees_its_name(self, kept):
         job_id = kept.start()
-        with pytest.raises(FamilyTrainingError):
+        with pytest.raises(errors.FamilyTrainingError):
             kept.post("delete", "router")
         kept.fail(job_id)
         assert kept.told("delete", "router", key="k")["deleted"] is True
-        with pytest.raises(NotFoundError):
+        with pytest.raises(errors.NotFoundError):
             kept.post("delete", "router")
         kept.post("delete", "router", key="k")
         assert kept.job(job_id).family_deleted
@@ -453,16 +433,16 @@ class TestDeletion:
         kept.post("switch", "router", on=False)
         kept.post("delete", "router", dataset_id="ds_1", latest=kept.models()[0])
         for call in (kept.service.get(LOCAL, "router"), kept.service.resolve(LOCAL, "router")):
-            with pytest.raises(FamilyDeletedError):
+            with pytest.raises(errors.FamilyDeletedError):
                 asyncio.run(call)
-        with pytest.raises(FamilyExistsError):
+        with pytest.raises(errors.FamilyExistsError):
             kept.start()
         assert kept.state.read_now(job_rows.live_artifacts) == set()
 
     def test_a_model_that_an_evaluation_uses_stays(self, kept):
         kept.grow(n_models=2)
         evaluate(kept, kept.models()[0])
-        with pytest.raises(VersionInUseError, match="eval_1"):
+        with pytest.raises(errors.VersionInUseError, match="eval_1"):
             kept.post("delete_model", "router@1")
         kept.state.write_now(
             lambda c: set_status(c, "eval_1", "cancelled", at=START, only_if=("queued",))

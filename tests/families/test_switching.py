@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.errors import (
-    EngineUnavailableError,
-    FamilyDeletedError,
-    InvalidReferenceError,
-    LiveLimitError,
-    ModelChangedError,
-    ModelDiscardedError,
-    ModelUnavailableError,
-    NotFoundError,
-    ServedChangedError,
-)
+from steelyard import errors
 from steelyard.families.clock import next_due, pass_time
 from steelyard.families.deletion import delete_family
 from steelyard.families.events import LoadModel, UnloadModel
@@ -61,18 +51,15 @@ def test_on_again_is_a_use_and_nothing_else(lineage):
     before = lineage.families["ant"]
     after = switch_family(lineage, "ant", at(START + 5), on=True).lineage.families["ant"]
     assert after.switch.used_at == START + 5
-    assert (after.switch.on_at, after.served, after.moved) == (
-        before.switch.on_at,
-        before.served,
-        before.moved,
-    )
+    assert (after.switch.on_at, after.served) == (before.switch.on_at, before.served)
+    assert after.moved == before.moved
 
 
 def test_past_the_limit_the_details_list_what_answers_least_used_first(lineage):
     lineage = switch_model(lineage, "ant@2", at(START + 1), on=True).lineage
     lineage = record_use(lineage, "bee", START + 2)
     lineage = record_use(lineage, "ant", START + 3)
-    with pytest.raises(LiveLimitError) as refused:
+    with pytest.raises(errors.LiveLimitError) as refused:
         switch_model(lineage, "ant@1", at(START + 4, live_limit=2), on=True)
     assert refused.value.details == [
         {
@@ -101,17 +88,17 @@ def test_places_are_freed_in_the_same_step_or_not_at_all(lineage):
     assert not change.lineage.families["bee"].switch.is_on
     assert change.lineage.families["bee"].switch.off_reason == "owner"
     assert change.effects[-1] == UnloadModel(adapter("bee", 1))
-    with pytest.raises(LiveLimitError):  # ant@2 answers through ant, whatever its own switch
+    with pytest.raises(errors.LiveLimitError):  # ant@2 answers through ant, whatever its own switch
         switch_model(lineage, "ant@1", limited, on=True, switch_off=["ant@2"])
     assert lineage.families["bee"].switch.is_on
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         switch_model(lineage, "ant@1", limited, on=True, switch_off=["bee", "fox"])
 
 
 def test_switch_off_names_neither_what_is_switched_on_nor_anything_when_off(lineage):
-    with pytest.raises(InvalidReferenceError, match="take it out"):
+    with pytest.raises(errors.InvalidReferenceError, match="take it out"):
         switch_family(lineage, "ant", at(), on=True, switch_off=["ant"])
-    with pytest.raises(InvalidReferenceError, match="on: true"):
+    with pytest.raises(errors.InvalidReferenceError, match="on: true"):
         switch_family(lineage, "ant", at(), on=False, switch_off=["bee"])
 
 
@@ -120,44 +107,41 @@ def test_a_model_is_loaded_before_its_switch_goes_on(lineage):
     states = AllLoaded({adapter("ant", 2): "unloaded"})
     with pytest.raises(NotLoadedError) as refused:
         switch_family(lineage, "ant", at(states=states), on=True)
-    assert (refused.value.adapter, refused.value.code, refused.value.retryable) == (
-        adapter("ant", 2),
-        "engine_unavailable",
-        True,
-    )
+    assert (refused.value.adapter, refused.value.code) == (adapter("ant", 2), "engine_unavailable")
+    assert refused.value.retryable is True
     with pytest.raises(NotLoadedError):
         switch_model(lineage, "ant@2", at(states=states), on=True)
 
 
 def test_one_that_cannot_be_loaded_is_refused_for_good(lineage):
     states = AllLoaded({adapter("ant", 2): "failed"})
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(errors.ModelUnavailableError):
         switch_model(lineage, "ant@2", at(states=states), on=True)
-    with pytest.raises(EngineUnavailableError) as refused:
+    with pytest.raises(errors.EngineUnavailableError) as refused:
         switch_family(off(lineage, "ant"), "ant", at(states=states), on=True)
     assert not isinstance(refused.value, NotLoadedError)
 
 
 def test_guards_hold_what_the_caller_saw(lineage):
-    with pytest.raises(ServedChangedError):
+    with pytest.raises(errors.ServedChangedError):
         switch_family(lineage, "ant", at(), on=False, served=adapter("ant", 1))
-    with pytest.raises(ServedChangedError):
+    with pytest.raises(errors.ServedChangedError):
         switch_family(lineage, "ant", at(), on=False, served=None)
     assert switch_family(lineage, "ant", at(), on=False, served=adapter("ant", 2)).effects
     switch_family(start(Lineage(), "ant"), "ant", at(), on=False, served=None)
-    with pytest.raises(ModelChangedError):
+    with pytest.raises(errors.ModelChangedError):
         switch_model(lineage, "ant@1", at(), on=True, adapter=adapter("ant", 2))
 
 
 def test_what_is_gone_is_not_switched(lineage):
     gone = roll_back(lineage, "ant", "ant@1", ["ant@2"], at()).lineage
-    with pytest.raises(ModelDiscardedError):
+    with pytest.raises(errors.ModelDiscardedError):
         switch_model(gone, "ant@2", at(), on=True)
     deleted = delete_family(off(lineage, "bee"), "bee", at()).lineage
-    with pytest.raises(FamilyDeletedError):
+    with pytest.raises(errors.FamilyDeletedError):
         switch_family(deleted, "bee", at(), on=True)
     for name in ("ant", "ft-ftj_ant_1", "Ant@1", "ant@0"):
-        with pytest.raises(InvalidReferenceError):
+        with pytest.raises(errors.InvalidReferenceError):
             switch_model(lineage, name, at(), on=True)
 
 

@@ -13,14 +13,8 @@ from pathlib import Path
 import pytest
 
 from jobs.workers import is_gone, kill, start_job_worker, wait_for
+from steelyard import errors
 from steelyard.app.job_runtime import open_worker
-from steelyard.errors import (
-    DatasetDeletedError,
-    InvalidRequestError,
-    NotFoundError,
-    StorageUnavailableError,
-    VersionInUseError,
-)
 from steelyard.evaluations.queries_wire import EvaluationsQuery
 from steelyard.families.fine_tuning import store as rows_of_jobs
 from steelyard.families.fine_tuning.run import FineTuneRun, FineTuneRuns
@@ -87,7 +81,7 @@ def test_a_fine_tune_joins_and_tells_how_it_went(tmp_path, monkeypatch):
             running = wait_for_job(services, job.id, lambda job: job.progress is not None)
             assert running.status == "running"
             assert running.progress.steps == 10
-            with pytest.raises(VersionInUseError):
+            with pytest.raises(errors.VersionInUseError):
                 asyncio.run(services.datasets.delete(Write(ME), dataset.id))
             ended = wait_for_job(services, job.id)
         assert (ended.status, ended.outcome, ended.error) == ("succeeded", "joined", None)
@@ -151,10 +145,10 @@ def test_records_are_paged_by_group(tmp_path, monkeypatch):
         assert first.data[0].probabilities == pytest.approx(
             {"billing": 1 / 3, "support": 1 / 3, "other": 1 / 3}
         )
-        with pytest.raises(InvalidRequestError, match="adapted, base"):
+        with pytest.raises(errors.InvalidRequestError, match="adapted, base"):
             page("parent")
         asyncio.run(services.datasets.delete(Write(ME), dataset.id))
-        with pytest.raises(DatasetDeletedError):
+        with pytest.raises(errors.DatasetDeletedError):
             page()
         assert get_job(services, job.id).rows_deleted
         listed = asyncio.run(services.fine_tunes.page(ME, JobsQuery(limit=10)))
@@ -223,7 +217,7 @@ def test_cancelling_a_queued_one_ends_it_at_once(tmp_path, monkeypatch):
             time.sleep(0.5)
         assert starts(tmp_path) == []
         assert cancel_job(services, job.id) == cancelled
-        with pytest.raises(NotFoundError):
+        with pytest.raises(errors.NotFoundError):
             cancel_job(services, "ftj_nothing")
 
 
@@ -344,10 +338,10 @@ class UnsteadyKeeper:
     def apply_now(self, *given, **options):
         self.n_asked += 1
         if self.n_asked % 3 == 1:
-            raise StorageUnavailableError("The disk is full.")
+            raise errors.StorageUnavailableError("The disk is full.")
         lines = self._lineages.apply_now(*given, **options)
         if self.n_asked % 3 == 2:
-            raise StorageUnavailableError("The answer was lost.")
+            raise errors.StorageUnavailableError("The answer was lost.")
         return lines
 
 
@@ -366,7 +360,7 @@ def test_what_could_not_be_written_is_told_once_all_the_same(tmp_path, monkeypat
                 unsteady.apply_now = lineages.apply_now
             is_done = False
             while not is_done:
-                with suppress(StorageUnavailableError):
+                with suppress(errors.StorageUnavailableError):
                     is_done = not run.advance()
             assert get_job(services, job.id).outcome == "joined"
             events = asyncio.run(services.fine_tunes.events(ME, job.id)).data
@@ -480,7 +474,7 @@ def test_what_another_living_process_runs_is_left_to_it(tmp_path):
             assert wait_for_job(services, job.id).status == "cancelled"
         with pytest.raises(LostRunError):
             run.advance()
-        mine.fail(run.job, StorageUnavailableError("late"))
+        mine.fail(run.job, errors.StorageUnavailableError("late"))
         assert get_job(services, job.id).status == "cancelled"
 
 

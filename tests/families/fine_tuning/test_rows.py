@@ -9,6 +9,7 @@ import json
 import msgspec
 import pytest
 
+from steelyard import errors
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.datasets.ingesting import RowBounds
 from steelyard.datasets.service import DatasetService
@@ -16,22 +17,6 @@ from steelyard.datasets.store import set_dataset_archived
 from steelyard.datasets.uploads import Upload
 from steelyard.decisions.tokens import count_input_tokens
 from steelyard.decisions.validation import read_request
-from steelyard.errors import (
-    ContextTooLongError,
-    DatasetArchivedError,
-    DatasetDeletedError,
-    DatasetMismatchError,
-    EvaluationOnlyError,
-    ImagesNotSupportedError,
-    NoNewDataError,
-    NotFoundError,
-    StorageUnavailableError,
-    SupervisionMismatchError,
-    TokensCountingError,
-    TooFewRowsError,
-    TooManyRowsError,
-    TrainingUnavailableError,
-)
 from steelyard.families.fees import count_trained_tokens
 from steelyard.families.fine_tuning.plan import TuningBasis, TuningBounds
 from steelyard.families.fine_tuning.rows import TuningRows
@@ -255,38 +240,38 @@ def test_growth_of_a_dataset_that_cannot_be_worked_on_says_so(opened):
     assert opened.growth(dataset_id, version=9) == opened.growth(dataset_id)
     opened.state.write_now(lambda c: set_dataset_archived(c, dataset_id, 5.0))
     assert opened.growth(dataset_id).is_archived
-    with pytest.raises(DatasetArchivedError):
+    with pytest.raises(errors.DatasetArchivedError):
         opened.plan(dataset_id)
     asyncio.run(opened.datasets.delete(Write(ME), dataset_id))
     gone = opened.growth(dataset_id)
     assert (gone.is_deleted, gone.version, gone.added_at, gone.rows) == (True, 2, None, None)
-    with pytest.raises(DatasetDeletedError):
+    with pytest.raises(errors.DatasetDeletedError):
         opened.plan(dataset_id)
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         opened.growth("ds_nothing")
 
 
 def test_every_refusal_of_a_plan(opened):
     dataset_id = opened.create(make_rows(24), make_rows(6, 1000))
-    with pytest.raises(SupervisionMismatchError, match="targets"):
+    with pytest.raises(errors.SupervisionMismatchError, match="targets"):
         opened.plan(dataset_id, method="reward")
     for version in (2, 2**63, 2**80):
-        with pytest.raises(NotFoundError):
+        with pytest.raises(errors.NotFoundError):
             opened.plan(dataset_id, version=version)
-    with pytest.raises(NotFoundError):
+    with pytest.raises(errors.NotFoundError):
         opened.plan("ds_nothing")
-    with pytest.raises(NoNewDataError):
+    with pytest.raises(errors.NoNewDataError):
         opened.plan(dataset_id, trained_version=1)
-    with pytest.raises(EvaluationOnlyError):
+    with pytest.raises(errors.EvaluationOnlyError):
         opened.plan(opened.create_evaluation(make_rows(6)))
-    with pytest.raises(TooFewRowsError, match="3 training rows"):
+    with pytest.raises(errors.TooFewRowsError, match="3 training rows"):
         opened.plan(opened.create(make_rows(3), make_rows(3, 50)))
-    with pytest.raises(TooManyRowsError, match="401"):
+    with pytest.raises(errors.TooManyRowsError, match="401"):
         opened.plan(opened.create(make_rows(401), make_rows(3, 5000)))
-    with pytest.raises(ContextTooLongError, match="reads 200"):
+    with pytest.raises(errors.ContextTooLongError, match="reads 200"):
         opened.plan(opened.create(make_rows(8), [make_row_dict("long " * 300)]))
     pictured = [make_row_dict("See <image:1>.", images=[PIXEL])]
-    with pytest.raises(ImagesNotSupportedError):
+    with pytest.raises(errors.ImagesNotSupportedError):
         opened.plan(opened.create([*make_rows(8), *pictured], make_rows(3, 50)))
 
 
@@ -297,7 +282,7 @@ def test_a_model_trained_to_ask_other_decisions_is_no_start(opened):
         make_row_dict(f"Row {n}.", decisions=[asked], targets={"spam": "yes"}) for n in range(12)
     ]
     other = opened.create(rows[:8], rows[8:])
-    with pytest.raises(DatasetMismatchError):
+    with pytest.raises(errors.DatasetMismatchError):
         opened.plan(dataset_id, learned=[(other, 1)])
     same = opened.create(make_rows(9, 300), make_rows(6, 2000))
     assert opened.plan(dataset_id, learned=[(same, 1)]) == opened.plan(dataset_id)
@@ -343,7 +328,7 @@ def test_lora_without_what_trains_it_says_what_to_install(tmp_path):
     opened = Opened(tmp_path, lacking_for_lora=lambda: "Install steelyard[train].")
     dataset_id = opened.create(make_rows(24), make_rows(6, 1000))
     assert opened.plan(dataset_id).hyperparameters.lora_rank == 0
-    with pytest.raises(TrainingUnavailableError, match="Install"):
+    with pytest.raises(errors.TrainingUnavailableError, match="Install"):
         opened.plan(dataset_id, hyperparameters=Hyperparameters(lora_rank=4))
     opened.state.close()
 
@@ -366,13 +351,13 @@ def test_tokens_are_counted_once_and_a_long_count_is_not_waited_for(opened):
 
     async def refused_then_counted():
         tokens = RowTokens(opened.store, wait_s=0.0)
-        with pytest.raises(TokensCountingError) as refused:
+        with pytest.raises(errors.TokensCountingError) as refused:
             await tokens.of(parts, counter)
         assert refused.value.retryable
         while True:
             try:
                 return await tokens.of(parts, counter)
-            except TokensCountingError:
+            except errors.TokensCountingError:
                 await asyncio.sleep(0.01)
 
     counts = asyncio.run(refused_then_counted())
@@ -400,7 +385,7 @@ def test_a_count_that_fails_is_told_to_whoever_asks_next(opened):
 
     class Broken(WordCounter):
         def count(self, text):
-            raise StorageUnavailableError("No.")
+            raise errors.StorageUnavailableError("No.")
 
     async def ask():
         tokens = RowTokens(opened.store, wait_s=0.0)
@@ -408,12 +393,12 @@ def test_a_count_that_fails_is_told_to_whoever_asks_next(opened):
         while len(told) < 2:
             try:
                 await tokens.of(parts, Broken())
-            except (TokensCountingError, StorageUnavailableError) as error:
+            except (errors.TokensCountingError, errors.StorageUnavailableError) as error:
                 if type(error) not in told:
                     told.append(type(error))
                 await asyncio.sleep(0.01)
-        with pytest.raises(StorageUnavailableError):
+        with pytest.raises(errors.StorageUnavailableError):
             await RowTokens(opened.store).of(parts, Broken())
         return told
 
-    assert asyncio.run(ask()) == [TokensCountingError, StorageUnavailableError]
+    assert asyncio.run(ask()) == [errors.TokensCountingError, errors.StorageUnavailableError]
