@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 
 import msgspec
@@ -11,7 +10,6 @@ from sqlalchemy import func, select
 
 from steelyard import errors
 from steelyard.caller import Caller
-from steelyard.evaluations.store import insert_evaluation, set_status
 from steelyard.families.draft import LineageChange
 from steelyard.families.fees import Tariff
 from steelyard.families.fine_tunes import cancel_job, start_job
@@ -23,81 +21,16 @@ from steelyard.jobs.store import set_runner, unfinished
 from steelyard.operations.tables import operations
 from steelyard.storage import open_state
 from support.operating import LOCAL, START, Desk
-from support.stored_lineage import BASE, Kept, base_models
+from support.stored_lineage import BASE, Kept
 
 DAY = 86_400.0
 OTHER = Caller("acct_other", None, "full", "")
-
-
-@pytest.fixture(scope="module")
-def bases():
-    with base_models() as registry:
-        yield registry
-
-
-@pytest.fixture
-def make_kept(state, bases):
-    def make(**given):
-        return Kept(state, bases, **given)
-
-    return make
-
-
-@pytest.fixture
-def kept(make_kept):
-    kept = make_kept()
-    kept.add_dataset()
-    return kept
-
-
-def get(kept, name="router"):
-    return asyncio.run(kept.service.get(LOCAL, name))
-
-
-def resolve(kept, name, caller=LOCAL):
-    return asyncio.run(kept.service.resolve(caller, name))
-
-
-def evaluate(kept, adapter, evaluation_id="eval_1", *, status=None):
-    """Queue an evaluation of a model, or one that runs nowhere."""
-
-    def work(connection):
-        values = dict.fromkeys(("dataset_sha256", "evaluation_sha256", "model_sha256"), "0" * 64)
-        insert_evaluation(
-            connection,
-            {
-                **values,
-                "id": evaluation_id,
-                "account_id": "local",
-                "dataset_id": "ds_1",
-                "dataset_version": 1,
-                "method": "sft",
-                "model_id": adapter,
-                "model_label": "router@1",
-                "created_at": START,
-                "updated_at": START,
-                "evaluation_rows": 8,
-                "decisions": 8,
-            },
-        )
-        if status is not None:
-            set_status(
-                connection,
-                evaluation_id,
-                status,
-                at=START,
-                only_if=("queued",),
-                runner=kept.state.instance,
-            )
-
-    kept.state.write_now(work)
 
 
 class TestWarmth:
     @pytest.fixture
     def kept(self, make_kept):
         kept = make_kept(hour_nano={BASE: 3_600})
-        kept.add_dataset()
         kept.grow()
         return kept
 
@@ -110,8 +43,7 @@ class TestWarmth:
         assert told["keep_warm_window"]["reserved_usd"] == "0.0000036"
         assert self.books(kept) == (3_600, 0)
         assert kept.engines.pinned == {kept.models()[0]}
-        kept.clock.at += HOUR_S
-        kept.service.tick()
+        kept.tick_after(HOUR_S)
         assert self.books(kept) == (3_600, 3_600)
         kept.clock.at += 90
         kept.post("keep_warm", "router", enabled=False)
@@ -162,7 +94,6 @@ class TestMoney:
     @pytest.fixture
     def kept(self, make_kept):
         kept = make_kept(tariff=Tariff(token_nano=7), hour_nano={BASE: 600}, accounts_enabled=True)
-        kept.add_dataset()
         kept.desk = Desk(kept.state)
         return kept
 
@@ -180,8 +111,7 @@ class TestMoney:
             "wallet": 2 * self.PRICE, "held": 0, "revenue": 0, "funding": -2 * self.PRICE
         }  # fmt: skip
         job_id = kept.resume()
-        kept.run(job_id)
-        kept.finish(job_id)
+        kept.train(job_id)
         kept.finish(job_id)
         assert kept.job(job_id).charge == "charged"
         assert kept.desk.books()["revenue"] == self.PRICE
@@ -189,14 +119,12 @@ class TestMoney:
 
     def test_accounts_off_pay_what_is_priced_and_are_not_bounded(self, make_kept):
         kept = make_kept(tariff=Tariff(minimum_nano=50, token_nano=0))
-        kept.add_dataset()
         job_id = kept.start()
         assert Desk(kept.state).books()["wallet"] == -50
         assert kept.job(job_id).charge == "reserved"
 
     def test_what_is_free_touches_no_books(self, make_kept):
         kept = make_kept()
-        kept.add_dataset()
         kept.grow()
         kept.post("keep_warm", "router", enabled=True)
         count = select(func.count()).select_from(operations)
@@ -210,15 +138,13 @@ class TestMoney:
         assert kept.desk.month(key.key.id) == (0, self.PRICE)
         with pytest.raises(errors.KeyCapReachedError):
             kept.start("other", caller=caller)
-        kept.run(job_id)
-        kept.finish(job_id)
+        kept.train(job_id)
         kept.service.tick()
         assert kept.desk.month(key.key.id) == (self.PRICE, 0)
         # The hour is the key's; the hours after it are the account's.
         kept.post("keep_warm", "router", enabled=True, caller=caller)
         assert kept.desk.month(key.key.id) == (self.PRICE, 600)
-        kept.clock.at += HOUR_S
-        kept.service.tick()
+        kept.tick_after(HOUR_S)
         assert kept.desk.month(key.key.id) == (self.PRICE + 600, 0)
         assert kept.desk.books()["held"] == 600
         kept.desk.check_ledger()
@@ -227,9 +153,8 @@ class TestMoney:
         kept.desk.accounts.add_credit("local", self.PRICE + 600)
         kept.grow()
         kept.post("keep_warm", "router", enabled=True)
-        kept.clock.at += HOUR_S
-        kept.service.tick()
-        told = get(kept)
+        kept.tick_after(HOUR_S)
+        told = kept.get()
         assert (told.keep_warm, told.keep_warm_stopped_at) == (False, kept.clock.at)
         assert kept.desk.books()["wallet"] == 0
         assert kept.desk.books()["held"] == 0
@@ -241,13 +166,11 @@ class TestMoney:
         kept.desk.clock.at = kept.clock.at
         kept.desk.log.sweep()
         assert kept.desk.books()["held"] == self.PRICE
-        kept.run(job_id)
-        kept.finish(job_id)
+        kept.train(job_id)
         assert kept.desk.books()["revenue"] == self.PRICE
 
     def test_queues(self, make_kept):
         kept = make_kept(account_queue=1, queue=1)
-        kept.add_dataset()
         kept.start("a")
         with pytest.raises(errors.TenantQueueFullError):
             kept.start("b")
@@ -298,13 +221,12 @@ class TestKeeper:
             assert other.engines.held == {kept.models()[0]: "loaded"}
             other.post("switch", "router", on=False)
             with pytest.raises(errors.FamilyOffError):
-                resolve(kept, "router")
+                kept.resolve("router")
         finally:
             other_state.close()
 
     def test_changes_at_once_lose_nothing(self, make_kept, state, state_url, bases):
         kept = make_kept(account_queue=100, queue=100)
-        kept.add_dataset()
         states = [state, open_state(state_url)]
         try:
             workers = [

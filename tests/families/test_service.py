@@ -10,7 +10,7 @@ import pytest
 
 from steelyard import errors
 from steelyard.caller import Caller
-from steelyard.evaluations.store import find_evaluation, insert_evaluation, set_status
+from steelyard.evaluations.store import find_evaluation, set_status
 from steelyard.families.fees import Tariff
 from steelyard.families.fine_tuning import store as job_rows
 from steelyard.families.lineage import HOUR_S, adapter_of
@@ -23,90 +23,25 @@ from steelyard.families.wire import (
     Hyperparameters,
 )
 from support.operating import LOCAL, START
-from support.stored_lineage import BASE, Kept, artifact_of, base_models
+from support.stored_lineage import BASE, artifact_of
 
 DAY = 86_400.0
 OTHER = Caller("acct_other", None, "full", "")
 
 
-@pytest.fixture(scope="module")
-def bases():
-    with base_models() as registry:
-        yield registry
-
-
-@pytest.fixture
-def make_kept(state, bases):
-    def make(**given):
-        return Kept(state, bases, **given)
-
-    return make
-
-
-@pytest.fixture
-def kept(make_kept):
-    kept = make_kept()
-    kept.add_dataset()
-    return kept
-
-
-def get(kept, name="router"):
-    return asyncio.run(kept.service.get(LOCAL, name))
-
-
-def resolve(kept, name, caller=LOCAL):
-    return asyncio.run(kept.service.resolve(caller, name))
-
-
-def evaluate(kept, adapter, evaluation_id="eval_1", *, status=None):
-    """Queue an evaluation of a model, or one that runs nowhere."""
-
-    def work(connection):
-        values = dict.fromkeys(("dataset_sha256", "evaluation_sha256", "model_sha256"), "0" * 64)
-        insert_evaluation(
-            connection,
-            {
-                **values,
-                "id": evaluation_id,
-                "account_id": "local",
-                "dataset_id": "ds_1",
-                "dataset_version": 1,
-                "method": "sft",
-                "model_id": adapter,
-                "model_label": "router@1",
-                "created_at": START,
-                "updated_at": START,
-                "evaluation_rows": 8,
-                "decisions": 8,
-            },
-        )
-        if status is not None:
-            set_status(
-                connection,
-                evaluation_id,
-                status,
-                at=START,
-                only_if=("queued",),
-                runner=kept.state.instance,
-            )
-
-    kept.state.write_now(work)
-
-
 class TestLife:
     def test_a_family_grows_moves_and_is_told(self, kept):
         job_id = kept.start()
-        told = get(kept)
+        told = kept.get()
         assert (told.switched_on, told.served, told.models) == (True, None, [])
         assert told.continue_.state == "queued"
-        kept.run(job_id)
-        kept.finish(job_id)
-        told = get(kept)
+        kept.train(job_id)
+        told = kept.get()
         assert told.latest.ref == "router@1"
         assert told.latest.adapter == adapter_of(job_id)
         assert kept.served() is None or told.served.ref == "router@1"
         kept.service.tick()
-        told = get(kept)
+        told = kept.get()
         assert told.served.ref == "router@1"
         assert told.moved.from_ is None
         assert told.continue_.state == "no_new_data"
@@ -115,10 +50,9 @@ class TestLife:
     def test_a_move_waits_for_the_engines_and_happens_when_they_have_loaded(self, kept):
         kept.engines.is_slow = True
         job_id = kept.start()
-        kept.run(job_id)
-        kept.finish(job_id)
+        kept.train(job_id)
         kept.service.tick()
-        assert get(kept).move.waiting_for == "engines"
+        assert kept.get().move.waiting_for == "engines"
         assert kept.engines.loads[0] == (adapter_of(job_id), artifact_of(job_id))
         kept.engines.finish_loading()
         kept.service.tick()
@@ -128,10 +62,10 @@ class TestLife:
         kept.grow(n_models=1)
         kept.engines.is_slow = True
         kept.grow(n_models=2)
-        assert resolve(kept, "router").version == "router@1"
+        assert kept.resolve("router").version == "router@1"
         kept.engines.finish_loading()
         kept.service.tick()
-        resolved = resolve(kept, "router")
+        resolved = kept.resolve("router")
         assert (resolved.version, resolved.model.base) == ("router@2", BASE)
         assert (
             resolved.artifact_sha256
@@ -140,9 +74,8 @@ class TestLife:
 
     def test_a_gate_that_does_not_pass_adds_no_model(self, kept):
         job_id = kept.start()
-        kept.run(job_id)
-        kept.finish(job_id, passed=False)
-        told = get(kept)
+        kept.train(job_id, passed=False)
+        told = kept.get()
         assert told.models == []
         assert told.jobs[0].outcome == "gate_failed"
 
@@ -209,7 +142,6 @@ class TestLife:
 
     def test_an_estimate_agrees_with_the_start(self, make_kept):
         kept = make_kept(tariff=Tariff(token_nano=7, minimum_nano=100))
-        kept.add_dataset()
         body = {"family": "router", "dataset_id": "ds_1"}
         told = asyncio.run(kept.service.estimate(LOCAL, EstimateFamily(**body)))
         assert (told.price_usd, told.minimum_applied) == ("0.000007", False)
@@ -217,12 +149,11 @@ class TestLife:
             kept.start(max_price_usd="0.000006")
         job_id = kept.start(max_price_usd=told.price_usd)
         assert kept.job(job_id).price_nano == 7_000
-        kept.run(job_id)
-        kept.finish(job_id)
+        kept.train(job_id)
         kept.grow_dataset()
         estimate = kept.service.estimate_continue(LOCAL, "router", EstimateContinue())
         assert asyncio.run(estimate).price_usd == told.price_usd
-        assert get(kept).continue_.price_usd == told.price_usd
+        assert kept.get().continue_.price_usd == told.price_usd
 
     def test_every_field_that_is_wrong_is_told(self, kept):
         with pytest.raises(errors.InvalidRequestError) as caught:
@@ -287,7 +218,7 @@ class TestSwitching:
         assert "jobs" not in told
         assert "continue" not in told
         with pytest.raises(errors.FamilyOffError):
-            resolve(kept, "router")
+            kept.resolve("router")
         assert kept.models()[0] not in kept.engines.held
         told = kept.told("switch", "router", on=True)
         assert told["served"]["state"] == "loaded"
@@ -301,7 +232,7 @@ class TestSwitching:
         assert not kept.lineage().models[kept.models()[0]].switch.is_on
         kept.engines.finish_loading()
         kept.post("switch_model", "router@1", key="k", on=True)
-        assert resolve(kept, "router@1").version is None
+        assert kept.resolve("router@1").version is None
 
     def test_a_model_that_cannot_be_loaded_is_not_switched_on(self, kept):
         kept.grow()
@@ -312,24 +243,22 @@ class TestSwitching:
 
     def test_places_count_models_and_are_freed_in_the_same_step(self, make_kept):
         kept = make_kept(live_limit=1)
-        kept.add_dataset()
         kept.grow(n_models=2)
         with pytest.raises(errors.LiveLimitError) as caught:
             kept.post("switch_model", "router@1", on=True)
         assert caught.value.details[0]["answering"][0]["model"] == "router@2"
         kept.post("switch_model", "router@2", on=True)
         kept.post("switch_model", "router@1", on=True, switch_off=["router", "router@2"])
-        assert resolve(kept, "router@1").model.adapter == kept.models()[0]
+        assert kept.resolve("router@1").model.adapter == kept.models()[0]
         for name in ("router", "router@2"):
             with pytest.raises((errors.FamilyOffError, errors.ModelOffError)):
-                resolve(kept, name)
+                kept.resolve(name)
 
     def test_a_place_freed_lets_a_family_move(self, make_kept):
         kept = make_kept(live_limit=1)
-        kept.add_dataset()
         kept.grow("router")
         kept.grow("other")
-        assert get(kept, "other").move.waiting_for == "place"
+        assert kept.get("other").move.waiting_for == "place"
         kept.post("switch", "router", on=False)
         kept.service.tick()
         assert kept.served("other") == "other@1"
@@ -390,15 +319,15 @@ class TestRollback:
         assert told["served"]["ref"] == "router@1"
         assert third not in kept.engines.held
         with pytest.raises(errors.ModelDiscardedError):
-            resolve(kept, "router@3")
+            kept.resolve("router@3")
         kept.grow(n_models=4)
         assert kept.served() == "router@4"
 
     def test_its_fine_tune_and_evaluations_of_what_goes_are_cancelled(self, kept):
         kept.grow(n_models=2)
-        evaluate(kept, kept.models()[1], "eval_1")
-        evaluate(kept, kept.models()[1], "eval_2", status="running")
-        evaluate(kept, kept.models()[0], "eval_3")
+        kept.evaluate(kept.models()[1], "eval_1")
+        kept.evaluate(kept.models()[1], "eval_2", status="running")
+        kept.evaluate(kept.models()[0], "eval_3")
         kept.grow_dataset()
         job_id = kept.resume()
         kept.run(job_id)
@@ -441,7 +370,7 @@ class TestDeletion:
 
     def test_a_model_that_an_evaluation_uses_stays(self, kept):
         kept.grow(n_models=2)
-        evaluate(kept, kept.models()[0])
+        kept.evaluate(kept.models()[0])
         with pytest.raises(errors.VersionInUseError, match="eval_1"):
             kept.post("delete_model", "router@1")
         kept.state.write_now(
@@ -458,12 +387,10 @@ class TestTime:
         kept.grow()
         kept.clock.at += 6 * DAY
         kept.service.note_use("local", "router")
-        kept.clock.at += 6 * DAY
-        kept.service.tick()
-        assert resolve(kept, "router")
-        kept.clock.at += 2 * DAY
-        kept.service.tick()
-        told = get(kept)
+        kept.tick_after(6 * DAY)
+        assert kept.resolve("router")
+        kept.tick_after(2 * DAY)
+        told = kept.get()
         assert (told.switched_on, told.off_reason) == (False, "idle")
 
     def test_uses_within_a_second_are_written_together(self, kept):
@@ -473,8 +400,7 @@ class TestTime:
         for _ in range(50):
             kept.service.note_use("local", "router")
             kept.clock.at += 0.01
-        kept.clock.at += 1
-        kept.service.tick()
+        kept.tick_after(1)
         kept.state.write_now(lambda connection: None)
         stored = kept.lineages.read_now("local")
         assert stored.revision == before + 2
@@ -488,7 +414,7 @@ class TestTime:
         kept.service.note_use("local", "router")
         kept.state.write_now(lambda connection: None)
         kept.service.tick()
-        assert get(kept).switched_on
+        assert kept.get().switched_on
 
     def test_a_use_of_what_is_gone_is_dropped(self, kept):
         kept.service.note_use("local", "nothing")
@@ -500,7 +426,7 @@ class TestTime:
         kept.clock.at += 10
         use = functools.partial(kept.lineages.use_in, account_id="local", name="router")
         kept.lineages.follow(kept.state.write_now(use))
-        assert get(kept).used_at == kept.clock.at
+        assert kept.get().used_at == kept.clock.at
         before = kept.lineages.read_now("local").revision
         gone = functools.partial(kept.lineages.use_in, account_id="local", name="nothing")
         assert kept.state.write_now(gone).stored.revision == before
@@ -509,15 +435,12 @@ class TestTime:
         kept.grow()
         revision = kept.lineages.read_now("local").revision
         for _ in range(3):
-            kept.clock.at += 1
-            kept.service.tick()
+            kept.tick_after(1)
         assert kept.lineages.read_now("local").revision == revision
 
     def test_no_period_means_never(self, make_kept):
         kept = make_kept(idle_s=0.0)
-        kept.add_dataset()
         kept.grow()
-        kept.clock.at += 1000 * DAY
-        kept.service.tick()
-        assert get(kept).switches_off_at is None
-        assert get(kept).switched_on
+        kept.tick_after(1000 * DAY)
+        assert kept.get().switches_off_at is None
+        assert kept.get().switched_on

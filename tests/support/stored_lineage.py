@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -16,6 +17,7 @@ from steelyard.caller import Caller
 from steelyard.datasets.store import DatasetRow, insert_dataset
 from steelyard.datasets.tables import datasets
 from steelyard.errors import EngineUnavailableError, ModelWarmingError, NoNewDataError
+from steelyard.evaluations.store import insert_evaluation, set_status
 from steelyard.families.fees import Tariff
 from steelyard.families.fine_tunes import fail_job, finish_job, start_job, stop_job
 from steelyard.families.fine_tuning.plan import TuningPlan
@@ -27,10 +29,11 @@ from steelyard.families.fine_tuning.wire import (
 )
 from steelyard.families.lineage import FamilyModel, FineTune, Lineage, LineageRules, adapter_of
 from steelyard.families.lineage_store import Applied, Command, LineageStore
+from steelyard.families.models_service import ResolvedModel
 from steelyard.families.models_wire import DeleteModelQuery
 from steelyard.families.service import FamilyService
 from steelyard.families.tables import fine_tunes
-from steelyard.families.wire import ContinueRows, LoadState
+from steelyard.families.wire import ContinueRows, Family, LoadState
 from steelyard.jobs.store import PendingJob, set_of_run, set_runner
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.serving.registry import ModelRegistry
@@ -38,7 +41,7 @@ from steelyard.storage import State
 from support.calling import Sent, send_now
 from support.hosting import hosted
 from support.lineage_cases import make_gate, make_growth
-from support.operating import LOCAL, Clock
+from support.operating import LOCAL, START, Clock
 
 BASE = "base-1"
 OTHER_BASE = "base-2"
@@ -310,6 +313,53 @@ class Kept:
             self.run(job_id)
             self.finish(job_id)
             self.service.tick()
+
+    def train(self, job_id: str, *, passed: bool = True) -> None:
+        """Let a fine-tune be taken, trained and judged."""
+        self.run(job_id)
+        self.finish(job_id, passed=passed)
+
+    def tick_after(self, seconds: float) -> None:
+        """Let time pass, and the server see it."""
+        self.clock.at += seconds
+        self.service.tick()
+
+    def get(self, name: str = "router") -> Family:
+        return asyncio.run(self.service.get(LOCAL, name))
+
+    def resolve(self, name: str) -> ResolvedModel:
+        return asyncio.run(self.service.resolve(LOCAL, name))
+
+    def evaluate(
+        self, adapter: str, evaluation_id: str = "eval_1", *, status: str | None = None
+    ) -> None:
+        """Queue an evaluation of a model, or one that runs nowhere."""
+
+        def work(connection: Connection) -> None:
+            values = dict.fromkeys(
+                ("dataset_sha256", "evaluation_sha256", "model_sha256"), "0" * 64
+            ) | {
+                "id": evaluation_id,
+                "account_id": "local",
+                "dataset_id": "ds_1",
+                "dataset_version": 1,
+                "method": "sft",
+                "model_id": adapter,
+                "model_label": "router@1",
+                "created_at": START,
+                "updated_at": START,
+                "evaluation_rows": 8,
+                "decisions": 8,
+            }
+            insert_evaluation(connection, values)
+            if status is not None:
+                runner = self.state.instance
+                queued = ("queued",)
+                set_status(
+                    connection, evaluation_id, status, at=START, only_if=queued, runner=runner
+                )
+
+        self.state.write_now(work)
 
     def models(self, name: str = "router") -> list[str]:
         family = self.lineage().families.get(name)
