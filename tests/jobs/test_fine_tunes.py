@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import random
 import signal
@@ -15,6 +16,7 @@ import pytest
 from jobs.workers import is_gone, kill, start_job_worker, wait_for
 from steelyard import errors
 from steelyard.app.job_runtime import open_worker
+from steelyard.datasets.store_owner import sweep_owned
 from steelyard.evaluations.queries_wire import EvaluationsQuery
 from steelyard.families.fine_tuning import store as rows_of_jobs
 from steelyard.families.fine_tuning.run import FineTuneRun, FineTuneRuns
@@ -24,7 +26,6 @@ from steelyard.jobs.runtime import JobRuntime
 from steelyard.jobs.work import LostRunError
 from steelyard.operations.write import Write
 from steelyard.storage.artifacts import ArtifactStore
-from steelyard.storage.frame_store import FrameStore
 from support.dataset_rows import make_rows
 from support.evaluated import ENDED, ME, claim, open_home, settings_of
 from support.fine_tuned import (
@@ -64,6 +65,11 @@ def check_charged_once(services, job):
     assert desk.books()["held"] == 0
     assert desk.books()["revenue"] == charged
     assert job.charge == ("charged" if charged else "released")
+
+
+def records_page(services, job_id, group="adapted", offset=0, limit=15):
+    query = JobRecordsQuery(group=group, offset=offset, limit=limit)
+    return asyncio.run(services.fine_tunes.records(ME, job_id, query))
 
 
 def models_of(services, family="router"):
@@ -127,12 +133,7 @@ def test_records_are_paged_by_group(tmp_path, monkeypatch):
         dataset = make_tuning_dataset(services)
         job = start(services, dataset.id)
 
-        def page(group="adapted", offset=0, limit=15):
-            return asyncio.run(
-                services.fine_tunes.records(
-                    ME, job.id, JobRecordsQuery(group=group, offset=offset, limit=limit)
-                )
-            )
+        page = functools.partial(records_page, services, job.id)
 
         assert (page().groups, page().total) == ([], 0)
         with working(tmp_path):
@@ -162,11 +163,7 @@ def test_without_evaluation_rows_there_are_no_records(tmp_path, monkeypatch):
         ended = wait_for_job(services, job.id)
         assert (ended.outcome, ended.split.validation_rows) == ("gate_failed", 0)
         for group in ("adapted", "base"):
-            page = asyncio.run(
-                services.fine_tunes.records(
-                    ME, job.id, JobRecordsQuery(group=group, offset=3, limit=15)
-                )
-            )
+            page = records_page(services, job.id, group, 3)
             assert (page.group, page.groups, page.data) == (group, [], [])
             assert (page.total, page.offset, page.has_more) == (0, 3, False)
 
@@ -196,11 +193,7 @@ def test_a_continuation_is_trained_from_the_latest_on_what_is_new(tmp_path, monk
         assert ended.parent == first.output_model
         assert ended.lineage.new_training == ended.lineage.earlier_training == 10
         assert (ended.lineage.new_evaluation, ended.lineage.earlier_evaluation) == (15, 20)
-        page = asyncio.run(
-            services.fine_tunes.records(
-                ME, second.id, JobRecordsQuery(group="parent", offset=0, limit=500)
-            )
-        )
+        page = records_page(services, second.id, "parent", limit=500)
         assert (page.groups, page.total) == (["adapted", "base", "parent"], 70)
         assert [model.ref for model in models_of(services)] == ["router@1", "router@2"]
         assert ended.metrics.gate.against == "parent"
@@ -385,8 +378,7 @@ def test_a_folder_that_is_gone_is_written_anew(tmp_path, monkeypatch):
 
 
 def test_a_sweep_removes_what_nobody_refers_to(tmp_path, monkeypatch):
-    for sweep in (ArtifactStore.sweep, FrameStore.sweep):
-        monkeypatch.setitem(sweep.__kwdefaults__, "older_than_s", 0.0)
+    monkeypatch.setitem(sweep_owned.__kwdefaults__, "older_than_s", 0.0)
     stand_in(monkeypatch, tmp_path)
     with open_home(tmp_path) as services, working(tmp_path) as runs:
         job = start(services, make_tuning_dataset(services).id)
@@ -401,11 +393,7 @@ def test_a_sweep_removes_what_nobody_refers_to(tmp_path, monkeypatch):
         assert not folder.exists()
         assert (runs.artifacts.holds(orphan), runs.artifacts.holds(live)) == (False, True)
         assert f"{record}.parquet" not in runs.records.names()
-        assert asyncio.run(
-            services.fine_tunes.records(
-                ME, job.id, JobRecordsQuery(group="base", offset=0, limit=1)
-            )
-        ).data
+        assert records_page(services, job.id, "base").data
 
 
 def test_a_server_sweeps_what_jobs_left_beside_a_worker_that_works(tmp_path, monkeypatch):
@@ -429,8 +417,7 @@ def test_a_server_sweeps_what_jobs_left_beside_a_worker_that_works(tmp_path, mon
         written = set(runs.records.names())
         live = services.state.read_now(rows_of_jobs.live_records)
         assert len(written) == 2
-        for sweep in (ArtifactStore.sweep, FrameStore.sweep):
-            monkeypatch.setitem(sweep.__kwdefaults__, "older_than_s", 0.0)
+        monkeypatch.setitem(sweep_owned.__kwdefaults__, "older_than_s", 0.0)
         with open_home(tmp_path):
             wait_for(lambda: set(runs.records.names()) != written)
         assert runs.records.names() == [f"{sha256}.parquet" for sha256 in live]
