@@ -8,6 +8,8 @@ import time
 import httpx
 import pytest
 
+from steelyard.app.job_runtime import open_worker
+from steelyard.client import Client, ClientOptions
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.shares import Share
@@ -16,6 +18,7 @@ from steelyard.serving.connected.declared import ConnectedModel, write_models
 from steelyard.serving.connected.hosting import open_queue
 from steelyard.serving.connected.queue import Loop
 from steelyard.serving.connected.remote import FAILURES, Breaker
+from support.dataset_rows import make_rows
 from support.error_shape import assert_canonical_error
 from support.live_server import live_server
 from support.remote_models import remote_model, wait_until
@@ -276,3 +279,19 @@ class TestServed:
             for file in home.rglob("*"):
                 if file.is_file():
                     assert b"sk-secret-key" not in file.read_bytes()
+
+    def test_it_is_evaluated_beside_the_servers_own(self, tmp_path):
+        home = str(tmp_path / "home")
+        with remote_model() as far:
+            write_models(tmp_path / "home", {"far": ConnectedModel(wire="chat", url=far.url)})
+            with (
+                live_server(home=home, jobs="off") as server,
+                open_worker(server.services.settings),
+                Client(ClientOptions(url=server.url)) as client,
+            ):
+                dataset = client.datasets.create("rows", make_rows(20))
+                made = client.evaluations.create(dataset.id, ["hashing", "far"]).data
+                ended = [client.evaluations.wait(one) for one in made]
+                assert [one.status for one in ended] == ["succeeded", "succeeded"]
+                assert [one.model_label for one in ended] == ["hashing", "far"]
+            assert far.asked
