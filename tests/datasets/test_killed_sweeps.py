@@ -70,7 +70,7 @@ def test_kill_9_while_files_are_swept(tmp_path, monkeypatch, n_kills):
             store = services.datasets._store
             live = services.state.read_now(live_files)
             assert {name.partition(".")[0] for name in store.names()} <= set(live)
-            assert all(store.is_intact(name) for name in store.names())
+            assert all(store.damage_of(name) is None for name in store.names())
             # Few are kept for the next round: each is looked at after every kill.
             for dataset_id in list(digests)[:-3]:
                 asyncio.run(services.datasets.delete(Write(ME), dataset_id))

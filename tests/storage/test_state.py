@@ -14,7 +14,12 @@ import pytest
 from sqlalchemy import Connection, Engine, create_engine, event, func, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
-from steelyard.errors import InvalidRequestError, KeyScopeError, StorageUnavailableError
+from steelyard.errors import (
+    DataDamagedError,
+    InvalidRequestError,
+    KeyScopeError,
+    StorageUnavailableError,
+)
 from steelyard.settings import InvalidSettingError
 from steelyard.storage import State, open_state
 from steelyard.storage.tables import accounts
@@ -411,7 +416,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path):
 def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path):
     path = tmp_path / "state.sqlite"
     path.write_text("precious words\n" * 1000)
-    with pytest.raises(StorageUnavailableError):
+    with pytest.raises(DataDamagedError):
         open_state(f"sqlite:///{path}")
     assert path.read_text() == "precious words\n" * 1000
 

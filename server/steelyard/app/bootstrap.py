@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from sqlalchemy import Connection
 
@@ -16,6 +17,7 @@ from steelyard.accounts.service import AccountService, effective_limits
 from steelyard.app.discovery import DiscoveryService, PublishedLimits, full_queues
 from steelyard.app.foundation import (
     Foundation,
+    database_damage,
     lay_foundation,
     open_datasets,
     open_tuned,
@@ -59,6 +61,7 @@ from steelyard.review.suspects import SuspectSearch
 from steelyard.serving.base import ModelLoader, NamedModelLoader
 from steelyard.serving.service import DecisionService
 from steelyard.settings import Settings, home_of, read_settings
+from steelyard.storage.damage import STATE, DamageNotes
 from steelyard.storage.frame_store import FrameStore
 
 
@@ -73,6 +76,7 @@ def open_service(
     settings = settings or read_settings()
     with ExitStack() as closing:
         on = lay_foundation(settings, load_model, load_further, closing)
+        _drop_repaired(on)
         windows = RateWindows(home_of(settings) / "rates.sqlite" if settings.workers > 1 else None)
         closing.callback(windows.close)
         operations = OperationLog(
@@ -132,6 +136,19 @@ def open_service(
             fine_tunes=families.fine_tunes,
             discovery=_open_discovery(on, families),
         )
+
+
+def _drop_repaired(on: Foundation) -> None:
+    """Forget damage that was met by an earlier server and is no more."""
+    notes = DamageNotes(home_of(on.settings))
+    for part in notes.found():
+        if part == STATE:
+            is_whole = database_damage(on.settings) is None
+        else:
+            room, name = PurePosixPath(part).parts[-2:]
+            is_whole = on.frames(room).damage_of(name) is None
+        if is_whole:
+            notes.drop(part)
 
 
 def _open_sweeper(on: Foundation, operations: OperationLog, datasets: DatasetService) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import make_url
+
 from steelyard.billing.prices import Prices
 from steelyard.datasets.ingesting import RowBounds
 from steelyard.datasets.service import DatasetService
@@ -38,6 +40,7 @@ from steelyard.settings import (
 )
 from steelyard.storage import State, open_state
 from steelyard.storage.artifacts import ArtifactStore
+from steelyard.storage.damage import DamageNotes, damage_of_database
 from steelyard.storage.frame_store import FrameStore, open_store
 
 
@@ -79,7 +82,7 @@ def lay_foundation(
     closing: ExitStack,
 ) -> Foundation:
     """Open the state and load every base model."""
-    state = open_state(state_url_of(settings))
+    state = open_state(state_url_of(settings), DamageNotes(home_of(settings)))
     closing.callback(state.close)
     host = open_host(settings, closing)
     models, bases = open_models(
@@ -99,11 +102,25 @@ def lay_foundation(
 def open_frames(settings: Settings, name: str) -> FrameStore:
     """Return the store of a room's files."""
     try:
-        return open_store(frames_url_of(settings), name)
+        return open_store(frames_url_of(settings), name, DamageNotes(home_of(settings)))
     except ValueError as error:
         raise InvalidSettingError(
             f"The setting frames_url (STEELYARD_FRAMES_URL) cannot be used: {error}"
         ) from error
+
+
+def state_path_of(settings: Settings) -> Path | None:
+    """Return the file of the state; ``None`` where it is not in SQLite."""
+    url = make_url(state_url_of(settings))
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return None
+    return Path(url.database).expanduser().absolute()
+
+
+def database_damage(settings: Settings, *, deep: bool = False) -> str | None:
+    """Return what is wrong with the file of the state; ``None`` also where it has none."""
+    path = state_path_of(settings)
+    return None if path is None else damage_of_database(path, deep=deep)
 
 
 def open_datasets(on: Foundation) -> DatasetService:

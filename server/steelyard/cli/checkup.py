@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -53,6 +54,8 @@ _SERVER_S = 10.0
 #: Seconds that a database has to take a connection.
 _CONNECT_S = 5
 
+_RESTORE = "Restore it from a backup: steelyard restore."
+
 _PROBE = {
     "context": "Invoice 118 was paid twice.",
     "decisions": [{"id": "probe", "kind": "binary", "question": "Was something paid?"}],
@@ -70,7 +73,10 @@ class Finding:
 
 
 def examine(
-    url: str | None = None, overrides: Mapping[str, str | None] | None = None
+    url: str | None = None,
+    overrides: Mapping[str, str | None] | None = None,
+    *,
+    deep: bool = False,
 ) -> Iterator[Finding]:
     """Run every check and give what each found, in the order of the report."""
     yield from _guarded("python", check_python)
@@ -86,7 +92,7 @@ def examine(
         ("engine", check_engine),
         ("scorer", check_scorer),
         ("disk", check_disk),
-        ("state", check_state),
+        ("state", lambda settings: check_state(settings, deep=deep)),
         ("leftovers", check_leftovers),
         ("server", lambda settings: check_server(settings, url)),
     )
@@ -283,8 +289,8 @@ def check_disk(settings: Settings) -> Iterator[Finding]:
     yield Finding("disk", status, message, advice)
 
 
-def check_state(settings: Settings) -> Iterator[Finding]:
-    """Look at the state: reachable, of this version's tables, writable, nothing left hanging."""
+def check_state(settings: Settings, *, deep: bool = False) -> Iterator[Finding]:
+    """Look at the state: sound, of this version's tables, writable, and all files that it names."""
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -307,6 +313,10 @@ def check_state(settings: Settings) -> Iterator[Finding]:
         if not path.exists():
             yield Finding("state", "ok", f"{path} is not there yet; the first start makes it")
             return
+        damaged = tuple(_check_databases(settings, path, deep=deep))
+        yield from damaged
+        if damaged:
+            return
     # The password is masked in this form of the URL.
     shown = parsed.render_as_string(hide_password=True)
     revision = _revision(parsed)
@@ -319,6 +329,41 @@ def check_state(settings: Settings) -> Iterator[Finding]:
         )
         return
     yield from _open_and_write(url, shown)
+    yield from _check_files(settings, deep=deep)
+
+
+def _check_databases(settings: Settings, path: Path, *, deep: bool) -> Iterator[Finding]:
+    from steelyard.storage.damage import damage_of_database
+
+    for one in (path, home_of(settings).absolute() / "rates.sqlite"):
+        if not one.exists():
+            continue
+        wrong = damage_of_database(one, deep=deep)
+        if wrong is not None:
+            yield Finding(one.stem, "fail", f"{one} is damaged: {wrong}", _RESTORE)
+
+
+def _check_files(settings: Settings, *, deep: bool) -> Iterator[Finding]:
+    """Look at every file that the state names; a deep look compares its content with its hash."""
+    from steelyard.app.foundation import open_frames
+    from steelyard.app.stored_files import find_files, named_in
+    from steelyard.storage import open_state
+
+    state = open_state(state_url_of(settings))
+    try:
+        named = state.read_now(named_in)
+    finally:
+        state.close()
+    n_files = n_damaged = 0
+    for one, stored, wrong in find_files(named, partial(open_frames, settings), deep=deep):
+        n_files += 1
+        if wrong is not None:
+            n_damaged += 1
+            shown = f"{one.room}/{one.sha256}" if stored is None else stored.path
+            yield Finding("files", "fail", f"{shown}, of {one.needed_by}, {wrong}", _RESTORE)
+    if not n_damaged:
+        looked = "each is what was written" if deep else "--deep reads them too"
+        yield Finding("files", "ok", f"{n_files} files that the state names are there; {looked}")
 
 
 def check_leftovers(settings: Settings) -> Iterator[Finding]:
@@ -405,7 +450,7 @@ def _revision(url: URL) -> str | None:
     from sqlalchemy.exc import DatabaseError
 
     from steelyard.errors import StorageUnavailableError
-    from steelyard.storage.failures import unavailable
+    from steelyard.storage.failures import damaged, unavailable
     from steelyard.storage.migrate import revision_of
 
     arguments: dict[str, Any] = {}
@@ -423,7 +468,7 @@ def _revision(url: URL) -> str | None:
         with engine.connect() as connection:
             return revision_of(connection)
     except DatabaseError as error:
-        raise (unavailable(error) or error) from error
+        raise (unavailable(error) or damaged(error) or error) from error
 
 
 def _open_and_write(url: str, shown: str) -> Iterator[Finding]:

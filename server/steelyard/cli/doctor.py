@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,10 +11,14 @@ from steelyard.cli.failures import FAILED
 from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import printable
 
+if TYPE_CHECKING:
+    from steelyard.cli.checkup import Finding
+
 _EPILOG = """\b
 Examples:
   steelyard doctor
   steelyard doctor --home ./steelyard-home --json
+  steelyard doctor --home ./steelyard-home --deep
   steelyard doctor --url http://127.0.0.1:9000
 """
 
@@ -25,6 +30,7 @@ _GRAVITY = ("ok", "warn", "fail")
 @click.option("--url", metavar="URL", help="A running server to ask. [default: the one found here]")
 @setting_option("home")
 @setting_option("state_url")
+@click.option("--deep", is_flag=True, help="Read every stored file, and check its hash.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.pass_context
 def command(
@@ -34,9 +40,10 @@ def command(
     url: str | None,
     home: str | None,
     state_url: str | None,
+    deep: bool,
     as_json: bool,
 ) -> None:
-    """Check this installation: packages, model, engine, state, disk and server.
+    """Check this installation: packages, model, engine, state, stored files, disk and server.
 
     Nothing is changed. Each line is ok, warn (it works, and could be better) or fail, with what to
     do. Exit status: 1 when something failed, else 0.
@@ -44,13 +51,10 @@ def command(
     from steelyard.cli.checkup import examine
 
     findings = []
-    for finding in examine(url, {"home": home, "state_url": state_url}):
+    for finding in examine(url, {"home": home, "state_url": state_url}, deep=deep):
         findings.append(finding)
         if not as_json:
-            status = click.style(f"{finding.status:4}", fg=_COLOURS[finding.status])
-            click.echo(f"{status}  {finding.check:14}  {printable(finding.message)}")
-            if finding.advice is not None:
-                click.echo(f"{'':22}{printable(finding.advice)}")
+            show_finding(finding)
     worst = max((finding.status for finding in findings), key=_GRAVITY.index)
     if as_json:
         import msgspec
@@ -59,3 +63,11 @@ def command(
         click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
     if worst == "fail":
         ctx.exit(FAILED)
+
+
+def show_finding(finding: Finding) -> None:
+    """Write a line for what was found, and one for what to do about it."""
+    status = click.style(f"{finding.status:4}", fg=_COLOURS[finding.status])
+    click.echo(f"{status}  {finding.check:14}  {printable(finding.message)}")
+    if finding.advice is not None:
+        click.echo(f"{'':22}{printable(finding.advice)}")

@@ -39,7 +39,7 @@ from steelyard.decisions.validation import read_request
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
-from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Violations
@@ -163,7 +163,7 @@ class FeedbackRows:
     def _known(self, manifest: Manifest) -> _Known:
         definitions = load_definitions(self._store, manifest)
         marked = pl.col("extra").str.contains(f'"{STORED_ID}"', literal=True)
-        with told_as_unavailable():
+        with self._store.reading(*manifest.part_names()):
             extras = scan(self._store, manifest).filter(marked).select("extra").collect()["extra"]
         retired = load_retired(self._store, manifest)
         if retired is not None:

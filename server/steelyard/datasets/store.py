@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -200,12 +201,15 @@ def erase_dataset(connection: Connection, dataset_id: str, at: float) -> None:
     )
 
 
+def manifests(connection: Connection) -> Iterator[Manifest]:
+    """Yield what every version holds."""
+    for row in connection.execute(select(dataset_versions.c.manifest)):
+        yield _decode_manifest(row.manifest)
+
+
 def live_files(connection: Connection) -> set[str]:
     """Return the hash of every file that some version needs."""
-    live: set[str] = set()
-    for row in connection.execute(select(dataset_versions.c.manifest)):
-        live |= _decode_manifest(row.manifest).files()
-    return live
+    return {name for manifest in manifests(connection) for name in manifest.files()}
 
 
 def _select_datasets() -> Select[Any]:

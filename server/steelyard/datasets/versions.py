@@ -60,6 +60,10 @@ class Manifest(Struct, frozen=True, kw_only=True):
         """Return the parts of a side, or of both."""
         return tuple(part for part in self.parts if partition in ("all", part.side))
 
+    def part_names(self, partition: Partition = "all") -> list[str]:
+        """Return the names of the files of rows of a side, or of both."""
+        return [f"{part.sha256}.parquet" for part in self.parts_of(partition)]
+
     def files(self) -> frozenset[str]:
         """Return the hash of every file that the version needs."""
         kept = () if self.retired is None else (self.retired,)

@@ -87,6 +87,7 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── RateLimitedError                 429  rate_limited                  RuntimeError     retryable
     │   └── TenantQueueFullError             429  tenant_queue_full             RuntimeError     retryable
     ├── InternalError                        500  internal_error                RuntimeError
+    ├── DataDamagedError                     500  data_damaged                  RuntimeError
     ├── UnavailableError
     │   ├── EngineUnavailableError           503  engine_unavailable            RuntimeError     retryable
     │   ├── StorageUnavailableError          503  storage_unavailable           RuntimeError     retryable
@@ -171,6 +172,7 @@ from steelyard.errors.kinds import UnavailableError as UnavailableError
 from steelyard.errors.kinds import UnprocessableError as UnprocessableError
 from steelyard.errors.kinds import UnsupportedError as UnsupportedError
 from steelyard.errors.requests import CrossSiteError as CrossSiteError
+from steelyard.errors.requests import DataDamagedError as DataDamagedError
 from steelyard.errors.requests import DeadlineExceededError as DeadlineExceededError
 from steelyard.errors.requests import IdempotencyConflictError as IdempotencyConflictError
 from steelyard.errors.requests import (

@@ -149,6 +149,13 @@ class InternalError(SteelyardError, RuntimeError):
     status = 500
 
 
+class DataDamagedError(SteelyardError, RuntimeError):
+    """What is stored and can no longer be read: missing, cut off, or not what was written."""
+
+    code = "data_damaged"
+    status = 500
+
+
 class StorageUnavailableError(UnavailableError):
     """The state cannot be written at the moment: the disk is full, or the database is away."""
 

@@ -24,7 +24,7 @@ def write_predictions(store: FrameStore, predictions: Sequence[Prediction]) -> s
 def write_table(store: FrameStore, table: pa.Table) -> str:
     """Store a table of predictions; return its hash."""
     with store.draft() as draft:
-        pq.write_table(table, draft, compression="zstd")
+        pq.write_table(table, draft, compression="zstd", write_page_checksum=True)
         return store.adopt(draft, SUFFIX)[0]
 
 
@@ -36,7 +36,10 @@ def read_table(
     tables = [schema.empty_table()]
     for sha256 in hashes:
         with store.open(f"{sha256}{SUFFIX}") as file:
-            tables.append(pq.read_table(file, columns=columns, use_threads=False).cast(schema))
+            table = pq.read_table(
+                file, columns=columns, use_threads=False, page_checksum_verification=True
+            )
+            tables.append(table.cast(schema))
     return pa.concat_tables(tables)
 
 

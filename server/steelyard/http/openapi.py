@@ -15,6 +15,7 @@ import msgspec
 
 from steelyard.errors import (
     CrossSiteError,
+    DataDamagedError,
     DeadlineExceededError,
     EngineUnavailableError,
     InternalError,
@@ -176,7 +177,8 @@ def errors_of(route: Route) -> tuple[type[SteelyardError], ...]:
     errors.update(dict.fromkeys(route.errors))
     if OPERATIONS not in route.tags or route.access is not Access.PUBLIC:
         errors[RateLimitedError] = None
-    errors.update(dict.fromkeys((InternalError, EngineUnavailableError, StorageUnavailableError)))
+    errors.update(dict.fromkeys((InternalError, DataDamagedError)))
+    errors.update(dict.fromkeys((EngineUnavailableError, StorageUnavailableError)))
     if route.is_write or route.handler is not None:
         errors[QueueFullError] = None
     errors[DeadlineExceededError] = None

@@ -12,13 +12,13 @@ from steelyard.datasets.frames.rows import SENT_COLUMNS, encode_rows
 from steelyard.datasets.frames.scanning import scan
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import Side
-from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.storage.frame_store import FrameStore
 
 
 def tasks_of(store: FrameStore, manifest: Manifest, places: NDArray[np.int64]) -> list[str]:
     """Return every list of decisions that some rows ask, as JSON, each once."""
     wanted = pl.Series("index", places, dtype=pl.Int64).to_frame().lazy()
-    with told_as_unavailable():
+    with store.reading(*manifest.part_names()):
         frame = scan(store, manifest).select("index", "decisions").join(wanted, on="index")
         return frame.select("decisions").unique().collect()["decisions"].to_list()
 
@@ -28,7 +28,7 @@ def iterate_side(
 ) -> Iterator[tuple[NDArray[np.int64], list[bytes]]]:
     """Yield the rows of a side as JSON, with their places, a part of the version at a time."""
     for part in manifest.parts_of(side):
-        with store.open(f"{part.sha256}.parquet") as file, told_as_unavailable():
+        with store.open(f"{part.sha256}.parquet") as file:
             frame = pl.read_parquet(file, columns=["index", *SENT_COLUMNS])
         if places is not None:
             frame = frame.filter(pl.Series(np.isin(frame["index"].to_numpy(), places)))

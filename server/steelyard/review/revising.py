@@ -26,7 +26,7 @@ from steelyard.datasets.frames.writing import JSON, PARQUET, PartWriter, Version
 from steelyard.datasets.rows import Row, read_task
 from steelyard.datasets.versions import Manifest, Part, hash_without
 from steelyard.datasets.wire import SIDES, Side, Split
-from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.violations import Violations
 
 Places = NDArray[np.int64]
@@ -114,7 +114,7 @@ def scan_contexts(store: FrameStore, parts: Sequence[Part]) -> dict[Side, int]:
         hashes = [pl.Series("context_sha256", [], dtype=pl.Binary)]
         for part in parts:
             if part.side == side:
-                with store.open(f"{part.sha256}.parquet") as file, told_as_unavailable():
+                with store.open(f"{part.sha256}.parquet") as file:
                     hashes.append(pl.read_parquet(file, columns=["context_sha256"]).to_series())
         counts[side] = pl.concat(hashes).n_unique()
     return counts
@@ -125,7 +125,7 @@ def _rows_at(store: FrameStore, manifest: Manifest, places: Places) -> pl.DataFr
     frame = scan(store, manifest).select(
         "index", "side", "decisions", "labels", "extra", "context_sha256", "row_sha256"
     )
-    with told_as_unavailable():
+    with store.reading(*manifest.part_names()):
         return frame.join(wanted, on="index").sort("index").collect()
 
 
@@ -133,7 +133,7 @@ def _rewrite(store: FrameStore, part: Part, removed: Places) -> list[Part]:
     """Write a part again without some of its rows, a group in memory at a time."""
     with contextlib.ExitStack() as owner:
         writer = PartWriter(store, part.side, owner)
-        with store.open(f"{part.sha256}{PARQUET}") as file, told_as_unavailable():
+        with store.open(f"{part.sha256}{PARQUET}") as file:
             for rows in _groups(file):
                 is_kept = ~np.isin(rows["index"].to_numpy(), removed)
                 writer.add(rows.filter(pa.array(is_kept)))
@@ -141,7 +141,7 @@ def _rewrite(store: FrameStore, part: Part, removed: Places) -> list[Part]:
 
 
 def _groups(file: object) -> Iterator[pa.Table]:
-    parquet = pq.ParquetFile(file)
+    parquet = pq.ParquetFile(file, page_checksum_verification=True)
     for group in range(parquet.num_row_groups):
         yield parquet.read_row_group(group).cast(STORED_SCHEMA)
 

@@ -8,7 +8,9 @@ from steelyard.http.routing import Access, Call, Route
 from steelyard.serving.health_wire import Health, Readiness
 from steelyard.serving.readiness import check_ready
 from steelyard.serving.registry import ModelRegistry
+from steelyard.settings import Settings, home_of
 from steelyard.storage import State
+from steelyard.storage.damage import DamageNotes
 from steelyard.version import __version__
 
 
@@ -19,8 +21,10 @@ async def get_health(call: Call) -> Health:
 
 
 async def get_ready(call: Call) -> Readiness:
-    """Return that every engine scores and the state can be written."""
-    return Readiness(parts=await check_ready(call.service(ModelRegistry), call.service(State)))
+    """Return that every engine scores, the state can be written and nothing was found damaged."""
+    damage = DamageNotes(home_of(call.service(Settings)))
+    parts = await check_ready(call.service(ModelRegistry), call.service(State), damage)
+    return Readiness(parts=parts)
 
 
 ROUTES = (
@@ -41,7 +45,7 @@ ROUTES = (
             method="GET",
             path=path,
             use=get_ready,
-            summary="Try every engine and the state; 503 names what cannot be used.",
+            summary="Try every engine and the state; a refusal names what cannot be used or is damaged.",
             access=Access.OPERATOR,
             tags=(OPERATIONS,),
             response=Readiness,

@@ -1,4 +1,4 @@
-"""Whether this server can do its work: every engine scores, and the state can be written."""
+"""Whether this server can do its work: engines score, the state is written, nothing is damaged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from steelyard.caller import LOCAL_ACCOUNT
-from steelyard.errors import EngineUnavailableError, SteelyardError, StorageUnavailableError
+from steelyard.errors import (
+    DataDamagedError,
+    EngineUnavailableError,
+    SteelyardError,
+    StorageUnavailableError,
+)
 from steelyard.ids import new_id
 from steelyard.operations import store as rows
 from steelyard.scoring.protocol import EngineStatus
@@ -17,6 +22,7 @@ from steelyard.serving.decide import wait_for_scores
 if TYPE_CHECKING:
     from steelyard.serving.registry import HostedModel, ModelRegistry
     from steelyard.storage import State
+    from steelyard.storage.damage import DamageNotes
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +34,7 @@ _QUESTION = {
 }
 
 
-async def check_ready(models: ModelRegistry, state: State) -> dict[str, str]:
+async def check_ready(models: ModelRegistry, state: State, damage: DamageNotes) -> dict[str, str]:
     """Try every part of the server."""
     missing: dict[str, str] = {}
     parts = {"state": "ok"}
@@ -52,8 +58,14 @@ async def check_ready(models: ModelRegistry, state: State) -> dict[str, str]:
     for name, status in models.engine_statuses().items():
         if status.remote is not None:
             parts[f"scorer:{name}"] = _told(status)
+    damaged = damage.found()
+    missing.update(damaged)
     if missing:
-        kind = StorageUnavailableError if "state" in missing else EngineUnavailableError
+        kind: type[SteelyardError] = EngineUnavailableError
+        if "state" in missing:
+            kind = StorageUnavailableError
+        if damaged:
+            kind = DataDamagedError
         raise kind(
             f"This server is not ready: {', '.join(missing)} cannot be used. See details.",
             details=[{"part": part, "message": message} for part, message in missing.items()],

@@ -33,6 +33,7 @@ from steelyard.decisions.estimate_wire import EstimateResponse, ModelQuote
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import Charge, DecideResponse
 from steelyard.errors import (
+    DataDamagedError,
     EngineUnavailableError,
     FamilyDeletedError,
     FamilyEmptyError,
@@ -342,7 +343,7 @@ class DecisionService:
         kept = error if is_terminal and isinstance(error, SteelyardError) else None
         try:
             await self._operations.release(accepted, kept)
-        except StorageUnavailableError:
+        except (DataDamagedError, StorageUnavailableError):
             # The log frees the hold as soon as it can; until then the key's request has no end.
             _log.exception("The end of operation %s could not be written.", accepted.operation_id)
             if kept is not None:

@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 from msgspec import Struct
 
-from steelyard.errors import EngineUnavailableError
+from steelyard.errors import DataDamagedError, EngineUnavailableError
 from steelyard.storage.frame_store import (
     SWEEP_AFTER_S,
     FrameStore,
@@ -89,19 +89,25 @@ class ArtifactStore:
 
     def fetch(self, sha256: str) -> Path:
         """Return a local folder of a model, every hash checked now."""
-        sent = self._store.find(f"{sha256}{_MANIFEST_SUFFIX}")
+        try:
+            sent = self._store.find(f"{sha256}{_MANIFEST_SUFFIX}")
+        except DataDamagedError as error:
+            raise _unusable(f"its {MANIFEST} was altered", "files_altered") from error
         if sent is None:
             raise _unusable("it is not in the store", "files_missing")
-        if hashlib.sha256(sent).hexdigest() != sha256:
-            raise _unusable(f"its {MANIFEST} was altered", "files_altered")
         try:
             files = _read_manifest(sent)
         except (msgspec.DecodeError, ValueError) as error:
             raise _unusable(f"its {MANIFEST} cannot be read", "files_altered") from error
         folder = self._cache / sha256
         if not _is_whole(folder, sent, files):
-            with told_as_unavailable():
-                self._fill(folder, sent, files)
+            try:
+                with told_as_unavailable():
+                    self._fill(folder, sent, files)
+            except EngineUnavailableError:
+                with contextlib.suppress(DataDamagedError):  # noted where there is any
+                    self._store.check(*(f"{wanted}{_SUFFIX}" for wanted in files.values()))
+                raise
         return folder
 
     def holds(self, sha256: str) -> bool:
@@ -119,7 +125,7 @@ class ArtifactStore:
             model = name.removesuffix(_MANIFEST_SUFFIX)
             if model != name and model in live:
                 # One that cannot be read keeps nothing, and is never served either.
-                with contextlib.suppress(msgspec.DecodeError, ValueError):
+                with contextlib.suppress(DataDamagedError, msgspec.DecodeError, ValueError):
                     kept.update(_read_manifest(self._store.read(name)).values())
         removed = self._store.sweep(kept, older_than_s=older_than_s)
         if self._cache.is_dir():
@@ -166,10 +172,26 @@ class ArtifactStore:
                 # Another file system, or one without links.
                 shutil.copyfile(source, path)
             return
-        content = self._store.find(stored)
+        try:
+            content = self._store.find(stored)
+        except DataDamagedError as error:
+            raise _unusable("a file of it was altered in the store", "files_altered") from error
         if content is None:
             raise _unusable(f"its file {name} is not in the store", "files_missing")
         path.write_bytes(content)
+
+
+def files_of_artifact(store: FrameStore, name: str) -> list[str]:
+    """Return the hashes of the files that a stored manifest names; none for any other file.
+
+    Raises
+    ------
+    DataDamagedError
+        When the manifest is not what was written.
+    """
+    if not name.endswith(_MANIFEST_SUFFIX):
+        return []
+    return sorted(set(_read_manifest(store.read(name)).values()))
 
 
 def _read_manifest(sent: bytes) -> dict[str, str]:

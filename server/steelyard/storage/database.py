@@ -19,13 +19,15 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import sqlalchemy
 from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from steelyard.errors import StorageUnavailableError
+from steelyard.errors import DataDamagedError, StorageUnavailableError
 from steelyard.settings import InvalidSettingError
+from steelyard.storage.damage import STATE, DamageNotes
 from steelyard.storage.failures import is_disconnect, refused, unavailable
 from steelyard.storage.home import check_room
 from steelyard.storage.identity import StateFile
@@ -64,12 +66,14 @@ class State:
         lookups: Engine,
         liveness: FileLiveness | ServerLiveness,
         file: StateFile | None = None,
+        damage: DamageNotes | None = None,
     ) -> None:
         self.instance = instance
         self._writer = writer
         self._readers = readers
         self._lookups = lookups
         self._file = file
+        self._damage = damage
         self._liveness = liveness
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="steelyard-read")
         self._process = os.getpid()
@@ -79,7 +83,10 @@ class State:
     def submit(self, work: Callable[[Connection], T]) -> Future[T]:
         """Queue a write and give its future; see ``write``."""
         self._check_process()
-        return self._writer.submit(work)
+        future = self._writer.submit(work)
+        if self._damage is not None:
+            future.add_done_callback(self._note_damage)
+        return future
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Run a write in a transaction; what it wrote is durable when this returns.
@@ -144,14 +151,26 @@ class State:
         self._check_open()
         try:
             return _read_once(engine, work)
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, msgspec.DecodeError, UnicodeDecodeError) as error:
             if not is_disconnect(error):
-                raise (unavailable(error) or refused(error) or error) from error
+                raise self._told(error) from error
         # The server was restarted since the pooled connection was last used.
         try:
             return _read_once(engine, work)
         except SQLAlchemyError as error:
-            raise (unavailable(error) or error) from error
+            raise self._told(error) from error
+
+    def _told(self, error: Exception) -> Exception:
+        told = unavailable(error) or refused(error) or error
+        if isinstance(told, DataDamagedError) and self._damage is not None:
+            told.__cause__ = error
+            self._damage.note(STATE, told)
+        return told
+
+    def _note_damage(self, future: Future[Any]) -> None:
+        if not future.cancelled() and isinstance(error := future.exception(), DataDamagedError):
+            assert self._damage is not None  # noqa: S101  # else nobody calls this
+            self._damage.note(STATE, error)
 
     def is_alive(self, connection: Connection, instance: str) -> bool:
         """Return whether an opening of this state, in any process, is alive."""
@@ -206,15 +225,15 @@ def _keep_inherited() -> None:
 os.register_at_fork(after_in_child=_keep_inherited)
 
 
-def open_state(url: str) -> State:
+def open_state(url: str, damage: DamageNotes | None = None) -> State:
     """Open the state, made or migrated first where that is needed."""
     parsed = _parse(url)
     try:
         if parsed.get_backend_name() == "sqlite":
-            return _open_file(parsed)
-        return _open_server(parsed)
+            return _open_file(parsed, damage)
+        return _open_server(parsed, damage)
     except SQLAlchemyError as error:
-        raise (unavailable(error) or error) from error
+        raise (unavailable(error) or refused(error) or error) from error
     except OSError as error:
         raise StorageUnavailableError(
             f"The state cannot be opened: {error.strerror or error}. Check the folder of the "
@@ -244,7 +263,7 @@ def _parse(url: str) -> URL:
     )
 
 
-def _open_file(url: URL) -> State:
+def _open_file(url: URL, damage: DamageNotes | None) -> State:
     path = Path(url.database or "").expanduser().absolute()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # SQLite gives its other files the mode of this one. One that is there is not opened here:
@@ -288,6 +307,7 @@ def _open_file(url: URL) -> State:
         lookups=looking,
         liveness=liveness,
         file=file,
+        damage=damage,
     )
 
 
@@ -316,7 +336,7 @@ def _begin_read(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN")
 
 
-def _open_server(url: URL) -> State:
+def _open_server(url: URL, damage: DamageNotes | None) -> State:
     instance = new_instance()
     liveness = ServerLiveness(instance)
     arguments = {"connect_timeout": _CONNECT_S, "application_name": "steelyard"}
@@ -346,4 +366,5 @@ def _open_server(url: URL) -> State:
         readers=reading,
         lookups=reading.execution_options(isolation_level="AUTOCOMMIT"),
         liveness=liveness,
+        damage=damage,
     )

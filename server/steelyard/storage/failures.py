@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 
+import msgspec
 from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from steelyard.errors import InvalidRequestError, StorageUnavailableError
+from steelyard.errors import (
+    DataDamagedError,
+    InvalidRequestError,
+    SteelyardError,
+    StorageUnavailableError,
+)
+from steelyard.storage.damage import ADVICE
 
 _FULL = "The state's disk is full; free space on it, then try again."
 _AWAY = "The state's database cannot be used at the moment; try again in a few seconds."
@@ -30,16 +37,19 @@ _SQLITE_MESSAGES = {
 _SQLITE = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_NOTADB,
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 }
+_SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+# SQLite itself does not look at texts: Python's driver does, and says it without a code.
+_NO_TEXT = "Could not decode to UTF-8"
+# Class XX: data_corrupted and index_corrupted.
+_POSTGRES_DAMAGED = {"XX001", "XX002"}
 # Class 53: insufficient resources, of which 53100 is a full disk; 25006: a standby, read only.
 _POSTGRES_FULL = "53100"
 _POSTGRES_READ_ONLY = "25006"
@@ -57,21 +67,45 @@ def unavailable(error: BaseException) -> StorageUnavailableError | None:
     cause = error.orig
     if isinstance(cause, sqlite3.Error):
         primary = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        if primary not in _SQLITE:
-            return None
-        return StorageUnavailableError(_SQLITE_MESSAGES.get(primary, _AWAY))
-    state = getattr(cause, "sqlstate", None)
+        message = _SQLITE_MESSAGES.get(primary, _AWAY) if primary in _SQLITE else None
+    else:
+        message = _postgres_message(error, getattr(cause, "sqlstate", None))
+    return None if message is None else StorageUnavailableError(message)
+
+
+def _postgres_message(error: DBAPIError, state: str | None) -> str | None:
     if state == _POSTGRES_FULL:
-        return StorageUnavailableError(_FULL)
-    is_away = (
+        return _FULL
+    is_away = state not in _POSTGRES_DAMAGED and (
         error.connection_invalidated
         or state == _POSTGRES_READ_ONLY
         or isinstance(error, OperationalError | InterfaceError)
     )
-    return StorageUnavailableError(_AWAY) if is_away else None
+    return _AWAY if is_away else None
 
 
-def refused(error: BaseException) -> InvalidRequestError | None:
+def refused(error: BaseException) -> SteelyardError | None:
+    """Return the error of one piece of work alone: it met damage, or a text that cannot be held."""
+    return damaged(error) or _unholdable(error)
+
+
+def damaged(error: BaseException) -> DataDamagedError | None:
+    """Return the error to raise when the database, or what one of its rows holds, is damaged."""
+    if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
+        # Requests were read before: what is decoded beside a connection was stored.
+        return DataDamagedError(f"A row of the state's database cannot be read. {ADVICE}")
+    if not isinstance(error, DBAPIError):
+        return None
+    cause = error.orig
+    if isinstance(cause, sqlite3.Error):
+        primary = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        is_damaged = primary in _SQLITE_DAMAGED or str(cause).startswith(_NO_TEXT)
+    else:
+        is_damaged = getattr(cause, "sqlstate", None) in _POSTGRES_DAMAGED
+    return DataDamagedError(f"The state's database is damaged. {ADVICE}") if is_damaged else None
+
+
+def _unholdable(error: BaseException) -> InvalidRequestError | None:
     """Return the error to raise when PostgreSQL cannot hold a text that was sent."""
     if isinstance(error, DataError) and "NUL (0x00)" in str(error.orig):
         return InvalidRequestError(

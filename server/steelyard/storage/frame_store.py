@@ -1,6 +1,7 @@
 """Files named by the SHA-256 of their bytes, in a directory or in an object store.
 
-A file is whole and durable when ``adopt`` returns, and never changes after. Its name is not in any
+A file is whole and durable when ``adopt`` returns, and never changes after: one that cannot be read
+is held against the hash that names it, and told as damaged when it is not the same. Its name is not in any
 index: whoever stores it refers to it, and ``sweep`` removes what nobody refers to.
 """
 
@@ -9,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,12 +22,15 @@ import polars as pl
 import pyarrow as pa
 from pyarrow import fs
 
-from steelyard.errors import StorageUnavailableError
+from steelyard.errors import DataDamagedError, SteelyardError, StorageUnavailableError
+from steelyard.storage.damage import ADVICE, DamageNotes
 
 _COPY_BYTES = 4 * 1024 * 1024
 _DRAFTS = "drafts"
 #: In a folder of its own, so that it is none of the files.
 _OWNER = "owner/state"
+#: Names of files that are named by their hash, and not what was made of one.
+_BY_HASH = re.compile(r"([0-9a-f]{64})(\.parquet|\.json|\.file|\.manifest\.json)")
 #: Files that nobody refers to are left alone for this long, in seconds: the write that will refer
 #: to them may still run.
 SWEEP_AFTER_S = 24 * 3600.0
@@ -41,9 +46,12 @@ class FrameStore:
     several threads and processes: two that write the same bytes write the same file.
     """
 
-    def __init__(self, filesystem: fs.FileSystem, root: str) -> None:
+    def __init__(
+        self, filesystem: fs.FileSystem, root: str, damage: DamageNotes | None = None
+    ) -> None:
         self.filesystem = filesystem
         self.root = root.rstrip("/")
+        self._damage = damage
         self.is_local = isinstance(filesystem, fs.LocalFileSystem)
         with told_as_unavailable():
             filesystem.create_dir(self.root, recursive=True)
@@ -110,24 +118,65 @@ class FrameStore:
         return self.read(name) if info.type == fs.FileType.File else None
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a file."""
+        """Return the bytes of a file, held against the hash that names it."""
         with self.open(name) as file:
-            return bytes(file.read())
+            content = bytes(file.read())
+            named = _BY_HASH.fullmatch(name)
+            if named is not None and hashlib.sha256(content).hexdigest() != named[1]:
+                raise ValueError("The file is not the one that it is named for.")
+        return content
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[Any]:
-        """Open a file for random access."""
-        with told_as_unavailable(), self.filesystem.open_input_file(self.path_of(name)) as file:
+        """Open a file for random access; what fails inside is told as ``reading`` tells it."""
+        with self.reading(name), self.filesystem.open_input_file(self.path_of(name)) as file:
             yield file
 
-    def is_intact(self, name: str) -> bool:
-        """Return whether a file is there and its bytes are those that it is named for."""
-        info = self.filesystem.get_file_info(self.path_of(name))
-        if info.type != fs.FileType.File:
-            return False
-        with self.open(name) as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        return found == name.partition(".")[0]
+    @contextlib.contextmanager
+    def reading(self, *names: str) -> Iterator[None]:
+        """Turn failures to read files into errors of ours: the first file that is damaged is named."""
+        try:
+            with told_as_unavailable():
+                yield
+        except (Exception, pl.exceptions.PanicException) as error:
+            if not isinstance(error, SteelyardError) or isinstance(error, StorageUnavailableError):
+                self.check(*names, cause=error)
+            raise
+
+    def check(self, *names: str, cause: BaseException | None = None) -> None:
+        """Raise ``DataDamagedError`` for the first file that is missing or not what it is named for."""
+        for name in names:
+            what = self.damage_of(name) if _BY_HASH.fullmatch(name) else None
+            if what is None:
+                continue
+            part = f"{PurePosixPath(self.root).name}/{name}"
+            damaged = DataDamagedError(f"The stored file {part} {what}. {ADVICE}")
+            damaged.__cause__ = cause
+            if self._damage is not None:
+                self._damage.note(f"frames/{part}", damaged)
+            raise damaged
+
+    def damage_of(self, name: str, n_bytes: int | None = None, *, deep: bool = True) -> str | None:
+        """Return what is wrong with a file, its content too where the look is deep."""
+        with told_as_unavailable():
+            info = self.filesystem.get_file_info(self.path_of(name))
+            if info.type != fs.FileType.File:
+                return "is missing"
+            if n_bytes is not None and info.size != n_bytes:
+                return f"has {info.size} bytes in place of {n_bytes}"
+            if not deep:
+                return None
+            with self.filesystem.open_input_file(self.path_of(name)) as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        return None if found == name.partition(".")[0] else "is not what was written"
+
+    def contents(self) -> dict[str, tuple[str, int]]:
+        """Return the files that are named by their hash: by it, the name and the size in bytes."""
+        return {
+            named[1]: (info.base_name, info.size)
+            for info in self._infos()
+            if (named := _BY_HASH.fullmatch(info.base_name))
+        }
 
     def names(self) -> list[str]:
         """Return the name of every file, sorted."""
@@ -183,7 +232,7 @@ class FrameStore:
                 target.write(chunk)
 
 
-def open_store(url: str | Path, folder: str = "") -> FrameStore:
+def open_store(url: str | Path, folder: str = "", damage: DamageNotes | None = None) -> FrameStore:
     """Open a store.
 
     Raises
@@ -192,11 +241,11 @@ def open_store(url: str | Path, folder: str = "") -> FrameStore:
         When no store has such an address.
     """
     if isinstance(url, Path) or not urlsplit(url).scheme:
-        return FrameStore(fs.LocalFileSystem(), str(Path(url, folder).absolute()))
+        return FrameStore(fs.LocalFileSystem(), str(Path(url, folder).absolute()), damage)
     shown = _without_secrets(url)
     try:
         filesystem, root = fs.FileSystem.from_uri(url)
-        return FrameStore(filesystem, f"{root.rstrip('/')}/{folder}")
+        return FrameStore(filesystem, f"{root.rstrip('/')}/{folder}", damage)
     except (ValueError, NotImplementedError, pa.ArrowException) as error:
         # PyArrow repeats the address as it was given, in traces too.
         reason = str(error).replace(url, shown)

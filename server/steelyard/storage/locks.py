@@ -102,6 +102,15 @@ class ServerTurns:
         """Do nothing: the lock is the connection's."""
 
 
+def is_held_open(folder: Path) -> bool:
+    """Return whether a process has the state open whose locks a folder holds."""
+    for path in folder.glob("srv_*.live"):
+        with FileLiveness.probe(path) as is_free:
+            if not is_free:
+                return True
+    return False
+
+
 class FileLiveness:
     """A file for each process that has the state open, locked as long as it lives."""
 
@@ -115,7 +124,7 @@ class FileLiveness:
         """Return whether a process still has the state open."""
         if not _INSTANCE.fullmatch(instance):
             return False
-        with self._probe(self._folder / f"{instance}.live") as is_free:
+        with self.probe(self._folder / f"{instance}.live") as is_free:
             return not is_free
 
     def forget(self) -> None:
@@ -140,13 +149,13 @@ class FileLiveness:
 
     def _remove_dead(self) -> None:
         for path in self._folder.glob("srv_*.live"):
-            with self._probe(path) as is_free:
+            with self.probe(path) as is_free:
                 if is_free:
                     path.unlink(missing_ok=True)
 
     @staticmethod
     @contextlib.contextmanager
-    def _probe(path: Path) -> Iterator[bool]:
+    def probe(path: Path) -> Iterator[bool]:
         """Yield whether nobody holds the file; a shared lock, so that two who ask do not meet."""
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)

@@ -20,8 +20,8 @@ from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine, Transaction
 
-from steelyard.errors import StorageUnavailableError
-from steelyard.storage.failures import is_disconnect, refused, unavailable
+from steelyard.errors import SteelyardError, StorageUnavailableError
+from steelyard.storage.failures import damaged, is_disconnect, refused, unavailable
 from steelyard.storage.identity import StateFile
 
 T = TypeVar("T")
@@ -68,7 +68,10 @@ class _Write:
             if unavailable(error) is not None:
                 raise
             undo()
-            self.error = refused(error) or error
+            told = refused(error)
+            if told is not None:
+                told.__cause__ = error
+            self.error = told or error
 
     def resolve(self) -> None:
         if self.error is not None:
@@ -208,12 +211,14 @@ class Writer:
 
     @staticmethod
     def _fail(batch: list[_Write], error: BaseException) -> None:
-        shown = error if isinstance(error, StorageUnavailableError) else unavailable(error)
+        shown: SteelyardError | None = unavailable(error) or damaged(error)
+        if isinstance(error, StorageUnavailableError):
+            shown = error
         if shown is None:
             _logger.error("A transaction of the state failed.", exc_info=error)
             shown = StorageUnavailableError("The state could not be written; try again.")
         for write in batch:
-            failure = StorageUnavailableError(shown.message)
+            failure = type(shown)(shown.message)
             failure.__cause__ = error
             write.future.set_exception(failure)
 

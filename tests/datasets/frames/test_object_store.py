@@ -82,7 +82,7 @@ def test_a_store_keeps_files_by_their_bytes(bucket):
     assert store.put(b"rows", ".parquet") == sha256
     assert names() == [f"at/prefix/datasets/{sha256}.parquet"]
     assert store.read(f"{sha256}.parquet") == b"rows"
-    assert store.is_intact(f"{sha256}.parquet")
+    assert store.damage_of(f"{sha256}.parquet") is None
     assert store.find("absent.parquet") is None
     with pytest.raises(StorageUnavailableError):
         store.read("absent.parquet")

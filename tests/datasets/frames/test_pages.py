@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from steelyard.datasets.frames import writing
 from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.versions import Manifest
-from steelyard.errors import StorageUnavailableError
+from steelyard.errors import DataDamagedError
 from steelyard.storage.frame_store import FrameStore, open_store
 from support.dataset_rows import make_row_dict, make_rows, write_version
 
@@ -128,11 +128,11 @@ def test_a_part_that_is_gone_or_damaged_is_told(tmp_path: Any, damage: bytes | N
     path.unlink()
     if damage is not None:
         path.write_bytes(damage)
-    with pytest.raises(StorageUnavailableError):
+    with pytest.raises(DataDamagedError):
         rows.page(manifest)
-    with pytest.raises(StorageUnavailableError):
+    with pytest.raises(DataDamagedError):
         rows.find(manifest)
-    with pytest.raises(StorageUnavailableError):
+    with pytest.raises(DataDamagedError):
         rows.facets(manifest)
-    with pytest.raises(StorageUnavailableError):
+    with pytest.raises(DataDamagedError):
         list(rows.download(manifest))

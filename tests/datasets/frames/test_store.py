@@ -20,7 +20,7 @@ def test_a_file_is_named_by_its_bytes(store: FrameStore) -> None:
     assert store.put(b"rows", ".parquet") == sha256
     assert store.names() == [f"{sha256}.parquet"]
     assert store.read(f"{sha256}.parquet") == b"rows"
-    assert store.is_intact(f"{sha256}.parquet")
+    assert store.damage_of(f"{sha256}.parquet") is None
 
 
 def test_a_store_in_memory_is_used_alike() -> None:
@@ -35,8 +35,8 @@ def test_bytes_that_changed_are_noticed(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     name = f"{store.put(b'rows', '.json')}.json"
     (tmp_path / name).write_bytes(b"rowz")
-    assert not store.is_intact(name)
-    assert not store.is_intact("absent.json")
+    assert store.damage_of(name) is not None
+    assert store.damage_of("absent.json") is not None
 
 
 def test_a_sweep_takes_what_nobody_refers_to_and_what_is_old(store: FrameStore) -> None:

@@ -9,7 +9,7 @@ from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.frames.scanning import scan
 from steelyard.datasets.searches import Relabelled, VersionDiff
 from steelyard.datasets.versions import Manifest
-from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.storage.frame_store import FrameStore
 
 _KEY = ("context_sha256", "decision")
 
@@ -54,7 +54,7 @@ def compare_versions(store: FrameStore, older: Manifest, newer: Manifest) -> Ver
         .join(known, on="context_sha256", how="anti")
         .select(pl.len())
     )
-    with told_as_unavailable():
+    with store.reading(*older.part_names(), *newer.part_names()):
         asked_rows, moved, added = pl.collect_all([asked, relabelled, contexts])
     n_kept = newer.rows - facets.rows
     return VersionDiff(

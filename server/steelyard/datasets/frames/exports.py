@@ -10,7 +10,7 @@ from steelyard.datasets.frames.scanning import scan
 from steelyard.datasets.labels import SUPERVISION_OF
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import Partition
-from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.storage.frame_store import FrameStore
 
 _READ_BYTES = 256 * 1024
 
@@ -46,7 +46,7 @@ def export_parquet(
         .sort("index")
     )
     with store.draft() as draft:
-        with told_as_unavailable():
+        with store.reading(*manifest.part_names(partition)):
             frame.sink_parquet(draft, compression="zstd")
         with draft.open("rb") as file:
             while piece := file.read(_READ_BYTES):

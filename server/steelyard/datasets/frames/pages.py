@@ -25,7 +25,7 @@ from steelyard.datasets.frames.rows import SENT_COLUMNS, encode_rows
 from steelyard.datasets.frames.scanning import scan
 from steelyard.datasets.versions import Manifest, Part
 from steelyard.datasets.wire import DEFAULT_PAGE_ROWS, SIDES, Partition, Side
-from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.storage.frame_store import FrameStore
 
 _COLUMNS = ["index", *SENT_COLUMNS]
 #: Footers kept in memory; one is a few kilobytes for each hundred thousand rows.
@@ -46,7 +46,11 @@ class StoredRow:
 
 
 class RowStore:
-    """Reads the rows of versions; safe to use from several threads."""
+    """Reads the rows of versions; safe to use from several threads.
+
+    Every method raises ``steelyard.errors.DataDamagedError`` where a file is missing or not what was
+    written, and ``steelyard.errors.StorageUnavailableError`` where it cannot be read otherwise.
+    """
 
     def __init__(self, store: FrameStore) -> None:
         self._store = store
@@ -109,9 +113,10 @@ class RowStore:
         # A range goes to the statistics of the files, so that groups far off are not read.
         near = (pl.col("index") >= min(indexes)) & (pl.col("index") <= max(indexes))
         wanted = scan(self._store, manifest).filter(near & pl.col("index").is_in(list(indexes)))
-        with told_as_unavailable():
+        with self._store.reading(*manifest.part_names()):
             table = wanted.select(*_COLUMNS, "side").collect().to_arrow()
-        by_index = {row.index: row for row in _stored(table, manifest, table["side"].to_pylist())}
+            rows = _stored(table, manifest, table["side"].to_pylist())
+            by_index = {row.index: row for row in rows}
         return [by_index[index] for index in indexes if index in by_index]
 
     def find(
@@ -147,7 +152,7 @@ class RowStore:
         ).sort(
             [f"key{place}" for place in range(len(keys))], descending=is_descending, nulls_last=True
         )
-        with told_as_unavailable():
+        with self._store.reading(*manifest.part_names(partition)):
             indexes: NDArray[np.int64] = sorted_frame.select("index").collect()["index"].to_numpy()
         return indexes
 
@@ -160,7 +165,7 @@ class RowStore:
             frame = frame.filter(filter_expression(where, manifest.method))
         entries = frame.select("labels").explode("labels").unnest("labels")
         expecting = entries.filter(pl.col("is_top")).group_by("decision", "outcome").len()
-        with told_as_unavailable():
+        with self._store.reading(*manifest.part_names(partition)):
             sides, tops = pl.collect_all(
                 [frame.group_by("side").len(), expecting.sort("decision", "outcome")]
             )
@@ -181,8 +186,13 @@ class RowStore:
     def _read_groups(self, part: Part, groups: Sequence[int]) -> pa.Table:
         name = f"{part.sha256}.parquet"
         with self._store.open(name) as file:
-            parquet = pq.ParquetFile(file, metadata=self._footer(name))
-            return parquet.read_row_groups(list(groups), columns=_COLUMNS, use_threads=False)
+            parquet = pq.ParquetFile(
+                file, metadata=self._footer(name), page_checksum_verification=True
+            )
+            table = parquet.read_row_groups(list(groups), columns=_COLUMNS, use_threads=False)
+            # Texts of a damaged file may be no UTF-8, which Arrow itself does not look at.
+            table.validate(full=True)
+            return table
 
     def _rows_from(
         self, manifest: Manifest, part: Part, offset: int, limit: int

@@ -16,7 +16,8 @@ from steelyard.storage.frame_store import FrameStore
 
 def scan(store: FrameStore, manifest: Manifest, partition: Partition = "all") -> pl.LazyFrame:
     """Return the rows of a version, lazily; nothing is read before it is collected."""
-    paths = [store.path_of(f"{part.sha256}.parquet") for part in manifest.parts_of(partition)]
+    names = manifest.part_names(partition)
+    paths = [store.path_of(name) for name in names]
     if not paths:
         return pl.DataFrame(pl.from_arrow(STORED_SCHEMA.empty_table())).lazy()
     if store.is_local:
@@ -24,9 +25,10 @@ def scan(store: FrameStore, manifest: Manifest, partition: Partition = "all") ->
     # Slow to import, and of use in an object store alone.
     import pyarrow.dataset as pads  # noqa: PLC0415
 
-    dataset = pads.dataset(
-        paths, schema=STORED_SCHEMA, filesystem=store.filesystem, format="parquet"
-    )
+    with store.reading(*names):
+        dataset = pads.dataset(
+            paths, schema=STORED_SCHEMA, filesystem=store.filesystem, format="parquet"
+        )
     return pl.scan_pyarrow_dataset(dataset)
 
 

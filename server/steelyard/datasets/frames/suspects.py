@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from steelyard.datasets.frames.scanning import scan
 from steelyard.datasets.frames.vectors import Embed, Vectors, vectors_of
 from steelyard.datasets.versions import Manifest
-from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.storage.frame_store import FrameStore
 
 _log = logging.getLogger(__name__)
 
@@ -170,7 +170,7 @@ def _labels_of(
         .filter("is_top")
         .select("index", "decision", "outcome")
     )
-    with told_as_unavailable():
+    with store.reading(*manifest.part_names()):
         frame = tops.collect()
     outcomes = frame["outcome"].unique().sort()
     code_of = {name: code for code, name in enumerate(outcomes)}

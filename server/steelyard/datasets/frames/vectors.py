@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from steelyard.datasets.versions import Manifest, Part
 from steelyard.datasets.wire import Partition
-from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.storage.frame_store import FrameStore
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def vectors_of(
 ) -> tuple[NDArray[np.int64], Vectors]:
     """Return the indexes and context vectors of a part's rows, encoding the missing ones."""
     name = f"{part.sha256}.{scorer}.npy"
-    with store.open(f"{part.sha256}.parquet") as file, told_as_unavailable():
+    with store.open(f"{part.sha256}.parquet") as file:
         frame = pl.read_parquet(file, columns=["index", "context"])
     indexes = frame["index"].to_numpy()
     kept = store.find(name)

@@ -291,7 +291,11 @@ class PartWriter:
             self._draft = self._exit.enter_context(self._store.draft())
             self._writer = self._exit.enter_context(
                 pq.ParquetWriter(
-                    str(self._draft), STORED_SCHEMA, compression="zstd", compression_level=3
+                    str(self._draft),
+                    STORED_SCHEMA,
+                    compression="zstd",
+                    compression_level=3,
+                    write_page_checksum=True,
                 )
             )
             self._rows, self._first = 0, group["index"][0].as_py()

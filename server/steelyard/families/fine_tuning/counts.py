@@ -10,7 +10,7 @@ import polars as pl
 from steelyard.datasets.frames.scanning import scan
 from steelyard.datasets.versions import Manifest
 from steelyard.datasets.wire import Partition
-from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.methods import Method
 
 
@@ -50,7 +50,8 @@ def count_evaluation(
     if method == "reward":
         decided = decided.filter(pl.col("value") > 1)  # equal rewards decide nothing
     images = scan(store, manifest).select(pl.col("images").is_not_null().any())
-    with told_as_unavailable():
+    read = [manifest, *learned, *([] if trained is None else [trained])]
+    with store.reading(*(name for one in read for name in one.part_names())):
         every, rows, decisions, has_images = pl.collect_all(
             [judged, new.select(pl.len()), decided.select(pl.len()), images]
         )

@@ -38,7 +38,7 @@ from steelyard.families.trainer.lora import TUNING_BATCH, TUNING_LEARNING_RATE, 
 from steelyard.families.trainer.task import Group, TaskRow
 from steelyard.families.wire import ContinueRows, Hyperparameters
 from steelyard.storage import State
-from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.methods import Method
 from steelyard.wire.violations import BODY, show
 
@@ -231,8 +231,9 @@ class TuningRows:
 
     def _contexts_of(self, versions: Iterable[DatasetAt]) -> frozenset[str]:
         """Return the contexts of the training sides."""
-        frames = [contexts_of(self._store, one.manifest, "training") for one in versions]
-        with told_as_unavailable():
+        manifests = [one.manifest for one in versions]
+        frames = [contexts_of(self._store, one, "training") for one in manifests]
+        with self._store.reading(*(name for one in manifests for name in one.part_names())):
             found = [frame.collect()["context_sha256"] for frame in frames]
         return frozenset(name.hex() for names in found for name in names)
 

@@ -45,7 +45,7 @@ from steelyard.families.serializers import fine_tune_to_wire
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.storage import State
-from steelyard.storage.frame_store import FrameStore, told_as_unavailable
+from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.violations import show
 
 #: Groups of records kept in memory: 10,000 records take about 5 MB.
@@ -202,13 +202,13 @@ class FineTuneJobs:
         )
 
     def _read_groups(self, sha256: str) -> list[RecordGroup]:
-        with told_as_unavailable(), self._records.open(f"{sha256}.parquet") as file:
+        with self._records.open(f"{sha256}.parquet") as file:
             column = pq.read_table(file, columns=["group"], use_threads=False)["group"]
         groups: list[RecordGroup] = pc.unique(column).to_pylist()
         return groups
 
     def _read_scored(self, sha256: str, method: str, group: RecordGroup) -> _Scored:
-        with told_as_unavailable(), self._records.open(f"{sha256}.parquet") as file:
+        with self._records.open(f"{sha256}.parquet") as file:
             table = pq.read_table(file, filters=pc.field("group") == group, use_threads=False)
         try:
             records = records_of(table, "targets" if method == "sft" else "rewards")

@@ -1,0 +1,73 @@
+"""Notes of what was found damaged: a file for each in the home, for all of its processes.
+
+A server says in ``/v1/ready`` what was met since, by whichever process. The next start of a server
+looks at what is noted again, and drops the notes of what is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from steelyard.errors import DataDamagedError
+from steelyard.storage.home import write_private
+
+_log = logging.getLogger(__name__)
+
+#: The part that the database of the state is noted as.
+STATE = "state"
+#: What to do about damage; it ends every message.
+ADVICE = "Restore it from a backup; `steelyard doctor --deep` lists everything that is damaged."
+
+
+def damage_of_database(path: Path, *, deep: bool = False) -> str | None:
+    """Return what SQLite finds wrong with a database's pages, and on a deep look with its indexes."""
+    check = "integrity_check" if deep else "quick_check"
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True)
+        ) as connection:
+            found = [str(row[0]) for row in connection.execute(f"PRAGMA {check}")]
+    except sqlite3.DatabaseError as error:
+        found = [str(error)]
+    if found == ["ok"]:
+        return None
+    first = found[0].removeprefix("*** in database main ***").strip().partition("\n")[0]
+    return first if len(found) == 1 else f"{first} (and {len(found) - 1} more)"
+
+
+class DamageNotes:
+    """The notes of a home."""
+
+    def __init__(self, home: Path) -> None:
+        self._folder = home / "damaged"
+
+    def note(self, part: str, error: DataDamagedError) -> None:
+        """Keep what was found, as far as it can be written, and log it the first time."""
+        path = self._path_of(part)
+        if path.exists():
+            return
+        _log.error("%s", error.message, exc_info=error.__cause__)
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(path, error.message.encode())
+
+    def found(self) -> dict[str, str]:
+        """Return what is noted: by part, what was said of it."""
+        with contextlib.suppress(OSError):
+            return {
+                unquote(path.name): path.read_text()
+                for path in sorted(self._folder.iterdir())
+                if path.suffix != ".partial"
+            }
+        return {}
+
+    def drop(self, part: str) -> None:
+        """Forget a part that is whole again."""
+        self._path_of(part).unlink(missing_ok=True)
+
+    def _path_of(self, part: str) -> Path:
+        return self._folder / quote(part, safe="")
