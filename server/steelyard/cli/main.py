@@ -28,6 +28,7 @@ class CommandEntry:
 
 COMMANDS = {
     "account": CommandEntry("steelyard.cli.account", "Make and list accounts, and add credit."),
+    "backup": CommandEntry("steelyard.cli.backup", "Copy a home while its server runs."),
     "dataset": CommandEntry("steelyard.cli.dataset", "Make, list, read and delete datasets."),
     "decide": CommandEntry("steelyard.cli.decide", "Answer decisions about one context."),
     "evaluate": CommandEntry(
@@ -43,6 +44,7 @@ COMMANDS = {
         "steelyard.cli.lint", "Show what about a request makes its answers worse."
     ),
     "model": CommandEntry("steelyard.cli.model", "Show the model that ships, and connect others."),
+    "restore": CommandEntry("steelyard.cli.restore", "Put a copy in the place of a home."),
     "serve": CommandEntry("steelyard.cli.serve", "Answer decisions over HTTP."),
     "workbench": CommandEntry(
         "steelyard.cli.workbench", "Show a server's workbench in the browser."
