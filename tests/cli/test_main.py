@@ -56,10 +56,10 @@ def test_help_shows_examples(run, arguments):
 
 def test_listed_lines_are_the_commands_own():
     context = click.Context(main, info_name="steelyard")
-    for name, entry in COMMANDS.items():
+    for name, summary in COMMANDS.items():
         command = main.get_command(context, name)
         assert command.name == name
-        assert entry.summary.rstrip(".").split()[0] == (command.help or "").split()[0]
+        assert summary.rstrip(".").split()[0] == (command.help or "").split()[0]
 
 
 def test_every_option_has_help():

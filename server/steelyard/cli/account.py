@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import click
 
-from steelyard.cli.local_state import local_accounts, show_json, show_table, show_time
-from steelyard.cli.options import setting_option
+from steelyard.cli.local_state import (
+    LocalAccounts,
+    account_options,
+    show_json,
+    show_table,
+    show_time,
+)
 
 _EPILOG = """\b
 Examples:
@@ -25,28 +30,21 @@ def command() -> None:
 
 @command.command("create", epilog=_EPILOG)
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@setting_option("home")
-@setting_option("state_url")
-def create(*, name: str, as_json: bool, home: str | None, state_url: str | None) -> None:
+@account_options
+def create(*, name: str, local: LocalAccounts) -> None:
     """Make an account."""
-    with local_accounts(home, state_url) as accounts:
+    with local.opened() as accounts:
         made = accounts.create_account(name)
-    if as_json:
-        show_json(made)
-        return
-    click.echo(made.id)
+    local.show(made, made.id)
 
 
 @command.command("list", epilog=_EPILOG)
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@setting_option("home")
-@setting_option("state_url")
-def list_accounts(*, as_json: bool, home: str | None, state_url: str | None) -> None:
+@account_options
+def list_accounts(*, local: LocalAccounts) -> None:
     """List accounts and their money, the oldest first."""
-    with local_accounts(home, state_url) as accounts:
+    with local.opened() as accounts:
         found = accounts.list_accounts()
-    if as_json:
+    if local.as_json:
         show_json(found)
         return
     show_table(
@@ -68,19 +66,12 @@ def list_accounts(*, as_json: bool, home: str | None, state_url: str | None) -> 
 @command.command("credit", epilog=_EPILOG)
 @click.argument("account")
 @click.argument("amount", metavar="USD")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@setting_option("home")
-@setting_option("state_url")
-def credit(
-    *, account: str, amount: str, as_json: bool, home: str | None, state_url: str | None
-) -> None:
+@account_options
+def credit(*, account: str, amount: str, local: LocalAccounts) -> None:
     """Add credit in USD to an account, by its id or name."""
     from steelyard.cli.amounts import read_usd
 
     added = read_usd(amount, "USD")
-    with local_accounts(home, state_url) as accounts:
+    with local.opened() as accounts:
         entry = accounts.add_credit(account, added)
-    if as_json:
-        show_json(entry)
-        return
-    click.echo(f"{entry.name} ({entry.id}) has {entry.wallet.available_usd} USD available.")
+    local.show(entry, f"{entry.name} ({entry.id}) has {entry.wallet.available_usd} USD available.")

@@ -8,13 +8,7 @@ from steelyard.billing.money import InvalidAmountError, from_usd
 
 
 def read_usd(text: str, name: str) -> int:
-    """Return an amount of USD in nano-USD.
-
-    Raises
-    ------
-    click.BadParameter
-        When it is none; the message names the parameter.
-    """
+    """Return an amount of USD in nano-USD."""
     try:
         return from_usd(text)
     except InvalidAmountError as error:

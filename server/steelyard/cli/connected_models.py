@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from steelyard.cli.connecting import connected, server_options
+from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import show_json, show_table
 from steelyard.cli.options import setting_option
@@ -17,6 +17,7 @@ from steelyard.cli.options import setting_option
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from steelyard.serving.connected.calibrating import CalibrationReport
     from steelyard.serving.connected.declared import ConnectedModel
     from steelyard.serving.connected.queue import ConnectedQueue
 
@@ -179,9 +180,7 @@ def calibrate(
     dataset: str,
     rows: int,
     version: int | None,
-    as_json: bool,
-    url: str | None,
-    api_key: str | None,
+    server: Server,
     home: str | None,
 ) -> None:
     """Fit temperatures for the model NAME on DATASET, and keep them where they are better.
@@ -197,7 +196,7 @@ def calibrate(
 
     models = _declared(home)
     model = _named(models, name)
-    with connected(url, api_key) as client:
+    with server.connected() as client:
         found = client.datasets.get(dataset)
         number = found.version if version is None else version
         sides = [
@@ -215,20 +214,7 @@ def calibrate(
             scored.append(answered)
             n_failed += failed
     report = fit(scored[0], scored[1], n_failed)
-    if as_json:
-        show_json(report)
-    else:
-        show_table(
-            ("", "HELD-OUT LOG LOSS (NATS)"),
-            [
-                ("before", f"{report.log_loss_before:.4f}"),
-                ("after", f"{report.log_loss_after:.4f}"),
-            ],
-        )
-        click.echo(
-            f"Fitted on {report.fitted_on} decisions, judged on {report.held_out}; "
-            f"{report.failed} rows failed."
-        )
+    server.show(report, _show_report)
     if not report.is_better:
         click.echo("Not kept: the held-out log loss is not lower.", err=True)
         sys.exit(FAILED)
@@ -243,8 +229,17 @@ def calibrate(
         _named(models, name), calibrations=(*model.calibrations, kept)
     )
     write_models(_home(home), {**models, name: calibrated})
-    if not as_json:
+    if not server.as_json:
         click.echo(f"Kept as calibration {kept.number} of {name}.")
+
+
+def _show_report(report: CalibrationReport) -> None:
+    losses = [("before", report.log_loss_before), ("after", report.log_loss_after)]
+    show_table(("", "HELD-OUT LOG LOSS (NATS)"), [(when, f"{loss:.4f}") for when, loss in losses])
+    click.echo(
+        f"Fitted on {report.fitted_on} decisions, judged on {report.held_out}; "
+        f"{report.failed} rows failed."
+    )
 
 
 COMMANDS = (add, list_models, remove, check, calibrate)

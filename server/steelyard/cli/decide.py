@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from steelyard.cli.local_state import show_json
 from steelyard.cli.options import setting_option
 from steelyard.cli.requests import read_request, request_options
 from steelyard.cli.terminal import printable
@@ -55,11 +56,9 @@ def command(ctx: click.Context, /, **flags: Any) -> None:
     with open_deployment(settings) as deployment:
         answer = deployment.answers.answer_dict(payload)
     if flags["as_json"]:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2))
-        return
-    show_answer(answer)
+        show_json(answer)
+    else:
+        show_answer(answer)
 
 
 def show_answer(answer: dict[str, Any]) -> None:

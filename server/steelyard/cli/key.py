@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from steelyard.cli.local_state import local_accounts, show_json, show_table, show_time
-from steelyard.cli.options import setting_option
+from steelyard.cli.local_state import (
+    LocalAccounts,
+    account_options,
+    show_json,
+    show_table,
+    show_time,
+)
 
 if TYPE_CHECKING:
     from steelyard.accounts.wire import ApiKey
@@ -52,26 +57,22 @@ def command() -> None:
     metavar="USD",
     help="The most that it may spend in a month (UTC); for an inference key.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@setting_option("home")
-@setting_option("state_url")
+@account_options
 def create(
     *,
     name: str,
     scope: Scope,
     account: str,
     monthly_cap_usd: str | None,
-    as_json: bool,
-    home: str | None,
-    state_url: str | None,
+    local: LocalAccounts,
 ) -> None:
     """Make an API key and show it, this one time."""
     from steelyard.cli.amounts import read_usd
 
     cap = None if monthly_cap_usd is None else read_usd(monthly_cap_usd, "--monthly-cap-usd")
-    with local_accounts(home, state_url) as accounts:
+    with local.opened() as accounts:
         made = accounts.create_key(account=account, name=name, scope=scope, monthly_cap_nano=cap)
-    if as_json:
+    if local.as_json:
         import msgspec
 
         show_json({**msgspec.to_builtins(made.key), "key": made.secret})
@@ -82,16 +83,12 @@ def create(
 
 @command.command("list", epilog=_EPILOG)
 @click.option("--account", help="Id or name of an account; every account when left out.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@setting_option("home")
-@setting_option("state_url")
-def list_keys(
-    *, account: str | None, as_json: bool, home: str | None, state_url: str | None
-) -> None:
+@account_options
+def list_keys(*, account: str | None, local: LocalAccounts) -> None:
     """List API keys, the newest first."""
-    with local_accounts(home, state_url) as accounts:
+    with local.opened() as accounts:
         found = accounts.list_keys(account)
-    if as_json:
+    if local.as_json:
         import msgspec
 
         show_json([{**msgspec.to_builtins(key), "account": name} for name, key in found])
@@ -101,17 +98,12 @@ def list_keys(
 
 @command.command("revoke", epilog=_EPILOG)
 @click.argument("key_id")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@setting_option("home")
-@setting_option("state_url")
-def revoke(*, key_id: str, as_json: bool, home: str | None, state_url: str | None) -> None:
+@account_options
+def revoke(*, key_id: str, local: LocalAccounts) -> None:
     """Revoke an API key for good, by its id."""
-    with local_accounts(home, state_url) as accounts:
+    with local.opened() as accounts:
         key = accounts.revoke_key(key_id)
-    if as_json:
-        show_json(key)
-        return
-    click.echo(f"{key.id} is revoked; calls with it are refused from now on.")
+    local.show(key, f"{key.id} is revoked; calls with it are refused from now on.")
 
 
 def _line(account: str, key: ApiKey) -> tuple[object, ...]:

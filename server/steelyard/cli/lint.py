@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from steelyard.cli.failures import FAILED
+from steelyard.cli.local_state import show_json
 from steelyard.cli.requests import read_request, request_options
 from steelyard.cli.terminal import printable
 
@@ -59,13 +60,6 @@ def command(ctx: click.Context, /, **flags: Any) -> None:
         show_warnings(warnings)
     if flags["strict"] and any(warning["severity"] == "warning" for warning in warnings):
         ctx.exit(FAILED)
-
-
-def show_json(value: dict[str, Any]) -> None:
-    """Print a value as JSON, indented."""
-    import msgspec
-
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
 
 
 def show_warnings(warnings: list[dict[str, str]]) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -28,15 +31,43 @@ def local_state(home: str | None, state_url: str | None) -> Iterator[State]:
         state.close()
 
 
-@contextmanager
-def local_accounts(home: str | None, state_url: str | None) -> Iterator[AccountService]:
-    """Open the state and give the accounts in it; as ``local_state``."""
-    from steelyard.accounts.service import AccountService
-    from steelyard.settings import read_settings
+@dataclass(frozen=True, slots=True)
+class LocalAccounts:
+    """The accounts in this machine's state, as the options of a command name it."""
 
-    settings = read_settings({"home": home, "state_url": state_url})
-    with local_state(home, state_url) as state:
-        yield AccountService(state, accounts_enabled=settings.accounts == "on")
+    home: str | None
+    state_url: str | None
+    as_json: bool
+
+    @contextmanager
+    def opened(self) -> Iterator[AccountService]:
+        """Open the state and yield the accounts in it."""
+        from steelyard.accounts.service import AccountService
+        from steelyard.settings import read_settings
+
+        settings = read_settings({"home": self.home, "state_url": self.state_url})
+        with local_state(self.home, self.state_url) as state:
+            yield AccountService(state, accounts_enabled=settings.accounts == "on")
+
+    def show(self, value: object, text: str) -> None:
+        """Print a value as JSON where that was chosen, and a text elsewhere."""
+        if self.as_json:
+            show_json(value)
+        else:
+            click.echo(text)
+
+
+def account_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the state and the choice of JSON: the argument ``local``."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+    @setting_option("home")
+    @setting_option("state_url")
+    @functools.wraps(command)
+    def opening(*, home: str | None, state_url: str | None, as_json: bool, **given: Any) -> None:
+        command(local=LocalAccounts(home, state_url, as_json), **given)
+
+    return opening
 
 
 def show_json(value: Any) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -17,44 +16,27 @@ from steelyard.errors import SteelyardError
 from steelyard.settings import InvalidSettingError
 from steelyard.version import __version__
 
-
-@dataclass(frozen=True, slots=True)
-class CommandEntry:
-    """Where a command lives, and the line that lists it."""
-
-    module: str
-    summary: str
-
-
+#: The line that lists each command; its module has its name, with one exception.
 COMMANDS = {
-    "account": CommandEntry("steelyard.cli.account", "Make and list accounts, and add credit."),
-    "backup": CommandEntry("steelyard.cli.backup", "Copy a home while its server runs."),
-    "dataset": CommandEntry("steelyard.cli.dataset", "Make, list, read and delete datasets."),
-    "decide": CommandEntry("steelyard.cli.decide", "Answer decisions about one context."),
-    "evaluate": CommandEntry(
-        "steelyard.cli.evaluate", "Score models on a dataset, and show what was measured."
-    ),
-    "family": CommandEntry(
-        "steelyard.cli.family", "Grow, switch and roll back lineages of fine-tuned models."
-    ),
-    "job": CommandEntry("steelyard.cli.job", "List, follow and stop fine-tunes."),
-    "doctor": CommandEntry("steelyard.cli.doctor", "Check this installation."),
-    "key": CommandEntry("steelyard.cli.key", "Make, list and revoke API keys."),
-    "lint": CommandEntry(
-        "steelyard.cli.lint", "Show what about a request makes its answers worse."
-    ),
-    "model": CommandEntry("steelyard.cli.model", "Show the model that ships, and connect others."),
-    "restore": CommandEntry("steelyard.cli.restore", "Put a copy in the place of a home."),
-    "serve": CommandEntry("steelyard.cli.serve", "Answer decisions over HTTP."),
-    "workbench": CommandEntry(
-        "steelyard.cli.workbench", "Show a server's workbench in the browser."
-    ),
-    "worker": CommandEntry(
-        "steelyard.cli.job_worker", "Run the evaluations and fine-tunes of a server."
-    ),
-    "triton": CommandEntry("steelyard.cli.triton", "Run the models' passes in a Triton server."),
-    "up": CommandEntry("steelyard.cli.up", "Start everything, with sample datasets."),
+    "account": "Make and list accounts, and add credit.",
+    "backup": "Copy a home while its server runs.",
+    "dataset": "Make, list, read and delete datasets.",
+    "decide": "Answer decisions about one context.",
+    "evaluate": "Score models on a dataset, and show what was measured.",
+    "family": "Grow, switch and roll back lineages of fine-tuned models.",
+    "job": "List, follow and stop fine-tunes.",
+    "doctor": "Check this installation.",
+    "key": "Make, list and revoke API keys.",
+    "lint": "Show what about a request makes its answers worse.",
+    "model": "Show the model that ships, and connect others.",
+    "restore": "Put a copy in the place of a home.",
+    "serve": "Answer decisions over HTTP.",
+    "workbench": "Show a server's workbench in the browser.",
+    "worker": "Run the evaluations and fine-tunes of a server.",
+    "triton": "Run the models' passes in a Triton server.",
+    "up": "Start everything, with sample datasets.",
 }
+_MODULES = {"worker": "job_worker"}
 
 _EPILOG = """\b
 Examples:
@@ -84,10 +66,10 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import a command; ``None`` when there is none of that name."""
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
+        if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(entry.module).command
+        module = importlib.import_module(f"steelyard.cli.{_MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = module.command
         return command
 
     def format_commands(
@@ -97,7 +79,7 @@ class LazyGroup(click.Group):
     ) -> None:
         """List the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name].summary) for name in sorted(COMMANDS)])
+            formatter.write_dl(sorted(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command, turning the package's errors into messages and exit statuses."""

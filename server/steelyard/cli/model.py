@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from steelyard.cli import connected_models
+from steelyard.cli.local_state import show_json
 from steelyard.cli.options import setting_option
 
 _EPILOG = """\b
@@ -47,11 +48,9 @@ def show(*, as_json: bool, engine: str | None) -> None:
             "manifest": dict(model.manifest),
         }
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2))
-        return
-    _print(shown)
+        show_json(shown)
+    else:
+        _print(shown)
 
 
 def _print(value: object, indent: int = 0) -> None:

@@ -57,13 +57,7 @@ def request_options(command: _Command) -> _Command:
 
 
 def read_request(ctx: click.Context, flags: dict[str, Any]) -> bytes | dict[str, Any]:
-    """Return the request that a file or the flags spell.
-
-    Raises
-    ------
-    click.UsageError
-        When a file and flags are mixed, or neither says enough.
-    """
+    """Return the request that a file or the flags spell."""
     request_file = flags["request_file"]
     of_request = ("context", "context_file", "question", "kind", "decision_id")
     given = [name for name in of_request if flags[name] is not None]

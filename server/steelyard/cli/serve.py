@@ -153,13 +153,7 @@ def threads_of_worker(n_workers: int) -> int:
 
 
 def listen_address(host: str, *, accounts: bool) -> str:
-    """Return the address to listen on.
-
-    Raises
-    ------
-    click.UsageError
-        When it is not a loopback address and accounts are off.
-    """
+    """Return the address to listen on; without accounts, a loopback one alone."""
     address = "127.0.0.1" if host == "localhost" else host
     if not is_loopback(address) and (not accounts or not host):
         raise click.UsageError(

@@ -64,13 +64,7 @@ class Supervisor:
         self._n_signals = 0
 
     async def run(self, on_ready: Callable[[Mapping[str, str]], None]) -> None:
-        """Keep the workers running until SIGINT or SIGTERM.
-
-        Raises
-        ------
-        WorkerFailedError
-            When one ends before all were ready.
-        """
+        """Keep the workers running until SIGINT or SIGTERM; fail where one ends before all are ready."""
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
             loop.add_signal_handler(number, self._hear)

@@ -14,8 +14,6 @@ _JOINERS = {"\u200c", "\u200d"}
 def printable(text: str) -> str:
     r"""Return the text with a mark in place of each control character.
 
-    Examples
-    --------
     >>> printable("a\x1b[31mb") == "a\N{REPLACEMENT CHARACTER}[31mb"
     True
     """

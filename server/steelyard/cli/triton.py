@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from steelyard.cli.local_state import show_json
 from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import printable
 
@@ -303,10 +304,7 @@ def check(*, url: str, as_json: bool, **given: str | None) -> None:
     sources = {source.name: source for source in find_sources(settings).sources}
     comparisons = check_server(address, sources)
     if as_json:
-        import msgspec
-
-        shown = {"url": address.url, "ok": is_good(comparisons), "models": comparisons}
-        click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2))
+        show_json({"url": address.url, "ok": is_good(comparisons), "models": comparisons})
     else:
         _show(comparisons)
     if not is_good(comparisons):

@@ -84,13 +84,7 @@ def is_installed() -> bool:
 def serving_workbench(
     server: str, *, port: int, host: str = "127.0.0.1", hosts: str = "", api_key: str | None = None
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Run the workbench beside this process, which it does not outlive.
-
-    Raises
-    ------
-    click.ClickException
-        When it is not installed, cannot listen there, or does not start.
-    """
+    """Run the workbench beside this process, which it does not outlive."""
     if not is_installed():
         raise click.ClickException(_LACKING)
     if not is_loopback(host):

@@ -15,12 +15,8 @@ from steelyard.decisions.wire import DecisionResult, PolicyResult
 def answer_decision(decision: Decision, probabilities: Sequence[float]) -> DecisionResult:
     """Return the answer to a decision.
 
-    Returns
-    -------
-    DecisionResult
-        ``top`` is the first outcome with the largest probability; ``expected_level`` (ordinal
-        alone) the mean place, from 0, whatever the levels are named; ``action`` the policy's, or
-        ``top`` without one.
+    ``top`` is the first outcome with the largest probability, ``expected_level`` (ordinal alone) the
+    mean place from 0, and ``action`` the policy's, or ``top`` without one.
     """
     names = decision.outcomes.names
     p_top = max(probabilities)

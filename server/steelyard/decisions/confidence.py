@@ -14,8 +14,6 @@ from collections.abc import Sequence
 def choice_confidence(probabilities: Sequence[float]) -> float:
     """Return ``(p_max - 1/k) / (1 - 1/k)`` over ``k`` labels; 1 for a single label.
 
-    Examples
-    --------
     >>> round(choice_confidence([0.7, 0.2, 0.1]), 4)
     0.55
     """
@@ -29,8 +27,6 @@ def choice_confidence(probabilities: Sequence[float]) -> float:
 def score_confidence(probabilities: Sequence[float]) -> float:
     """Return ``max(0, 1 - E|level - mode| / D)``; 1 for a single level.
 
-    Examples
-    --------
     >>> round(score_confidence([0.7, 0.2, 0.1]), 4)
     0.4
     """
@@ -47,8 +43,6 @@ def score_confidence(probabilities: Sequence[float]) -> float:
 def top_probability_at(confidence: float, n_labels: int) -> float:
     """Return the largest probability that a choice has at a confidence: ``(1 + c (k - 1)) / k``.
 
-    Examples
-    --------
     >>> round(top_probability_at(0.55, 3), 4)
     0.7
     """

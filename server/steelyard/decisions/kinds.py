@@ -53,8 +53,6 @@ class Decision:
 def render_decision(decision: Decision) -> RenderedDecision:
     """Return the text of a decision: its id, its index and its policy are no part of it.
 
-    Examples
-    --------
     >>> outcomes = Outcomes(("low", "high"), (None, "over 100"))
     >>> render_decision(Decision("a", "ordinal", "How much?", outcomes)).outcomes
     ('low', 'high: over 100')

@@ -106,7 +106,7 @@ def _read_ordinal(
         return Outcomes(tuple(str(level) for level in range(len(rubric))), tuple(rubric))
     names = None if outcomes is None else _read_levels(outcomes, (*path, "outcomes"), found)
     if rubric is None:
-        # One that is there and of the wrong type has been told so.
+        # One that is there and of the wrong type is noted already.
         if not found.touches(rubric_path):
             found.add(
                 rubric_path,
@@ -137,7 +137,7 @@ def _read_levels(outcomes: Any, path: Path, found: Violations) -> tuple[str, ...
 def _check_names(
     names: Sequence[str], steps: Sequence[str | int], path: Path, found: Violations
 ) -> bool:
-    """Note names that are blank, reserved or repeated; tell whether there were none."""
+    """Note names that are blank, reserved or repeated; return whether there were none."""
     places: dict[str, str | int] = {}
     are_good = True
     for name, step in zip(names, steps, strict=True):

@@ -40,8 +40,6 @@ class FlatCosts(Sequence[float]):
     It stands for its row and takes the room of three numbers: prices of 255 outcomes are short to
     send and 65,025 costs.
 
-    Examples
-    --------
     >>> list(FlatCosts(5.0, 1, 3))
     [5.0, 0.0, 5.0]
     """
@@ -51,11 +49,9 @@ class FlatCosts(Sequence[float]):
     n: int
 
     def __len__(self) -> int:
-        """Return the number of outcomes."""
         return self.n
 
     def __iter__(self) -> Iterator[float]:
-        """Go over the costs in outcome order."""
         price = self.price
         return chain(repeat(price, self.place), (0.0,), repeat(price, self.n - self.place - 1))
 
@@ -66,39 +62,31 @@ class FlatCosts(Sequence[float]):
     def __getitem__(self, index: slice) -> Sequence[float]: ...
 
     def __getitem__(self, index: int | slice) -> float | Sequence[float]:
-        """Return one cost, or some."""
         return tuple(self)[index]
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the costs are equal, in whatever form."""
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
-        """Return the hash of the tuple that it stands for."""
         return hash(tuple(self))
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenAction:
     """What a policy chose."""
 
     action: str
     expected_costs: dict[str, float] | None
 
 
-def choose_action(policy: Policy, names: Sequence[str], probabilities: Sequence[float]) -> Choice:
-    """Choose the cheapest action, or abstain.
+def choose_action(
+    policy: Policy, names: Sequence[str], probabilities: Sequence[float]
+) -> ChosenAction:
+    """Choose the cheapest action, or abstain; the expected costs stay where it abstains.
 
-    Returns
-    -------
-    Choice
-        Without costs, the outcome with the largest weight times probability, and its expected cost
-        is what the others' shares come to. With costs, the action with the smallest expected cost,
-        where weights scale the probabilities. The first wins a tie. Whatever abstains, the
-        expected costs stay.
+    Without costs it is the outcome with the largest weight times probability, whose expected cost is
+    what the others' shares come to. Weights scale the probabilities. The first wins a tie.
 
-    Examples
-    --------
     >>> policy = Policy(("refund", "ask"), ((0.0, 9.0), (2.0, 1.0)))
     >>> choose_action(policy, ("billing", "other"), (0.9, 0.1)).action
     'refund'
@@ -124,7 +112,7 @@ def choose_action(policy: Policy, names: Sequence[str], probabilities: Sequence[
         chosen, cost = names[shares.index(share)], 1 - share
     is_unsure = policy.min_probability is not None and max(probabilities) < policy.min_probability
     is_dear = policy.max_cost is not None and cost > policy.max_cost
-    return Choice(ABSTAIN if is_unsure or is_dear else chosen, expected_costs)
+    return ChosenAction(ABSTAIN if is_unsure or is_dear else chosen, expected_costs)
 
 
 def _shares(probabilities: Sequence[float], weights: Sequence[float] | None) -> list[float]:
@@ -176,7 +164,7 @@ def _read_new(
     policy: Mapping[str, Any], names: Sequence[str] | None, path: Path, found: Violations
 ) -> Policy | None:
     costs_path = (*path, "action_costs")
-    # One of the wrong type has been told so.
+    # One of the wrong type is noted already.
     matrix = None if found.has(costs_path) else policy.get("action_costs")
     threshold = policy.get("abstain_below")
     if matrix is None and threshold is None and not found.touches(path):
@@ -277,10 +265,7 @@ def _check_action(action: str, path: Path, found: Violations) -> None:
 
 
 def _read_weights(
-    weights: Mapping[str, float] | None,
-    names: Sequence[str] | None,
-    path: Path,
-    found: Violations,
+    weights: Mapping[str, float] | None, names: Sequence[str] | None, path: Path, found: Violations
 ) -> tuple[float, ...] | None:
     if weights is None or names is None:
         return None
@@ -293,7 +278,7 @@ def _read_weights(
 def _check_keys(
     row: Mapping[str, Any], names: Sequence[str], path: Path, found: Violations
 ) -> bool:
-    """Note outcomes that a row leaves out and names that are none; tell whether it fits."""
+    """Note outcomes that a row leaves out and names that are none; return whether it fits."""
     missing = [name for name in names if name not in row]
     for name in missing:
         found.add((*path, name), "is missing; give a cost for every outcome.", "missing")
@@ -304,7 +289,7 @@ def _refuse_unknown(
     row: Mapping[str, Any], names: Sequence[str], path: Path, found: Violations
 ) -> bool:
     known = set(names)
-    # A key that is no text has been told so.
+    # A key that is no text is noted already.
     unknown = [name for name in row if name not in known and isinstance(name, str)]
     for name in unknown:
         found.add(

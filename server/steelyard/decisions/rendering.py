@@ -73,8 +73,6 @@ def read_outcomes(outcomes: Sequence[str]) -> tuple[str, ...]:
     A name that is one word as programs write them becomes its words, and the letters or numbers
     of a list are left out where they are those of the whole list.
 
-    Examples
-    --------
     >>> read_outcomes(["getQuote: a price", "HTTPError", "file_a_claim", "New York"])
     ('get Quote: a price', 'HTTP Error', 'file a claim', 'New York')
     >>> read_outcomes(["B) refund", "A) exchange"]), read_outcomes(["A. Milne", "E. White"])

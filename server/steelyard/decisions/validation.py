@@ -9,7 +9,7 @@ such as which models it has (``steelyard.serving.decide``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.decisions.images import check_ids
@@ -35,11 +35,11 @@ class ValidRequest:
     context: Any
     decisions: tuple[Decision, ...]
     model: str | None
-    fallback: str | tuple[str, ...]
-    temperature: float | None
-    has_images: bool
-    store: bool | None
-    metadata: dict[str, Any]
+    fallback: str | tuple[str, ...] = "auto"
+    temperature: float | None = None
+    has_images: bool = False
+    store: bool | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
     #: Where the context stands in the body.
     context_path: Path = _CONTEXT
 
@@ -61,8 +61,6 @@ def read_request(
 ) -> ValidRequest:
     """Read a decide request, or refuse it with everything that is wrong in it.
 
-    Examples
-    --------
     >>> decision = {"id": "urgent", "kind": "binary", "question": "Is it urgent?"}
     >>> read_request({"context": "Hi", "decisions": [decision]}).decisions[0].outcomes.names
     ('yes', 'no')

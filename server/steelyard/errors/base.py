@@ -16,19 +16,10 @@ MAX_DETAILS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing wrong with a request.
+    """One thing wrong with a request: where, what to change, and a stable word for programs.
 
-    Parameters
-    ----------
-    path : tuple of str or int
-        Where it is; on the wire the first step is ``"body"`` (or ``"query"``).
-    message : str
-        One or two sentences: what is wrong with the value and what to change.
-    type : str
-        A short stable word for programs, such as ``missing`` or ``out_of_range``.
+    The first step of ``path`` is ``"body"`` or ``"query"``; ``type`` is such as ``out_of_range``.
 
-    Examples
-    --------
     >>> Violation(("body", "context"), "context is missing; add it.", "missing").body()
     {'path': ['body', 'context'], 'message': 'context is missing; add it.', 'type': 'missing'}
     """
@@ -44,14 +35,9 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation that was accepted before the error.
+    """An operation that was accepted before the error, and still runs or ended without an answer.
 
-    Parameters
-    ----------
-    id : str
-        Its id, ``op_…``; the header ``X-Operation-ID``.
-    status : {"pending", "terminal"}
-        Whether it still runs or has ended without an answer; the header ``Idempotency-Status``.
+    They are the headers ``X-Operation-ID`` and ``Idempotency-Status``.
     """
 
     id: str
@@ -108,20 +94,8 @@ class SteelyardError(Exception):
         return self.message
 
     def body(self, request_id: str | None = None) -> dict[str, Any]:
-        """Return the body every failed call answers with.
+        """Return the body of a failed call, with the id that ``X-Request-ID`` has too.
 
-        Parameters
-        ----------
-        request_id : str, optional
-            The id that the ``X-Request-ID`` header carries too.
-
-        Returns
-        -------
-        dict
-            ``{"error": {"code", "message", "retryable", "request_id", "details"}}``.
-
-        Examples
-        --------
         >>> SteelyardError("Something broke.").body("req_1")["error"]["code"]
         'internal_error'
         """

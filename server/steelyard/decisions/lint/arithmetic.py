@@ -52,8 +52,6 @@ def find_arithmetic(sentence: Sentence, answers: Sequence[str]) -> str | None:
 
     ``None`` where nothing is computed, or where a number is only what somebody says.
 
-    Examples
-    --------
     >>> from steelyard.decisions.lint.sentences import read_sentence
     >>> find_arithmetic(read_sentence("Was it bought more than 30 days ago?"), ())
     'more than 30'

@@ -91,8 +91,6 @@ _ADJECTIVES = {
 def find_join(sentence: Sentence, *, is_yes_no: bool, is_ordinal: bool) -> str | None:
     """Return the words that join two questions in one sentence.
 
-    Examples
-    --------
     >>> from steelyard.decisions.lint.sentences import read_sentence
     >>> text = "Does the customer ask for a refund and threaten to leave?"
     >>> find_join(read_sentence(text), is_yes_no=True, is_ordinal=False)

@@ -88,8 +88,6 @@ _OPPOSITES = ("un", "in", "im", "ir", "il", "non", "dis", "mis", "not", "no", "n
 def is_way_out(name: str) -> bool:
     """Return whether an outcome's name takes the cases that fit no other.
 
-    Examples
-    --------
     >>> [is_way_out(name) for name in ("Other", "n/a", "none_of_these", "no issue", "billing")]
     [True, True, True, True, False]
     """
@@ -108,8 +106,6 @@ def is_way_out(name: str) -> bool:
 def describes_way_out(description: str) -> bool:
     """Return whether a description takes the cases that fit no other outcome.
 
-    Examples
-    --------
     >>> describes_way_out("Anything else."), describes_way_out("refunds and other money matters")
     (True, False)
     """
@@ -119,8 +115,6 @@ def describes_way_out(description: str) -> bool:
 def leave_nothing_over(names: Sequence[str]) -> bool:
     """Return whether two outcomes complete each other, so that there is no third case.
 
-    Examples
-    --------
     >>> leave_nothing_over(["new customer", "existing customer"]), leave_nothing_over(["a", "c"])
     (True, False)
     """

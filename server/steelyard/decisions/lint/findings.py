@@ -11,8 +11,6 @@ from steelyard.decisions.validation import ValidRequest
 def find_warnings(request: ValidRequest) -> list[LintWarning]:
     """Find what about a request's decisions makes their answers worse.
 
-    Examples
-    --------
     >>> from steelyard.decisions.validation import read_request
     >>> decision = {"id": "late", "kind": "binary", "question": "Is the parcel not late?"}
     >>> [

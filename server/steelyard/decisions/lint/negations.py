@@ -34,8 +34,6 @@ def find_negations(sentence: Sentence) -> list[str]:
     condition (``if it is not paid, who ...``), in a question tag, in ``or not``, and after ``why``,
     which presupposes what it negates.
 
-    Examples
-    --------
     >>> from steelyard.decisions.lint.sentences import read_sentence
     >>> find_negations(read_sentence("Is the parcel not lost?"))
     ['not']

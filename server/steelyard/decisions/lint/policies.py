@@ -46,13 +46,9 @@ def dominated_action(subject: Subject) -> str | None:
 def find_dominated(costs: Sequence[Sequence[float]]) -> tuple[int, int] | None:
     """Return the first row that is never the cheapest, and one that is never dearer.
 
-    Notes
-    -----
     One set of bits per row holds who is at most as dear in every column so far, so that time grows
     with rows times columns and not with the square of the rows.
 
-    Examples
-    --------
     >>> find_dominated([[0, 5], [1, 6], [9, 0]])
     (1, 0)
     """

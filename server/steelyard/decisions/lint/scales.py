@@ -136,8 +136,6 @@ _RANGE = re.compile(
 def rank_in(text: str, scale: Scale, *, is_whole: bool) -> float | None:
     """Return a text's rank on a scale; ``None`` when it starts with none of its words.
 
-    Examples
-    --------
     >>> rank_in("very high: all users", SCALES[0], is_whole=False)
     4.4
     >>> rank_in("no data lost", SCALES[0], is_whole=False) is None
@@ -197,8 +195,6 @@ def read_ranks(texts: Sequence[str]) -> tuple[Scale, list[float | None]] | None:
 def name_scale(names: Sequence[str]) -> str | None:
     """Return which ordered scale three or more names are, in whatever order they stand.
 
-    Examples
-    --------
     >>> name_scale(["high risk", "low risk", "medium risk"])
     'levels from low to high'
     >>> name_scale(["billing", "shipping", "other"]) is None
@@ -236,8 +232,6 @@ def _name_numbers(names: Sequence[str], shared: frozenset[str], parts: list[str]
 def distinct_parts(names: Sequence[str]) -> list[str]:
     """Return names without the words that all of them share.
 
-    Examples
-    --------
     >>> distinct_parts(["1 star", "2 stars"]), distinct_parts(["P1", "P2"])
     (['1', '2'], ['1', '2'])
     """

@@ -95,8 +95,6 @@ class Sentence:
     def is_reported(self, place: int) -> bool:
         """Return whether the words from a place on are what somebody says, thinks or wants.
 
-        Examples
-        --------
         >>> read_sentence("Does she say that it never came?").is_reported(5)
         True
         >>> read_sentence("Which feeling is not shown?").is_reported(3)
@@ -126,8 +124,6 @@ class QuestionText:
 def read_question(question: Any) -> QuestionText:
     """Read a question; of one that is no text, the texts in it.
 
-    Examples
-    --------
     >>> text = "Returns are not free. Is it a return? Do not guess."
     >>> [sentence.text for sentence in read_question(text).asked]
     ['is it a return?']
@@ -168,8 +164,6 @@ def texts_in(value: Any) -> list[str]:
 def clause_start(words: Sequence[str]) -> int:
     """Return where the asking clause starts, after a clause such as ``If it is paid,``.
 
-    Examples
-    --------
     >>> clause_start(("if", "paid", ",", "is", "it", "late", "?"))
     3
     """

@@ -18,8 +18,6 @@ from steelyard.decisions.validation import read_request
 def lint_request(payload: bytes | bytearray | Mapping[str, Any]) -> LintResponse:
     """Lint a decide request.
 
-    Examples
-    --------
     >>> decision = {"id": "refund", "kind": "binary", "question": "Is it a refund?"}
     >>> lint_request({"context": "Send my money back.", "decisions": [decision]})
     LintResponse(warnings=[])

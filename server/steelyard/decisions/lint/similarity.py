@@ -32,8 +32,6 @@ MAX_COMPARED = 2_000
 def near_pairs(sets: Sequence[frozenset[str]]) -> Iterator[tuple[int, int]]:
     """Yield the pairs of sets that share at least ``NEAR`` of all their words, first index first.
 
-    Notes
-    -----
     Two sets that near share one of their rarest words; only pairs that do are compared, and at
     most ``MAX_COMPARED`` of them.
     """
@@ -58,8 +56,6 @@ def near_pairs(sets: Sequence[frozenset[str]]) -> Iterator[tuple[int, int]]:
 def is_contrast(first: frozenset[str], second: frozenset[str]) -> bool:
     """Return whether the words that only one of two sets has make them opposites, or other numbers.
 
-    Examples
-    --------
     >>> is_contrast(frozenset(("paid", "before")), frozenset(("paid", "after")))
     True
     """

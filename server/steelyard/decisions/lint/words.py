@@ -37,8 +37,6 @@ def straighten(text: str) -> str:
 def normalise(text: str) -> str:
     r"""Return a text without what does not tell it from another: case, spacing, a last full stop.
 
-    Examples
-    --------
     >>> normalise("  A late\nparcel. ")
     'a late parcel'
     """
@@ -48,8 +46,6 @@ def normalise(text: str) -> str:
 def read_words(text: str) -> tuple[str, ...]:
     """Return the words and marks of a text that is straightened, in order.
 
-    Examples
-    --------
     >>> read_words("isn't it time-sensitive, or 2.5%?")
     ("isn't", 'it', 'time-sensitive', ',', 'or', '2.5', '%', '?')
     """
@@ -61,8 +57,6 @@ def name_parts(name: str) -> tuple[str, ...]:
 
     Marks that separate words are no words; others are, so that ``C`` is not ``C++``.
 
-    Examples
-    --------
     >>> name_parts("the lateDeliveries"), name_parts("< 5")
     (('late', 'deliveries'), ('<', '5'))
     """
@@ -74,8 +68,6 @@ def name_parts(name: str) -> tuple[str, ...]:
 def name_words(name: str) -> tuple[str, ...]:
     """Return the words of an outcome's name in the singular, to be compared with others.
 
-    Examples
-    --------
     >>> name_words("refund_Requests")
     ('refund', 'request')
     """
@@ -85,8 +77,6 @@ def name_words(name: str) -> tuple[str, ...]:
 def content_words(text: str) -> frozenset[str]:
     """Return the words of a description that carry content, in the singular.
 
-    Examples
-    --------
     >>> sorted(content_words("Problems with a payment, or with an invoice."))
     ['invoice', 'payment', 'problem']
     """
@@ -98,8 +88,6 @@ def content_words(text: str) -> frozenset[str]:
 def singular(word: str) -> str:
     """Return an English plural's singular, roughly; what matters is that both come out alike.
 
-    Examples
-    --------
     >>> [singular(word) for word in ("refunds", "queries", "boxes", "status", "class")]
     ['refund', 'query', 'box', 'status', 'class']
     """

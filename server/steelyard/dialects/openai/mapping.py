@@ -38,12 +38,7 @@ from steelyard.dialects.openai.wire import (
     PredicateAnswer,
     QuestionType,
 )
-from steelyard.errors import (
-    MAX_DETAILS,
-    ImagesNotSupportedError,
-    SteelyardError,
-    Violation,
-)
+from steelyard.errors import MAX_DETAILS, ImagesNotSupportedError, SteelyardError, Violation
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Path, Violations, label, show
 
@@ -104,21 +99,10 @@ class Questionnaire:
         return ValidRequest(
             context=self.context,
             decisions=tuple(
-                Decision(
-                    str(index),
-                    KIND_OF_TYPE[question.type],
-                    question.text,
-                    question.outcomes,
-                    index=index,
-                )
-                for index, question in enumerate(self.questions)
+                Decision(str(index), KIND_OF_TYPE[one.type], one.text, one.outcomes, index=index)
+                for index, one in enumerate(self.questions)
             ),
             model=self.model,
-            fallback="auto",
-            temperature=None,
-            has_images=False,
-            store=None,
-            metadata={},
             context_path=(*BODY, "input"),
         )
 
@@ -133,8 +117,6 @@ class Questionnaire:
 def read_decisions(payload: bytes | bytearray | Mapping[str, Any]) -> Questionnaire:
     """Read a request, or refuse it with everything that is wrong in it.
 
-    Examples
-    --------
     >>> question = {"type": "predicate", "instructions": "It asks for money back."}
     >>> body = {"model": "m", "input": "Refund me.", "questions": [question]}
     >>> read_decisions(body).questions[0].outcomes.names
@@ -170,8 +152,6 @@ def error_body(error: SteelyardError, request_id: str | None) -> DecisionsErrorB
 
     ``param`` is the first failed field in words, such as ``questions[0].choices``.
 
-    Examples
-    --------
     >>> from steelyard.errors import RateLimitedError
     >>> error_body(RateLimitedError("Wait a second."), "req_1").error.type
     'rate_limit_error'
@@ -264,7 +244,7 @@ def _read_question(
     n_images = len(images)
     text = _read_content(fields.get("instructions"), (*path, "instructions"), found, images)
     is_blank = not text.strip() and len(images) == n_images
-    # One that is there and wrong has been told so.
+    # One that is there and wrong is noted already.
     if is_blank and not found.touches((*path, "instructions")):
         found.add((*path, "instructions"), "is blank; ask something.", "blank")
     if found.has((*path, "type")):

@@ -1,10 +1,11 @@
 """The use case of ``POST /v1/decisions``: answer a request in the shape of OpenAI and LiteLLM.
 
-What this dialect says and how it maps to decisions is ``steelyard.dialects.openai.mapping``; scoring,
-charging and replays are those of every decision (``steelyard.serving.service``).
+Scoring, charging and replays are those of every decision (``steelyard.serving.service``).
 """
 
 from __future__ import annotations
+
+import functools
 
 from msgspec import Struct
 
@@ -23,11 +24,8 @@ class OpenAIDecisionService:
 
     async def answer(self, write: Write, read: Questionnaire) -> Struct:
         """Answer a request, as ``DecisionService.decide`` does."""
-
-        def tell(answer: DecideResponse) -> DecisionsResponse:
-            return _respond(read, answer)
-
-        return await self._decisions.decide(write, read.decide_request(), tell)
+        respond = functools.partial(_respond, read)
+        return await self._decisions.decide(write, read.decide_request(), respond)
 
 
 def _respond(read: Questionnaire, answer: DecideResponse) -> DecisionsResponse:

@@ -1,6 +1,6 @@
 """The SystemOne dialect: reading its requests, asking them as decisions, answering in its words.
 
-Every rule is told at the caller's own path, such as ``body.questions.tone.criteria``. A question
+Every violation has the caller's own path, such as ``body.questions.tone.criteria``. A question
 becomes a decision without the native reader, because this dialect allows a label named ``abstain``
 (it has no policies) and questions with one label or level, which no model needs to answer.
 
@@ -20,11 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.decisions.confidence import (
-    choice_confidence,
-    score_confidence,
-    top_probability_at,
-)
+from steelyard.decisions.confidence import choice_confidence, score_confidence, top_probability_at
 from steelyard.decisions.kinds import BINARY_NAMES, Decision, Outcomes
 from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.decisions.wire import Kind
@@ -113,21 +109,10 @@ class Questionnaire:
         return ValidRequest(
             context=self.state,
             decisions=tuple(
-                Decision(
-                    question.name,
-                    KIND_OF_TYPE[question.type],
-                    question.text,
-                    question.outcomes,
-                    index=index,
-                )
-                for index, question in enumerate(asked)
+                Decision(one.name, KIND_OF_TYPE[one.type], one.text, one.outcomes, index=index)
+                for index, one in enumerate(asked)
             ),
             model=model,
-            fallback="auto",
-            temperature=None,
-            has_images=False,
-            store=None,
-            metadata={},
             context_path=(*BODY, "state"),
         )
 
@@ -144,8 +129,6 @@ class Questionnaire:
 def read_systemone(payload: bytes | bytearray | Mapping[str, Any]) -> Questionnaire:
     """Read a SystemOne request, or refuse it with everything that is wrong in it.
 
-    Examples
-    --------
     >>> question = {"type": "score", "criteria": ["can wait", "today", "at once"]}
     >>> body = {"model": "jev-latest", "state": "Help!", "questions": {"urgency": question}}
     >>> read_systemone(body).questions[0].outcomes.names
@@ -174,7 +157,7 @@ def translate_systemone(payload: bytes | bytearray | Mapping[str, Any]) -> Trans
     read = read_systemone(payload)
     request: dict[str, Any] = {
         "context": read.state,
-        "decisions": [_native(question) for question in read.questions],
+        "decisions": list(map(_native, read.questions)),
     }
     notes = ["state is context, and each question is a decision whose id is the question's name."]
     if read.is_foreign_model:
@@ -295,11 +278,8 @@ def _read_noul(criteria: Mapping[str, Any], path: Path, found: Violations) -> Ou
 
 def _native(question: Question) -> dict[str, Any]:
     names, descriptions = question.outcomes.names, question.outcomes.descriptions
-    decision: dict[str, Any] = {
-        "id": question.name,
-        "kind": KIND_OF_TYPE[question.type],
-        "question": question.text,
-    }
+    kind = KIND_OF_TYPE[question.type]
+    decision: dict[str, Any] = {"id": question.name, "kind": kind, "question": question.text}
     if question.type == "score":
         return {**decision, "outcomes": list(names), "rubric": list(descriptions)}
     described = dict(zip(names, descriptions, strict=True))

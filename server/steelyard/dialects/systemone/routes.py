@@ -19,7 +19,7 @@ _TAGS = ("compatibility",)
 
 
 async def post_systemone_translate(call: Call) -> TranslateResponse:
-    """Return the decide request that asks the same: reading it is all there is to do."""
+    """Return the decide request that asks the same, as it was read."""
     translated: TranslateResponse = call.body
     return translated
 

@@ -1,10 +1,11 @@
 """The SystemOne use cases: answer, estimate or translate a request in TypeSafe's shape.
 
-What this dialect says and how it maps to decisions is ``steelyard.dialects.systemone.mapping``; scoring,
-charging and replays are those of every decision (``steelyard.serving.service``).
+Scoring, charging and replays are those of every decision (``steelyard.serving.service``).
 """
 
 from __future__ import annotations
+
+import functools
 
 from msgspec import Struct
 
@@ -28,11 +29,8 @@ class SystemOneService:
 
     async def answer(self, write: Write, read: Questionnaire) -> Struct:
         """Answer a request, as ``DecisionService.decide`` does."""
-
-        def tell(answer: DecideResponse) -> SystemOneResponse:
-            return _respond(read, answer)
-
-        return await self._decisions.decide(write, self._request(read), tell)
+        respond = functools.partial(_respond, read)
+        return await self._decisions.decide(write, self._request(read), respond)
 
     async def estimate(self, caller: Caller, read: Questionnaire) -> EstimateResponse:
         """Return what a request would cost at most; nothing runs, and nothing is held."""
