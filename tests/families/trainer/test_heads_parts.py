@@ -22,7 +22,7 @@ from steelyard.families.trainer.candidates import ngram_candidate
 from steelyard.families.trainer.crossfit import assign_folds, number_of_folds
 from steelyard.families.trainer.data import decision_data
 from steelyard.families.trainer.features import Features
-from steelyard.families.trainer.linear import fit_linear, mean_loss
+from steelyard.families.trainer.linear import fit_linear
 from steelyard.families.trainer.markers import fit_markers
 from steelyard.families.wire import MAX_SEED
 from steelyard.scoring.head_specs import calibrate, log_softmax, pair_features
@@ -37,6 +37,11 @@ def draw_task(n, n_outcomes=3, width=5, seed=0, *, sharpness=1.5):
     logs = log_softmax(features @ truth)
     labels = [rng.choice(n_outcomes, p=np.exp(row)) for row in logs]
     return features, logs, np.eye(n_outcomes, dtype=np.float32)[labels]
+
+
+def mean_loss(logits, targets):
+    """The mean cross-entropy of targets against the softmax of logits, in nats."""
+    return float(-(log_softmax(logits) * targets).sum(axis=1).mean())
 
 
 # Folds

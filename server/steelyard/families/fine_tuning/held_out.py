@@ -31,18 +31,6 @@ from steelyard.serving.registry import ModelRegistry
 from steelyard.storage.frame_store import FrameStore, told_as_unavailable
 
 
-class HeldOutEvaluation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a fine-tune measured, durable and not yet in the state."""
-
-    values: dict[str, Any]
-
-    def insert(self, connection: Connection, model: FamilyModel | None, at: float) -> None:
-        """Write it, of a model that joined or of one that did not, at a time in Unix seconds."""
-        named = {} if model is None else {"version": model.version, "model_label": model.ref}
-        values = {**self.values, **named, "created_at": at, "updated_at": at}
-        rows.insert_evaluation(connection, values)
-
-
 class HeldOutEvaluations:
     """Makes evaluations of held-out records."""
 
@@ -53,7 +41,7 @@ class HeldOutEvaluations:
 
     def make(
         self, job: FineTune, account_id: str, at: DatasetAt, artifact_sha256: str, records: Path
-    ) -> HeldOutEvaluation | None:
+    ) -> dict[str, Any] | None:
         """Store the predictions of a fine-tune's own model and what they measure; it blocks.
 
         ``None`` when no decision was scored, or rows were left out that the model's ancestors
@@ -87,26 +75,32 @@ class HeldOutEvaluations:
         except UnmeasurableError as error:
             raise NotMeasurableError(str(error)) from error
         adapter = adapter_of(job.id)
-        return HeldOutEvaluation(
-            values={
-                "id": new_id("eval"),
-                "account_id": account_id,
-                "dataset_id": at.dataset_id,
-                "dataset_version": at.version,
-                "dataset_sha256": at.sha256,
-                "evaluation_sha256": at.evaluation_sha256,
-                "method": job.method,
-                "model_id": adapter,
-                "model_sha256": tuned_evaluation_key(artifact_sha256, base.evaluation_key),
-                "model_label": adapter,
-                "model_name": job.family,
-                "training_job_id": job.id,
-                "status": "succeeded",
-                "evaluation_rows": len(ready),
-                "completed_rows": len(ready),
-                "decisions": len(measured),
-                "metrics": msgspec.json.encode(detail.metrics),
-                "predictions_sha256": frames.write_table(self._store, table),
-                "detail_sha256": self._store.put(msgspec.json.encode(detail), ".json"),
-            }
-        )
+        return {
+            "id": new_id("eval"),
+            "account_id": account_id,
+            "dataset_id": at.dataset_id,
+            "dataset_version": at.version,
+            "dataset_sha256": at.sha256,
+            "evaluation_sha256": at.evaluation_sha256,
+            "method": job.method,
+            "model_id": adapter,
+            "model_sha256": tuned_evaluation_key(artifact_sha256, base.evaluation_key),
+            "model_label": adapter,
+            "model_name": job.family,
+            "training_job_id": job.id,
+            "status": "succeeded",
+            "evaluation_rows": len(ready),
+            "completed_rows": len(ready),
+            "decisions": len(measured),
+            "metrics": msgspec.json.encode(detail.metrics),
+            "predictions_sha256": frames.write_table(self._store, table),
+            "detail_sha256": self._store.put(msgspec.json.encode(detail), ".json"),
+        }
+
+
+def insert_held_out(
+    connection: Connection, values: dict[str, Any], model: FamilyModel | None, at: float
+) -> None:
+    """Write an evaluation that was made, of a model that joined or of one that did not."""
+    named = {} if model is None else {"version": model.version, "model_label": model.ref}
+    rows.insert_evaluation(connection, {**values, **named, "created_at": at, "updated_at": at})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -91,18 +90,6 @@ class Telling:
                 return done + share * fraction_of(report)
             done += share
         return 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Reports:
-    """The reports of one fine-tune as far as they were read, and what was told of them.
-
-    Both go on as soon as something is read or given: when it could not be stored, they are to be
-    made anew, from the file's beginning and from the events that are stored.
-    """
-
-    file: ProgressFile
-    telling: Telling
 
 
 def fraction_of(report: Progress) -> float:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 from sqlalchemy import Connection
@@ -31,11 +31,10 @@ from steelyard.families.draft import LineageChange
 from steelyard.families.fine_tunes import fail_job, finish_job, report_job, start_job, stop_job
 from steelyard.families.fine_tuning.files import FineTuneFiles
 from steelyard.families.fine_tuning.folders import write_folder
-from steelyard.families.fine_tuning.held_out import HeldOutEvaluation, HeldOutEvaluations
+from steelyard.families.fine_tuning.held_out import HeldOutEvaluations, insert_held_out
 from steelyard.families.fine_tuning.process import TrainerProcess
 from steelyard.families.fine_tuning.progress import (
     ProgressFile,
-    Reports,
     Telling,
     fraction_of,
     progress_to_wire,
@@ -158,7 +157,8 @@ class FineTuneRun(Run):
         self._work = work
         self._folder = work.folder / job.id
         self._trainer: TrainerProcess | None = None
-        self._reports: Reports | None = None
+        #: What the trainer reported and what was told of it, as far as was read.
+        self._reports: tuple[ProgressFile, Telling] | None = None
         self._furthest = 0.0
         self._unwritten: Progress | None = None
         self._told_at = 0.0
@@ -198,22 +198,22 @@ class FineTuneRun(Run):
         """Watch the trainer for a while; return what it made once it has ended."""
         if not (self._folder / TASK).exists():
             self._write_folder(job)
-        reports = self._reports = self._reports or self._open_reports(job)
+        file, telling = self._reports = self._reports or self._open_reports(job)
         split = job.split
-        self._tell(reports.telling.count_tokens(split.trained_tokens, split.train_rows))
+        self._tell(telling.count_tokens(split.trained_tokens, split.train_rows))
         return_at = time.monotonic() + self._work.slice_s
         while not self.stopping.is_set() and time.monotonic() < return_at:
             if self._trainer is None:
                 result = read_struct(self._folder / RESULT, FineTuneResult)
                 if result is not None:
-                    self._report(reports)
+                    self._report(file, telling)
                     return result
                 self._trainer = TrainerProcess(self._folder)
                 if self.stopping.is_set():  # before the trainer was there to be killed
                     self.close()
             self.stopping.wait(_LOOK_S)
             status = self._trainer.status
-            self._report(reports)
+            self._report(file, telling)
             self._write_progress()
             if status is not None:
                 self._trainer.close()
@@ -250,20 +250,18 @@ class FineTuneRun(Run):
         write_struct(self._folder / _DEATHS, _Deaths(furthest=self._furthest, count=count))
         self.stopping.wait(_RESTART_S * count)
 
-    def _open_reports(self, job: FineTune) -> Reports:
+    def _open_reports(self, job: FineTune) -> tuple[ProgressFile, Telling]:
         """Return the trainer's reports from the first on, and what the state says was told of them."""
         events = self._work.state.read_now(lambda connection: events_of(connection, job.id))
-        return Reports(
-            file=ProgressFile(self._folder / PROGRESS),
-            telling=Telling(events, with_lora=job.hyperparameters.lora_rank > 0),
-        )
+        telling = Telling(events, with_lora=job.hyperparameters.lora_rank > 0)
+        return ProgressFile(self._folder / PROGRESS), telling
 
-    def _report(self, reports: Reports) -> None:
+    def _report(self, file: ProgressFile, telling: Telling) -> None:
         """Add the events of what the trainer reported since the last look."""
-        for report in reports.file.read():
+        for report in file.read():
             self._unwritten = report
             self._furthest = max(self._furthest, _place_of(report))
-            self._tell(reports.telling.events_of(report))
+            self._tell(telling.events_of(report))
 
     def _tell(self, events: list[tuple[EventType, str]]) -> None:
         job_id = self.job.id
@@ -359,23 +357,19 @@ class FineTuneRun(Run):
             applied = work.lineages.apply_in(connection, self.job.account_id, command)
             if held_out is not None and applied.lineage.jobs[job.id].status == "succeeded":
                 model = applied.lineage.models.get(adapter_of(job.id))
-                held_out.insert(connection, model, work.now())
+                insert_held_out(connection, held_out, model, work.now())
             return applied
 
         work.lineages.follow(work.state.write_now(end))
         work.files.remove(job.id)
 
-    def _evaluate(self, job: FineTune, result: FineTuneResult) -> HeldOutEvaluation | None:
+    def _evaluate(self, job: FineTune, result: FineTuneResult) -> dict[str, Any] | None:
         held_out = self._work.held_out
         if held_out is None:
             return None
-        return held_out.make(
-            job,
-            self.job.account_id,
-            self._dataset_at(job.dataset_id, job.dataset_version),
-            result.artifact_sha256,
-            self._folder / RECORDS,
-        )
+        at = self._dataset_at(job.dataset_id, job.dataset_version)
+        sha256, records = result.artifact_sha256, self._folder / RECORDS
+        return held_out.make(job, self.job.account_id, at, sha256, records)
 
 
 def _place_of(report: Progress) -> float:

@@ -16,8 +16,6 @@ from scipy.optimize import minimize
 from scipy.sparse import issparse
 from sklearn.linear_model import Ridge
 
-from steelyard.scoring.head_specs import log_softmax
-
 Floats = NDArray[np.float32]
 
 #: Penalty on what an outcome starts with: lightly towards all equal.
@@ -122,8 +120,3 @@ def fit_ridge(features: Any, rewards: Floats, penalty: float) -> LinearFit:
     return LinearFit(
         np.ascontiguousarray(weights), bias.astype(np.float32), np.zeros(0, np.float32)
     )
-
-
-def mean_loss(logits: NDArray[Any], targets: NDArray[Any]) -> float:
-    """Return the mean cross-entropy of targets against the softmax of logits, in nats."""
-    return float(-(log_softmax(logits) * targets).sum(axis=1).mean())
