@@ -64,9 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def serving(python: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Run a server with two accounts; yield its port and their keys."""
+def serving(python: str, models: str = "", **settings: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Run a server with two accounts, and perhaps connected models; yield its port and their keys."""
     with tempfile.TemporaryDirectory(prefix="steelyard-crowd-") as home:
+        if models:
+            Path(home, "models.toml").write_text(models)
         environment = {
             **os.environ,
             "STEELYARD_HOME": home,
@@ -75,6 +77,7 @@ def serving(python: str) -> Iterator[tuple[int, dict[str, str]]]:
             "STEELYARD_TOKENS_PER_MINUTE": "0",
             "STEELYARD_PUBLIC_REQUESTS_PER_MINUTE": "0",
             "STEELYARD_LOG_LEVEL": "error",
+            **settings,
         }
 
         def run(*words: str) -> Any:
@@ -119,23 +122,23 @@ async def _measure(
     noisy = make_request(port, short, bearer["crowd"])
     heavy = make_request(port, long, bearer["crowd"])
     public = make_request(port, free, {}).replace(b"/v1/decide", b"/v1/playground/decide", 1)
-    await _repeat(port, quiet, Seen(), 2.0, 0.0)  # the first answers load and measure
+    await repeat(port, quiet, Seen(), 2.0, 0.0)  # the first answers load and measure
     rows: dict[str, Any] = {}
     crowds: dict[str, list[bytes]] = {
         _ROWS[0]: [],
         _ROWS[1]: [heavy, *[noisy] * 200],
         _ROWS[2]: [public] * 3,
     }
-    for name, crowd in crowds.items():
+    for name, others in crowds.items():
         seen, beside = Seen(), Seen()
-        async with _crowd(port, crowd, beside):
-            await asyncio.sleep(1.0 if crowd else 0.0)
-            await _repeat(port, quiet, seen, seconds, _PAUSE_S)
+        async with crowd(port, others, beside):
+            await asyncio.sleep(1.0 if others else 0.0)
+            await repeat(port, quiet, seen, seconds, _PAUSE_S)
         rows[name] = _figures(seen)
     for number in n_clients:
         seen = Seen()
         began = time.monotonic()
-        async with _crowd(port, [noisy] * number, seen):
+        async with crowd(port, [noisy] * number, seen):
             await asyncio.sleep(seconds)
             answered_in_s = time.monotonic() - began
             figures = _figures(seen) | {"a_second": seen.statuses[200] / answered_in_s}
@@ -152,8 +155,9 @@ def _figures(seen: Seen) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _crowd(port: int, requests: Sequence[bytes], seen: Seen) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(_repeat(port, one, seen, None, 0.0)) for one in requests]
+async def crowd(port: int, requests: Sequence[bytes], seen: Seen) -> AsyncIterator[None]:
+    """Repeat each request over a connection of its own, until the block ends."""
+    tasks = [asyncio.create_task(repeat(port, one, seen, None, 0.0)) for one in requests]
     try:
         yield
     finally:
@@ -162,7 +166,7 @@ async def _crowd(port: int, requests: Sequence[bytes], seen: Seen) -> AsyncItera
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _repeat(
+async def repeat(
     port: int, request: bytes, seen: Seen, seconds: float | None, pause_s: float
 ) -> None:
     """Ask again and again, over one connection; a refusal is obeyed, as SDKs do."""

@@ -139,7 +139,7 @@ async def _watch(
 ) -> dict[str, Any]:
     """Run a load; return memory before, at most and after it, and how health answered."""
     await asyncio.sleep(_SETTLE_S)
-    idle = most = _memory(port)
+    idle = most = memory_of(port)
     health: list[float] = []
     running = pool.submit(load)
     while not running.done():
@@ -149,7 +149,7 @@ async def _watch(
             f"GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode(),
         )
         health.append((time.perf_counter() - began) * 1e3)
-        most = max(most, _memory(port))
+        most = max(most, memory_of(port))
         await asyncio.sleep(_TICK_S)
     statuses = dict(running.result())
     await asyncio.sleep(_SETTLE_S)
@@ -157,24 +157,30 @@ async def _watch(
     return {
         "idle_mb": idle,
         "most_mb": most,
-        "after_mb": _memory(port),
+        "after_mb": memory_of(port),
         "health_p50_ms": health[len(health) // 2],
         "health_max_ms": health[-1],
         "statuses": statuses,
     }
 
 
-def _memory(port: int) -> float:
+def memory_of(port: int) -> float:
     """Return the megabytes that whatever listens on the port holds, with its children."""
+    process = listener(port)
+    family = [process, *process.children(recursive=True)]
+    return sum(one.memory_info().rss for one in family) / 1e6
+
+
+def listener(port: int) -> psutil.Process:
+    """Return the process that listens on a port of this machine."""
     for process in psutil.process_iter(["pid"]):
         with suppress(psutil.Error):
             if any(
                 one.status == psutil.CONN_LISTEN and one.laddr.port == port
                 for one in process.net_connections("tcp")
             ):
-                family = [process, *process.children(recursive=True)]
-                return sum(one.memory_info().rss for one in family) / 1e6
-    return 0.0
+                return process
+    raise RuntimeError(f"Nothing listens on port {port}.")
 
 
 async def _send(port: int, request: bytes) -> bytes:
