@@ -13,12 +13,15 @@ probabilities    of each outcome
 labels           of each outcome: its target or its reward
 context_tokens   length of the context
 facets           compact JSON: values of the row that decisions can be cut by
+input_tokens     of the row's request, context and all its decisions; null in older files
+latency_ms       how long a connected model took to answer the row; null for others
 ================ ============================================================================
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -42,6 +45,8 @@ SCHEMA = pa.schema(
         pa.field("labels", _NUMBERS, nullable=False),
         pa.field("context_tokens", pa.int64(), nullable=False),
         pa.field("facets", pa.string(), nullable=False),
+        pa.field("input_tokens", pa.int64()),
+        pa.field("latency_ms", pa.float64()),
     ]
 )
 
@@ -59,6 +64,8 @@ class Prediction(Struct, frozen=True, gc=False):
     labels: tuple[float, ...]
     context_tokens: int
     facets: str
+    input_tokens: int
+    latency_ms: float | None
 
 
 def records_of(table: pa.Table, supervision: Supervision) -> Records:
@@ -71,6 +78,26 @@ def records_of(table: pa.Table, supervision: Supervision) -> Records:
         probabilities=list(_vectors(table["probabilities"])),
         labels=list(_vectors(table["labels"])),
         supervision=supervision,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What the requests of an evaluation took: one value a row."""
+
+    latencies_ms: list[float]
+    #: ``None`` where a row's were not counted.
+    input_tokens: int | None
+
+
+def effort_of(table: pa.Table) -> Effort:
+    """Return what the requests took, from predictions in the order of their rows."""
+    _, firsts = np.unique(table["row"].to_numpy(), return_index=True)
+    rows = table.select(["latency_ms", "input_tokens"]).take(firsts)
+    tokens = rows["input_tokens"]
+    return Effort(
+        latencies_ms=rows["latency_ms"].drop_null().to_pylist(),
+        input_tokens=None if tokens.null_count else sum(tokens.to_pylist()),
     )
 
 

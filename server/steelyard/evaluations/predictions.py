@@ -36,10 +36,14 @@ def read_table(
     tables = [schema.empty_table()]
     for sha256 in hashes:
         with store.open(f"{sha256}{SUFFIX}") as file:
-            table = pq.read_table(
-                file, columns=columns, use_threads=False, page_checksum_verification=True
-            )
-            tables.append(table.cast(schema))
+            with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
+                held = set(parquet.schema_arrow.names)
+                names = [name for name in schema.names if name in held]
+                table = parquet.read(columns=names, use_threads=False)
+            for field in schema:  # columns that files of earlier versions do not have
+                if field.name not in held:
+                    table = table.append_column(field, pa.nulls(len(table), field.type))
+            tables.append(table.select(schema.names).cast(schema))
     return pa.concat_tables(tables)
 
 

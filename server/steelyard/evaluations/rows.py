@@ -53,6 +53,7 @@ class ReadyRow:
     labels: Mapping[str, Mapping[str, float]]
     context_sha256: str
     context_tokens: int
+    input_tokens: int
     facets: str
     characters: int
 
@@ -96,11 +97,14 @@ class RowRenderer:
             labels=labels or {},
             context_sha256=row.context_sha256,
             context_tokens=context_tokens,
+            input_tokens=context_tokens + task.tokens,
             facets=msgspec.json.encode(_facets(row)).decode(),
             characters=len(context) + task.characters,
         )
 
-    def predictions(self, row: ReadyRow, scored: Sequence[ScoredDecision]) -> list[Prediction]:
+    def predictions(
+        self, row: ReadyRow, scored: Sequence[ScoredDecision], latency_ms: float | None = None
+    ) -> list[Prediction]:
         """Return the predictions of a row's labelled decisions, as ``decide`` would answer them."""
         made = []
         for place, (decision, score) in enumerate(zip(row.decisions, scored, strict=True)):
@@ -120,6 +124,8 @@ class RowRenderer:
                     labels=tuple(float(labels.get(name, 0.0)) for name in names),
                     context_tokens=row.context_tokens,
                     facets=row.facets,
+                    input_tokens=row.input_tokens,
+                    latency_ms=latency_ms,
                 )
             )
         return made

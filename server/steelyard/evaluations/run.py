@@ -30,7 +30,7 @@ from steelyard.evaluations import store as rows
 from steelyard.evaluations.measures.records import Supervision, UnmeasurableError
 from steelyard.evaluations.measures.summary import evaluation_detail
 from steelyard.evaluations.models import EvaluatedModels
-from steelyard.evaluations.prediction_columns import Prediction, records_of
+from steelyard.evaluations.prediction_columns import Prediction, effort_of, records_of
 from steelyard.evaluations.rows import ReadyRow, RowRenderer, slices_of
 from steelyard.evaluations.tables import evaluations
 from steelyard.evaluations.wire import EvaluationError
@@ -54,7 +54,8 @@ _WORKER_ADDRESS = "worker"
 
 SUPERVISION: dict[str, Supervision] = {"sft": "targets", "reward": "rewards"}
 
-_Finished = tuple[ReadyRow, "Future[list[ScoredDecision]]"]
+#: A row, its scores, and when they came.
+_Finished = tuple[ReadyRow, "Future[list[ScoredDecision]]", float]
 
 
 @dataclass(eq=False, slots=True)
@@ -210,9 +211,10 @@ class EvaluationRun(Run):
         try:
             while (window or waiting) and not self.stopping.is_set():
                 _fill(scoring.model, window, waiting, finished)
-                for row, future in _take(finished):
+                for row, future, at in _take(finished):
                     waiting.discard(future)
-                    scored += scoring.renderer.predictions(row, future.result())
+                    latency_ms = _latency_ms(future, at) if scoring.model.is_connected else None
+                    scored += scoring.renderer.predictions(row, future.result(), latency_ms)
                     n_scored += 1
                 if time.monotonic() - committed_at >= self._work.commit_s:
                     self._commit(scored, n_scored)
@@ -242,7 +244,13 @@ class EvaluationRun(Run):
         table = frames.merge(work.store, self._parts())
         try:
             records = records_of(table, SUPERVISION[row.method])
-            detail = evaluation_detail(records, slices=slices_of(table))
+            effort = effort_of(table)
+            detail = evaluation_detail(
+                records,
+                slices=slices_of(table),
+                latencies_ms=effort.latencies_ms,
+                input_tokens=effort.input_tokens,
+            )
         except UnmeasurableError as error:
             raise errors.NotMeasurableError(str(error)) from error
         predictions_sha256 = frames.write_table(work.store, table)
@@ -292,7 +300,16 @@ def _put(
     finished: queue.SimpleQueue[_Finished], row: ReadyRow, future: Future[list[ScoredDecision]]
 ) -> None:
     if not future.cancelled():
-        finished.put((row, future))
+        finished.put((row, future, time.perf_counter()))
+
+
+def _latency_ms(future: Future[list[ScoredDecision]], at: float) -> float | None:
+    """Return how long a server took to answer, with what had to be asked again.
+
+    Not where passes are shared: the time of a pass says nothing of one row's.
+    """
+    started_at = getattr(future, "started_at", None)
+    return None if started_at is None else (at - started_at) * 1e3
 
 
 def _take(finished: queue.SimpleQueue[_Finished]) -> Iterator[_Finished]:

@@ -257,6 +257,14 @@ class CoveragePoint(Struct, frozen=True, kw_only=True):
     scaled_reward: Measure | UnsetType | None = UNSET
 
 
+class Latency(Struct, frozen=True, kw_only=True):
+    """How long a connected model took to answer a row, with what had to be asked again."""
+
+    p50: Annotated[float, Meta(description="Milliseconds: half of the rows took less.")]
+    p95: float
+    n: Annotated[int, Meta(description="Rows that were timed.")]
+
+
 class EvaluationDetail(Framed, Struct, frozen=True, kw_only=True):
     """Everything measured on an evaluation's decisions."""
 
@@ -273,6 +281,19 @@ class EvaluationDetail(Framed, Struct, frozen=True, kw_only=True):
         list[ReliabilityRow] | UnsetType, Meta(description="With targets alone.")
     ] = UNSET
     coverage_curve: list[CoveragePoint]
+    latency_ms: Annotated[
+        Latency | None,
+        Meta(
+            description="Of connected models; null of others, whose rows share passes so that none "
+            "has a time of its own."
+        ),
+    ] = None
+    input_tokens: Annotated[
+        int | None,
+        Meta(
+            description="Of all rows' requests; null where an earlier release did not count them."
+        ),
+    ] = None
 
 
 class CostPoint(Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from steelyard.evaluations.measures.records import (
 )
 from steelyard.evaluations.measures.sampling import Bootstrap, measures_of, ratio_measures
 from steelyard.evaluations.measures.summary import evaluation_detail, length_buckets, metrics_of
-from steelyard.evaluations.wire import EvaluationDetail
+from steelyard.evaluations.wire import EvaluationDetail, Latency
 from steelyard.wire.measures import Measure
 from support.scored_records import QUICK, ece_by_loops, make_rows, mean, row_measures
 
@@ -59,6 +59,18 @@ def test_metrics_of_rewards_and_the_median_latency():
     }
     with pytest.raises(UnmeasurableError, match="latency"):
         metrics_of(records_from_rows(rows), latencies_ms=[math.nan])
+
+
+def test_a_detail_says_what_its_requests_took():
+    records = records_from_rows(make_rows(2))
+    detail = evaluation_detail(
+        records, latencies_ms=[float(n) for n in range(101)], input_tokens=7, bootstrap=QUICK
+    )
+    assert detail.latency_ms == Latency(p50=50.0, p95=95.0, n=101)
+    assert detail.metrics.latency_ms == 50.0
+    assert detail.input_tokens == 7
+    unknown = evaluation_detail(records, latencies_ms=[], bootstrap=QUICK)
+    assert (unknown.latency_ms, unknown.input_tokens) == (None, None)
 
 
 def test_every_measure_of_every_set_equals_loops():

@@ -7,6 +7,7 @@ import time
 
 import httpx
 import pytest
+from msgspec import UNSET
 
 from steelyard.app.job_runtime import open_worker
 from steelyard.client import Client, ClientOptions
@@ -294,4 +295,12 @@ class TestServed:
                 ended = [client.evaluations.wait(one) for one in made]
                 assert [one.status for one in ended] == ["succeeded", "succeeded"]
                 assert [one.model_label for one in ended] == ["hashing", "far"]
+                own, answered = (client.evaluations.detail(one.id) for one in ended)
+                assert answered.latency_ms.n == ended[1].evaluation_rows == 4
+                assert 0 < answered.latency_ms.p50 <= answered.latency_ms.p95
+                assert ended[1].metrics.latency_ms == answered.latency_ms.p50
+                # Rows share the passes of the server's own: none has a time of its own.
+                assert own.latency_ms is None
+                assert ended[0].metrics.latency_ms is UNSET
+                assert own.input_tokens == answered.input_tokens > 0
             assert far.asked

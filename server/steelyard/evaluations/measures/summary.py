@@ -39,6 +39,7 @@ from steelyard.evaluations.wire import (
     DecisionMeasures,
     EvaluationDetail,
     EvaluationMetrics,
+    Latency,
     SliceMeasures,
     SliceTable,
 )
@@ -88,6 +89,7 @@ def evaluation_detail(
     *,
     slices: Mapping[str, Sequence[str | None]] | None = None,
     latencies_ms: Sequence[float] | None = None,
+    input_tokens: int | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> EvaluationDetail:
     """Return everything measured on an evaluation's records.
@@ -99,6 +101,8 @@ def evaluation_detail(
         without a value (None) are in no slice. The kind of decision is always one.
     latencies_ms : sequence of float, optional
         Server times of the requests sent.
+    input_tokens : int, optional
+        Tokens of all requests together.
 
     Raises
     ------
@@ -129,6 +133,8 @@ def evaluation_detail(
         ],
         reliability=reliability_rows(measures, codes, bootstrap) if has_targets else UNSET,
         coverage_curve=coverage_curve(measures, codes, bootstrap),
+        latency_ms=_latency(latencies_ms) if latencies_ms else None,
+        input_tokens=input_tokens,
     )
 
 
@@ -240,6 +246,11 @@ def length_buckets(tokens: Sequence[int]) -> list[str]:
     between = [f"{low + 1} to {high} tokens" for low, high in pairwise(LENGTH_BUCKETS)]
     names = [f"up to {first} tokens", *between, f"over {last} tokens"]
     return [names[index] for index in np.searchsorted(LENGTH_BUCKETS, tokens).tolist()]
+
+
+def _latency(latencies_ms: Sequence[float]) -> Latency:
+    p50, p95 = np.quantile(np.asarray(latencies_ms, dtype=np.float64), (0.5, 0.95))
+    return Latency(p50=float(p50), p95=float(p95), n=len(latencies_ms))
 
 
 def _mean(values: FloatArray) -> float:

@@ -22,7 +22,7 @@ from steelyard.evaluations import predictions as frames
 from steelyard.evaluations import store as rows
 from steelyard.evaluations.measures.records import Supervision, UnmeasurableError
 from steelyard.evaluations.measures.summary import evaluation_detail
-from steelyard.evaluations.prediction_columns import SCHEMA, records_of
+from steelyard.evaluations.prediction_columns import SCHEMA, effort_of, records_of
 from steelyard.evaluations.rows import RowRenderer, slices_of
 from steelyard.families.lineage import FamilyModel, FineTune, adapter_of
 from steelyard.families.tuned import tuned_evaluation_key
@@ -65,13 +65,17 @@ class HeldOutEvaluations:
                 **{name: scored[name] for name in SCHEMA.names if name in scored.schema.names},
                 "context_tokens": [ready[place].context_tokens for place in places],
                 "facets": [ready[place].facets for place in places],
+                "input_tokens": [ready[place].input_tokens for place in places],
+                "latency_ms": pa.nulls(len(places), pa.float64()),
             }
         )
         table = table.select(SCHEMA.names).cast(SCHEMA)
         supervision: Supervision = "targets" if job.method == "sft" else "rewards"
         try:
             measured = records_of(table, supervision)
-            detail = evaluation_detail(measured, slices=slices_of(table))
+            detail = evaluation_detail(
+                measured, slices=slices_of(table), input_tokens=effort_of(table).input_tokens
+            )
         except UnmeasurableError as error:
             raise NotMeasurableError(str(error)) from error
         adapter = adapter_of(job.id)

@@ -1,0 +1,53 @@
+"""Files of predictions: what the requests took, and files of releases that did not write it."""
+
+from __future__ import annotations
+
+import pyarrow.parquet as pq
+import pytest
+
+from steelyard.evaluations import predictions
+from steelyard.evaluations.prediction_columns import SCHEMA, Prediction, effort_of
+from steelyard.storage.frame_store import open_store
+
+
+@pytest.fixture
+def store(tmp_path):
+    return open_store(tmp_path)
+
+
+def of_row(row, *, latency_ms, input_tokens=10, n_decisions=2):
+    """The predictions of a row's decisions."""
+    return [
+        Prediction(
+            row=row, place=place, context_sha256=f"{row:064x}", decision_id=f"d{place}",
+            kind="binary", outcomes=("yes", "no"), probabilities=(0.75, 0.25), labels=(1.0, 0.0),
+            context_tokens=3, facets="{}", input_tokens=input_tokens, latency_ms=latency_ms,
+        )
+        for place in range(n_decisions)
+    ]  # fmt: skip
+
+
+def test_what_requests_took_is_counted_once_a_row_over_all_parts(store):
+    first = predictions.write_predictions(store, [*of_row(2, latency_ms=7.0, input_tokens=5)])
+    resumed = [*of_row(0, latency_ms=3.0), *of_row(1, latency_ms=None, n_decisions=3)]
+    second = predictions.write_predictions(store, resumed)
+    effort = effort_of(predictions.merge(store, [first, second]))
+    assert effort.latencies_ms == [3.0, 7.0]
+    assert effort.input_tokens == 25
+
+
+def test_files_of_releases_that_did_not_count_are_read(store):
+    old = SCHEMA.names[:-2]
+    sha256 = predictions.write_predictions(store, of_row(0, latency_ms=1.0))
+    table = predictions.read_table(store, [sha256]).select(old)
+    sha256 = predictions.write_table(store, table)
+    with store.open(f"{sha256}.parquet") as file:
+        assert pq.read_schema(file).names == old
+    newer = predictions.write_predictions(store, of_row(1, latency_ms=2.0))
+    read = predictions.merge(store, [sha256, newer])
+    assert read.schema == SCHEMA
+    assert read.select(old).slice(0, 2).equals(table)
+    effort = effort_of(read)
+    assert effort.latencies_ms == [2.0]
+    assert effort.input_tokens is None
+    assert predictions.scored_rows(store, [sha256, newer]) == {0, 1}
