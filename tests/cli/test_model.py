@@ -96,10 +96,13 @@ class TestConnected:
             is_better = report["log_loss_after"] < report["log_loss_before"]
             assert (fitted.exit_code, len(kept)) == ((0, 1) if is_better else (1, 0))
             assert kept == [] or kept[0]["dataset"] == made["id"]
-            assert (
-                ask("calibrate", "far", made["id"], "--rows", "3", "--url", server.url).exit_code
-                == 2
-            )
+            few = ask("calibrate", "far", made["id"], "--rows", "3", "--url", server.url)
+            assert few.exit_code == 2
+            far.fault = "status 400"
+            failed = ask(*words)
+            assert failed.exit_code == 2
+            assert "the first of them so:" in failed.stderr
+            assert "status 400" in failed.stderr
 
     def test_a_running_server_has_it_within_a_second(self, run, far, tmp_path):
         home = str(tmp_path / "home")

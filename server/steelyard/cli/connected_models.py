@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -203,7 +204,7 @@ def calibrate(
             client.datasets.download(dataset, partition=side, version=number).splitlines()[:rows]
             for side in ("training", "evaluation")
         ]
-    scored, n_failed = [], 0
+    scored, failures = [], Counter[str]()
     with _open(name, model) as queue:
         for side, lines in zip(("training", "evaluation"), sides, strict=True):
             decoded = [msgspec.json.decode(line) for line in lines]
@@ -212,8 +213,8 @@ def calibrate(
                     queue.submit, decoded, model.timeout_s, told, at_once=model.concurrency
                 )
             scored.append(answered)
-            n_failed += failed
-    report = fit(scored[0], scored[1], n_failed)
+            failures += failed
+    report = fit(scored[0], scored[1], failures)
     server.show(report, _show_report)
     if not report.is_better:
         click.echo("Not kept: the held-out log loss is not lower.", err=True)
@@ -236,10 +237,9 @@ def calibrate(
 def _show_report(report: CalibrationReport) -> None:
     losses = [("before", report.log_loss_before), ("after", report.log_loss_after)]
     show_table(("", "HELD-OUT LOG LOSS (NATS)"), [(when, f"{loss:.4f}") for when, loss in losses])
-    click.echo(
-        f"Fitted on {report.fitted_on} decisions, judged on {report.held_out}; "
-        f"{report.failed} rows failed."
-    )
+    click.echo(f"Fitted on {report.fitted_on} decisions, judged on {report.held_out}.")
+    for message, number in report.failures.items():
+        click.echo(f"{number} rows failed: {message}", err=True)
 
 
 COMMANDS = (add, list_models, remove, check, calibrate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +48,8 @@ class CalibrationReport(Struct, frozen=True, kw_only=True):
 
     fitted_on: int
     held_out: int
-    failed: int
+    #: Messages of rows that failed, and how many had each.
+    failures: dict[str, int]
     log_loss_before: float
     log_loss_after: float
     temperatures: dict[str, dict[str, float]]
@@ -65,10 +67,10 @@ def ask_rows(
     progress: Callable[[int], None] = lambda _: None,
     *,
     at_once: int = 8,
-) -> tuple[Scored, int]:
-    """Ask a model every labelled decision of rows; return them scored, and how many rows failed."""
+) -> tuple[Scored, Counter[str]]:
+    """Ask a model every labelled decision of rows; return them scored, and why rows failed."""
     scored = Scored([], [], [])
-    n_failed = 0
+    failures: Counter[str] = Counter()
     for start in range(0, len(rows), at_once):
         asked = []
         for row in rows[start : start + at_once]:
@@ -81,8 +83,11 @@ def ask_rows(
         for row, request, future in asked:
             try:
                 answers = future.result(timeout_s)
-            except (SteelyardError, TimeoutError):
-                n_failed += 1
+            except SteelyardError as error:
+                failures[error.message] += 1
+                continue
+            except TimeoutError:
+                failures[f"No answer within {timeout_s:g} s."] += 1
                 continue
             for decision, answer in zip(request.decisions, answers, strict=True):
                 targets = (row.get("targets") or {}).get(decision.id)
@@ -92,16 +97,22 @@ def ask_rows(
                     scored.logits.append(np.asarray(answer.logits, dtype=np.float64))
                     scored.targets.append(np.array(wanted))
         progress(min(start + at_once, len(rows)))
-    return scored, n_failed
+    return scored, failures
 
 
-def calibrate(fitted: Scored, held_out: Scored, n_failed: int) -> CalibrationReport:
+def _why(failures: Counter[str]) -> str:
+    if not failures:
+        return "; add rows."
+    return f". {failures.total()} rows failed, the first of them so: {next(iter(failures))}"
+
+
+def calibrate(fitted: Scored, held_out: Scored, failures: Counter[str]) -> CalibrationReport:
     """Fit a temperature for each kind, and for each number of outcomes where that is better still."""
     if min(len(fitted.kinds), len(held_out.kinds)) < MIN_DECISIONS:
         raise InvalidRequestError(
             f"A calibration needs {MIN_DECISIONS} labelled decisions on each side of a dataset, and "
-            f"there are {len(fitted.kinds)} for training and {len(held_out.kinds)} for evaluation; add "
-            "rows."
+            f"there are {len(fitted.kinds)} for training and {len(held_out.kinds)} for evaluation"
+            + _why(failures)
         )
     tables = [
         fit_temperature_table(
@@ -113,7 +124,7 @@ def calibrate(fitted: Scored, held_out: Scored, n_failed: int) -> CalibrationRep
     return CalibrationReport(
         fitted_on=len(fitted.kinds),
         held_out=len(held_out.kinds),
-        failed=n_failed,
+        failures=failures,
         log_loss_before=held_out.log_loss(TemperatureTable()),
         log_loss_after=held_out.log_loss(best),
         temperatures=best.to_dict()["temperatures"],
