@@ -7,6 +7,7 @@ import random
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -72,7 +73,7 @@ def test_a_killed_worker_or_supervisor_loses_nothing_it_acknowledged(
                     continue
                 # Its workers end with it, by themselves, so that the port is free at once.
                 server.kill()
-                wait_until(lambda: not any(lives(worker) for worker in workers))
+                wait_until(partial(_none_lives, workers))
                 server.start()
             stop(running)
             check_acknowledged(server, account, secret, running)
@@ -117,6 +118,10 @@ def test_a_migration_that_is_killed_is_done_by_the_next_start(
             assert answer.status_code == 200, answer.text
             server.stop()
             assert answer.json()["id"] in audit(server.state).decisions
+
+
+def _none_lives(processes: list[int]) -> bool:
+    return not any(map(lives, processes))
 
 
 def _both(server: ServeProcess) -> list[int] | None:
