@@ -25,6 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from support.remote_models import remote_model
 
 WIRES = ("systemone", "decisions", "decide", "chat")
+#: The server that is asked, itself: what a request costs where the model costs next to nothing.
+OWN = "no wire: hashing"
 _DECISIONS = (1, 16, 64)
 #: Clients that ask the model that hangs, and seconds that each waits.
 _CLIENTS, _TIMEOUT_S = 32, 5.0
@@ -50,13 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             FAR_KEY=far_keys["crowd"],
         ) as (port, keys),
     ):
+        asked = [(wire, port, keys["crowd"], wire) for wire in WIRES]
         results = {
             "cpu_ms": {
-                wire: {
-                    str(n): _cpu_ms(port, keys["crowd"], wire, n, options.requests)
-                    for n in _DECISIONS
-                }
-                for wire in WIRES
+                name: {str(n): _cpu_ms(at, key, model, n, options.requests) for n in _DECISIONS}
+                for name, at, key, model in [(OWN, far, far_keys["crowd"], ""), *asked]
             },
             "p95_ms": asyncio.run(_beside_hung(port, keys, options.seconds, options.rounds)),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
@@ -93,6 +94,8 @@ class Remote:
         self._name = name
         self._url = model.url.rstrip("/")
         self.n_requests = 0
+        # The client's own queue for connections is searched whole for each request that waits in it.
+        self._places = asyncio.Semaphore(model.concurrency)
         self._client = httpx.AsyncClient(
             headers={} if key is None else {"Authorization": f"Bearer {key}"},
             timeout=model.timeout_s,
@@ -122,6 +125,10 @@ class Remote:
         return await retrying(self._send, endpoint(self._url, path), content)
 
     async def _send(self, url: str, content: bytes) -> Any:
+        async with self._places:
+            return await self._exchange(url, content)
+
+    async def _exchange(self, url: str, content: bytes) -> Any:
         self.n_requests += 1
         headers = {"Content-Type": "application/json"}
         try:
