@@ -82,6 +82,25 @@ def test_list_show_and_compare(ask, dataset_id, worker):
     assert json.loads(ask("compare", first, second, "--json").stdout)["method"] == "sft"
 
 
+def test_the_frontier(run, ask, server, dataset_id, worker):
+    followed = json.loads(ask(dataset_id, *MODELS, "--follow", "--json").stdout)
+
+    def frontier(*arguments: str):
+        return run("frontier", dataset_id, *arguments, "--url", server.url)
+
+    found = json.loads(frontier("--measure", "log_loss", "--json").stdout)
+    assert {one["evaluation"] for one in found["data"]} == {one["id"] for one in followed}
+    shown = frontier().stdout
+    assert "ACCURACY" in shown
+    assert "hashing" in shown
+    costs = json.dumps({"pay": {"yes": 0, "no": 7}, "ask": {"yes": 1, "no": 1}})
+    chosen = ("--measure", "expected_cost", "--decision", "refund", "--action-costs")
+    assert "EXPECTED COST" in frontier(*chosen, costs).stdout
+    assert frontier(*chosen, "[]").exit_code == 2
+    assert frontier(*chosen, "{").exit_code == 2
+    assert frontier("--measure", "expected_cost").exit_code == 2
+
+
 def test_cancel_retry_and_what_has_no_figures_yet(ask, server):
     body = {"name": "more", "evaluation": make_rows(3, start=70)}
     made = httpx.post(f"{server.url}/v1/datasets", json=body, timeout=30).json()

@@ -93,6 +93,20 @@ def test_details_turn_into_frames_and_tables(client, pair):
     assert "Reliability" in shown
 
 
+def test_the_frontier_is_a_frame_and_a_table(client, pair):
+    found = client.evaluations.frontier(pair[0].dataset_id, "log_loss")
+    frame = found.to_polars()
+    assert set(frame["evaluation"]) == {one.id for one in pair}
+    assert not frame["dominated"].all()
+    assert frame["value"].is_sorted()
+    assert "not dominated" in found._repr_html_()
+    costs = {"pay": {"yes": 0, "no": 7}, "ask": {"yes": 1, "no": 1}}
+    found = client.evaluations.frontier(
+        pair[0].dataset_id, "expected_cost", decision="<refund>", action_costs=costs
+    )
+    assert len(found.data) == 2
+
+
 def test_records(client, pair):
     records = client.evaluations.records(pair[0].id)
     assert len(records) == 24

@@ -109,6 +109,42 @@ def test_evaluations_of_an_unknown_dataset(client):
     assert_canonical_error(answer, 404, "not_found", message="ds_nobody")
 
 
+def test_frontier(client, scored):
+    path = "/v1/evaluations/frontier"
+    found = client.get(path, params={"dataset": scored["targets_dataset"]}).json()
+    assert {one["evaluation"] for one in found["data"]} == set(scored["targets"])
+    assert found["dataset_version"] == 1
+    costs = {"decision": "refund", "false_positive": 2, "false_negative": 1}
+    query = {"dataset": scored["targets_dataset"], "measure": "expected_cost", **costs}
+    assert client.get(path, params=query).json()["measure"] == "expected_cost"
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({}, "dataset"),
+        ({"dataset": "d", "measure": "speed"}, "measure"),
+        ({"dataset": "d", "dataset_id": "d"}, "dataset_id"),
+        ({"dataset": "d", "version": 0}, "version"),
+        ({"dataset": "d", "measure": "expected_cost", "decision": "r"}, "false_negative"),
+    ],
+)
+def test_wrong_queries_of_the_frontier(client, query, field):
+    answer = client.get("/v1/evaluations/frontier", params=query)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["details"][0]["path"] == ["query", field]
+
+
+def test_the_frontier_of_an_unknown_dataset(client):
+    answer = client.get("/v1/evaluations/frontier", params={"dataset": "ds_nobody"})
+    assert_canonical_error(answer, 404, "not_found", message="ds_nobody")
+
+
+def test_the_frontier_of_rewards(client, scored):
+    answer = client.get("/v1/evaluations/frontier", params={"dataset": scored["rewards_dataset"]})
+    assert_canonical_error(answer, 422, "supervision_mismatch", message="need targets")
+
+
 def test_detail(client, scored):
     detail = client.get(f"/v1/evaluations/{scored['targets'][0]}/detail").json()
     assert detail["overall"]["n"] == 60

@@ -37,6 +37,7 @@ from steelyard.dialects.openai.service import OpenAIDecisionService
 from steelyard.dialects.systemone.service import SystemOneService
 from steelyard.evaluations import store as evaluation_rows
 from steelyard.evaluations.figures import EvaluationFigures
+from steelyard.evaluations.frontier import EvaluationFrontier
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.service import EvaluationService
 from steelyard.families.calls import TunedCalls
@@ -98,7 +99,11 @@ def open_service(
             record=record_answer,
             tuned=families.calls,
         )
-        evaluations = _open_evaluations(on, datasets, families, worker.wake)
+        evaluated = EvaluatedModels(on.models, families.evaluated)
+        evaluations = _open_evaluations(on, datasets, evaluated, worker.wake)
+        figures = EvaluationFigures(
+            evaluations, on.frames("evaluations"), datasets=datasets, rows=on.rows
+        )
         reviews = _open_reviews(on, datasets)
         yield ApiServices(
             settings=settings,
@@ -129,9 +134,8 @@ def open_service(
             draft_rows=reviews.rows,
             draft_seals=reviews.seals,
             evaluations=evaluations,
-            evaluation_figures=EvaluationFigures(
-                evaluations, on.frames("evaluations"), datasets=datasets, rows=on.rows
-            ),
+            evaluation_figures=figures,
+            evaluation_frontier=EvaluationFrontier(on.state, datasets, evaluated, figures),
             families=families.families,
             fine_tunes=families.fine_tunes,
             discovery=_open_discovery(on, families),
@@ -229,13 +233,13 @@ def _open_families(on: Foundation, datasets: DatasetService, wake: Callable[[], 
 
 
 def _open_evaluations(
-    on: Foundation, datasets: DatasetService, families: _Families, wake: Callable[[], None]
+    on: Foundation, datasets: DatasetService, models: EvaluatedModels, wake: Callable[[], None]
 ) -> EvaluationService:
     evaluations = EvaluationService(
         on.state,
         on.writes,
         datasets,
-        EvaluatedModels(on.models, families.evaluated),
+        models,
         count_decisions=functools.partial(_count_decisions, on.rows),
         max_queue=on.settings.job_queue,
         max_queue_per_account=on.settings.job_queue_per_account,

@@ -17,6 +17,7 @@ from steelyard.decision_log.service import DecisionLog
 from steelyard.dialects.openai.service import OpenAIDecisionService
 from steelyard.dialects.systemone.service import SystemOneService
 from steelyard.evaluations.figures import EvaluationFigures
+from steelyard.evaluations.frontier import EvaluationFrontier
 from steelyard.evaluations.service import EvaluationService
 from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.families.service import FamilyService
@@ -52,6 +53,7 @@ class ApiServices:
     draft_seals: DraftSeals
     evaluations: EvaluationService
     evaluation_figures: EvaluationFigures
+    evaluation_frontier: EvaluationFrontier
     families: FamilyService
     fine_tunes: FineTuneJobs
     allowance: TokenAllowance

@@ -24,6 +24,7 @@ COMMANDS = {
     "decide": "Answer decisions about one context.",
     "evaluate": "Score models on a dataset, and show what was measured.",
     "family": "Grow, switch and roll back lineages of fine-tuned models.",
+    "frontier": "Show which models of a dataset no other model beats.",
     "job": "List, follow and stop fine-tunes.",
     "doctor": "Check this installation.",
     "key": "Make, list and revoke API keys.",

@@ -12,6 +12,7 @@ import msgspec
 
 from steelyard.client.answers import RecordList
 from steelyard.client.display import table_html
+from steelyard.evaluations.frontier_wire import Frontier
 from steelyard.evaluations.wire import (
     Change,
     Evaluation,
@@ -129,6 +130,24 @@ def _(comparison: EvaluationComparison) -> str:
 
 
 @to_html.register
+def _(frontier: Frontier) -> str:
+    return table_html(
+        f"{len(frontier.data):,} models by {frontier.measure.replace('_', ' ')}",
+        ("model", frontier.measure.replace("_", " "), "USD per 1,000", "ms", ""),
+        [
+            (
+                one.model,
+                show_measure(one.estimate),
+                one.price_usd_per_1000 or "",
+                "" if one.latency_ms is None else f"{one.latency_ms:.1f}",
+                "" if one.dominated else "not dominated",
+            )
+            for one in frontier.data
+        ],
+    )
+
+
+@to_html.register
 def _(records: RecordList) -> str:
     return table_html(
         f"{len(records):,} scored decisions",
@@ -171,6 +190,31 @@ def _(comparison: EvaluationComparison) -> Any:
     import polars as pl  # noqa: PLC0415
 
     return pl.DataFrame([msgspec.to_builtins(record) for record in comparison.flipped])
+
+
+@to_frame.register
+def _(frontier: Frontier) -> Any:
+    """Return a row a model; its price is a number."""
+    import polars as pl  # noqa: PLC0415
+
+    rows = [
+        (
+            *(one.evaluation, one.model, one.family),
+            *(one.estimate.value, one.estimate.low, one.estimate.high, one.estimate.n),
+            None if one.price_usd_per_1000 is None else float(one.price_usd_per_1000),
+            *(one.latency_ms, one.dominated),
+        )
+        for one in frontier.data
+    ]
+    schema = {
+        **dict.fromkeys(("evaluation", "model", "family"), pl.String),
+        **dict.fromkeys(("value", "low", "high"), pl.Float64),
+        "n": pl.Int64,
+        "price_usd_per_1000": pl.Float64,
+        "latency_ms": pl.Float64,
+        "dominated": pl.Boolean,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 @to_frame.register

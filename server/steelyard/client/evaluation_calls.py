@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 from steelyard.client.calls import Call, encode_body, read, segment, write
+from steelyard.evaluations.frontier_wire import Frontier, FrontierMeasure
 from steelyard.evaluations.queries_wire import RecordOrder
 from steelyard.evaluations.wire import (
     CostCurve,
@@ -140,6 +141,42 @@ def compare(before: str, after: str) -> Call[EvaluationComparison]:
         Ids of two that succeeded; changes are after minus before.
     """
     return read(f"{_PATH}/compare", EvaluationComparison, before=before, after=after)
+
+
+def frontier(
+    dataset_id: str,
+    measure: FrontierMeasure = "accuracy",
+    *,
+    version: int | None = None,
+    decision: str | None = None,
+    false_positive: float | None = None,
+    false_negative: float | None = None,
+    action_costs: ActionCosts | None = None,
+) -> Call[Frontier]:
+    """Return a dataset's models by what they achieve and take: ``GET /v1/evaluations/frontier``.
+
+    Parameters
+    ----------
+    measure : {"accuracy", "log_loss", "expected_cost"}
+    version : int, optional
+        On whose evaluation rows; the newest that was evaluated by default.
+    decision : str, optional
+        With ``expected_cost``: the decision that the costs are for.
+    false_positive, false_negative : float, optional
+        Of a binary decision: what a wrong yes and a wrong no cost.
+    action_costs : mapping, optional
+        Of any decision, instead of those two: action to outcome to cost.
+    """
+    query: dict[str, Any] = {
+        "dataset": dataset_id,
+        "measure": measure,
+        "version": version,
+        "decision": decision,
+        "false_positive": false_positive,
+        "false_negative": false_negative,
+        "action_costs": None if action_costs is None else encode_body(action_costs).decode(),
+    }
+    return read(f"{_PATH}/frontier", Frontier, **query)
 
 
 def try_policy(

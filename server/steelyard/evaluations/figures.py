@@ -32,6 +32,8 @@ from steelyard.evaluations.measures.comparison import compare_evaluations
 from steelyard.evaluations.measures.curves import binary_cost_curve
 from steelyard.evaluations.measures.outcomes import outcome_table
 from steelyard.evaluations.measures.policies import (
+    Costs,
+    expected_cost,
     policy_cost_curve,
     policy_report,
     rows_of_decision,
@@ -62,11 +64,13 @@ from steelyard.evaluations.wire import (
     EvaluationComparison,
     EvaluationRecord,
     EvaluationRecordPage,
+    Measures,
     PolicyReport,
 )
 from steelyard.jobs.serial_executor import SerialExecutor
 from steelyard.storage.frame_store import FrameStore
-from steelyard.wire.violations import BODY, Violations, show
+from steelyard.wire.measures import Measure
+from steelyard.wire.violations import BODY, Path, Violations, show
 
 #: Evaluations kept in memory: 10,000 records take about 5 MB.
 _KEPT = 4
@@ -74,6 +78,16 @@ _KEPT = 4
 
 #: Rows so near to each other are read together: they mostly lie in one group of rows.
 _NEAR = 256
+
+
+class OverallDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """What of an ``EvaluationDetail`` is of all decisions together."""
+
+    overall: Measures
+    input_tokens: int | None = None
+
+
+_decode_overall = msgspec.json.Decoder(OverallDetail).decode
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,6 +167,23 @@ class EvaluationFigures:
         _check_costs(trial)
         row = await self._succeeded(caller, evaluation_id)
         return await self._resampling.take(lambda: asyncio.to_thread(self._cost_curve, row, trial))
+
+    async def overall(self, row: Row[Any]) -> OverallDetail:
+        """Return what a succeeded evaluation measured over all its decisions."""
+        stored = await asyncio.to_thread(self._store.read, f"{row.detail_sha256}.json")
+        return _decode_overall(stored)
+
+    async def expected_cost(
+        self, row: Row[Any], decision_id: str, action_costs: Costs, *, path: Path
+    ) -> Measure:
+        """Return what the cheapest actions cost on average; ``path`` is that of the costs."""
+
+        def work() -> Measure:
+            scored = self._scored(row)
+            with _measured((*path[:-1], "decision")):
+                return expected_cost(scored.records, decision_id, action_costs, path=path)
+
+        return await self._resampling.take(lambda: asyncio.to_thread(work))
 
     async def _succeeded(self, caller: Caller, evaluation_id: str) -> Row[Any]:
         row = await self._evaluations.find(caller, evaluation_id, with_dataset=True)
@@ -323,8 +354,11 @@ def _ordered(scored: _Scored, indexes: IndexArray, order: RecordOrder) -> IndexA
 
 
 @contextmanager
-def _measured() -> Iterator[None]:
-    """Raise what cannot be measured as a refusal, and not as a fault of the server."""
+def _measured(path: Path = (*BODY, "decision_id")) -> Iterator[None]:
+    """Raise what cannot be measured as a refusal, and not as a fault of the server.
+
+    ``path`` says where the request names the decision.
+    """
     try:
         yield
     except errors.InvalidRequestError:
@@ -332,11 +366,11 @@ def _measured() -> Iterator[None]:
     except UnmeasurableError as error:
         raise errors.NotMeasurableError(str(error)) from error
     except LookupError as error:
-        unknown = errors.Violation((*BODY, "decision_id"), str(error.args[0]), "unknown_decision")
+        unknown = errors.Violation(path, str(error.args[0]), "unknown_decision")
         raise errors.InvalidRequestError(violations=[unknown]) from error
     except ValueError as error:
         # Costs of a decision without "yes", or of one with rewards.
-        raise errors.SupervisionMismatchError(str(error), path=(*BODY, "decision_id")) from error
+        raise errors.SupervisionMismatchError(str(error), path=path) from error
 
 
 def _check_costs(trial: CostTrial) -> None:

@@ -6,7 +6,7 @@ then on it is known by its adapter and by what decides its answers, whatever its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -39,6 +39,9 @@ class ModelResolver(Protocol):
 
     async def key_of(self, account_id: str, model_id: str) -> str | None:
         """Return what decides the answers of a model now; ``None`` when it is no longer here."""
+
+    async def bases_of(self, account_id: str) -> Mapping[str, str]:
+        """Return the base model of each of an account's models that are here."""
 
     def require_ready(self, connection: Connection, account_id: str, model_id: str) -> None:
         """Refuse a tuned model that is gone for good; a base model is none."""
@@ -76,6 +79,14 @@ class EvaluatedModels:
         if hosted is not None:
             return hosted.evaluation_key
         return None if self._tuned is None else await self._tuned.key_of(account_id, model_id)
+
+    async def prices_of(self, account_id: str, model_ids: Iterable[str]) -> dict[str, int]:
+        """Return nano-USD per input token of those of the models that are still here."""
+        bases = {} if self._tuned is None else await self._tuned.bases_of(account_id)
+        found = {
+            model_id: self._registry.find(bases.get(model_id, model_id)) for model_id in model_ids
+        }
+        return {model_id: hosted.price_nano for model_id, hosted in found.items() if hosted}
 
     def require_ready(
         self, connection: Connection, account_id: str, model_ids: Iterable[str]

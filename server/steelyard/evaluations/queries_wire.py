@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from steelyard.datasets.queries_wire import Version
 from steelyard.decisions.wire import MAX_ACTIONS, Name
+from steelyard.evaluations.frontier_wire import FrontierMeasure
 from steelyard.evaluations.wire import DEFAULT_RECORDS, MAX_RECORDS, EvaluationStatus
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 
@@ -136,4 +138,32 @@ class CostTrial(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     abstain_cost: Annotated[
         Annotated[float, Meta(ge=-MAX_COST, le=MAX_COST)] | None,
         Meta(description="With a matrix: what abstaining costs; 0 by default."),
+    ] = None
+
+
+class FrontierQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which models to hold against each other, and by what."""
+
+    dataset: Annotated[str, Meta(min_length=1, max_length=64, description="Id of the dataset.")]
+    measure: Annotated[
+        FrontierMeasure, Meta(description="`expected_cost` needs `decision` and costs.")
+    ] = "accuracy"
+    version: Annotated[
+        Version | None,
+        Meta(description="On whose evaluation rows; the newest that was evaluated by default."),
+    ] = None
+    decision: Annotated[
+        Name | None, Meta(description="With `expected_cost`: the decision that the costs are for.")
+    ] = None
+    false_positive: Annotated[
+        Annotated[float, Meta(ge=0, le=MAX_COST)] | None,
+        Meta(description="Of a binary decision: what a wrong `yes` costs."),
+    ] = None
+    false_negative: Annotated[
+        Annotated[float, Meta(ge=0, le=MAX_COST)] | None,
+        Meta(description="Of a binary decision: what a wrong `no` costs."),
+    ] = None
+    action_costs: Annotated[
+        Annotated[str, Meta(max_length=8192)] | None,
+        Meta(description="Instead of those two: JSON of action to outcome to cost."),
     ] = None

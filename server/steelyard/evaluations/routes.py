@@ -6,11 +6,14 @@ from functools import partial
 
 from steelyard import errors
 from steelyard.evaluations.figures import EvaluationFigures
+from steelyard.evaluations.frontier import EvaluationFrontier
+from steelyard.evaluations.frontier_wire import Frontier
 from steelyard.evaluations.queries_wire import (
     ComparisonQuery,
     CostTrial,
     CreateEvaluation,
     EvaluationsQuery,
+    FrontierQuery,
     PolicyTrial,
     RecordsQuery,
 )
@@ -72,6 +75,20 @@ ROUTES = (
         query=ComparisonQuery,
         response=EvaluationComparison,
         errors=_MEASURED,
+    ),
+    _route(
+        method="GET",
+        path="/v1/evaluations/frontier",
+        use=lambda call: call.service(EvaluationFrontier).find(call.caller, call.query),
+        summary="Return a dataset's models by what they achieve, cost and take.",
+        query=FrontierQuery,
+        response=Frontier,
+        errors=(
+            errors.NotFoundError,
+            errors.DatasetDeletedError,
+            errors.SupervisionMismatchError,
+            errors.NotMeasurableError,
+        ),
     ),
     _route(
         method="GET",

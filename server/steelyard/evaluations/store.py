@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, update
 
 from steelyard.datasets.store_owner import sweep_owned
 from steelyard.datasets.tables import datasets
@@ -100,6 +100,52 @@ def find_held_out(
         .order_by(evaluations.c.created_at, evaluations.c.id)
         .limit(1)
     ).first()
+
+
+def newest_evaluated(
+    connection: Connection, account_id: str, dataset_id: str
+) -> tuple[int, str] | None:
+    """Return number and evaluation rows of a dataset's newest version with figures."""
+    found = connection.execute(
+        select(evaluations.c.dataset_version, evaluations.c.evaluation_sha256)
+        .where(*_succeeded(account_id, dataset_id))
+        .order_by(evaluations.c.dataset_version.desc(), evaluations.c.created_at.desc())
+        .limit(1)
+    ).first()
+    return None if found is None else (found.dataset_version, found.evaluation_sha256)
+
+
+def latest_by_model(
+    connection: Connection, account_id: str, dataset_id: str, evaluation_sha256: str
+) -> list[Row[Any]]:
+    """Return each model's newest evaluation that succeeded on these rows, the newest first."""
+    place = func.row_number().over(
+        partition_by=evaluations.c.model_id,
+        order_by=(evaluations.c.created_at.desc(), evaluations.c.id.desc()),
+    )
+    ranked = (
+        select(evaluations.c.id, place.label("place"))
+        .where(
+            *_succeeded(account_id, dataset_id),
+            evaluations.c.evaluation_sha256 == evaluation_sha256,
+        )
+        .subquery()
+    )
+    found = connection.execute(
+        select(evaluations)
+        .join(ranked, ranked.c.id == evaluations.c.id)
+        .where(ranked.c.place == 1)
+        .order_by(evaluations.c.created_at.desc(), evaluations.c.id.desc())
+    )
+    return list(found)
+
+
+def _succeeded(account_id: str, dataset_id: str) -> tuple[ColumnElement[bool], ...]:
+    return (
+        evaluations.c.account_id == account_id,
+        evaluations.c.dataset_id == dataset_id,
+        evaluations.c.status == "succeeded",
+    )
 
 
 def page_of_dataset(

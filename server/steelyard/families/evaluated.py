@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from sqlalchemy import Connection
@@ -60,6 +60,15 @@ class EvaluatedFamilies:
         model, artifact_sha256 = found
         base = self._bases.find(model.base)
         return None if base is None else tuned_evaluation_key(artifact_sha256, base.evaluation_key)
+
+    async def bases_of(self, account_id: str) -> Mapping[str, str]:
+        """Return the base model of each of an account's models that are here."""
+        stored = await self._lineages.read(account_id)
+        return {
+            adapter: model.base
+            for adapter, model in stored.lineage.models.items()
+            if _ready(stored, adapter)
+        }
 
     @staticmethod
     def require_ready(connection: Connection, account_id: str, model_id: str) -> None:

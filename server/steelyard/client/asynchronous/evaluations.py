@@ -26,6 +26,7 @@ class AsyncEvaluations(AsyncResource):
     detail = _method(calls.detail)
     records_page = _method(calls.records_page)
     compare = _method(calls.compare)
+    frontier = _method(calls.frontier)
     try_policy = _method(calls.try_policy)
     cost_curve = _method(calls.cost_curve)
 

@@ -169,6 +169,19 @@ def policy_cost_curve(
     )
 
 
+def expected_cost(
+    records: Records, decision_id: str, action_costs: Costs, *, path: Path
+) -> Measure:
+    """Return what the cheapest actions cost on average; refuses as ``acted_costs``.
+
+    Raises ``LookupError`` when no record is of that decision.
+    """
+    rows = rows_of_decision(records, decision_id)
+    paid = acted_costs(records, rows, action_costs, path=path).paid
+    (cost,) = _Means(records.context_codes[rows], Bootstrap()).each(paid[:, None])
+    return cost
+
+
 def rows_of_decision(records: Records, decision_id: str) -> IndexArray:
     """Return which records are of a decision; raises ``LookupError`` when none is."""
     rows = np.flatnonzero(records.decision_ids == decision_id)

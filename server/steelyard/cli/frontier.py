@@ -1,0 +1,90 @@
+"""``steelyard frontier``: the models of a dataset by what they achieve, cost and take."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.local_state import show_table
+
+if TYPE_CHECKING:
+    from steelyard.evaluations.frontier_wire import Frontier, FrontierMeasure
+
+_EPILOG = """\b
+Examples:
+  steelyard frontier ds_01k…
+  steelyard frontier ds_01k… --measure log_loss --json
+  steelyard frontier ds_01k… --measure expected_cost --decision refund \\
+      --false-positive 20 --false-negative 3
+"""
+
+
+@click.command("frontier", epilog=_EPILOG)
+@click.argument("dataset")
+@click.option(
+    "--measure",
+    type=click.Choice(("accuracy", "log_loss", "expected_cost")),
+    default="accuracy",
+    help="What the models achieve; accuracy by default.",
+)
+@click.option("--version", type=int, help="On its evaluation rows; the newest evaluated.")
+@click.option("--decision", help="With expected_cost: the decision that the costs are for.")
+@click.option("--false-positive", type=float, help="Of a binary decision: a wrong yes costs this.")
+@click.option("--false-negative", type=float, help="Of a binary decision: a wrong no costs this.")
+@click.option("--action-costs", help="Instead of those two: JSON of action to outcome to cost.")
+@server_options
+def command(
+    *,
+    dataset: str,
+    measure: FrontierMeasure,
+    action_costs: str | None,
+    server: Server,
+    **given: Any,
+) -> None:
+    """Show the models of DATASET, and which of them no other model beats.
+
+    Each model stands by its newest evaluation. Asks the server of the setting url, with the key of
+    the variable STEELYARD_API_KEY.
+    """
+    costs = None if action_costs is None else _read_costs(action_costs)
+    with server.connected() as client:
+        found = client.evaluations.frontier(dataset, measure, action_costs=costs, **given)
+    server.show(found, _show)
+
+
+def _read_costs(text: str) -> Any:
+    try:
+        costs = json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"is not JSON: {error}", param_hint="--action-costs") from None
+    if not isinstance(costs, dict):
+        raise click.BadParameter(
+            'is not a JSON object; write {"act": {"yes": 0, "no": 2}}.', param_hint="--action-costs"
+        )
+    return costs
+
+
+def _show(found: Frontier) -> None:
+    from steelyard.client.display_evaluations import show_measure
+
+    if not found.data:
+        click.echo("No model was evaluated yet; start with steelyard evaluate.")
+        return
+    show_table(
+        ("MODEL", found.measure.upper().replace("_", " "), "USD PER 1,000", "MS", "", "EVALUATION"),
+        [
+            (
+                one.model,
+                show_measure(one.estimate),
+                one.price_usd_per_1000 or "-",
+                "-" if one.latency_ms is None else f"{one.latency_ms:.1f}",
+                "" if one.dominated else "*",
+                one.evaluation,
+            )
+            for one in found.data
+        ],
+    )
+    click.echo("* no other model is nowhere worse and somewhere better")

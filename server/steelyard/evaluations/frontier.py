@@ -1,0 +1,174 @@
+"""The frontier of a dataset: its models by what they achieve and what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+from sqlalchemy import Connection, Row
+
+from steelyard import errors
+from steelyard.billing.money import to_usd
+from steelyard.caller import Caller
+from steelyard.datasets.access import require_dataset
+from steelyard.datasets.service import DatasetService
+from steelyard.evaluations import store as rows
+from steelyard.evaluations.figures import EvaluationFigures
+from steelyard.evaluations.frontier_wire import MAX_POINTS, Frontier, FrontierPoint
+from steelyard.evaluations.measures.dominance import Candidate, dominated
+from steelyard.evaluations.measures.policies import Costs
+from steelyard.evaluations.models import EvaluatedModels
+from steelyard.evaluations.queries_wire import FrontierQuery
+from steelyard.evaluations.service import to_wire
+from steelyard.storage import State
+from steelyard.wire.measures import Measure
+from steelyard.wire.violations import Violations
+
+_COSTS = ("query", "action_costs")
+_decode_costs = msgspec.json.Decoder(dict[str, dict[str, float]]).decode
+
+
+class EvaluationFrontier:
+    """Holds the models that were evaluated on a dataset against each other."""
+
+    def __init__(
+        self,
+        state: State,
+        datasets: DatasetService,
+        models: EvaluatedModels,
+        figures: EvaluationFigures,
+    ) -> None:
+        self._state, self._datasets = state, datasets
+        self._models, self._figures = models, figures
+
+    async def find(self, caller: Caller, query: FrontierQuery) -> Frontier:
+        """Return each model's newest evaluation, and whether another model dominates it."""
+        costs = _costs_of(query)
+        version, found = await self._latest(caller, query)
+        prices = await self._models.prices_of(caller.account_id, [row.model_id for row in found])
+        here = [row for row in found if row.model_id in prices]
+        points = [
+            await self._point(row, query, costs, prices[row.model_id]) for row in here[:MAX_POINTS]
+        ]
+        sign = -1.0 if query.measure == "accuracy" else 1.0
+        worse = dominated(
+            [
+                Candidate(
+                    loss=sign * point.estimate.value,
+                    price=_number(point.price_usd_per_1000),
+                    latency=point.latency_ms,
+                )
+                for point in points
+            ]
+        )
+        marked = [
+            msgspec.structs.replace(point, dominated=is_worse)
+            for point, is_worse in zip(points, worse, strict=True)
+        ]
+        return Frontier(
+            dataset_id=query.dataset,
+            dataset_version=version,
+            measure=query.measure,
+            data=sorted(marked, key=lambda point: (sign * point.estimate.value, point.model)),
+            unlisted=len(here) - len(points),
+        )
+
+    async def _latest(
+        self, caller: Caller, query: FrontierQuery
+    ) -> tuple[int | None, list[Row[Any]]]:
+        """Return the version that was asked for or evaluated last, and its models' evaluations."""
+        chosen: tuple[int, str] | None = None
+        if query.version is not None:
+            at = await self._datasets.dataset_at(
+                caller, query.dataset, query.version, is_new_work=False
+            )
+            chosen = at.version, at.evaluation_sha256
+
+        def work(connection: Connection) -> tuple[int | None, list[Row[Any]]]:
+            account_id = caller.account_id
+            require_dataset(connection, account_id, query.dataset)
+            newest = chosen or rows.newest_evaluated(connection, account_id, query.dataset)
+            if newest is None:
+                return None, []
+            version, sha256 = newest
+            return version, rows.latest_by_model(connection, account_id, query.dataset, sha256)
+
+        return await self._state.read(work)
+
+    async def _point(
+        self, row: Row[Any], query: FrontierQuery, costs: Costs | None, price_nano: int
+    ) -> FrontierPoint:
+        evaluation = to_wire(row)
+        detail = await self._figures.overall(row)
+        if costs is not None and query.decision is not None:
+            estimate = await self._figures.expected_cost(row, query.decision, costs, path=_COSTS)
+        else:
+            measured = detail.overall.accuracy
+            if query.measure == "log_loss":
+                measured = detail.overall.loss
+            estimate = _with_targets(measured)
+        latency_ms = UNSET if evaluation.metrics is None else evaluation.metrics.latency_ms
+        tokens = detail.input_tokens
+        return FrontierPoint(
+            evaluation=evaluation.id,
+            model=evaluation.model_label,
+            family=evaluation.model_name,
+            estimate=estimate,
+            price_usd_per_1000=None
+            if tokens is None
+            else to_usd(round(1000 * tokens * price_nano / detail.overall.n)),
+            latency_ms=None if latency_ms is UNSET else latency_ms,
+            dominated=False,
+        )
+
+
+def _with_targets(measured: object) -> Measure:
+    if not isinstance(measured, Measure):
+        raise errors.SupervisionMismatchError(
+            "The dataset has rewards, and these measures need targets; see the details of its "
+            "evaluations for what each model earned.",
+            path=("query", "measure"),
+        )
+    return measured
+
+
+def _number(usd: str | None) -> float | None:
+    return None if usd is None else float(usd)
+
+
+def _costs_of(query: FrontierQuery) -> Costs | None:
+    """Return the cost of each action by outcome, with its fields held against each other."""
+    found = Violations()
+    pair = {"false_positive": query.false_positive, "false_negative": query.false_negative}
+    given = {name: cost for name, cost in pair.items() if cost is not None}
+    if query.measure != "expected_cost":
+        for name in ("decision", *pair, "action_costs"):
+            if getattr(query, name) is not None:
+                found.add(("query", name), "goes with expected_cost; leave it out.", "refused")
+        found.raise_if_any()
+        return None
+    if query.decision is None:
+        found.add(("query", "decision"), "is missing; name the decision.", "missing")
+    if query.action_costs is not None:
+        for name in given:
+            found.add(("query", name), "is given beside action_costs; give one.", "refused")
+    else:
+        for name in sorted(pair.keys() - given.keys()):
+            found.add(("query", name), "is missing; give both costs, or action_costs.", "missing")
+    costs: Mapping[str, Mapping[str, float]] = {}
+    if query.action_costs is None:
+        costs = {
+            "yes": {"yes": 0.0, "no": given.get("false_positive", 0.0)},
+            "no": {"yes": given.get("false_negative", 0.0), "no": 0.0},
+        }
+    else:
+        try:
+            costs = _decode_costs(query.action_costs)
+        except msgspec.DecodeError as error:
+            found.add(
+                _COSTS, f"is not JSON of action to outcome to cost: {error}.", "invalid_value"
+            )
+    found.raise_if_any()
+    return costs

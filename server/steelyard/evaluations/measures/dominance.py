@@ -1,0 +1,35 @@
+"""Which of several models nothing beats: the best figure that there is for what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a model achieves and takes; a smaller ``loss`` is better, ``None`` is not known."""
+
+    loss: float
+    price: float | None
+    latency: float | None
+
+
+def dominated(candidates: Sequence[Candidate]) -> list[bool]:
+    """Return for each whether another is nowhere worse than it and somewhere better.
+
+    Latency is compared where both have one. One without a price is compared with none. Equal ones
+    do not dominate each other.
+    """
+    return [any(_dominates(other, one) for other in candidates) for one in candidates]
+
+
+def _dominates(one: Candidate, other: Candidate) -> bool:
+    if one.price is None or other.price is None:
+        return False
+    pairs = [(one.loss, other.loss), (one.price, other.price)]
+    if one.latency is not None and other.latency is not None:
+        pairs.append((one.latency, other.latency))
+    return all(ours <= theirs for ours, theirs in pairs) and any(
+        ours < theirs for ours, theirs in pairs
+    )
