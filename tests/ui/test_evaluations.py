@@ -59,6 +59,8 @@ def test_a_model_is_evaluated_and_a_bin_opens_its_rows(quiet_page, server, datas
     expect(quiet_page.get_by_text("1 started.")).to_be_visible()
     expect(quiet_page.get_by_text("succeeded")).to_be_visible()
 
+    models = quiet_page.get_by_role("table", name="Models by what they achieve")
+    expect(models).to_contain_text("not dominated")
     quiet_page.get_by_role("button", name="hashing, version 1").click()
     expect(quiet_page.get_by_text("All 80 scored decisions.")).to_be_visible()
     [one] = server.client.evaluations.list(dataset.id)

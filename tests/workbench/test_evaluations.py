@@ -22,6 +22,8 @@ from support.shown_parts import named, texts
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+import panel as pn
+
 from steelyard_workbench.components.mark_table import MarkTable
 from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.evaluations.charts import slice_rows
@@ -212,6 +214,69 @@ class TestList:
         page.list._open(scored["targets"])
         assert (page.session.query, page.session.view) == ("", "")
         assert page.opened.browser.chosen == RecordFilter()
+
+
+class TestFrontier:
+    @pytest.fixture
+    def panel(self, server, scored):
+        page = opened(server, dataset=scored["dataset"])
+        return page, page.frontier
+
+    def test_a_mark_and_its_line_open_the_evaluation(self, scored, panel):
+        page, frontier = panel
+        [data] = frontier.__panel__().select(MarkTable)
+        assert {row[0] for row in data.rows} == {"hashing", "second"}
+        assert "not dominated" in {row[-1] for row in data.rows}
+        place = [row[0] for row in data.rows].index("hashing")
+        [chart] = frontier.__panel__().select(pn.pane.Bokeh)
+        [source] = {one.data_source for one in chart.object.select(name="models")}
+        assert len(source.data["low"]) == 2
+        source.selected.indices = [place]
+        assert page.session.evaluation == scored["targets"]
+        page.session.evaluation = ""
+        [data] = page.frontier.__panel__().select(MarkTable)
+        data.press(place)
+        assert page.session.evaluation == scored["targets"]
+
+    def test_models_of_this_server_have_no_latency_to_stand_at(self, panel):
+        _, frontier = panel
+        frontier.axis.value = "latency"
+        assert "2 of 2 models are not drawn" in texts(frontier.__panel__())
+        assert frontier.__panel__().select(pn.pane.Bokeh) == []
+        frontier.axis.value = "price"
+        assert len(frontier.__panel__().select(pn.pane.Bokeh)) == 1
+
+    def test_costs_of_mistakes(self, panel):
+        _, frontier = panel
+        frontier.measure.value = "log_loss"
+        assert frontier.part.data.measure == "log_loss"
+        frontier.measure.value = "expected_cost"
+        frontier.decision.value = "refund"
+        before = frontier.part.data
+        assert (frontier.false_yes.visible, frontier.matrix.visible) == (True, False)
+        frontier.false_yes.value = 50.0
+        assert frontier.part.data.data[0].estimate != before.data[0].estimate
+        frontier.decision.value = "route"
+        assert (frontier.false_yes.visible, frontier.matrix.visible) == (False, True)
+        assert frontier.part.data.data[0].estimate.n == 40
+        frontier.matrix.value = "{"
+        assert "The costs are not JSON" in texts(frontier.__panel__())
+
+    def test_without_evaluations_it_waits_for_the_first_and_rewards_have_none(self, server, scored):
+        page = opened(server, dataset=scored["fresh"])
+        assert "Once a model was evaluated" in texts(page.frontier.__panel__())
+        assert not page.frontier._controls.visible
+        assert opened(server, dataset=scored["rewards_dataset"]).frontier is None
+
+    def test_one_that_succeeds_appears(self, server):
+        rows = server.client.datasets.create("later", evaluation=make_rows(2, start=150))
+        page = opened(server, dataset=rows.id)
+        [one] = server.client.evaluations.create(rows.id, "hashing").data
+        asyncio.run(page.list.part.refresh())
+        with open_worker(settings_of(server.home, **GIVEN)):
+            server.client.evaluations.wait(one, timeout_s=60, progress=False)
+        asyncio.run(page.look())
+        assert [point.evaluation for point in page.frontier.part.data.data] == [one.id]
 
 
 class TestLeaving:

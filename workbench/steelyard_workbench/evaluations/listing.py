@@ -84,6 +84,11 @@ class EvaluationList(Viewer):
     def __panel__(self) -> Viewable:
         return self.part.__panel__()
 
+    @property
+    def n_succeeded(self) -> int:
+        """How many of those shown have figures."""
+        return 0 if self.part.data is None else len(succeeded(self.part.data.evaluations))
+
     async def _look(self) -> None:
         held = self.part.data
         if self.part.state != "shown" or held is None or not held.has_unfinished:

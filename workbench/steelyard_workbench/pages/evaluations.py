@@ -18,6 +18,7 @@ from steelyard.errors import DatasetDeletedError, NotFoundError, SteelyardError
 from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.evaluations.frontier import FrontierPanel
 from steelyard_workbench.evaluations.listing import (
     EvaluationLine,
     EvaluationList,
@@ -53,6 +54,7 @@ class EvaluationsPage(Page):
         super().__init__(session)
         self.list: EvaluationList | None = None
         self.form: StartForm | None = None
+        self.frontier: FrontierPanel | None = None
         self.opened: OpenedEvaluation | None = None
         self.waiting: EvaluationLine | None = None
         self._body = pn.Column(sizing_mode="stretch_width")
@@ -81,7 +83,10 @@ class EvaluationsPage(Page):
     async def look(self) -> None:
         """Bring what is running up to date."""
         if self.list is not None:
+            before = self.list.n_succeeded
             await self.list.look()
+            if self.frontier is not None and self.list.n_succeeded != before:
+                await self.frontier.part.refresh(quietly=True)
         if self.waiting is not None:
             await self._look_at(self.waiting)
 
@@ -102,7 +107,8 @@ class EvaluationsPage(Page):
             part.start()
 
     def _content(self) -> list[Viewable]:
-        self.list, self.form, self.opened, self.waiting = None, None, None, None
+        self.list, self.form, self.frontier = None, None, None
+        self.opened, self.waiting = None, None
         self._look_at = Task(self._look_at_line, on_failure=leave_to_banner, scope=self.visit)
         if self.session.evaluation:
             back = pmui.Button(label="All evaluations", variant="text")
@@ -138,23 +144,26 @@ class EvaluationsPage(Page):
                 empty("This dataset has no evaluation rows, so nothing can be scored on it."),
                 sizing_mode="stretch_width",
             )
-        self.list = EvaluationList(
-            self.client,
-            chosen,
-            lambda id_: self.session.param.update(evaluation=id_, query="", view=""),
-            self.visit,
-        )
+        self.list = EvaluationList(self.client, chosen, self._open_one, self.visit)
         self.form = StartForm(self.client, chosen, self.list.part.refresh)
-        self.part(self.form.part)
-        self.part(self.list.part)
-        await asyncio.gather(self.form.part.refresh(), self.list.part.refresh())
+        parts: list[Loaded[Any]] = [self.form.part, self.list.part]
+        if known[chosen].method == "sft":
+            self.frontier = FrontierPanel(self.client, chosen, self._open_one)
+            parts.append(self.frontier.part)
+        for part in parts:
+            self.part(part)
+        await asyncio.gather(*(part.refresh() for part in parts))
         return pn.Column(
             select,
             self.form,
+            *([] if self.frontier is None else [self.frontier]),
             heading("Evaluations of this dataset"),
             self.list,
             sizing_mode="stretch_width",
         )
+
+    def _open_one(self, evaluation_id: str) -> None:
+        self.session.param.update(evaluation=evaluation_id, query="", view="")
 
     def _fetch_opened(self) -> Scored | Evaluation:
         evaluation = self.client.evaluations.get(self.session.evaluation)

@@ -1,0 +1,192 @@
+"""The frontier on the Evaluations page: which of a dataset's models no other model beats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import panel as pn
+import panel_material_ui as pmui
+import param
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.evaluations.frontier_wire import Frontier
+from steelyard.evaluations.wire import ConfusionMatrix, DecisionMeasures
+from steelyard_workbench.components import figures
+from steelyard_workbench.components.facts import heading
+from steelyard_workbench.components.mark_table import mark_table
+from steelyard_workbench.components.numbers import measure_text
+from steelyard_workbench.evaluations.frontier_chart import (
+    AXES,
+    MEASURES,
+    frontier_chart,
+    place_of,
+)
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.states import empty
+
+_YES = "yes"
+_Costs = dict[str, dict[str, float]]
+
+
+class FrontierPanel(Viewer):
+    """The models of a dataset against each other.
+
+    Parameters
+    ----------
+    open_ : callable
+        Called with the id of the evaluation to open.
+    """
+
+    def __init__(self, client: Client, dataset_id: str, open_: Callable[[str], None]) -> None:
+        self._client, self._dataset_id, self._open = client, dataset_id, open_
+        self._decisions: dict[str, DecisionMeasures] = {}
+        self.measure = pmui.Select(label="Measure", options=MEASURES, value="accuracy", width=200)
+        self.axis = pmui.RadioButtonGroup(
+            label="Against", options={"Price": "price", "Latency": "latency"}, value="price"
+        )
+        self.decision = pmui.Select(label="Decision", options=[], width=220)
+        self.false_yes = pmui.FloatInput(label="A wrong yes costs", value=1.0, start=0, width=170)
+        self.false_no = pmui.FloatInput(label="A wrong no costs", value=1.0, start=0, width=170)
+        self.matrix = pmui.TextAreaInput(
+            label="Costs as JSON: action, outcome, cost", rows=6, sizing_mode="stretch_width"
+        )
+        self._costs = pn.Column(
+            pn.FlexBox(self.decision, self.false_yes, self.false_no),
+            self.matrix,
+            sizing_mode="stretch_width",
+            visible=False,
+        )
+        self._controls = pn.FlexBox(self.measure, self.axis, align_items="center", visible=False)
+        super().__init__()
+        self.part: Loaded[Frontier | str] = Loaded("The frontier", self._fetch, self._show)
+
+    def __panel__(self) -> Viewable:
+        return pn.Column(
+            heading("Which model to take"),
+            self._controls,
+            self._costs,
+            self.part,
+            sizing_mode="stretch_width",
+        )
+
+    def _fetch(self) -> Frontier | str:
+        """Return the frontier, or what is wrong with the costs."""
+        ask = self._client.evaluations.frontier
+        if not self._decisions:
+            found = ask(self._dataset_id)
+            if found.data:
+                detail = self._client.evaluations.detail(found.data[0].evaluation)
+                self._decisions = {one.decision_id: one for one in detail.decisions}
+            return found
+        if self.measure.value != "expected_cost":
+            return ask(self._dataset_id, self.measure.value)
+        costs = self._given_costs()
+        if isinstance(costs, str):
+            return costs
+        return ask(self._dataset_id, "expected_cost", decision=self.decision.value, **costs)
+
+    def _given_costs(self) -> dict[str, Any] | str:
+        if _is_binary(self._decisions[self.decision.value]):
+            return {
+                "false_positive": float(self.false_yes.value or 0),
+                "false_negative": float(self.false_no.value or 0),
+            }
+        try:
+            return {"action_costs": msgspec.json.decode(self.matrix.value, type=_Costs)}
+        except msgspec.DecodeError:
+            return (
+                'The costs are not JSON such as `{"refund": {"yes": 0, "no": 4}}`; mend the text.'
+            )
+
+    def _show(self, found: Frontier | str) -> Viewable:
+        if isinstance(found, str):
+            return empty(found)
+        if self._decisions and not self.decision.options:
+            self.decision.param.update(
+                options=list(self._decisions), value=next(iter(self._decisions))
+            )
+        self._controls.visible = bool(found.data)
+        if not found.data:
+            return empty("Once a model was evaluated it stands here, with its price and latency.")
+        self._figure = pn.Column(sizing_mode="stretch_width")
+        self._draw(found)
+        return self._figure
+
+    def _draw(self, found: Frontier) -> None:
+        axis = self.axis.value
+        missing = sum(place_of(point, axis) is None for point in found.data)
+        shown: list[Viewable] = []
+        if missing < len(found.data):
+            shown.append(figures.show(frontier_chart(found.data, found.measure, axis, self._open)))
+        if missing:
+            why = (
+                "Only connected models have a latency of their own"
+                if axis == "latency"
+                else "An earlier release did not count their tokens"
+            )
+            shown.append(empty(f"{missing:,} of {len(found.data):,} models are not drawn. {why}."))
+        data = mark_table(
+            ("model", found.measure.replace("_", " "), *AXES.values(), ""),
+            [
+                (
+                    point.model,
+                    measure_text(point.estimate),
+                    *(_number(place_of(point, name)) for name in AXES),
+                    "dominated" if point.dominated else "not dominated",
+                )
+                for point in found.data
+            ],
+            label="Models by what they achieve, cost and take",
+            open_=lambda place: self._open(found.data[place].evaluation),
+            opens="Open its evaluation",
+        )
+        said = (
+            f"On the evaluation rows of version {found.dataset_version}. A model is dominated when "
+            "another is nowhere worse and somewhere better, by estimate, price and, where both "
+            "have one, latency. Where intervals overlap, compare the two."
+        )
+        self._figure[:] = [*shown, pmui.Typography(said, variant="body2"), data]
+
+    @param.depends("axis.value", watch=True)
+    def _on_axis(self) -> None:
+        if isinstance(self.part.data, Frontier):
+            self._draw(self.part.data)
+
+    @param.depends("decision.value", watch=True)
+    def _on_decision(self) -> None:
+        """Offer the fields of the decision's kind; each mistake costs one at first."""
+        decision = self._decisions[self.decision.value]
+        is_binary = _is_binary(decision)
+        self.false_yes.visible = self.false_no.visible = is_binary
+        self.matrix.visible = not is_binary
+        names = _outcomes(decision)
+        even = {action: {name: float(name != action) for name in names} for action in names}
+        self.matrix.value = json.dumps(even, indent=1, ensure_ascii=False)
+        self._on_costs()
+
+    @param.depends("measure.value", watch=True)
+    def _on_measure(self) -> None:
+        self._costs.visible = self.measure.value == "expected_cost"
+        self.part.start()
+
+    @param.depends("false_yes.value", "false_no.value", "matrix.value", watch=True)
+    def _on_costs(self) -> None:
+        if self.measure.value == "expected_cost":
+            self.part.start()
+
+
+def _outcomes(decision: DecisionMeasures) -> list[str]:
+    confusion = decision.confusion
+    return confusion.outcomes if isinstance(confusion, ConfusionMatrix) else []
+
+
+def _is_binary(decision: DecisionMeasures) -> bool:
+    return decision.kind == "binary" and _YES in _outcomes(decision)
+
+
+def _number(place: float | None) -> str:
+    return "—" if place is None else f"{place:,.4g}"
