@@ -14,8 +14,6 @@ _LENGTH = 26
 def new_id(prefix: str) -> str:
     """Return a new id, such as ``dec_01k6v0p3w4e9h2n5t7x8z1a3c6``.
 
-    Examples
-    --------
     >>> new_id("dec")[:4], len(new_id("dec"))
     ('dec_', 30)
     """

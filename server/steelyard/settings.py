@@ -39,13 +39,7 @@ class Setting:
         return f"STEELYARD_{self.name.upper()}"
 
     def parse(self, value: Any) -> Any:
-        """Return the value in this setting's type.
-
-        Raises
-        ------
-        InvalidSettingError
-            When the value is not of the type, out of bounds or not among the choices.
-        """
+        """Return the value in this setting's type, or raise ``InvalidSettingError``."""
         if value is None and self.default is None:
             return None
         try:
@@ -401,8 +395,6 @@ _BY_NAME = {setting.name: setting for setting in SETTINGS}
 class Settings:
     """Checked settings; ``SETTINGS`` says what each means.
 
-    Examples
-    --------
     >>> read_settings({"port": 9000}, environ={}).port
     9000
     """
@@ -467,13 +459,7 @@ def read_settings(
     environ: Mapping[str, str] | None = None,
     defaults: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """Return the settings: an override wins over the environment, which wins over the default.
-
-    Raises
-    ------
-    InvalidSettingError
-        When a value cannot be used, or an override names no setting.
-    """
+    """Return the settings: an override wins over the environment, which wins over the default."""
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
     unknown = sorted(given.keys() - _BY_NAME.keys())
     if unknown:
@@ -495,8 +481,6 @@ def read_settings(
 def home_of(settings: Settings) -> Path:
     """Return the directory of the server's files; the user's data directory where none is set.
 
-    Examples
-    --------
     >>> home_of(read_settings({"home": "/srv/steelyard"}, environ={}))
     PosixPath('/srv/steelyard')
     """
@@ -510,8 +494,6 @@ def home_of(settings: Settings) -> Path:
 def state_url_of(settings: Settings) -> str:
     """Return the database of the state; ``state.sqlite`` in ``home_of`` where none is set.
 
-    Examples
-    --------
     >>> state_url_of(read_settings({"home": "/srv/steelyard"}, environ={}))
     'sqlite:////srv/steelyard/state.sqlite'
     """
@@ -523,8 +505,6 @@ def state_url_of(settings: Settings) -> str:
 def frames_url_of(settings: Settings) -> str:
     """Return where frames are; ``frames`` in ``home_of`` where nothing is set.
 
-    Examples
-    --------
     >>> frames_url_of(read_settings({"home": "/srv/steelyard"}, environ={}))
     '/srv/steelyard/frames'
     """
@@ -545,8 +525,6 @@ OPENMP_VARIABLES = ("OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_WAIT_POLICY")
 def openmp_variables(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return those of ``OPENMP_VARIABLES`` that are set, with their values.
 
-    Examples
-    --------
     >>> openmp_variables({"OMP_WAIT_POLICY": "PASSIVE", "PATH": "/bin"})
     {'OMP_WAIT_POLICY': 'PASSIVE'}
     """

@@ -29,19 +29,10 @@ _MAX_KEY = 255
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[_Answer_co]):
-    """One call: what is sent, and the type that the answer is decoded to.
+    """One call: what is sent, and the type that the answer is decoded to, ``bytes`` for it as it is.
 
-    Parameters
-    ----------
-    answer : type
-        ``bytes`` for the answer as it is.
-    idempotency_key : str or None
-        What makes a repeated write one write. A call without one changes nothing, so that every
-        call may be repeated.
-    is_scored : bool
-        Whether a model runs, so that the server may take its whole deadline.
-    may_compress : bool
-        Whether the route takes compressed bodies.
+    A call without an ``idempotency_key`` changes nothing, so that every call may be repeated. One that
+    ``is_scored`` runs a model, so that the server may take its whole deadline.
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
@@ -77,8 +68,6 @@ def write(
 def query_of(**parameters: Any) -> tuple[tuple[str, str], ...]:
     """Return parameters as a query: ``None`` is left out, and a list repeats its parameter.
 
-    Examples
-    --------
     >>> query_of(limit=10, cursor=None, wrong=True, status=["queued", "running"])
     (('limit', '10'), ('wrong', 'true'), ('status', 'queued'), ('status', 'running'))
     """
@@ -97,8 +86,6 @@ def encode_body(
 
     ``guards`` are what the caller saw: left out where ``UNSET``, and ``null`` where ``None``.
 
-    Examples
-    --------
     >>> encode_body({"on": True, "model": None}, {"served": None, "latest": UNSET})
     b'{"on":true,"served":null}'
     """
@@ -129,8 +116,6 @@ def plain(value: Any, depth: int = 0) -> Any:
 def segment(name: str) -> str:
     """Return a name as one segment of a path; refuse one that would mean another path.
 
-    Examples
-    --------
     >>> segment("router@3")
     'router%403'
     """

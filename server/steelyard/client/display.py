@@ -137,19 +137,7 @@ def table_html(
     *,
     bars: Sequence[float] | None = None,
 ) -> str:
-    """Return texts as an HTML table, every one escaped.
-
-    Parameters
-    ----------
-    caption : str
-        What stands above it.
-    columns : sequence of str
-        Names of the columns.
-    rows : sequence of sequences of str
-        As many texts as there are columns.
-    bars : sequence of float, optional
-        One a row, 0 to 1: a bar after its texts.
-    """
+    """Return texts as an HTML table, every one escaped; ``bars`` are 0 to 1, one a row."""
     cells = ["".join(map(_cell, row)) for row in rows]
     if bars is None:
         return _table_html(caption, columns, cells)

@@ -255,8 +255,6 @@ def show_metrics(evaluation: Evaluation) -> str:
 def show_measure(measure: Measure | None) -> str:
     """Write a measure with its interval.
 
-    Examples
-    --------
     >>> show_measure(Measure(value=0.9, low=0.85, high=0.93, n=120))
     '0.9000 [0.8500, 0.9300]'
     """

@@ -234,13 +234,7 @@ WAITING_FOR = {
 
 
 def show_progress(job: Job) -> str:
-    """Write how far a fine-tune is.
-
-    Returns
-    -------
-    str
-        Such as ``heads, 40 of 200, loss 0.3120``; empty where nothing is known.
-    """
+    """Write how far a fine-tune is, ``heads, 40 of 200, loss 0.3120``; empty where nothing is known."""
     if job.progress is None:
         return ""
     now = job.progress

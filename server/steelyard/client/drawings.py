@@ -18,15 +18,7 @@ _FONT = 'font-family="sans-serif" font-size="11" fill="currentColor"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A change with its 95 % interval, as a line of a drawing.
-
-    Parameters
-    ----------
-    label : str
-        What changed.
-    change, low, high : float
-        In the drawing's unit.
-    """
+    """A change with its 95 % interval, in the drawing's unit, as a line of it."""
 
     label: str
     change: float
@@ -35,17 +27,7 @@ class Interval:
 
 
 def draw_intervals(intervals: Sequence[Interval], *, unit: str, fall_is_good: bool) -> str:
-    """Draw changes on one number line with zero on it.
-
-    Parameters
-    ----------
-    intervals : sequence of Interval
-        At least one, finite.
-    unit : str
-        What the numbers are, told under the line.
-    fall_is_good : bool
-        Whether a change below zero is the better one.
-    """
+    """Draw changes, at least one, on one number line with zero on it and its unit below."""
     left, width, row = 110, 330, 22
     low = min(0.0, *(one.low for one in intervals))
     high = max(0.0, *(one.high for one in intervals))
@@ -82,15 +64,7 @@ def draw_intervals(intervals: Sequence[Interval], *, unit: str, fall_is_good: bo
 
 
 def draw_curve(points: Sequence[tuple[float, float]], *, across: str, up: str) -> str:
-    """Draw a curve with its first and last value.
-
-    Parameters
-    ----------
-    points : sequence of (float, float)
-        At least one, in order across.
-    across, up : str
-        What the two directions are.
-    """
+    """Draw a curve, of at least one point, with its first and last value."""
     left, top, width, height = 60, 8, 380, 110
     xs, ys = [point[0] for point in points], [point[1] for point in points]
     wide, tall = (max(xs) - min(xs)) or 1.0, (max(ys) - min(ys)) or 1.0
@@ -121,19 +95,7 @@ def draw_curve(points: Sequence[tuple[float, float]], *, across: str, up: str) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """A model on the drawing of a line.
-
-    Parameters
-    ----------
-    label : str
-        What is written under it.
-    note : str
-        What is written above it; may be empty.
-    is_served : bool
-        Whether it is drawn full.
-    is_gone : bool
-        Whether it is drawn faint.
-    """
+    """A model on the drawing of a lineage: full where it is served, and faint where it is gone."""
 
     label: str
     note: str = ""
@@ -142,13 +104,7 @@ class Stop:
 
 
 def draw_line(stops: Sequence[Stop]) -> str:
-    """Draw models in a row, oldest first.
-
-    Parameters
-    ----------
-    stops : sequence of Stop
-        At least one.
-    """
+    """Draw models, at least one, in a row, oldest first."""
     gap, y = 76, 30
     parts = []
     for number, stop in enumerate(stops):

@@ -59,12 +59,9 @@ _USER_AGENT = (
 
 
 class Compression:
-    """Whether a client still compresses bodies: a server that refuses once is not asked again.
+    """Whether a client still compresses bodies, those of more than ``over`` bytes.
 
-    Parameters
-    ----------
-    over : int or None
-        Bodies of more bytes than this are compressed; ``None`` for none.
+    A server that refuses once is not asked again.
     """
 
     def __init__(self, over: int | None) -> None:
@@ -85,19 +82,7 @@ class Compression:
 
 
 class Exchange(Generic[_Answer]):
-    """The attempts of one call.
-
-    Parameters
-    ----------
-    call : Call
-        What is asked.
-    options : ClientOptions
-        Where, with which key, how long and how often.
-    compression : Compression
-        The client's.
-    clock : callable
-        Gives seconds that only grow.
-    """
+    """The attempts of one call."""
 
     def __init__(
         self,
@@ -163,13 +148,7 @@ class Exchange(Generic[_Answer]):
         return True
 
     def answer(self, response: httpx.Response) -> _Answer:
-        """Return the answer that a response holds.
-
-        Raises
-        ------
-        steelyard.errors.SteelyardError
-            What the server refused with; ``UnexpectedAnswerError`` for what it never says.
-        """
+        """Return the answer that a response holds, or raise what the server refused with."""
         if not response.is_success:
             raise self._refusal(response)
         if self._call.answer is bytes:

@@ -14,19 +14,9 @@ Show = Callable[[int, int, str], None]
 
 @contextmanager
 def progress_bar(title: str, *, is_shown: bool = True) -> Iterator[Show]:
-    """Show a bar for the length of a block.
+    """Show a bar for the length of a block, in a notebook or a terminal.
 
-    Parameters
-    ----------
-    title : str
-        What is done.
-    is_shown : bool, default True
-        Whether to show anything; without a notebook or a terminal nothing is shown in any case.
-
-    Yields
-    ------
-    callable
-        Takes how much is done, how much there is, and a word on the state.
+    What is yielded takes how much is done, how much there is, and a word on the state.
     """
     notebook = _notebook() if is_shown else None
     if notebook is not None:

@@ -37,22 +37,10 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameColumns:
-    """How the columns of a frame are read as rows.
+    """How the columns of a frame are read as rows: the arguments of ``datasets.create``.
 
-    Parameters
-    ----------
-    context : str or sequence of str
-        The column with the context; several make an object with a field for each.
-    decisions : sequence of mapping, optional
-        The decisions that every row asks; left out, a column ``decisions`` has them row by row, as
-        JSON, objects or structs. A struct cannot tell an outcome without a description from one that
-        is not there: its nulls are left out, so give those as JSON.
-    labels : mapping or sequence of str, optional
-        Decision id to the column with its right outcome's name; names alone are both. The ids of
-        ``decisions`` when left out. A row does not ask a decision whose cell is null.
-    targets, rewards : str, optional
-        A column with, by decision id, numbers by outcome: mappings, their JSON, or the lists of
-        ``to_polars``; instead of ``labels``.
+    A struct of the column ``decisions`` cannot tell an outcome without a description from one that is
+    not there: its nulls are left out, so give those as JSON.
     """
 
     context: str | Sequence[str] = "context"
@@ -81,25 +69,10 @@ class Piece:
 def pieces_of(
     rows: Rows, columns: FrameColumns | None = None, piece_bytes: int = PIECE_BYTES
 ) -> Iterator[Piece]:
-    """Cut rows into pieces of whole lines.
+    """Cut rows into pieces of whole lines, of at most ``piece_bytes``; a longer line is a piece alone.
 
-    Parameters
-    ----------
-    rows : path, bytes, iterable of mapping, or frame
-        A path and bytes hold JSON Lines, which are sent as they are.
-    columns : FrameColumns, optional
-        How a frame is read.
-    piece_bytes : int
-        The most bytes of a piece; a longer line is a piece alone.
-
-    Raises
-    ------
-    steelyard.errors.InvalidRequestError
-        When a value has no form in JSON.
-    OSError
-        When a file cannot be read.
-    ValueError
-        When a frame lacks a column.
+    A path and bytes hold JSON Lines, which are sent as they are. Raise ``ValueError`` when a frame
+    lacks a column.
     """
     held: list[bytes] = []
     n_bytes = n_lines = start = 0
@@ -126,15 +99,8 @@ def shift_lines(
 ) -> list[dict[str, Any]]:
     """Return the details of a refusal with the lines of the whole, of which a piece was sent.
 
-    Parameters
-    ----------
-    details : sequence of mapping
-        As the server gave them.
-    start : int or mapping
-        How many lines are before the piece, or before the piece of each part.
+    ``start`` is how many lines are before the piece, or before the piece of each part.
 
-    Examples
-    --------
     >>> shift_lines([{"path": ["body", "examples", 0, "context"], "message": "Line 1: x."}], 10)
     [{'path': ['body', 'examples', 10, 'context'], 'message': 'Line 11: x.'}]
     """

@@ -55,15 +55,7 @@ async def receive_async(
 
 
 class BoundedStream(httpx.SyncByteStream):
-    """The bytes of an answer, which must be whole by a time: httpx bounds each wait alone.
-
-    Parameters
-    ----------
-    stream : httpx.SyncByteStream
-        The bytes.
-    ends_at : float
-        Reading of ``time.monotonic`` after which no more are read.
-    """
+    """The bytes of an answer, which must be whole by a time: httpx bounds each wait alone."""
 
     def __init__(self, stream: httpx.SyncByteStream, ends_at: float) -> None:
         self._stream = stream

@@ -39,31 +39,14 @@ AsyncLook = Callable[[], Awaitable[T]]
 
 
 class Patience:
-    """How long a wait goes on.
-
-    Parameters
-    ----------
-    timeout_s : float or None
-        Seconds from now; ``None`` for without end.
-    """
+    """How long a wait goes on: some seconds from now, or without end."""
 
     def __init__(self, timeout_s: float | None) -> None:
         self._timeout_s = timeout_s
         self._ends_at = None if timeout_s is None else time.monotonic() + timeout_s
 
     def check(self, state: str) -> None:
-        """Return up when the time is over.
-
-        Parameters
-        ----------
-        state : str
-            What is so at the moment, as a clause.
-
-        Raises
-        ------
-        steelyard.client.NoAnswerInTimeError
-            When it is.
-        """
+        """Raise when the time is over; ``state`` is what is so at the moment, as a clause."""
         if self._ends_at is not None and time.monotonic() >= self._ends_at:
             raise NoAnswerInTimeError(
                 f"After {self._timeout_s:g} s {state}; it goes on, so wait again."
@@ -73,16 +56,9 @@ class Patience:
 class Looking:
     """Looks at work that goes on without the client, over failures that may pass.
 
-    A restart of the server ends no wait: looks fail until it is back.
-
-    Parameters
-    ----------
-    timeout_s : float or None
-        Seconds from now in which failures are no news; without, ``LONGEST_SILENCE_S`` from the
-        first that no answer followed.
-    was_answered : bool
-        Whether the server has answered about the work before now. A first look that fails is told
-        at once: it may be another server's address.
+    A restart of the server ends no wait: failures are no news for ``timeout_s`` from now, or, without
+    one, for ``LONGEST_SILENCE_S`` from the first that no answer followed. A first look that fails is
+    raised at once, unless the server ``was_answered`` before: it may be another server's address.
     """
 
     def __init__(self, timeout_s: float | None, *, was_answered: bool) -> None:
@@ -163,22 +139,7 @@ class JobFollowing(_Following):
 
 
 class ServingWait:
-    """Waits until a family serves a model; refuses a wait that could only time out.
-
-    Parameters
-    ----------
-    model : str or Job
-        A model's number or adapter id, or the fine-tune that made it.
-    show : callable
-        A progress bar.
-    timeout_s : float or None
-        Seconds to wait at most.
-
-    Raises
-    ------
-    ValueError
-        When the fine-tune made no model.
-    """
+    """Waits until a family serves a model; refuses a wait that could only time out."""
 
     def __init__(self, model: str | Job, show: Show, timeout_s: float | None) -> None:
         self._model = model_of(model)
@@ -186,21 +147,7 @@ class ServingWait:
         self._patience = Patience(timeout_s)
 
     def is_over(self, family: Family) -> bool:
-        """Look at the family as it is now.
-
-        Raises
-        ------
-        steelyard.errors.FamilyOffError
-            When it is off, so that it never moves.
-        steelyard.errors.NotFoundError
-            When the model is none of its own: its gate did not pass it.
-        steelyard.errors.ModelDeletedError, steelyard.errors.ModelDiscardedError
-            When the model is gone.
-        steelyard.errors.FamilyChangedError
-            When a newer model has joined: a family moves to its latest alone.
-        steelyard.client.NoAnswerInTimeError
-            When the time is over.
-        """
+        """Look at the family as it is now; raise when it will never serve the model."""
         served = family.served
         if served is not None and self._model in {served.ref, served.adapter}:
             self._show(1, 1, "served")
@@ -237,13 +184,7 @@ class ServingWait:
 
 
 def model_of(model: str | Job) -> str:
-    """Return a model's name, or that of the model that a fine-tune made.
-
-    Raises
-    ------
-    ValueError
-        When it made none.
-    """
+    """Return a model's name, or that of the model that a fine-tune made; raise when it made none."""
     if isinstance(model, str):
         return model
     if model.output_model is None:

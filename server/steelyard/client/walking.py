@@ -6,19 +6,12 @@ from steelyard.datasets.wire import Dataset, DatasetPage
 
 
 class DatasetWalk:
-    """Which datasets of a page are given, and which page is asked for next.
+    """Which datasets of a page are given, and the ``cursor`` of the page that is asked for next.
 
     The list is in the order of last use, and a cursor names a dataset, whose place moves when it is
     used: so datasets come again, and others may be passed over. Each is given once; once the list
     has ended, what moved is looked for at its front. Datasets made meanwhile are not given: a body
     that makes one for each would never end.
-
-    Attributes
-    ----------
-    cursor : str or None
-        Where the next page begins.
-    is_over : bool
-        Whether there is none.
     """
 
     def __init__(self) -> None:

@@ -45,12 +45,9 @@ def count_input_tokens(
 ) -> int:
     """Count the input tokens of a request.
 
-    Returns
-    -------
-    int
-        The context's tokens once, every question's, and those of each distinct set of outcome
-        names and descriptions once. The ``yes`` and ``no`` of a binary decision count nothing, and
-        neither does a description that is ``None``.
+    The context's count once, every question's, and those of each distinct set of outcome names and
+    descriptions once. The ``yes`` and ``no`` of a binary decision count nothing, and neither does a
+    description that is ``None``.
     """
     n_tokens = counter.count(render_value(context))
     counted: set[tuple[tuple[str, ...], tuple[str | None, ...]]] = set()

@@ -78,8 +78,6 @@ def is_from_this_machine(request: Request) -> bool:
 def address_group(address: str) -> str:
     """Return what an address is counted by: itself, or the /64 network of an IPv6 address.
 
-    Examples
-    --------
     >>> address_group("192.0.2.7"), address_group("2001:db8::1:2")
     ('192.0.2.7', '2001:db8::/64')
     """

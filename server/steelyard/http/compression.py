@@ -34,13 +34,7 @@ def content_encoding(header: str | None) -> str:
 
 
 def decompress(body: bytes, coding: str, bound: int) -> bytes:
-    """Undo a body's coding.
-
-    Raises
-    ------
-    BodyTooLargeError
-        When more comes out.
-    """
+    """Undo a body's coding; raise when more than ``bound`` bytes come out."""
     parts: list[bytes] = []
     n_bytes = 0
     try:

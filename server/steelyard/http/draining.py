@@ -11,12 +11,7 @@ from steelyard.errors import EngineUnavailableError
 
 
 class Drain:
-    """The requests in flight of one application, and whether it is stopping.
-
-    Notes
-    -----
-    For the event loop of the application alone.
-    """
+    """The requests in flight of one application, and whether it is stopping; for its event loop alone."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()

@@ -152,8 +152,6 @@ def _headers(request: Request, error: SteelyardError) -> dict[str, str]:
 def decimal_seconds(seconds: float) -> str:
     """Write seconds as clients parse them: digits and a point, rounded up to milliseconds.
 
-    Examples
-    --------
     >>> decimal_seconds(2.0), decimal_seconds(0.0123), decimal_seconds(1e6)
     ('2', '0.013', '1000000')
     """

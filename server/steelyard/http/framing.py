@@ -70,8 +70,6 @@ class StrictHttp(Http):
 def head_problem(head: bytes) -> str | None:
     r"""Return what is wrong with the head of a request, or ``None``; never a word of its content.
 
-    Examples
-    --------
     >>> head_problem(b"GET / HTTP/1.1\r\nHost: localhost") is None
     True
     >>> head_problem(b"GET ?key=SECRET HTTP/1.1\r\nHost: localhost")

@@ -138,8 +138,6 @@ def open_host(settings: Settings, closing: ExitStack) -> RemoteHost | None:
 def parse_base_models(text: str) -> dict[str, str]:
     """Read the setting ``base_models``: name to folder, or to ``hashing``.
 
-    Examples
-    --------
     >>> parse_base_models("small=/srv/models/small, double=hashing")
     {'small': '/srv/models/small', 'double': 'hashing'}
     """

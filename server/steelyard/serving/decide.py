@@ -74,8 +74,6 @@ class Prepared:
 class DecideService:
     """Answers decide requests with one base model.
 
-    Notes
-    -----
     Holds no state of its own: safe to call from several threads when the tokenizer is.
     """
 
@@ -280,8 +278,6 @@ class Queue(Protocol):
 class AnswerService:
     """Answers requests with one scorer.
 
-    Notes
-    -----
     Safe to use from several threads and event loops.
     """
 

@@ -195,13 +195,7 @@ class Attempts:
             self._task.cancel()
 
     async def run(self) -> tuple[DecideResponse, Answerer]:
-        """Try the models in turn.
-
-        Raises
-        ------
-        UnansweredError
-            When none did.
-        """
+        """Try the models in turn; raise ``UnansweredError`` when none answered."""
         self._task = asyncio.current_task()
         try:
             return await self._try()

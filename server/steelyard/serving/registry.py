@@ -71,8 +71,6 @@ class WatchedQueue(Queue, Protocol):
 class HostedModel:
     """One base model that answers here.
 
-    Notes
-    -----
     Safe to use from several threads.
     """
 

@@ -146,13 +146,7 @@ class DecisionService:
         request: ValidRequest,
         tell: Callable[[DecideResponse], Struct] = _as_it_is,
     ) -> Struct:
-        """Answer a request: accept, score with fallback, settle.
-
-        Raises
-        ------
-        Replay
-            When the key has an answer already.
-        """
+        """Answer a request: accept, score with fallback, settle; raise ``Replay`` for a key's own answer."""
         read = await self._read(request)
         try:
             question = await self._open(write.caller, read)

@@ -47,12 +47,10 @@ class _Manifest(Struct):
 
 
 class ArtifactStore:
-    """Stores fine-tuned models.
+    """Stores fine-tuned models; safe to use from several threads and processes.
 
-    Notes
-    -----
-    Safe to use from several threads and processes. On a local disk a folder shares its files with
-    the store where both are on one file system, and takes no room.
+    On a local disk a folder shares its files with the store where both are on one file system, and
+    takes no room.
     """
 
     def __init__(self, store: FrameStore | str | Path, cache: Path) -> None:
@@ -60,13 +58,7 @@ class ArtifactStore:
         self._cache = cache
 
     def put(self, folder: Path) -> str:
-        """Store a model.
-
-        Raises
-        ------
-        ValueError
-            When the folder is no model, or a file is missing or not the one that the manifest names.
-        """
+        """Store a model; raise ``ValueError`` when a file is not the one that its manifest names."""
         try:
             sent = (folder / MANIFEST).read_bytes()
             files = _read_manifest(sent)
@@ -182,13 +174,7 @@ class ArtifactStore:
 
 
 def files_of_artifact(store: FrameStore, name: str) -> list[str]:
-    """Return the hashes of the files that a stored manifest names; none for any other file.
-
-    Raises
-    ------
-    DataDamagedError
-        When the manifest is not what was written.
-    """
+    """Return the hashes of the files that a stored manifest names; none for any other file."""
     if not name.endswith(_MANIFEST_SUFFIX):
         return []
     return sorted(set(_read_manifest(store.read(name)).values()))

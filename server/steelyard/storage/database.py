@@ -91,16 +91,9 @@ class State:
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Run a write in a transaction; what it wrote is durable when this returns.
 
-        Parameters
-        ----------
-        work : callable
-            Takes the connection. It runs on the writer's thread, maybe beside other writes in one
-            transaction, and maybe again after a lost connection: it must touch only the database.
-            An exception of it undoes what it wrote and is raised here.
-
-        Notes
-        -----
-        A cancelled call is not written if its turn has not come; otherwise it may be.
+        The work runs on the writer's thread, maybe beside other writes in one transaction, and maybe again
+        after a lost connection: it must touch only the database. An exception of it undoes what it wrote
+        and is raised here. A cancelled call is not written if its turn has not come; otherwise it may be.
         """
         future = self.submit(work)
         waiting = asyncio.wrap_future(future)

@@ -39,8 +39,6 @@ SWEEP_AFTER_S = 24 * 3600.0
 class FrameStore:
     """A place for files named by their hash.
 
-    Notes
-    -----
     In a local directory a file is written beside the others, flushed to the disk, renamed, and the
     directory is flushed. An object store shows an object only when it is whole. Safe to use from
     several threads and processes: two that write the same bytes write the same file.
@@ -233,13 +231,7 @@ class FrameStore:
 
 
 def open_store(url: str | Path, folder: str = "", damage: DamageNotes | None = None) -> FrameStore:
-    """Open a store.
-
-    Raises
-    ------
-    ValueError
-        When no store has such an address.
-    """
+    """Open a store; raise ``ValueError`` when no store has such an address."""
     if isinstance(url, Path) or not urlsplit(url).scheme:
         return FrameStore(fs.LocalFileSystem(), str(Path(url, folder).absolute()), damage)
     shown = _without_secrets(url)

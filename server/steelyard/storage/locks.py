@@ -53,8 +53,6 @@ class FileLock:
 class FileTurns:
     """Turns of the processes that write one SQLite file; SQLite's own waiting polls and is unfair.
 
-    Notes
-    -----
     Who wants to write waits in a queue of one place before the turn itself, and leaves it on
     getting the turn. A process that ends its turn thus finds the place taken by one that waits,
     and cannot overtake it.

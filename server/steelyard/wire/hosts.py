@@ -15,8 +15,6 @@ def host_names(text: str) -> frozenset[str]:
 def host_of(header: str) -> str:
     """Return the name in a ``Host`` header, without its port.
 
-    Examples
-    --------
     >>> host_of("LocalHost:8420"), host_of("[::1]:8420"), host_of("evil.example.")
     ('localhost', '::1', 'evil.example')
     """
@@ -29,8 +27,6 @@ def host_of(header: str) -> str:
 def is_loopback(host: str) -> bool:
     """Return whether a host is this machine's own: ``localhost`` or a loopback address.
 
-    Examples
-    --------
     >>> [
     ...     is_loopback(host)
     ...     for host in ("localhost", "127.0.0.1", "::1", "10.0.0.1", "evil.example")

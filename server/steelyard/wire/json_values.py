@@ -41,8 +41,6 @@ class _RepeatedKeys(dict[str, Any]):
 def decode_json(body: bytes) -> Any:
     """Parse bytes as JSON, before anything is known about what they should hold.
 
-    Notes
-    -----
     Time is linear in the length of the body, and no nesting can exhaust the stack.
     """
     if not body.strip():

@@ -26,8 +26,6 @@ class Violations:
     The first violation at a path is kept and later ones at the same path are not: they follow from
     it. After ``MAX_DETAILS``, or ``MAX_DETAILS_BYTES``, they are counted and no longer described.
 
-    Examples
-    --------
     >>> found = Violations()
     >>> found.add(("body", "decisions", 0, "id"), "is blank; give it a name.", "blank")
     >>> found.listed[0].message, found.touches(("body", "decisions", 0))
@@ -85,8 +83,6 @@ class Violations:
 def label(path: Path) -> str:
     """Return a path in words.
 
-    Examples
-    --------
     >>> label(("body", "decisions", 2, "policy", "abstain_below")), label(("body",))
     ('decisions[2].policy.abstain_below', 'The request body')
     """
@@ -104,8 +100,6 @@ def label(path: Path) -> str:
 def show(value: object) -> str:
     """Return a value as short JSON text that is safe to print and to encode.
 
-    Examples
-    --------
     >>> show("é"), show([1, None])
     ('"é"', '[1, null]')
     """

@@ -24,20 +24,7 @@ class UnusableAnswerError(EngineUnavailableError):
 
 
 def checked(names: Sequence[str], found: Any) -> Probabilities:
-    """Return an outcome's probability each, in order.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The outcomes that were asked for.
-    found : mapping
-        Probability by outcome, as decoded JSON.
-
-    Raises
-    ------
-    UnusableAnswerError
-        Where an outcome is missing, a value is not a probability, or they do not sum to 1.
-    """
+    """Return each outcome's probability, in order; raise where one is missing or they do not sum to 1."""
     if not isinstance(found, Mapping):
         raise unusable("it has no object of probabilities")
     if missing := [name for name in names if name not in found]:

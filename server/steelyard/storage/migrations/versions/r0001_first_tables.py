@@ -313,11 +313,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: going back would lose what was acknowledged.
-
-    Raises
-    ------
-    NotImplementedError
-        Always.
-    """
+    """Refuse: going back would lose what was acknowledged."""
     raise NotImplementedError("The state is never migrated backwards; restore a copy instead.")
