@@ -1,0 +1,167 @@
+"""Thresholds of a route: the cheapest that are right often enough, or the best within a bound."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from steelyard.billing.money import NANO
+from steelyard.errors import InvalidRequestError
+from steelyard.serving.routed.walking import Mask, Numbers, Side
+
+#: Decisions below which nothing is fitted.
+MIN_DECISIONS = 20
+#: Most combinations of the thresholds before the last one.
+_MAX_OUTER = 1_000
+#: What a bound may be missed by: sums of fractions are not exact.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What thresholds must keep to: the least accuracy, or the most of a price or a share.
+
+    A price is in USD for 1,000 decisions; the share is of decisions that the first model does not
+    decide.
+    """
+
+    kind: Literal["accuracy", "price", "share"]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Sweep:
+    """Every last threshold under given ones before it; arrays of shape (n_options,).
+
+    All figures are means over all decisions: ``right``, ``price`` (USD for 1,000 decisions),
+    ``escalated`` (decisions that the first model does not decide) and ``asked`` (questions to
+    further models).
+    """
+
+    before: tuple[float, ...]
+    last: Numbers
+    right: Numbers
+    price: Numbers
+    escalated: Numbers
+    asked: Numbers
+
+
+def fit_thresholds(side: Side, bound: Bound) -> tuple[float, ...]:
+    """Return a threshold for every model but the last.
+
+    All thresholds that tell two observed top probabilities apart are tried; of those before the
+    last of three or more models, at most a thousand combinations at even quantiles.
+    """
+    if len(side) < MIN_DECISIONS:
+        raise InvalidRequestError(
+            f"A route needs {MIN_DECISIONS} labelled decisions for training, and there are "
+            f"{len(side)}; add rows."
+        )
+    best: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    reached: list[float] = []
+    for sweep in _sweeps(side):
+        held, wanted = _held(sweep, bound), np.flatnonzero(_fits(sweep, bound))
+        reached.append(float(held.max() if bound.kind == "accuracy" else held.min()))
+        if not len(wanted):
+            continue
+        keys = _keys(sweep, bound)
+        # The last key of a lexsort is the first to sort by.
+        first = wanted[np.lexsort([key[wanted] for key in reversed(keys)])[0]]
+        option = tuple(float(key[first]) for key in keys), (*sweep.before, float(sweep.last[first]))
+        best = option if best is None else min(best, option)
+    if best is None:
+        raise _unreachable(bound, reached)
+    return best[1]
+
+
+def _fits(sweep: _Sweep, bound: Bound) -> Mask:
+    held = _held(sweep, bound)
+    if bound.kind == "accuracy":
+        return held >= bound.value - _ROUNDING
+    return held <= bound.value + _ROUNDING
+
+
+def _held(sweep: _Sweep, bound: Bound) -> Numbers:
+    return {"accuracy": sweep.right, "price": sweep.price, "share": sweep.escalated}[bound.kind]
+
+
+def _keys(sweep: _Sweep, bound: Bound) -> list[Numbers]:
+    """Return what options are ordered by, the first key first."""
+    right, price, asked = (np.round(one, 9) for one in (sweep.right, sweep.price, sweep.asked))
+    return [price, asked, -right] if bound.kind == "accuracy" else [-right, price, asked]
+
+
+def _unreachable(bound: Bound, reached: Sequence[float]) -> InvalidRequestError:
+    if bound.kind == "accuracy":
+        return InvalidRequestError(
+            f"No thresholds have an accuracy of {bound.value:g} on the training rows; the best have "
+            f"{max(reached):.4f}. Ask for less, or name a better model."
+        )
+    # A share of 0 can always be kept.
+    return InvalidRequestError(
+        f"No thresholds cost {bound.value:g} USD for 1,000 decisions or less; the first model alone "
+        f"costs {min(reached):.6g}. Allow more, or begin with a cheaper model."
+    )
+
+
+def _sweeps(side: Side) -> Iterator[_Sweep]:
+    outer = side.models[:-2]
+    most = int(_MAX_OUTER ** (1 / len(outer))) if outer else 1
+    choices = [_thresholds(np.unique(model.p_top), most) for model in outer]
+    for before in itertools.product(*choices):
+        yield _sweep(side, before)
+
+
+def _thresholds(observed: Numbers, most: int) -> list[float]:
+    """Return 0, every value between two that were observed, and 1; or as many at quantiles."""
+    every = np.concatenate([[0.0], _between(observed[:-1], observed[1:]), [1.0]])
+    if len(every) > most:
+        every = every[np.linspace(0, len(every) - 1, most).round().astype(np.int64)]
+    return [float(one) for one in every]
+
+
+def _between(low: Numbers, high: Numbers) -> Numbers:
+    """Return thresholds that are above the lower and not above the higher probability."""
+    middle = (low + high) / 2
+    return np.where(middle > low, middle, high)
+
+
+def _sweep(side: Side, before: tuple[float, ...]) -> _Sweep:
+    n, inner, last = len(side), side.models[-2], side.models[-1]
+    reaching = np.ones(n, dtype=bool)
+    right, cost, asked, escalated = 0.0, 0.0, 0.0, 0.0
+    for place, threshold in enumerate(before):
+        model = side.models[place]
+        goes_on = reaching & (model.p_top < threshold)
+        right += float(model.right[reaching & ~goes_on].sum())
+        cost += model.price_nano * float(side.tokens(reaching).sum())
+        asked += float(goes_on.sum())
+        escalated = float(goes_on.sum()) if place == 0 else escalated
+        reaching = goes_on
+    cost += inner.price_nano * float(side.tokens(reaching).sum())
+    right += float(inner.right[reaching].sum())
+
+    places = np.flatnonzero(reaching)
+    order = places[np.argsort(inner.p_top[places], kind="stable")]
+    p_top = inner.p_top[order]
+    # After so many decisions, in order of their top probability, lies a threshold.
+    ends = np.flatnonzero(np.append(p_top[1:] > p_top[:-1], p_top[-1:] < 1.0)) + 1
+    following = np.append(p_top, 1.0)[ends]
+    tokens = side.tokens_in_order(order, n)[order]
+
+    def up_to(values: Numbers) -> Numbers:
+        return np.concatenate([[0.0], np.cumsum(values)[ends - 1]])
+
+    n_on = np.concatenate([[0.0], ends.astype(np.float64)])
+    return _Sweep(
+        before=before,
+        last=np.concatenate([[0.0], _between(p_top[ends - 1], following)]),
+        right=(right + up_to(last.right[order] - inner.right[order])) / n,
+        price=(cost + last.price_nano * up_to(tokens)) * 1000 / NANO / n,
+        escalated=(n_on if not before else np.full(len(n_on), escalated)) / n,
+        asked=(asked + n_on) / n,
+    )

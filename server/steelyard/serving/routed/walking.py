@@ -1,0 +1,135 @@
+"""Who decides what on a route, what that costs and how good it is: figured from answers of its models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from steelyard.billing.money import NANO
+from steelyard.calibration.intervals import mean_interval, wilson_interval
+from steelyard.wire.measures import Measure
+
+Numbers = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What one model answered to labelled decisions; arrays of shape (n_decisions,).
+
+    ``right`` is the label's share of the top outcome, ``loss`` the log loss in nats.
+    """
+
+    model: str
+    #: Nano-USD per input token.
+    price_nano: int
+    p_top: Numbers
+    right: Numbers
+    loss: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Labelled decisions of some rows, as each model of a route answered them.
+
+    ``rows`` has each decision's row, counted from 0, ``decision_tokens`` its own input tokens, and
+    ``context_tokens``, of shape (n_rows,), those that a row's decisions share.
+    """
+
+    rows: NDArray[np.int64]
+    context_tokens: Numbers
+    decision_tokens: Numbers
+    models: tuple[Answers, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def tokens(self, asked: Mask) -> Numbers:
+        """Return the input tokens of asking one model some decisions: a context with its first."""
+        places = np.flatnonzero(asked)
+        return self.tokens_in_order(places, len(self))
+
+    def tokens_in_order(self, places: NDArray[np.int64], n: int) -> Numbers:
+        """Return the input tokens that each decision adds when they are asked in an order."""
+        tokens = np.zeros(n)
+        tokens[places] = self.decision_tokens[places]
+        _, firsts = np.unique(self.rows[places], return_index=True)
+        tokens[places[firsts]] += self.context_tokens[self.rows[places[firsts]]]
+        return tokens
+
+
+class Figures(Struct, frozen=True, kw_only=True):
+    """How good a model or a route is on the decisions of some rows, and what it costs."""
+
+    name: str
+    accuracy: Measure
+    #: In nats.
+    log_loss: Measure
+    #: Decisions that the first model did not decide; none where there is one model.
+    share_escalated: Measure | None = None
+    #: For 1,000 decisions.
+    price_usd_per_1000: Measure
+
+
+def deciders(side: Side, thresholds: Sequence[float]) -> NDArray[np.int64]:
+    """Return the place of the model that decides each decision.
+
+    One whose top probability is below a model's threshold goes to the next; the last model's answer
+    stands.
+    """
+    who = np.zeros(len(side), dtype=np.int64)
+    goes_on = np.ones(len(side), dtype=bool)
+    for place, threshold in enumerate(thresholds):
+        goes_on &= side.models[place].p_top < threshold
+        who[goes_on] = place + 1
+    return who
+
+
+def route_figures(side: Side, name: str, thresholds: Sequence[float]) -> Figures:
+    """Return how good a route is."""
+    who = deciders(side, thresholds)
+    everything = np.arange(len(side))
+    cost = sum(
+        (model.price_nano * side.tokens(who >= place) for place, model in enumerate(side.models)),
+        start=np.zeros(len(side)),
+    )
+    return _figures(
+        side,
+        name,
+        np.stack([model.right for model in side.models])[who, everything],
+        np.stack([model.loss for model in side.models])[who, everything],
+        cost,
+        who > 0,
+    )
+
+
+def model_figures(side: Side, model: Answers) -> Figures:
+    """Return how good a model is that decides alone."""
+    cost = model.price_nano * side.tokens(np.ones(len(side), dtype=bool))
+    return _figures(side, model.model, model.right, model.loss, cost, None)
+
+
+def _figures(
+    side: Side, name: str, right: Numbers, loss: Numbers, cost: Numbers, escalated: Mask | None
+) -> Figures:
+    return Figures(
+        name=name,
+        accuracy=_proportion(right),
+        log_loss=_mean(side, loss),
+        share_escalated=None if escalated is None else _proportion(escalated.astype(np.float64)),
+        price_usd_per_1000=_mean(side, cost * 1000 / NANO),
+    )
+
+
+def _proportion(values: Numbers) -> Measure:
+    within = wilson_interval(float(values.sum()), len(values))
+    return Measure(value=float(values.mean()), low=within.low, high=within.high, n=len(values))
+
+
+def _mean(side: Side, values: Numbers) -> Measure:
+    within = mean_interval(values, clusters=side.rows)
+    return Measure(value=float(values.mean()), low=within.low, high=within.high, n=len(values))
