@@ -9,15 +9,20 @@ from playwright.sync_api import expect
 
 from support.browsing import visit
 
+#: More than a field of panel-material-ui takes by itself.
+LONG = "My card was charged twice. " * 300
+
 
 def test_what_was_asked_is_answered_and_its_curl_command_works(quiet_page):
     visit(quiet_page, "page=playground")
     expect(quiet_page.get_by_role("heading", name="Playground")).to_be_visible()
+    quiet_page.get_by_label("Context").fill(LONG)
     quiet_page.get_by_label("Question").fill("Who should look at it?")
     quiet_page.get_by_role("button", name="Ask", exact=True).click()
     expect(quiet_page.get_by_text("input tokens")).to_be_visible()
     command = quiet_page.get_by_label("curl", exact=True).last.inner_text()
     assert "Who should look at it?" in command
+    assert LONG in command
     answered = subprocess.run(["bash", "-c", command], capture_output=True, check=True, text=True)
     [result] = json.loads(answered.stdout)["decisions"].values()
     assert set(result["probabilities"]) == {"billing", "shipping", "technical"}

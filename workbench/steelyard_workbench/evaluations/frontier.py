@@ -16,6 +16,7 @@ from steelyard.client import Client
 from steelyard.evaluations.frontier_wire import Frontier
 from steelyard.evaluations.wire import ConfusionMatrix, DecisionMeasures
 from steelyard_workbench.components import figures
+from steelyard_workbench.components.any_length import ANY_LENGTH
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.mark_table import mark_table
 from steelyard_workbench.components.numbers import measure_text
@@ -52,7 +53,10 @@ class FrontierPanel(Viewer):
         self.false_yes = pmui.FloatInput(label="A wrong yes costs", value=1.0, start=0, width=170)
         self.false_no = pmui.FloatInput(label="A wrong no costs", value=1.0, start=0, width=170)
         self.matrix = pmui.TextAreaInput(
-            label="Costs as JSON: action, outcome, cost", rows=6, sizing_mode="stretch_width"
+            label="Costs as JSON: action, outcome, cost",
+            rows=6,
+            max_length=ANY_LENGTH,
+            sizing_mode="stretch_width",
         )
         self._costs = pn.Column(
             pn.FlexBox(self.decision, self.false_yes, self.false_no),

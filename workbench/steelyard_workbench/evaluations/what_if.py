@@ -24,6 +24,7 @@ from steelyard.evaluations.wire import (
 )
 from steelyard.wire.measures import Measure
 from steelyard_workbench.components import figures
+from steelyard_workbench.components.any_length import ANY_LENGTH
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.mark_table import mark_table, show_data
 from steelyard_workbench.components.numbers import measure_text
@@ -73,7 +74,10 @@ class WhatIf(Viewer):
         self.wrong = pmui.FloatInput(label="A wrong answer costs", value=1.0, start=0, width=170)
         self.abstaining = pmui.FloatInput(label="Abstaining costs", value=0.2, start=0, width=170)
         self.matrix = pmui.TextAreaInput(
-            label="Costs as JSON: action, outcome, cost", rows=6, sizing_mode="stretch_width"
+            label="Costs as JSON: action, outcome, cost",
+            rows=6,
+            max_length=ANY_LENGTH,
+            sizing_mode="stretch_width",
         )
         self._curve: CostCurve | None = None
         self.coverage = pn.Column(sizing_mode="stretch_width")

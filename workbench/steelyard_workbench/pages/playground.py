@@ -16,6 +16,7 @@ from steelyard.client.answers import DecideAnswer, LintAnswer
 from steelyard.errors import InvalidRequestError
 from steelyard.families.models_wire import GONE, ModelList
 from steelyard_workbench.components import figures
+from steelyard_workbench.components.any_length import ANY_LENGTH
 from steelyard_workbench.components.copy_text import CopyText
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.escaping import escape_markdown
@@ -59,12 +60,16 @@ class DecisionForm(Viewer):
         self._id = pmui.TextInput(label="Name", value=name, width=160)
         self._kind = pmui.Select(label="Kind", options=_KINDS, value=kind, width=180)
         self._question = pmui.TextInput(
-            label="Question", value=question, sizing_mode="stretch_width"
+            label="Question",
+            value=question,
+            max_length=ANY_LENGTH,
+            sizing_mode="stretch_width",
         )
         self._outcomes = pmui.TextAreaInput(
             label="Outcomes, one a line; a description after a colon",
             value=outcomes,
             rows=4,
+            max_length=ANY_LENGTH,
             sizing_mode="stretch_width",
         )
         remove = pmui.Button(label="Remove", variant="text", color="danger", align="center")
@@ -118,7 +123,11 @@ class PlaygroundPage(Page):
         """Return the fields and the place of the answer."""
         self._model = pmui.Select(label="Model", options=[], width=260)
         self._context = pmui.TextAreaInput(
-            label="Context", value=_CONTEXT, rows=6, sizing_mode="stretch_width"
+            label="Context",
+            value=_CONTEXT,
+            rows=6,
+            max_length=ANY_LENGTH,
+            sizing_mode="stretch_width",
         )
         pn.bind(self._changed, self._context, watch=True)
         self._forms: list[DecisionForm] = []
