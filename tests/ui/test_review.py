@@ -54,7 +54,7 @@ def test_five_rows_are_reviewed_by_keys_one_is_undone_and_the_draft_is_sealed(
     expect(page.get_by_role("tab", name="Excluded (1)")).to_be_visible()
     expect(page.get_by_role("tab", name="To review (4)")).to_be_visible()
 
-    back = page.get_by_role("button", name="Back (k)")
+    back = page.get_by_role("button", name="Back")
     back.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_text("Row 4 of 8").first).to_be_visible()
@@ -97,8 +97,16 @@ def test_rows_are_changed_many_at_once_and_a_row_opens_in_focus(quiet_page, data
     page.keyboard.press("n")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("heading", name="Note on row 5")).to_be_visible()
-    page.keyboard.press("Escape")
+    expect(dialog.get_by_label("Note", exact=True)).to_be_focused()
+    page.keyboard.type("a card?")
+    dialog.get_by_role("button", name="Cancel").focus()
+    page.keyboard.press("?")
+    dialog.get_by_role("button", name="Save the note").click()
     expect(dialog).to_be_hidden()
+    expect(page.get_by_role("heading", name="Keys")).to_have_count(0)
+    expect(page.get_by_role("tab", name="Noted (1)")).to_be_visible()
+    noted = server.client.drafts.rows(draft.id, queue="noted").data
+    assert [row.now.note for row in noted] == ["a card?"]
     page.get_by_text("Ticket 3: my card").click()
     expect(page.get_by_role("region", name="Context")).to_have_text(
         "Ticket 3: my card was charged twice for order 3."

@@ -8,6 +8,8 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
+from steelyard_workbench.components.first_field import FirstField
+
 
 class DrawnDialog(Viewer):
     """A dialog, made again each time.
@@ -19,6 +21,8 @@ class DrawnDialog(Viewer):
     ----------
     width : int, optional
         Pixels of what is in it.
+    has_field : bool, default False
+        Whether it is opened to type into: its first field has the focus then.
     """
 
     def __init__(
@@ -27,10 +31,12 @@ class DrawnDialog(Viewer):
         *content: Viewable,
         draw: Callable[[], Iterable[Viewable]] = tuple,
         width: int | None = None,
+        has_field: bool = False,
     ) -> None:
         super().__init__()
         self._draw = draw
         self._title, self._content, self._width = title, content, width
+        self._has_field = has_field
         self._dialog = pmui.Dialog(open=False)
         self._place = pn.Column(margin=0)
 
@@ -44,8 +50,9 @@ class DrawnDialog(Viewer):
 
     def open(self, title: str = "") -> None:
         """Show it, under another title if one is given."""
+        focus = [FirstField()] if self._has_field else []
         self._dialog = pmui.Dialog(
-            pn.Column(*self._content, *self._draw(), width=self._width),
+            pn.Column(*self._content, *self._draw(), *focus, width=self._width),
             title=title or self._title,
             open=True,
         )

@@ -32,7 +32,9 @@ class NoteDialog(Viewer):
         save.on_click(lambda _: self.save())
         cancel = pmui.Button(label="Cancel", variant="outlined")
         cancel.on_click(lambda _: self.close())
-        self._dialog = DrawnDialog("Note", self._text, pn.Row(save, cancel), width=480)
+        self._dialog = DrawnDialog(
+            "Note", self._text, pn.Row(save, cancel), width=480, has_field=True
+        )
 
     def __panel__(self) -> Viewable:
         return self._dialog.__panel__()
@@ -48,7 +50,6 @@ class NoteDialog(Viewer):
         note = row.now.note or ""
         self._text.param.update(value=note, value_input=note)
         self._dialog.open(f"Note on row {row.row}")
-        self._text.focus()
 
     def write(self, text: str) -> None:
         """Take a text that was typed."""
