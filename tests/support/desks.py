@@ -45,7 +45,8 @@ def card_text(card: RowCard) -> str:
     """Every text of a row's card, with stars around what stands out."""
     lines = [card.head, card.context, *card.said, *(asked["text"] for asked in card.questions)]
     told = ["".join(f"**{text}**" if kind else text for text, kind in line) for line in lines]
-    return " ".join([*told, *(button["label"] for button in buttons(card).values())])
+    pressed = [f"{button['key']}  {button['label']}" for button in buttons(card).values()]
+    return " ".join([*told, *pressed])
 
 
 def buttons(card: RowCard) -> dict[str, Any]:

@@ -65,12 +65,25 @@ def test_every_decision_of_a_row_is_asked_before_the_next_row() -> None:
     assert [edit["seen"] for edit in edits_sent(client)] == [0, 1]
 
 
+def test_levels_are_chosen_by_their_own_digits() -> None:
+    rubric = ["calm", "annoyed", "angry"]
+    levels = {"id": "anger", "kind": "ordinal", "question": "How angry?", "rubric": rubric}
+    desk, client = make_desk([make_row(0, decisions=(levels,)), make_row(1)])
+    assert "2  2" in texts(desk)
+    press(desk, "choose 3")  # there is no level 3
+    assert desk.rows.place == 0
+    press(desk, "choose 2")
+    assert client.drafts.held[0].now.labels["anger"] == {"2": 1.0}
+    press(desk, "previous", "choose 10")  # the tenth digit is 0
+    assert client.drafts.held[0].now.labels["anger"] == {"0": 1.0}
+
+
 def test_buttons_print_their_key_and_the_label_is_marked_in_words() -> None:
     desk, _ = make_desk()
     shown = texts(desk)
     assert "1  billing  ✓ label" in shown
     assert "2  shipping" in shown
-    for label in ("Accept (a)", "Exclude (x)", "Skip (s)", "Note (n)", "Undo (u)", "Redo (Ctrl+y)"):
+    for label in ("a  Accept", "x  Exclude", "s  Skip", "n  Note", "u  Undo", "Ctrl+y  Redo"):
         assert label in shown
 
 

@@ -77,7 +77,11 @@ def test_the_active_question_has_the_keys_and_meanings_are_given_where_there_are
         "shipping",
         "technical",
     ]
-    assert [choice["label"] for choice in urgent["outcomes"]] == ["1  yes", "2  no  ✓ label"]
+    assert [choice["label"] for choice in urgent["outcomes"]] == ["yes", "no  ✓ label"]
+    assert [choice["key"] for choice in (*team["outcomes"], *urgent["outcomes"])] == [
+        *("", "", ""),
+        *("1", "2"),
+    ]
     assert [choice["is_filled"] for choice in urgent["outcomes"]] == [False, True]
     assert team["meanings"] == [("billing", "money"), ("shipping", "parcels")]
     assert urgent["meanings"] == []

@@ -32,7 +32,6 @@ from steelyard_workbench.keys import (
     PLACES,
     action_of,
     is_character,
-    shown_key,
     watched_on,
 )
 from steelyard_workbench.navigation import ENTRIES, entry_of, make_page
@@ -138,13 +137,20 @@ class App:
             return
         action, number = found
         if action == "help":
-            (self._help.close if self._help.is_open else self._help.open)()
+            self._turn_help()
         elif action == "close" and self._help.is_open:
             self._help.close()
         elif action.startswith("go "):
             self.session.page = action.removeprefix("go ")
         elif self.page is not None and self.session.is_connected:
             self.page.on_key(action, number)
+
+    def _turn_help(self) -> None:
+        """Show the keys, or no more; another dialog that is open is not covered by them."""
+        if self._help.is_open:
+            self._help.close()
+        elif not self._place.select(lambda shown: isinstance(shown, pmui.Dialog) and shown.open):
+            self._help.open()
 
     def _on_key(self, key: str) -> None:
         # All that a key changes goes to the browser as one message, and is drawn at once.
@@ -209,9 +215,7 @@ def _key_lists() -> Iterator[Viewable]:
         told = {}
         for entry in KEYS:
             if entry.where == where:
-                is_digit = entry.action == "choose"
-                keys = "1 to 9" if is_digit else " or ".join(map(shown_key, entry.keys))
-                told[keys] = entry.help
+                told[entry.listed] = entry.help
         yield heading(place)
         yield facts(told)
 

@@ -29,6 +29,12 @@ class Key:
         """The first of them, as a button prints it."""
         return shown_key(self.keys[0])
 
+    @property
+    def listed(self) -> str:
+        """All of them, as a table of keys has them."""
+        is_digit = self.action == "choose"
+        return "0 to 9" if is_digit else " or ".join(map(shown_key, self.keys))
+
 
 _SHOWN = {" ": "space", "ArrowDown": "down", "ArrowUp": "up"}
 
@@ -43,7 +49,7 @@ KEYS: tuple[Key, ...] = (
     Key("previous", ("k", "ArrowUp"), "Previous row", "rows"),
     Key("back", ("[",), "Page before", "rows"),
     Key("forward", ("]",), "Next page", "rows"),
-    Key("choose", tuple("123456789"), "Choose the outcome of that number", "review"),
+    Key("choose", tuple("1234567890"), "Choose the outcome of that number", "review"),
     Key("accept", ("a", "Enter"), "Accept the label or the suggestion", "review"),
     Key("exclude", ("x",), "Exclude the row", "review"),
     Key("skip", ("s", " "), "Skip the row", "review"),

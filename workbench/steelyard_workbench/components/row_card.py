@@ -17,9 +17,10 @@ Run = tuple[str, str]
 
 
 class Choice(TypedDict):
-    """A button: the name that it tells of, what it says, and whether it is filled or disabled."""
+    """A button: the name that it tells of, its key, what it says, whether it is filled or disabled."""
 
     name: str
+    key: str
     label: str
     is_filled: bool
     is_off: bool
@@ -61,6 +62,11 @@ button {
   min-width: 64px; padding: 4px 10px; border-radius: 4px; cursor: pointer; overflow-wrap: anywhere;
   color: var(--mui-palette-primary-main); background: transparent;
   border: 1px solid var(--mui-palette-primary-main);
+}
+kbd {
+  font: inherit; font-size: 0.75rem; line-height: 1.4; display: inline-block; min-width: 1.4em;
+  padding: 0 0.35em; margin-right: 0.5em; text-align: center; border-radius: 3px;
+  border: 1px solid currentColor; border-bottom-width: 2px;
 }
 button:hover { background: var(--mui-palette-action-hover); }
 button.filled {
@@ -124,7 +130,7 @@ export function render({ model }) {
       return button;
     },
     (button, choice) => {
-      if (button.textContent !== choice.label) button.textContent = choice.label;
+      put(button, choice.key ? [[choice.key, "kbd"], [choice.label, ""]] : [[choice.label, ""]]);
       button.classList.toggle("filled", choice.is_filled);
       button.disabled = choice.is_off || model.disabled;
     },

@@ -16,7 +16,7 @@ from steelyard.serving.health_wire import Health
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.keys import KEYS, PLACES, shown_key
+from steelyard_workbench.keys import KEYS, PLACES
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.states import empty, verdict
@@ -64,9 +64,7 @@ class SettingsPage(Page):
                 ("key", "does", "where"),
                 [
                     (
-                        "1 to 9"
-                        if entry.action == "choose"
-                        else " or ".join(map(shown_key, entry.keys)),
+                        entry.listed,
                         entry.help,
                         place,
                     )

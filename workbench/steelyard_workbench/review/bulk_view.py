@@ -16,7 +16,13 @@ from steelyard.review.wire import MAX_EDITS, BulkAction, DraftRow, DraftRowPage
 from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.escaping import escape_markdown
-from steelyard_workbench.review.questions import Question, as_text, labels_text, questions_of
+from steelyard_workbench.review.questions import (
+    Question,
+    as_text,
+    digits_of,
+    labels_text,
+    questions_of,
+)
 
 #: Above this many rows their number must be typed to confirm.
 MAX_UNTYPED = 100
@@ -136,18 +142,19 @@ class BulkView(Viewer):
         self._change.disabled = True
         self._name()
 
-    def choose(self, number: int) -> bool:
-        """Choose the outcome of a number, of the decision that the rows ask first.
+    def choose(self, digit: int) -> bool:
+        """Choose the outcome of a digit, of the decision that the rows ask first.
 
         Returns whether there is such an outcome; without one the choice stays.
         """
         outcomes = [change for change in self._changes.values() if change.action == "relabel"]
         decision = self.change.decision or (outcomes[0].decision if outcomes else None)
         named = [change for change in outcomes if change.decision == decision]
-        if number > len(named):
-            self._on_told(f"There is no outcome {number}.")
+        keys = digits_of([str(change.outcome) for change in named])
+        if str(digit) not in keys:
+            self._on_told(f"There is no outcome {digit}.")
             return False
-        self._change.value = named[number - 1].label
+        self._change.value = named[keys.index(str(digit))].label
         self._on_told(f"{self.change.label}: for the {self._n_selected:,} selected rows")
         return True
 
@@ -256,7 +263,7 @@ class Confirm(Viewer):
         no = pmui.Button(label="Cancel", variant="outlined")
         no.on_click(lambda _: self.close())
         self._dialog = DrawnDialog(
-            "Change many rows", self._text, self._number, pn.Row(self._yes, no)
+            "Change many rows", self._text, self._number, pn.Row(self._yes, no), has_field=True
         )
 
     def __panel__(self) -> Viewable:

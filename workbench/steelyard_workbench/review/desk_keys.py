@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from steelyard.review.wire import BulkAction
+from steelyard_workbench.review.questions import digits_of
 from steelyard_workbench.review.rows_ahead import PAGE_ROWS
 
 if TYPE_CHECKING:
@@ -48,8 +49,9 @@ class DeskKeys:
             desk.ask_for_note(desk.rows.current)
         elif action == "choose":
             question = desk.view.question
-            if question is not None and number <= len(question.outcomes):
-                desk.deciding.choose(question.id, question.outcomes[number - 1])
+            keys = () if question is None else digits_of(question.outcomes)
+            if question is not None and (digit := str(number % 10)) in keys:
+                desk.deciding.choose(question.id, question.outcomes[keys.index(digit)])
         elif action in ("back", "forward"):
             desk.step(PAGE_ROWS if action == "forward" else -PAGE_ROWS)
         else:
@@ -65,7 +67,7 @@ class DeskKeys:
         elif action in ("back", "forward"):
             bulk.table.on_key(action)
         elif action == "choose" and may_change:
-            if bulk.choose(number):
+            if bulk.choose(number % 10):
                 bulk.apply()
         elif action in ("accept", "exclude", "skip") and may_change:
             bulk.act(cast("BulkAction", action))

@@ -60,6 +60,23 @@ def _question(decision: Mapping[str, Any]) -> Question:
     )
 
 
+def digits_of(outcomes: Sequence[str]) -> tuple[str, ...]:
+    """Return the digit that chooses each outcome, empty for one without.
+
+    Levels that are numbers are chosen by their own digits, and others by their places from 1.
+
+    Examples
+    --------
+    >>> digits_of(("deny", "allow"))
+    ('1', '2')
+    >>> digits_of(("0", "1", "10"))
+    ('0', '1', '')
+    """
+    if outcomes and all(name.isdecimal() and name.isascii() for name in outcomes):
+        return tuple(name if len(name) == 1 else "" for name in outcomes)
+    return tuple(str(place) if place <= 9 else "" for place in range(1, len(outcomes) + 1))
+
+
 def as_text(value: object) -> str:
     """Return a text as it is, and any other value as JSON, indented."""
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)

@@ -13,10 +13,13 @@ from panel.viewable import Viewable, Viewer
 from steelyard.review.wire import DraftRow
 from steelyard_workbench.components.row_card import Asked, Choice, Image, RowCard, Run
 from steelyard_workbench.keys import key_of, shown_key
-from steelyard_workbench.review.questions import Question, as_text, expected_of, questions_of
-
-#: Outcomes that a key can choose.
-KEYED = 9
+from steelyard_workbench.review.questions import (
+    Question,
+    as_text,
+    digits_of,
+    expected_of,
+    questions_of,
+)
 
 _ACTIONS = {
     "accept": "Accept",
@@ -46,7 +49,7 @@ class RowView(Viewer):
     Attributes
     ----------
     active : int
-        Place of the decision that the keys 1 to 9 choose for.
+        Place of the decision that the digits choose for.
     """
 
     def __init__(self, on_choose: OnChoose, on_action: Callable[[str], None]) -> None:
@@ -118,10 +121,8 @@ class RowView(Viewer):
         near = (row.neighbours_label or {}).get(question.id)
         changed = " (changed)" if question.id in row.now.relabelled else ""
         outcomes: list[Choice] = []
-        for number, outcome in enumerate(question.outcomes, start=1):
-            words = [
-                f"{number}  {outcome}" if place == self.active and number <= KEYED else outcome
-            ]
+        for digit, outcome in zip(digits_of(question.outcomes), question.outcomes, strict=True):
+            words = [outcome]
             if outcome == here:
                 words.append("✓ label")
             if outcome == near:
@@ -129,6 +130,7 @@ class RowView(Viewer):
             outcomes.append(
                 Choice(
                     name=outcome,
+                    key=digit if place == self.active else "",
                     label="  ".join(words),
                     is_filled=outcome == here,
                     is_off=self._is_forbidden,
@@ -149,7 +151,8 @@ class RowView(Viewer):
         label = "Include" if is_included_by_it else _ACTIONS[action]
         return Choice(
             name=action,
-            label=f"{label} ({shown})",
+            key=shown,
+            label=label,
             is_filled=action == "accept",
             is_off=self._is_forbidden and action in _CHANGING,
         )
