@@ -341,8 +341,8 @@ def test_feedback_does_not_tell_what_a_foreign_decision_asked(world: World) -> N
 
 def query_of(world: World, route: Route) -> dict[str, str]:
     """Give what a list must be told, of the account that asks."""
-    is_told = route.query is not None and "dataset_id" in route.query.__annotations__
-    return {"dataset_id": world.other.datasets[0]} if is_told else {}
+    known = () if route.query is None else route.query.__annotations__
+    return {name: world.other.datasets[0] for name in ("dataset_id", "dataset") if name in known}
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def world() -> Iterator[World]:
         world.registry = ModelRegistry([base, cheap])
         bases = {"base": Base(base, scorer)}
         world.models = TunedModels(world, bases, world.load)
-        world.calls = TunedCalls(world, world.models, bases, warm_wait_s=0.05)
+        world.calls = TunedCalls(world, world.models, world.registry, warm_wait_s=0.05)
         world.may_load.set()
         closing.callback(world.models.close)
         closing.callback(world.may_load.set)

@@ -271,7 +271,8 @@ class TestKeeper:
     def test_a_keeper_without_engines_moves_nothing(self, kept, state):
         from steelyard.families.lineage_store import LineageStore
 
-        worker = LineageStore(state, kept.lineages.rules, now=kept.clock)
+        rules = kept.lineages.rules
+        worker = LineageStore(state, lambda: rules, now=kept.clock)
         job_id = kept.start()
         kept.run(job_id)
         kept.lineages, server = worker, kept.lineages

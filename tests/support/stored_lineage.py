@@ -175,7 +175,7 @@ class Kept:
         self.wakes = 0
         self.lineages = LineageStore(
             state,
-            LineageRules(base_models=frozenset(bases.names), **rules),
+            lambda: LineageRules(base_models=frozenset(bases.names), **rules),
             engines=self.engines,
             wake=self._wake,
             now=self.clock,

@@ -203,7 +203,7 @@ def _tariff_of(settings: Settings) -> Tariff:
 
 def _open_families(on: Foundation, datasets: DatasetService, wake: Callable[[], None]) -> _Families:
     settings, tuned = on.settings, open_tuned(on)
-    lineages = LineageStore(on.state, rules_of_lineages(on), engines=tuned, wake=wake)
+    lineages = LineageStore(on.state, lambda: rules_of_lineages(on), engines=tuned, wake=wake)
     families = FamilyService(
         on.state,
         lineages,
@@ -222,7 +222,7 @@ def _open_families(on: Foundation, datasets: DatasetService, wake: Callable[[], 
         failure="Could not update the lineage of models",
     )
     on.closing.callback(ticker.close)
-    calls = TunedCalls(families, tuned, on.bases, warm_wait_s=settings.warm_wait_s)
+    calls = TunedCalls(families, tuned, on.models, warm_wait_s=settings.warm_wait_s)
     return _Families(
         lineages,
         families,

@@ -135,6 +135,7 @@ def open_tuned(on: Foundation) -> TunedModels:
         on.artifacts(),
         on.bases,
         functools.partial(_load_tuned, host=on.host),
+        find_base=on.models.find,
         max_loaded=settings.loaded_models,
         max_queue=settings.max_queue,
         threads=settings.threads or None,
@@ -146,7 +147,7 @@ def open_tuned(on: Foundation) -> TunedModels:
 
 def rules_of_lineages(on: Foundation) -> LineageRules:
     """Return what holds for every account's models."""
-    return LineageRules.of(on.settings, tuple(on.bases))
+    return LineageRules.of(on.settings, on.models.names)
 
 
 def rows_to_tune_on(on: Foundation) -> TuningRows:

@@ -37,7 +37,7 @@ def open_worker(
         on = lay_foundation(settings, load_model, load_further, closing)
         state = on.state
         datasets, predictions = open_datasets(on), on.frames("evaluations")
-        lineages = LineageStore(state, rules_of_lineages(on))
+        lineages = LineageStore(state, lambda: rules_of_lineages(on))
         tuned = EvaluatedFamilies(on.models, lineages, open_tuned(on))
         evaluations = EvaluationRuns(
             state, predictions, datasets, EvaluatedModels(on.models, tuned)
@@ -51,6 +51,7 @@ def open_worker(
             on.frames("fine_tunes"),
             folder=home_of(settings) / "fine_tunes",
             bases=TrainerBases(on.models, parse_base_models(settings.base_models)),
+            find_base=on.models.find,
             threads=settings.threads,
             held_out=HeldOutEvaluations(predictions, datasets, on.models),
         )

@@ -9,7 +9,7 @@ nor who stands in for a model (``steelyard.serving.fallback``).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
@@ -25,9 +25,9 @@ from steelyard.errors import (
     ModelUnavailableError,
 )
 from steelyard.families.lineage import FamilyModel
-from steelyard.families.tuned import TunedModels, tuned_evaluation_key
+from steelyard.families.tuned import TunedModels, tuned_evaluation_key, without_base
 from steelyard.serving.decide import Prepared, unknown_model
-from steelyard.serving.registry import Base, HostedModel, Scores
+from steelyard.serving.registry import HostedModel, ModelRegistry, Scores
 
 
 class Resolved(Protocol):
@@ -69,11 +69,16 @@ class TunedCall:
     """A family or a number as one request calls it."""
 
     def __init__(
-        self, name: str, resolved: Resolved, base: Base, models: TunedModels, warm_wait_s: float
+        self,
+        name: str,
+        resolved: Resolved,
+        base: HostedModel,
+        models: TunedModels,
+        warm_wait_s: float,
     ) -> None:
         self.name = name
         self.resolved = resolved
-        self._base = base.hosted
+        self._base = base
         self._models = models
         self._warm_wait_s = warm_wait_s
 
@@ -143,7 +148,7 @@ class TunedCalls:
     """Finds who answers a call to a family's name or a number."""
 
     def __init__(
-        self, names: Names, models: TunedModels, bases: Mapping[str, Base], *, warm_wait_s: float
+        self, names: Names, models: TunedModels, bases: ModelRegistry, *, warm_wait_s: float
     ) -> None:
         self._names = names
         self._models = models
@@ -156,10 +161,12 @@ class TunedCalls:
             resolved = await self._names.resolve(caller, name)
         except InvalidReferenceError:
             # A call may name anything: what has not even the form of a name is not there.
-            raise unknown_model(name, tuple(self._bases)) from None
+            raise unknown_model(name, self._bases.names) from None
         model = resolved.model
-        base = self._bases.get(model.base)
-        if base is None or self._models.states().get(model.adapter) == "failed":
+        base = self._bases.find(model.base)
+        if base is None:
+            raise without_base(model)
+        if self._models.states().get(model.adapter) == "failed":
             raise unloadable(model)
         return TunedCall(name, resolved, base, self._models, self._warm_wait_s)
 

@@ -72,13 +72,14 @@ def resolve_origin(lineage: Lineage, name: str, conditions: Conditions) -> Origi
         model = find_ready_model(lineage, name, _FROM)
     except errors.NotFoundError as error:
         raise errors.InvalidReferenceError(
-            f"{name[:60]!r} is no model to start from; give a base model or a number of yours, "
-            "such as 'router@3'.",
+            f"{name[:60]!r} is no model to start from; give a base model of GET /v1/models, or a "
+            "number of yours, such as 'router@3'.",
             path=_FROM,
         ) from error
     if model.base not in conditions.base_models:
         raise errors.InvalidReferenceError(
-            f"{name} is tuned from {model.base}, which cannot be fine-tuned here.", path=_FROM
+            f"{name} is tuned from {model.base}, which is not here; give a model whose base is.",
+            path=_FROM,
         )
     return Origin(name, model.base, model)
 

@@ -99,7 +99,7 @@ class LineageStore:
     def __init__(
         self,
         state: State,
-        rules: LineageRules,
+        rules: Callable[[], LineageRules],
         *,
         engines: TunedModels | None = None,
         wake: Callable[[], None] = lambda: None,
@@ -119,8 +119,8 @@ class LineageStore:
 
     @property
     def rules(self) -> LineageRules:
-        """What holds for every account."""
-        return self._rules
+        """What holds for every account now."""
+        return self._rules()
 
     @property
     def engines(self) -> TunedModels | None:
@@ -176,7 +176,7 @@ class LineageStore:
         """Return the conditions under which lineage is shown: without money, work and queues."""
         engines = self._engines
         return Conditions(
-            **vars(self._rules),
+            **vars(self._rules()),
             now=self._now(),
             states={} if engines is None else engines.states(),
             warm_room={} if engines is None else engines.warm_room(),
@@ -334,7 +334,7 @@ class LineageStore:
         )
 
     def _conditions(self, connection: Connection, account_id: str, lineage: Lineage) -> Conditions:
-        rules = self._rules
+        rules = self._rules()
         return dataclasses.replace(
             self.view(),
             available_nano=(

@@ -16,7 +16,12 @@ from steelyard.billing.money import to_usd
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset
 from steelyard.datasets.store import mark_dataset_used
-from steelyard.errors import SteelyardError
+from steelyard.errors import (
+    EngineUnavailableError,
+    InvalidRequestError,
+    SteelyardError,
+    Violation,
+)
 from steelyard.families.continuing import Growth, check_continue, continue_state, trained_version
 from steelyard.families.deletion import delete_family
 from steelyard.families.draft import LineageChange
@@ -42,6 +47,7 @@ from steelyard.families.wire import (
     EstimateFamily,
     Family,
     FamilyList,
+    Hyperparameters,
     KeepWarm,
     Rollback,
     StartFamily,
@@ -52,6 +58,7 @@ from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.serving.registry import ModelRegistry
 from steelyard.storage import State
+from steelyard.wire.violations import BODY
 
 #: Seconds that a family's page waits for the price of its next fine-tune.
 _PRICE_WAIT_S = 0.5
@@ -225,6 +232,7 @@ class FamilyService(FamilyModels):
         lineage = (await self._lineages.read(caller.account_id)).lineage
         origin = request.from_ or self._bases.default.name
         start = check_start(lineage, request.family, origin, self._lineages.view())
+        self._check_connected(start.base, request.hyperparameters)
         plan = await self._plans.plan(
             caller,
             TuningBasis(
@@ -248,10 +256,33 @@ class FamilyService(FamilyModels):
         basis, version = _basis_of(lineage, family), request.dataset_version
         growth = await self._plans.growth(caller, basis, version=version)
         check_continue(lineage, family, growth, self._lineages.view(), dataset_version=version)
+        self._check_connected(family.base, request.hyperparameters)
         plan = await self._plans.plan(
             caller, basis, version=version, hyperparameters=request.hyperparameters
         )
         return plan, plan.growth
+
+    def _check_connected(self, name: str, given: Hyperparameters | None) -> None:
+        """Refuse LoRA on a base of another server, and one that would not answer now."""
+        base = self._bases.get(name)
+        if not base.is_connected:
+            return
+        if given is not None and given.lora_rank:
+            raise InvalidRequestError(
+                violations=[
+                    Violation(
+                        (*BODY, "hyperparameters", "lora_rank"),
+                        f"lora_rank is {given.lora_rank}, and {name} answers on another server, where "
+                        "it cannot be adapted; leave lora_rank out: heads are trained on its answers.",
+                        "not_allowed",
+                    )
+                ]
+            )
+        if not base.can_answer:
+            raise EngineUnavailableError(
+                f"The server of {name} did not answer a short while ago; look at it with "
+                f"'steelyard model check {name}', and start the fine-tune again."
+            )
 
     async def _price_next(
         self, caller: Caller, lineage: Lineage, family: TunedFamily, growth: Growth

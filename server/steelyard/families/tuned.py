@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from steelyard.errors import (
     EngineUnavailableError,
@@ -26,11 +26,15 @@ from steelyard.errors import (
     ModelWarmingError,
     StorageUnavailableError,
 )
+from steelyard.families.connected import ConnectedBase, HeadsQueue
 from steelyard.families.lineage import FamilyModel
 from steelyard.families.wire import LoadState
 from steelyard.scoring.batching import Batcher
 from steelyard.scoring.protocol import Scorer
 from steelyard.serving.registry import Base, HostedModel
+
+if TYPE_CHECKING:
+    from steelyard.scoring.tuned import TunedScorer
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +71,9 @@ class _Slot:
     artifact_sha256: str
     used_at: float
     ready: Future[HostedModel] = field(default_factory=Future)
-    queue: Batcher | None = None
+    #: What it was loaded on: a connected base that is declared anew is another.
+    base: HostedModel | None = None
+    queue: Batcher | HeadsQueue | None = None
     scorer: Scorer | None = None
     n_users: int = 0
     failed_at: float | None = None
@@ -82,6 +88,14 @@ class _Slot:
         return "loaded" if self.ready.done() else "loading"
 
 
+def without_base(model: FamilyModel) -> ModelUnavailableError:
+    """Return the refusal of a model whose base is not here."""
+    return ModelUnavailableError(
+        f"The base model {model.base} of {model.ref} is not here; start the server with the setting "
+        "base_models that it was trained under, or connect it again with 'steelyard model add'."
+    )
+
+
 class TunedModels:
     """The tuned models of a process, by adapter.
 
@@ -94,6 +108,7 @@ class TunedModels:
         bases: Mapping[str, Base],
         load_tuned: Callable[..., Scorer],
         *,
+        find_base: Callable[[str], HostedModel | None] = lambda _: None,
         max_loaded: int = MAX_LOADED,
         max_queue: int = 256,
         threads: int | None = None,
@@ -102,6 +117,7 @@ class TunedModels:
     ) -> None:
         self._artifacts = artifacts
         self._bases = dict(bases)
+        self._find_base = find_base
         self._load_tuned = load_tuned
         self._max_loaded = max_loaded
         self._max_queue = max_queue
@@ -159,7 +175,7 @@ class TunedModels:
         """Return a model that is loaded; ``None`` for any other, which is not loaded for it."""
         with self._lock:
             slot = self._slots.get(adapter)
-        if slot is None or slot.state != "loaded":
+        if slot is None or slot.state != "loaded" or self._is_outdated(slot):
             return None
         return slot.ready.result()
 
@@ -207,12 +223,31 @@ class TunedModels:
             )
         self._forget_failures()
         slot = self._slots.get(model.adapter)
+        if slot is not None and self._is_outdated(slot):
+            self._let_go(slot)
+            slot = None
         if slot is None:
             self._make_room(1)
             slot = _Slot(model, artifact_sha256, self._clock())
             self._slots[model.adapter] = slot
             self._start(self._load, slot)
         return slot
+
+    def _is_outdated(self, slot: _Slot) -> bool:
+        """Whether the connected base that a loaded model stands on was declared anew, or is gone."""
+        loaded_on = slot.base
+        if loaded_on is None or not loaded_on.is_connected:
+            return False
+        return self._find_base(loaded_on.name) is not loaded_on
+
+    def _base_of(self, model: FamilyModel) -> Base:
+        base = self._bases.get(model.base)
+        if base is not None:
+            return base
+        connected = self._find_base(model.base)
+        if connected is None or not connected.is_connected:
+            raise without_base(model)
+        return Base(connected, ConnectedBase(connected))
 
     def _enter(self, model: FamilyModel, artifact_sha256: str) -> _Slot:
         with self._lock:
@@ -295,22 +330,22 @@ class TunedModels:
 
     def _open(self, slot: _Slot) -> HostedModel:
         model = slot.model
-        base = self._bases.get(model.base)
-        if base is None:
-            raise ModelUnavailableError(
-                f"The base model {model.base} of {model.ref} is not here; start the server with "
-                "the setting base_models that it was trained under."
-            )
+        base = self._base_of(model)
         if slot.is_let_go:
             raise EngineUnavailableError(f"The model {model.ref} is no longer asked for.")
         folder = self._artifacts.fetch(slot.artifact_sha256)
         slot.scorer = self._load_tuned(
             folder, base.scorer, threads=self._threads, adapter=model.adapter
         )
-        slot.queue = Batcher(slot.scorer, max_queue=self._max_queue)
         decide = base.hosted.decide.renamed(model.ref)
-        prepared = decide.prepare(_PROBE)
-        decide.finish(prepared, slot.queue.submit(prepared.rendered).result())
+        if base.hosted.is_connected:
+            # Not probed: that would ask its server, which costs, and may be away for a while.
+            slot.queue = HeadsQueue(cast("TunedScorer", slot.scorer), base.hosted.queue)
+        else:
+            slot.queue = Batcher(slot.scorer, max_queue=self._max_queue)
+            prepared = decide.prepare(_PROBE)
+            decide.finish(prepared, slot.queue.submit(prepared.rendered).result())
+        slot.base = base.hosted
         return HostedModel(
             decide,
             slot.queue,

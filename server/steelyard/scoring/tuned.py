@@ -11,7 +11,7 @@ Here: checking and loading an artifact, and answering with it. Not here: where a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, cast
 
@@ -91,15 +91,52 @@ class TunedScorer:
     def score(self, requests: Sequence[RenderedRequest]) -> list[list[ScoredDecision]]:
         """Score every decision of every request, in the order given."""
         self._check_open()
-        heads = [[self.heads.find(decision) for decision in one.decisions] for one in requests]
-        below = self._score_below(requests, heads)
+        heads = [self.heads_of(one) for one in requests]
+        asked = [self.asked_below(*pair) for pair in zip(requests, heads, strict=True)]
+        needed = [one for one in asked if one is not None]
+        below = iter(self.scorer.score(needed) if needed else ())
         vectors = self._embed_contexts(requests, heads)
         return [
-            [
-                self._answer(request.context, decision, head, scored, vectors.get(request.context))
-                for decision, head, scored in zip(request.decisions, found, passed, strict=True)
-            ]
-            for request, found, passed in zip(requests, heads, below, strict=True)
+            self.answer(request, found, () if one is None else next(below), vectors)
+            for request, found, one in zip(requests, heads, asked, strict=True)
+        ]
+
+    def heads_of(self, request: RenderedRequest) -> list[Head | None]:
+        """Return the head of each decision; None where there is none."""
+        return [self.heads.find(decision) for decision in request.decisions]
+
+    @staticmethod
+    def asked_below(
+        request: RenderedRequest, heads: Sequence[Head | None]
+    ) -> RenderedRequest | None:
+        """Return what of a request the scorer below must answer; None where heads need none of it."""
+        # Answers do not depend on what is asked beside them, so that leaving some out is the same.
+        decisions = tuple(
+            decision
+            for decision, head in zip(request.decisions, heads, strict=True)
+            if _needs_base(head)
+        )
+        return RenderedRequest(request.context, decisions) if decisions else None
+
+    def answer(
+        self,
+        request: RenderedRequest,
+        heads: Sequence[Head | None],
+        below: Sequence[ScoredDecision],
+        vectors: Mapping[str, NDArray[np.float32]],
+    ) -> list[ScoredDecision]:
+        """Answer a request from what the scorer below answered to ``asked_below``."""
+        self._check_open()
+        answers, vector = iter(below), vectors.get(request.context)
+        return [
+            self._answer(
+                request.context,
+                decision,
+                head,
+                next(answers) if _needs_base(head) else None,
+                vector,
+            )
+            for decision, head in zip(request.decisions, heads, strict=True)
         ]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -124,30 +161,6 @@ class TunedScorer:
         self._is_open = False
         if self._owns_scorer:
             self.scorer.close()
-
-    def _score_below(
-        self, requests: Sequence[RenderedRequest], heads: Sequence[Sequence[Head | None]]
-    ) -> list[list[ScoredDecision | None]]:
-        """Score in one call what the scorer must; None where a head needs none of it."""
-        wanted = [
-            [place for place, head in enumerate(found) if head is None or head.needs_base]
-            for found in heads
-        ]
-        asked = [
-            RenderedRequest(request.context, tuple(request.decisions[place] for place in places))
-            for request, places in zip(requests, wanted, strict=True)
-            if places
-        ]
-        # Answers do not depend on what is asked beside them, so that leaving some out is the same.
-        answers = iter(self.scorer.score(asked) if asked else ())
-        scored: list[list[ScoredDecision | None]] = []
-        for request, places in zip(requests, wanted, strict=True):
-            row: list[ScoredDecision | None] = [None] * len(request.decisions)
-            if places:
-                for place, one in zip(places, next(answers), strict=True):
-                    row[place] = one
-            scored.append(row)
-        return scored
 
     def _embed_contexts(
         self, requests: Sequence[RenderedRequest], heads: Sequence[Sequence[Head | None]]
@@ -188,6 +201,10 @@ class TunedScorer:
             raise EngineUnavailableError(
                 "The fine-tuned model was unloaded; try again.", retry_after_s=1.0
             )
+
+
+def _needs_base(head: Head | None) -> bool:
+    return head is None or head.needs_base
 
 
 def identity_of(scorer: Scorer) -> str:

@@ -104,6 +104,11 @@ class DecideService:
         return self._counter
 
     @property
+    def temperatures(self) -> TemperatureTable:
+        """What turns logits into calibrated probabilities."""
+        return self._temperatures
+
+    @property
     def model_name(self) -> str:
         """The model that answers."""
         return self._model_name

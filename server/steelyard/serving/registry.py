@@ -87,6 +87,7 @@ class HostedModel:
         embed: Callable[[Sequence[str]], NDArray[np.float32]] | None = None,
         engine_status: Callable[[], EngineStatus | None] | None = None,
         is_connected: bool = False,
+        sha256: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.decide = decide
@@ -99,6 +100,8 @@ class HostedModel:
         self.embed = embed
         #: Whether it answers on another server, which then sees what is asked.
         self.is_connected = is_connected
+        #: Of a connected model: names what its logits come from, as a scorer's does.
+        self.sha256 = sha256
         self._engine_status = engine_status
         self._clock = clock
         self._lock = threading.Lock()

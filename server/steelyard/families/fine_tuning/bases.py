@@ -29,6 +29,14 @@ class TrainerBases:
             raise ModelUnavailableError(
                 f"The worker has no base model {name}; start it with the settings of the server."
             )
+        if hosted.is_connected:
+            return TaskBase(
+                name=name,
+                engine=hosted.engine,
+                key=hosted.sha256,
+                is_connected=True,
+                temperatures=hosted.decide.temperatures.to_dict()["temperatures"],
+            )
         source = self.sources.get(name)
         if source == _DOUBLE:
             return TaskBase(name=name, engine=hosted.engine, double=_DOUBLE, key=name)

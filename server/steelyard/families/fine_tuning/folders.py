@@ -15,6 +15,8 @@ from steelyard.families.trainer.durable import write_struct
 from steelyard.families.trainer.task import ROWS, TASK, CardFacts, FineTuneTask, TaskBase, TaskRow
 
 _PARENT = "parent"
+#: The licence of a base model of another server, as far as it is known here.
+_ELSEWHERE = "that of the model on its server"
 
 
 def write_folder(
@@ -58,7 +60,10 @@ def write_folder(
         needed=needed,
         threads=threads,
         card=CardFacts(
-            family=job.family, dataset_id=job.dataset_id, dataset_version=job.dataset_version
+            family=job.family,
+            dataset_id=job.dataset_id,
+            dataset_version=job.dataset_version,
+            **({"base_licence": _ELSEWHERE} if base.is_connected else {}),
         ),
     )
     write_struct(folder / TASK, task)

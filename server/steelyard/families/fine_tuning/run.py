@@ -29,6 +29,7 @@ from steelyard.evaluations.measures.gate import NEEDED
 from steelyard.families.continuing import trained_version
 from steelyard.families.draft import LineageChange
 from steelyard.families.fine_tunes import fail_job, finish_job, report_job, start_job, stop_job
+from steelyard.families.fine_tuning.asking import Asking
 from steelyard.families.fine_tuning.files import FineTuneFiles
 from steelyard.families.fine_tuning.folders import write_folder
 from steelyard.families.fine_tuning.held_out import HeldOutEvaluations, insert_held_out
@@ -47,6 +48,7 @@ from steelyard.families.lineage_store import Applied, Command, LineageStore
 from steelyard.families.tables import fine_tunes
 from steelyard.families.trainer.durable import read_struct, write_struct
 from steelyard.families.trainer.task import (
+    ANSWERS,
     ERROR,
     FAILED,
     MODEL,
@@ -56,11 +58,13 @@ from steelyard.families.trainer.task import (
     TASK,
     FineTuneFailure,
     FineTuneResult,
+    FineTuneTask,
     Progress,
     TaskBase,
 )
 from steelyard.jobs.store import PendingJob, set_of_run, set_runner, unfinished
 from steelyard.jobs.work import LostRunError, Run, Work
+from steelyard.serving.registry import HostedModel
 from steelyard.storage import State
 from steelyard.storage.artifacts import ArtifactStore
 from steelyard.storage.frame_store import FrameStore, told_as_unavailable
@@ -109,6 +113,7 @@ class FineTuneRuns(Work):
     bases: Callable[[str], TaskBase]
     threads: int = 0
     needed: int = NEEDED
+    find_base: Callable[[str], HostedModel | None] = lambda _: None
     slice_s: float = SLICE_S
     held_out: HeldOutEvaluations | None = None
     now: Callable[[], float] = time.time
@@ -157,6 +162,7 @@ class FineTuneRun(Run):
         self._work = work
         self._folder = work.folder / job.id
         self._trainer: TrainerProcess | None = None
+        self._asking: Asking | None = None
         #: What the trainer reported and what was told of it, as far as was read.
         self._reports: tuple[ProgressFile, Telling] | None = None
         self._furthest = 0.0
@@ -184,9 +190,11 @@ class FineTuneRun(Run):
 
     def close(self) -> None:
         """End the trainer, if there is one."""
-        trainer = self._trainer
+        trainer, asking = self._trainer, self._asking
         if trainer is not None:
             trainer.kill()
+        if asking is not None:
+            asking.close()
 
     def _find(self) -> FineTune:
         job = self._work.lineages.read_now(self.job.account_id).lineage.jobs[self.job.id]
@@ -202,6 +210,8 @@ class FineTuneRun(Run):
         split = job.split
         self._tell(telling.count_tokens(split.trained_tokens, split.train_rows))
         return_at = time.monotonic() + self._work.slice_s
+        if not self._ask_base(return_at, telling):
+            return None
         while not self.stopping.is_set() and time.monotonic() < return_at:
             if self._trainer is None:
                 result = read_struct(self._folder / RESULT, FineTuneResult)
@@ -221,6 +231,28 @@ class FineTuneRun(Run):
                 if not self.stopping.is_set():
                     self._judge_end(status)
         return None
+
+    def _ask_base(self, return_at: float, telling: Telling) -> bool:
+        """Ask a connected base for a while; return whether the trainer has what it needs."""
+        task = read_struct(self._folder / TASK, FineTuneTask)
+        if task is None or not task.base.is_connected or (self._folder / ANSWERS).exists():
+            return task is not None
+        while not self.stopping.is_set() and time.monotonic() < return_at:
+            base = self._work.find_base(task.base.name)
+            if base is None or base.sha256 != task.base.key:
+                raise errors.ModelUnavailableError(
+                    f"The base model {task.base.name} was removed or declared anew since the "
+                    "fine-tune began; look at 'steelyard model list', and start it again."
+                )
+            if self._asking is None or self._asking.base is not base:
+                self._asking = Asking(self._folder, task.method, base)
+            is_done = self._asking.look(self.stopping)
+            self._note(self._asking.progress, telling)
+            self._write_progress()
+            if is_done:
+                self._asking = None
+                return True
+        return False
 
     def _judge_end(self, status: int) -> None:
         """Look at how a trainer ended: raise its failure, or let it be started again."""
@@ -259,9 +291,13 @@ class FineTuneRun(Run):
     def _report(self, file: ProgressFile, telling: Telling) -> None:
         """Add the events of what the trainer reported since the last look."""
         for report in file.read():
-            self._unwritten = report
+            self._note(report, telling)
             self._furthest = max(self._furthest, _place_of(report))
-            self._tell(telling.events_of(report))
+
+    def _note(self, report: Progress, telling: Telling) -> None:
+        """Take a report as the newest, and add its events."""
+        self._unwritten = report
+        self._tell(telling.events_of(report))
 
     def _tell(self, events: list[tuple[EventType, str]]) -> None:
         job_id = self.job.id

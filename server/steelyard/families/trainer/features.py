@@ -52,15 +52,21 @@ class Features:
 
 
 def compute_features(
-    rows: Sequence[TuningRow], scorer: Scorer, folder: Path, on_progress: Callable[[int, int], None]
+    rows: Sequence[TuningRow],
+    scorer: Scorer,
+    folder: Path,
+    on_progress: Callable[[int, int], None],
+    *,
+    chosen: Sequence[int] | None = None,
 ) -> Features:
     """Read the rows with a scorer, going on from what the folder holds.
 
-    ``on_progress`` gets how many characters of how many are read.
+    ``on_progress`` gets how many characters of how many are read; ``chosen`` are the places of the
+    rows that the base reads, ``choose_base_rows`` unless they are given.
     """
     embed: Any = getattr(scorer, "embed", None)
     texts = _texts_of(rows) if embed is not None else []
-    chosen = choose_base_rows(rows)
+    chosen = choose_base_rows(rows) if chosen is None else chosen
     n_total = sum(map(len, texts)) + sum(reading_cost(rows[i]) for i in chosen)
     n_done = 0
     identity = [scorer.name, scorer.engine, getattr(scorer, "sha256", "")]

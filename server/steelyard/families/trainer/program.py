@@ -29,6 +29,7 @@ from steelyard.evaluations.measures.records import Records, UnmeasurableError, m
 from steelyard.evaluations.measures.sampling import Bootstrap, measures_of
 from steelyard.evaluations.measures.summary import metrics_of
 from steelyard.evaluations.wire import RecordGroup
+from steelyard.families.trainer.answers import AnsweredScorer
 from steelyard.families.trainer.artifact import versions_of, write_artifact
 from steelyard.families.trainer.baseline import fit_baseline
 from steelyard.families.trainer.card import CardFigures, render_card
@@ -48,6 +49,7 @@ from steelyard.families.trainer.records import (
 )
 from steelyard.families.trainer.rows import TuningRow
 from steelyard.families.trainer.task import (
+    ANSWERS,
     ERROR,
     MODEL,
     PROGRESS,
@@ -152,7 +154,7 @@ class _Program:
         rows = read_rows(self._folder / ROWS, task.method)
         if not rows.training:
             raise UnmeasurableError("No training row has a label; add rows to train on.")
-        base = _load_base(task)
+        base = _load_base(task, self._folder)
         parent = self._load_parent(base)
         adapter = self._train_lora(rows, base, parent)
         scorer = self._scorer_of(base, parent, adapter)
@@ -279,7 +281,9 @@ class _Program:
 
         features_folder, folder = self._folder / _FEATURES, self._folder / _HEADS
         features_folder.mkdir(exist_ok=True)
-        features = compute_features(tuning, scorer, features_folder, on_features)
+        # A connected base was asked about every row.
+        chosen = scorer.read_rows(tuning) if isinstance(scorer, AnsweredScorer) else None
+        features = compute_features(tuning, scorer, features_folder, on_features, chosen=chosen)
         folder.mkdir(exist_ok=True)
         report = fit_heads(
             tuning,
@@ -394,8 +398,16 @@ class _Program:
         return [np.array(one) for one in done]
 
 
-def _load_base(task: FineTuneTask) -> _Base:
+def _load_base(task: FineTuneTask, task_folder: Path) -> _Base:
     named = task.base
+    if named.is_connected:
+        if task.lora_rank > 0:
+            raise TrainingUnavailableError(
+                f"{named.name} answers on another server and has no weights here for LoRA; leave "
+                "lora_rank out."
+            )
+        answered = AnsweredScorer(named, task_folder / ANSWERS)
+        return _Base(answered, TemperatureTable(named.temperatures), None)
     if named.double is not None:
         return _Base(HashingScorer(named.key, name=named.name), TemperatureTable(), None)
     folder = None if named.folder is None else Path(named.folder)

@@ -8,6 +8,7 @@ rows.jsonl        ``TaskRow``, one a line: what to train and judge on, given
 progress.jsonl    ``Progress``, one a line, appended as it happens
 features/, …      what is durable of each phase; a program started again goes on from it
 model/            the artifact, named by the SHA-256 of its manifest once it is stored
+base.jsonl        ``BaseAnswer``, one a line: what a base model of another server says, given
 records.parquet   every labelled held-out decision as every group of models scored it
 result.json       ``FineTuneResult``: written last, and whole or not at all
 error.json        ``FineTuneFailure``: why it failed instead; the exit status is then 3
@@ -29,6 +30,7 @@ from steelyard.wire.methods import Method
 #: Runs as ``python -m MODULE FOLDER``.
 MODULE = "steelyard.families.trainer"
 TASK, ROWS, PROGRESS = "task.json", "rows.jsonl", "progress.jsonl"
+ANSWERS = "base.jsonl"
 RECORDS, RESULT, ERROR = "records.parquet", "result.json", "error.json"
 #: The folder of the artifact.
 MODEL = "model"
@@ -53,7 +55,16 @@ class TaskBase(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     engine: str  # such as onnxruntime-int8; what is trained serves on it
     folder: str | None = None  # the shipped model when left out
     double: Literal["hashing"] | None = None
-    key: str = ""  # of the double
+    key: str = ""  # of the double; names what the logits of a connected model come from
+    is_connected: bool = False  # it was asked before: its answers are in the folder
+    temperatures: dict[str, dict[str, float]] = {}  # of a connected model
+
+
+class BaseAnswer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a connected base model says of one decision."""
+
+    asked: str  # ``answers.key_of``
+    logits: list[float] | None  # in outcome order; null where it gave no answer
 
 
 class CardFacts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

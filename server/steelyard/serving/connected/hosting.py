@@ -132,6 +132,7 @@ class ConnectedModels:
             price_nano=self._prices.by_model.get(name, model.price_nano),
             evaluation_key=_identity(name, model),
             is_connected=True,
+            sha256=_source(name, model),
         )
         return hosted, queue.close
 
@@ -159,6 +160,15 @@ def wire_of(name: str, model: ConnectedModel) -> ModelWire:
     if model.wire == "decisions":
         return DecisionsWire(asked)
     return DecideWire(model.model)
+
+
+def _source(name: str, model: ConnectedModel) -> str:
+    """Return a hash of what a model's logits come from, wherever it is and however it is calibrated.
+
+    Heads that read its logits stay of use when it moves to another address.
+    """
+    parts = [name, model.wire, model.model, model.permutations]
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
 def _identity(name: str, model: ConnectedModel) -> str:

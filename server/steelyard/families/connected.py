@@ -1,0 +1,112 @@
+"""Models of heads on a connected base: the base is asked as it is for others, then the heads answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import InvalidStateError, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn
+
+from steelyard.decisions.rendering import RenderedRequest
+from steelyard.errors import EngineUnavailableError
+from steelyard.scoring.batching import ScoreFuture
+from steelyard.scoring.protocol import ScoredDecision
+from steelyard.scoring.shares import Share
+from steelyard.serving.registry import HostedModel, Scores, WatchedQueue
+
+if TYPE_CHECKING:  # what heads need is slow to import
+    from steelyard.scoring.tuned import TunedScorer
+
+_NOBODY = Share()
+
+
+class ConnectedBase:
+    """A connected model as the scorer under heads: what it is; ``HeadsQueue`` asks it."""
+
+    def __init__(self, hosted: HostedModel) -> None:
+        self.name = hosted.name
+        self.engine = hosted.engine
+        self.sha256 = hosted.sha256
+
+    def score(self, requests: Sequence[RenderedRequest]) -> NoReturn:
+        """Refuse: its answers take as long as its server does, so that nothing may wait for them."""
+        raise EngineUnavailableError(
+            f"{self.name} answers {len(requests)} requests through its own queue alone; report it."
+        )
+
+    def close(self) -> None:
+        """Do nothing: its connections are the server's."""
+
+
+class HeadsQueue:
+    """Requests to a tuned model whose base is connected, each with its own deadline.
+
+    What heads do not need of the base is not asked. Safe to use from several threads.
+    """
+
+    #: One call that takes long holds up no other.
+    running_call = None
+
+    def __init__(self, scorer: TunedScorer, base: WatchedQueue) -> None:
+        self._scorer = scorer
+        self._base = base
+        # Heads take milliseconds, which neither the caller's event loop nor the connections wait.
+        self._heads = ThreadPoolExecutor(1, thread_name_prefix="steelyard-heads")
+
+    @property
+    def n_waiting(self) -> int:
+        """Requests that wait for a place at the base."""
+        return self._base.n_waiting
+
+    @property
+    def max_queue(self) -> int:
+        """Requests that may wait."""
+        return self._base.max_queue
+
+    def check_room(self, request: RenderedRequest, share: Share = _NOBODY) -> None:
+        """Refuse a request as ``submit`` would now."""
+        asked = self._scorer.asked_below(request, self._scorer.heads_of(request))
+        if asked is not None:
+            self._base.check_room(asked, share)
+
+    def submit(
+        self, request: RenderedRequest, deadline_s: float | None = None, share: Share = _NOBODY
+    ) -> Scores:
+        """Queue a request; the future gives one scored decision per decision."""
+        asked = self._scorer.asked_below(request, self._scorer.heads_of(request))
+        answer = ScoreFuture()
+        if asked is None:
+            self._heads.submit(self._finish, request, answer, None)
+            return answer
+        below = self._base.submit(asked, deadline_s, share)
+        answer.add_done_callback(lambda done: below.cancel() if done.cancelled() else None)
+        below.add_done_callback(partial(self._pass_on, request, answer))
+        return answer
+
+    def close(self, timeout_s: float) -> bool:  # noqa: ARG002  what is left takes milliseconds
+        """Answer what the base has answered; later answers are refused."""
+        self._heads.shutdown()
+        return True
+
+    def _pass_on(self, request: RenderedRequest, answer: ScoreFuture, below: Scores) -> None:
+        try:
+            self._heads.submit(self._finish, request, answer, below)
+        except RuntimeError:  # closed meanwhile
+            with suppress(InvalidStateError):
+                answer.set_exception(
+                    EngineUnavailableError(
+                        "The fine-tuned model was unloaded; try again.", retry_after_s=1.0
+                    )
+                )
+
+    def _finish(self, request: RenderedRequest, answer: ScoreFuture, below: Scores | None) -> None:
+        with suppress(InvalidStateError):  # given up by its caller
+            try:
+                scored: Sequence[ScoredDecision] = () if below is None else below.result()
+                heads = self._scorer.heads_of(request)
+                answer.set_result(self._scorer.answer(request, heads, scored, {}))
+            except InvalidStateError:
+                raise
+            except Exception as error:  # noqa: BLE001  somebody waits for the future
+                answer.set_exception(error)

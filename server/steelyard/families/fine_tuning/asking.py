@@ -1,0 +1,217 @@
+"""Asking a connected base model about a fine-tune's rows, each once, before the trainer starts.
+
+Every answer is on the disk before the next look, in ``base.jsonl.partial`` of the fine-tune's
+folder, which becomes ``base.jsonl`` when it is whole: after a crash only what is missing is asked.
+The evaluation rows come first, for without an answer to each of them nothing can be judged; a
+training row that the model cannot answer is trained on without it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+import msgspec
+
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.errors import EngineUnavailableError, NotMeasurableError, SteelyardError
+from steelyard.families.trainer.answers import key_of, read_answers
+from steelyard.families.trainer.durable import flush_directory
+from steelyard.families.trainer.reading import read_rows
+from steelyard.families.trainer.task import ANSWERS, ROWS, BaseAnswer, Progress
+from steelyard.scoring.protocol import ScoredDecision
+from steelyard.serving.connected.answers import UnusableAnswerError
+from steelyard.serving.connected.remote import RemoteFailureError
+from steelyard.serving.registry import HostedModel
+from steelyard.wire.limits import MAX_DECISIONS
+from steelyard.wire.methods import Method
+
+#: Requests that are queued at a time; the model's own ``concurrency`` bounds how many run.
+_AT_ONCE = 32
+#: Seconds between two looks at what was answered.
+_LOOK_S = 0.1
+#: Seconds without an answer after which a failure is told, to be tried again later.
+_PATIENCE_S = 60.0
+_LONGEST_PAUSE_S = 10.0
+#: How often one request is asked whose answer cannot be used.
+_ROW_ATTEMPTS = 2
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(slots=True, eq=False)
+class _Question:
+    """Decisions of one context that are asked together."""
+
+    request: RenderedRequest
+    is_judged: bool
+    n_refused: int = 0
+
+
+class Asking:
+    """The rows of one fine-tune, being asked."""
+
+    def __init__(self, folder: Path, method: Method, base: HostedModel) -> None:
+        self.base = base
+        self._path = folder / ANSWERS
+        self._partial = folder / f"{ANSWERS}.partial"
+        known, n_bytes = read_answers(self._partial)
+        if self._partial.exists():
+            os.truncate(self._partial, n_bytes)
+        rows = read_rows(folder / ROWS, method)
+        judged = [(one.context, one.rendered) for one in rows.evaluation]
+        trained = [(one.context, one.decision) for one in rows.training]
+        questions = [*_questions(judged, is_judged=True), *_questions(trained, is_judged=False)]
+        self._n_all = len(questions)
+        self._left = deque(one for one in questions if not _is_known(one, known))
+        self._asked: dict[Future[list[ScoredDecision]], _Question] = {}
+        self._answered_at = time.monotonic()
+        self._resume_at = 0.0
+
+    @property
+    def progress(self) -> Progress:
+        """How many contexts of how many were asked."""
+        n_done = self._n_all - len(self._left) - len(self._asked)
+        message = f"Asking {self.base.name} about the rows."
+        return Progress(phase="features", step=n_done, steps=self._n_all or 1, message=message)
+
+    def look(self, stopping: Event) -> bool:
+        """Ask for a moment; return whether every row was asked, and the file is whole."""
+        self._submit()
+        if self._asked:
+            done, _ = wait(self._asked, _LOOK_S, FIRST_COMPLETED)
+            self._take(done)
+        elif self._left:
+            stopping.wait(_LOOK_S)
+        if self._asked or self._left:
+            return False
+        self._partial.touch()
+        self._partial.replace(self._path)
+        flush_directory(self._path.parent)
+        return True
+
+    def close(self) -> None:
+        """Cancel what is under way."""
+        for future in list(self._asked):
+            future.cancel()
+
+    def _submit(self) -> None:
+        if time.monotonic() < self._resume_at:
+            return
+        while self._left and len(self._asked) < _AT_ONCE:
+            question = self._left[0]
+            try:
+                future = self.base.queue.submit(question.request)
+            except EngineUnavailableError as error:
+                self._pause(error)
+                return
+            self._left.popleft()
+            self._asked[future] = question
+
+    def _take(self, done: Iterable[Future[list[ScoredDecision]]]) -> None:
+        """Keep what was answered; what was not is asked again."""
+        answers: list[BaseAnswer] = []
+        refusals: list[SteelyardError] = []
+        failure: EngineUnavailableError | None = None
+        for future in done:
+            question = self._asked.pop(future)
+            try:
+                answers += _answers_of(question, _result_of(future, self.base.name))
+                continue
+            except EngineUnavailableError as error:
+                failure = error
+            question.n_refused += _is_about_the_row(failure)
+            if question.n_refused < _ROW_ATTEMPTS:
+                self._left.appendleft(question)
+            elif question.is_judged:
+                refusals.append(_unjudged(self.base.name, question, failure))
+            else:
+                answers += _answers_of(question, None)
+        self._keep(answers)
+        if refusals:
+            raise refusals[0]
+        if failure is not None:
+            self._pause(failure)
+
+    def _keep(self, answers: list[BaseAnswer]) -> None:
+        if not answers:
+            return
+        with self._partial.open("ab") as file:
+            file.write(b"".join(_encode(one) + b"\n" for one in answers))
+            file.flush()
+            os.fsync(file.fileno())
+        self._answered_at = time.monotonic()
+
+    def _pause(self, failure: EngineUnavailableError) -> None:
+        """Wait before asking on; raise the failure where nothing was answered for long."""
+        now = time.monotonic()
+        self._resume_at = now + min(failure.retry_after_s or 1.0, _LONGEST_PAUSE_S)
+        if now - self._answered_at > _PATIENCE_S:
+            self._answered_at = now
+            raise failure
+
+
+def _questions(
+    asked: Iterable[tuple[str, RenderedDecision]], *, is_judged: bool
+) -> list[_Question]:
+    """Put decisions of one context together, each once, as many as a request may have."""
+    by_context: dict[str, dict[RenderedDecision, None]] = defaultdict(dict)
+    for context, decision in asked:
+        by_context[context][decision] = None
+    found = []
+    for context, decisions in by_context.items():
+        every = tuple(decisions)
+        found += [
+            _Question(RenderedRequest(context, every[start : start + MAX_DECISIONS]), is_judged)
+            for start in range(0, len(every), MAX_DECISIONS)
+        ]
+    return found
+
+
+def _is_known(question: _Question, known: dict[str, list[float] | None]) -> bool:
+    context = question.request.context
+    return all(key_of(context, one) in known for one in question.request.decisions)
+
+
+def _answers_of(question: _Question, scored: list[ScoredDecision] | None) -> list[BaseAnswer]:
+    request = question.request
+    logits = (
+        [None] * len(request.decisions)
+        if scored is None
+        else [one.logits.tolist() for one in scored]
+    )
+    return [
+        BaseAnswer(asked=key_of(request.context, decision), logits=values)
+        for decision, values in zip(request.decisions, logits, strict=True)
+    ]
+
+
+def _result_of(future: Future[list[ScoredDecision]], name: str) -> list[ScoredDecision]:
+    try:
+        return future.result()
+    except RuntimeError as error:
+        if isinstance(error, SteelyardError):
+            raise
+        # Its connections were closed, as happens when it is declared anew.
+        raise EngineUnavailableError(f"The connection to {name} was closed.") from error
+
+
+def _is_about_the_row(error: EngineUnavailableError) -> bool:
+    """Whether a failure says something against what was asked, and not against the server."""
+    if isinstance(error, RemoteFailureError):
+        return not error.is_servers and not error.is_passing
+    return isinstance(error, UnusableAnswerError)
+
+
+def _unjudged(name: str, question: _Question, error: EngineUnavailableError) -> NotMeasurableError:
+    return NotMeasurableError(
+        f"{name} gave no usable answer to an evaluation row that asks "
+        f"{question.request.decisions[0].question[:80]!r}: {error.message} Check the model with "
+        f"'steelyard model check {name}', or leave the row out of the dataset."
+    )
