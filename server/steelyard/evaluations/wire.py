@@ -227,6 +227,10 @@ class DecisionMeasures(Struct, frozen=True, kw_only=True):
     yes_curve: Annotated[
         list[YesPoint] | UnsetType, Meta(description="Binary decisions alone.")
     ] = UNSET
+    coverage_curve: Annotated[
+        list[CoveragePoint] | UnsetType,
+        Meta(description="Left out of the only decision: its curve is that of all decisions."),
+    ] = UNSET
 
 
 class SliceMeasures(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from steelyard.client import Client
 from steelyard.evaluations.wire import (
     ConfusionMatrix,
     CostCurve,
+    CoveragePoint,
     DecisionMeasures,
     Evaluation,
     EvaluationDetail,
@@ -189,14 +190,25 @@ class WhatIf(Viewer):
             abstain_cost=float(self.abstaining.value or 0),
         )
 
+    def _coverage(self) -> tuple[str, list[CoveragePoint], int]:
+        """Return the decision that is chosen, its curve and its number of decisions.
+
+        No name and all decisions where the evaluation has no curve of each.
+        """
+        chosen = self._decision()
+        if isinstance(chosen.coverage_curve, list):
+            return chosen.decision_id, chosen.coverage_curve, chosen.metrics.n
+        return "", self._detail.coverage_curve, self._detail.overall.n
+
     def _show_coverage(self) -> None:
-        points = self._detail.coverage_curve
+        decision, points, n = self._coverage()
 
         def open_(place: int) -> None:
-            self._on_choose(RecordFilter(p_to=points[place].threshold, order="surest"))
+            at = points[place].threshold
+            self._on_choose(RecordFilter(decision=decision, p_to=at, order="surest"))
 
         chart = coverage_chart(points, at=self.threshold.value, open_=open_)
-        name, n = coverage_measure(points), self._detail.overall.n
+        name = coverage_measure(points)
         data = mark_table(
             ("abstain below", "share answered", f"{TITLES[name]} of those"),
             [
@@ -214,8 +226,9 @@ class WhatIf(Viewer):
         self.coverage[:] = [
             figures.show(chart),
             pmui.Typography(
-                "Of every decision of the evaluation. Click a point for the decisions of at most "
-                f"that probability: those left to a person. {_SHARES}",
+                f"Of {f'the {n:,} of {decision}' if decision else f'all {n:,} decisions'}. Click a "
+                "point for the decisions of at most that probability: those left to a person. "
+                f"{_SHARES}",
                 variant="body2",
             ),
             show_data(data),

@@ -123,7 +123,7 @@ def evaluation_detail(
         metrics=metrics_of(records, measures, latencies_ms=latencies_ms),
         overall=measures_of(measures, codes, bootstrap),
         decisions=[
-            decision_measures(records, measures, rows, bootstrap)
+            decision_measures(records, measures, rows, bootstrap, has_curve=len(asked) > 1)
             for _, rows in asked[:MAX_DECISIONS]
         ],
         decisions_unlisted=max(0, len(asked) - MAX_DECISIONS),
@@ -139,9 +139,15 @@ def evaluation_detail(
 
 
 def decision_measures(
-    records: Records, measures: RecordMeasures, rows: IndexArray, bootstrap: Bootstrap
+    records: Records,
+    measures: RecordMeasures,
+    rows: IndexArray,
+    bootstrap: Bootstrap,
+    *,
+    has_curve: bool = False,
 ) -> DecisionMeasures:
     """Return the measures of one decision, of which ``rows`` are the records."""
+    codes, own = records.context_codes[rows], measures.take(rows)
     kind = max(sorted(set(kinds := records.kinds[rows].tolist())), key=kinds.count)
     figures: dict[str, Any] = {}
     if records.supervision == "targets" and len(outcome_names(records, rows)) <= MAX_OUTCOMES:
@@ -150,10 +156,12 @@ def decision_measures(
         figures["confusion"] = confusion_matrix(table)
         if kind == "binary" and "yes" in table.names:
             figures["yes_curve"] = yes_curve(table, bootstrap)
+    if has_curve:
+        figures["coverage_curve"] = coverage_curve(own, codes, bootstrap)
     return DecisionMeasures(
         decision_id=records.decision_ids[rows[0]],
         kind=kind,
-        metrics=measures_of(measures.take(rows), records.context_codes[rows], bootstrap),
+        metrics=measures_of(own, codes, bootstrap),
         **figures,
     )
 
