@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import msgspec
@@ -26,7 +27,7 @@ import panel as pn
 
 from steelyard_workbench.components.mark_table import MarkTable
 from steelyard_workbench.components.numbers import measure_text
-from steelyard_workbench.evaluations.charts import slice_rows
+from steelyard_workbench.evaluations.charts import ForestRow, slice_rows, slice_text
 from steelyard_workbench.evaluations.listing import EvaluationLine
 from steelyard_workbench.evaluations.record_filter import RecordFilter, filter_from, query_of
 from steelyard_workbench.evaluations.what_if import share_of
@@ -517,14 +518,18 @@ class TestWhatIf:
         assert "Precision" in told
 
     def test_shares_have_their_intervals_and_what_they_are_of(self, server, scored, what_if):
-        points = server.client.evaluations.detail(scored["targets"]).coverage_curve
-        [table] = what_if.coverage.select(MarkTable)
-        place = next(i for i, point in enumerate(points) if 0 < point.n < 80)
-        assert table.columns == ["abstain below", "share answered", "accuracy of those"]
-        assert table.rows[place][1] == measure_text(share_of(points[place].n, 80))
-        assert table.rows[place][2] == measure_text(points[place].accuracy)
-        assert "n = 80)" in table.rows[place][1]
-        assert "take decisions as independent" in texts(what_if.coverage)
+        for one in server.client.evaluations.detail(scored["targets"]).decisions:
+            what_if.decision.value = one.decision_id
+            points = one.coverage_curve
+            [table] = what_if.coverage.select(MarkTable)
+            place = next(i for i, point in enumerate(points) if 0 < point.n < 40)
+            assert table.columns == ["abstain below", "share answered", "accuracy of those"]
+            assert table.rows[place][1] == measure_text(share_of(points[place].n, 40))
+            assert table.rows[place][2] == measure_text(points[place].accuracy)
+            assert "n = 40)" in table.rows[place][1]
+            told = texts(what_if.coverage)
+            assert f"Of the 40 of {one.decision_id}" in told
+            assert "take decisions as independent" in told
         what_if.decision.value = "route"
         [table] = what_if.costs.select(MarkTable)
         assert table.rows[0][2] == measure_text(share_of(40, 40))
@@ -568,6 +573,11 @@ class TestFiles:
 
 
 class TestSlices:
+    def test_fewer_than_ten_decisions_have_no_figure(self):
+        row = ForestRow("tier = gold", 1.0, 0.44, 1.0, 9)
+        assert slice_text(row) == "too few (n = 9)"
+        assert slice_text(replace(row, n=10)) == "1.000 (0.440 to 1.000, n = 10)"
+
     def test_the_worst_that_may_be_is_first_and_few_are_last(self, server, scored):
         detail = server.client.evaluations.detail(scored["targets"])
         rows = slice_rows("accuracy", detail.slices, detail.decisions)

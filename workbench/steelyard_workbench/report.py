@@ -23,7 +23,6 @@ from jinja2 import Environment, PackageLoader
 from steelyard.client.display_evaluations import MEASURES, measure_of
 from steelyard.evaluations.wire import ConfusionMatrix, EvaluationDetail, EvaluationRecordPage
 from steelyard.version import __version__
-from steelyard.wire.measures import Measure
 from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.evaluations.charts import (
     MOST_SLICES,
@@ -34,6 +33,7 @@ from steelyard_workbench.evaluations.charts import (
     forest_chart,
     reliability_chart,
     slice_rows,
+    slice_text,
 )
 from steelyard_workbench.evaluations.confusion_chart import confusion_chart
 from steelyard_workbench.evaluations.records import right_outcomes
@@ -210,15 +210,12 @@ def _slices(detail: EvaluationDetail) -> list[_Section]:
         return []
     overall = measure_of(detail.overall, measure)
     chart = forest_chart(
-        rows[:MOST_SLICES],
+        [row for row in rows if row.is_told][:MOST_SLICES],
         title=f"{TITLES[measure]} by slice",
         x=TITLES[measure],
         reference=None if overall is None else overall.value,
     )
-    values = [
-        (row.name, measure_text(Measure(value=row.value, low=row.low, high=row.high, n=row.n)))
-        for row in rows
-    ]
+    values = [(row.name, slice_text(row)) for row in rows]
     note = (
         f"{len(rows):,} slices. Each interval is for its slice alone: of twenty slices like all the "
         "others, about one stands out by chance."

@@ -235,6 +235,27 @@ def test_unanimous_clusters_count_once_each():
     assert (found.value, found.high, found.n) == (1.0, 1.0, 20)
 
 
+def test_few_contexts_that_are_all_alike_promise_no_certainty():
+    sums, counted = np.array([[1.0, 2.0]] * 3), np.array([[2.0, 2.0]] * 3)
+    share, mean_of = ratio_measures(sums, counted, QUICK, are_proportions=[True, False])
+    wilson = wilson_interval(1.5, 3)
+    assert (share.low, share.high) == (pytest.approx(wilson.low), pytest.approx(wilson.high))
+    assert (mean_of.value, mean_of.low, mean_of.high) == (1.0, None, None)
+    many = ratio_measures(
+        np.repeat(sums, 10, axis=0), np.repeat(counted, 10, axis=0), QUICK,
+        are_proportions=[False, False],
+    )[1]  # fmt: skip
+    assert (many.low, many.high) == (1.0, 1.0)
+
+
+def test_several_decisions_have_a_coverage_curve_each():
+    detail = evaluation_detail(records_from_rows(make_rows(3)), bootstrap=QUICK)
+    assert sum(one.coverage_curve[0].n for one in detail.decisions) == detail.coverage_curve[0].n
+    alone = make_rows(3, decisions={"spam": ("binary", ("yes", "no"))})
+    [only] = evaluation_detail(records_from_rows(alone), bootstrap=QUICK).decisions
+    assert only.coverage_curve is UNSET
+
+
 def test_one_context_has_no_interval_of_a_mean_and_nothing_has_no_figure():
     sums = np.array([[3.0, 0.0]])
     found = ratio_measures(sums, np.array([[2.0, 0.0]]), QUICK, are_proportions=[False, False])

@@ -23,6 +23,7 @@ from steelyard.evaluations.wire import (
 )
 from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard_workbench.components import figures
+from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.theme import BLUE, GREEN, GREY, ORANGE
 
 Open = Callable[[int], None]
@@ -41,6 +42,8 @@ TITLES = {
 }
 #: Slices of fewer decisions are drawn in grey: their intervals are as wide as the chart.
 FEW = 30
+#: Slices of fewer decisions have no figure: it would say more than they can.
+FEWEST = 10
 #: The most rows of a forest plot.
 MOST_SLICES = 40
 _LONGEST_NAME = 44
@@ -70,6 +73,11 @@ class ForestRow:
     def is_small(self) -> bool:
         """Whether so few decisions are in it that it says little."""
         return self.n < FEW
+
+    @property
+    def is_told(self) -> bool:
+        """Whether enough decisions are in it to give a figure."""
+        return self.n >= FEWEST
 
 
 def reliability_chart(rows: Sequence[ReliabilityRow], open_: Open | None = None) -> Any:
@@ -331,6 +339,19 @@ def slice_rows(
                 ForestRow(f"{by} = {of}", held.value, held.low, held.high, held.n, by=by, of=of)
             )
     return sorted(rows, key=lambda row: _badness(row, measure))
+
+
+def slice_text(row: ForestRow) -> str:
+    """Return the measure of a slice with its interval, or that it has too few decisions.
+
+    Examples
+    --------
+    >>> slice_text(ForestRow("tier = gold", 1.0, 0.44, 1.0, 3))
+    'too few (n = 3)'
+    """
+    if not row.is_told:
+        return f"too few (n = {row.n:,})"
+    return measure_text(Measure(value=row.value, low=row.low, high=row.high, n=row.n))
 
 
 def change_rows(metrics: PairedMeasures, measures: Sequence[str]) -> list[ForestRow]:

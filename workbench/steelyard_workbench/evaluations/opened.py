@@ -23,6 +23,7 @@ from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.evaluations.charts import (
     FALLING,
     FEW,
+    FEWEST,
     MOST_SLICES,
     TITLES,
     bin_counts_chart,
@@ -30,6 +31,7 @@ from steelyard_workbench.evaluations.charts import (
     forest_chart,
     reliability_chart,
     slice_rows,
+    slice_text,
 )
 from steelyard_workbench.evaluations.confusion_chart import MOST_OUTCOMES, confusion_chart
 from steelyard_workbench.evaluations.record_browser import RecordBrowser
@@ -283,9 +285,9 @@ class OpenedEvaluation(Viewer):
         def show(measure: str) -> None:
             self._slice_measure = measure
             rows = slice_rows(measure, detail.slices, detail.decisions)
-            drawn = rows[:MOST_SLICES]
+            drawn = [row for row in rows if row.is_told][:MOST_SLICES]
             overall = measure_of(detail.overall, measure)
-            if not drawn:
+            if not rows:
                 place[:] = [empty("Nothing cuts these decisions into slices.")]
                 return
             chart = forest_chart(
@@ -306,9 +308,7 @@ class OpenedEvaluation(Viewer):
                         [
                             (
                                 row.name,
-                                measure_text(
-                                    Measure(value=row.value, low=row.low, high=row.high, n=row.n)
-                                ),
+                                slice_text(row),
                             )
                             for row in rows
                         ],
@@ -375,12 +375,13 @@ def slices_text(
     parts = [
         (
             f"{n_slices:,} slices by {n_properties} properties, sorted by the {end} end of the "
-            f"interval; those of fewer than {FEW} decisions are grey and last."
+            f"interval; those of fewer than {FEW} decisions are grey and last, and those of fewer "
+            f"than {FEWEST} have no figure."
         ),
         CHANCE,
     ]
     if n_drawn < n_slices:
-        parts.append(f"The first {n_drawn} are drawn.")
+        parts.append(f"{n_drawn} are drawn.")
     if n_unlisted:
         parts.append(f"{n_unlisted:,} smaller slices were not measured.")
     parts.append("Click a slice for its rows.")

@@ -324,8 +324,8 @@ class ComparePage(Page):
         def show(measure: str) -> None:
             self._measure = measure
             rows = sliced_changes(measure, found.groups)
-            drawn = rows[:MOST_SLICES]
-            if not drawn:
+            drawn = [row for row in rows if row.is_told][:MOST_SLICES]
+            if not rows:
                 place[:] = [empty("Nothing cuts these decisions into slices.")]
                 return
             chart = forest_chart(
@@ -343,7 +343,12 @@ class ComparePage(Page):
             )
             data = mark_table(
                 ("slice", "change", "95 % interval", "n"),
-                [(row.name, f"{row.value:+.4f}", _ends(row), f"{row.n:,}") for row in rows],
+                [
+                    (row.name, f"{row.value:+.4f}", _ends(row), f"{row.n:,}")
+                    if row.is_told
+                    else (row.name, "too few", "", f"{row.n:,}")
+                    for row in rows
+                ],
                 label="Changes by slice",
                 numbers=(1, 3),
                 open_=lambda i: self._open_slice(rows[i], after),

@@ -9,9 +9,10 @@ Every mean, proportion and F1 of an evaluation gets its 95 % interval here. Whic
   context stand or fall together (Efron and Tibshirani, 1993; Field and Welsh, "Bootstrapping
   Clustered Data", Journal of the Royal Statistical Society B, 2007). Resamples that leave nothing
   to divide by are left out.
-- A proportion of 0 or 1 whose decisions share contexts: the bootstrap has no width there, so
+- A proportion whose decisions share contexts and whose bootstrap has no width, as that of 0 or 1:
   Wilson's with each context as one trial, which is the widest reading of them.
-- A mean over one context has no interval.
+- A mean over one context has no interval, nor has one over fewer than ten that are all alike: the
+  bootstrap would promise that the next is like them.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from steelyard.evaluations.wire import Measures
 from steelyard.wire.measures import Measure
 
 LEVEL = 0.95
+#: Contexts of which a bootstrap without any width is believed.
+_ENOUGH_CONTEXTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,10 @@ def ratio_measures(
                 drawn.append(column)
     if drawn:
         _add_percentiles(found, drawn, numerators, denominators, bootstrap)
+    for column in drawn:
+        n_contexts = int((denominators[:, column] > 0).sum())
+        if (measure := found[column]) is not None:
+            found[column] = _with_floor(measure, n_contexts, is_proportion=are_proportions[column])
     return found
 
 
@@ -119,7 +126,20 @@ def _ece_measure(
         return Measure(value=value, low=None, high=None, n=len(columns))
     drawn = ece_from_totals(bootstrap.totals(sums).reshape(-1, N_BINS, 3))
     interval = basic_interval(value, drawn, level=LEVEL)
-    return Measure(value=value, low=interval.low, high=interval.high, n=len(columns))
+    measure = Measure(value=value, low=interval.low, high=interval.high, n=len(columns))
+    return _with_floor(measure, len(sums), is_proportion=False)
+
+
+def _with_floor(measure: Measure, n_contexts: int, *, is_proportion: bool) -> Measure:
+    """Return a measure whose interval claims no certainty that so few contexts cannot give."""
+    if measure.low is None or measure.low != measure.high:
+        return measure
+    if is_proportion:
+        interval = wilson_interval(measure.value * n_contexts, n_contexts, level=LEVEL)
+        return Measure(value=measure.value, low=interval.low, high=interval.high, n=measure.n)
+    if n_contexts >= _ENOUGH_CONTEXTS:
+        return measure
+    return Measure(value=measure.value, low=None, high=None, n=measure.n)
 
 
 def _add_percentiles(
