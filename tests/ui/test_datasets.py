@@ -33,6 +33,8 @@ def test_a_file_is_refused_with_every_mistake_then_imported_and_its_version_open
     visit(quiet_page, "page=datasets")
     expect(quiet_page.get_by_text("No datasets yet.")).to_be_visible()
 
+    choose(quiet_page, "none.jsonl", b"")
+    expect(quiet_page.get_by_text("The file is empty.")).to_be_visible()
     choose(quiet_page, "tickets.jsonl", lines(["billing", "nobody", "billing", "no one"]))
     expect(quiet_page.get_by_text("2 problems in 4 lines")).to_be_visible()
     expect(quiet_page.get_by_text("Line 2:")).to_be_visible()

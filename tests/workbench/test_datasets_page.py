@@ -6,6 +6,7 @@ import asyncio
 import json
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
@@ -186,6 +187,23 @@ def test_rows_and_tables_become_the_next_version_of_an_open_dataset(client):
     client.datasets.delete(made.id)
 
 
+def test_an_import_says_which_versions_its_parts_made_and_what_was_left_out(client, dataset):
+    panel = opened(client).importing
+    made = msgspec.structs.replace(dataset, version=2, rows=12, duplicates_removed=1)
+    assert panel._what_came(made) == (
+        "12 rows. The file was sent in 2 parts, each a version: 1 to 2. 1 duplicate was left out."
+    )
+
+
+@pytest.mark.parametrize("name", ["none.csv", "none.jsonl"])
+def test_an_empty_file_is_said_to_be_empty(client, dataset, name):
+    page = opened(client, dataset=dataset.id)
+    asyncio.run(page.importing.take("fine.jsonl", lines(row("fine"))))
+    asyncio.run(page.importing.take(name, b"\n"))
+    assert "The file is empty" in texts_of(page.importing.found)
+    assert not page.importing._form.visible
+
+
 def test_a_table_alone_cannot_become_a_dataset(client):
     page = opened(client)
     asyncio.run(page.importing.take("more.csv", b"context,team\nthird,shipping\n"))
@@ -318,7 +336,7 @@ def test_an_import_that_ends_once_the_page_was_left_is_told_and_no_more(client, 
 
     page = asyncio.run(leave())
     assert is_reviewed(page, dataset)
-    assert told == ["Imported: late, version 1, has 12 rows. It is on the Datasets page."]
+    assert told == ["Imported: late, 12 rows, version 1. It is on the Datasets page."]
     [made] = [one for one in client.datasets.list().data if one.name == "late"]
     client.datasets.delete(made.id)
 
@@ -395,7 +413,7 @@ def test_rows_that_come_after_a_rename_are_shown_with_their_version(client, told
     page = asyncio.run(rename_meanwhile())
     assert page.parts[0].data.version == 2
     assert page.rows.table.total == 15
-    assert told == ["Imported: growing, version 2, has 15 rows."]
+    assert told == ["Imported: growing, 3 rows, version 2."]
     client.datasets.delete(made.id)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
+import panel as pn
 import polars as pl
 
 import steelyard
@@ -15,7 +16,7 @@ from steelyard.errors import SteelyardError
 from steelyard_workbench.datasets.changes import Transition, find_changes
 from steelyard_workbench.pages.versions import VersionsPage
 from steelyard_workbench.session import Session
-from support.shown_parts import texts_of
+from support.shown_parts import named, texts_of
 
 TO_SHIPPING = Transition("team", "billing", "shipping")
 
@@ -81,6 +82,28 @@ def test_what_a_version_is_compared_with_is_in_the_address(client, dataset):
     assert (page.newer, page.older, page.session.against) == (2, 1, 0)
 
 
+def test_a_version_made_by_a_review_says_so_and_what_was_relabelled_and_excluded(client):
+    made = client.datasets.create("seen", [row(f"case {n}") for n in range(30)])
+    draft = client.drafts.create(made.id, name="spring")
+    relabels = [
+        {"row": n, "action": "relabel", "decision": "team", "outcome": "shipping", "seen": 0}
+        for n in range(4)
+    ]
+    client.drafts.edit(draft.id, [*relabels, {"row": 9, "action": "exclude", "seen": 0}])
+    client.drafts.seal(draft.id, "version")
+    page = opened(client, dataset=made.id)
+    [told] = [
+        part for part in page.history.__panel__().select(pn.pane.HTML) if "spring" in part.object
+    ]
+    assert "the review spring" in told.object
+    assert "4 relabelled" in told.object
+    part = page.difference.__panel__()
+    assert named(part, "Rows relabelled (4)")
+    assert named(part, "Rows excluded, or relabelled as they were (5)")
+    [changed] = [one.object for one in part.select(pn.pane.HTML) if "Rows excluded" in one.object]
+    assert "Rows added" not in changed
+
+
 def test_the_first_version_says_that_all_of_it_is_new(client, dataset):
     page = opened(client, dataset=dataset.id, version=1)
     assert page.older == 0
@@ -113,8 +136,8 @@ def test_a_difference_that_fails_leaves_the_versions(client, dataset):
 
     whole = client.datasets
     parts = {name: getattr(whole, name) for name in ("list", "get", "versions")}
-    page = opened(SimpleNamespace(datasets=SimpleNamespace(diff=fail, **parts)),
-                  dataset=dataset.id)  # fmt: skip
+    failing = SimpleNamespace(datasets=SimpleNamespace(diff=fail, **parts), drafts=client.drafts)
+    page = opened(failing, dataset=dataset.id)
     assert [part.state for part in page.parts] == ["shown", "shown", "failed"]
 
 

@@ -14,6 +14,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION, Dataset
+from steelyard_workbench.components.file_chooser import FileChooser
 from steelyard_workbench.datasets.importing import (
     MOST_CSV_BYTES,
     FileCheck,
@@ -44,6 +45,11 @@ _ABOUT_CSV = (
 class ImportPanel(Viewer):
     """Takes a file and makes rows of it.
 
+    Parameters
+    ----------
+    on_done : callable
+        Called with the dataset and what came of the file, in words.
+
     Attributes
     ----------
     send : Write
@@ -54,7 +60,7 @@ class ImportPanel(Viewer):
         self,
         client: Client,
         dataset: Dataset | None,
-        on_done: Callable[[Dataset], None],
+        on_done: Callable[[Dataset, str], None],
         scope: Scope | None = None,
     ) -> None:
         self._client, self._dataset = client, dataset
@@ -64,10 +70,12 @@ class ImportPanel(Viewer):
         self._looking = Task(self._look, on_failure=self._show_no_look, scope=scope)
         self.send = Write(self._send, on_failure=self._show_failure, scope=scope)
         self.check: FileCheck | None = None
-        self.file = pmui.FileInput(
-            label="Choose a file", accept=".jsonl,.ndjson,.json,.csv", multiple=False,
+        self.file = FileChooser(
+            self._show_empty,
+            label="Choose a file",
+            accept=".jsonl,.ndjson,.json,.csv",
             variant="contained",
-        )  # fmt: skip
+        )
         self.kept_as = pmui.RadioBoxGroup(
             label="Keep it as", options=[_NEXT, _NEW] if dataset else [_NEW], value=_NEW,
             inline=True,
@@ -115,6 +123,9 @@ class ImportPanel(Viewer):
         self._filename, self._data, self.check = filename, data, None
         self._form.visible = False
         self.said[:] = []
+        if not data.strip():
+            self._show_empty()
+            return
         if is_csv(filename):
             self._take_table()
             return
@@ -140,9 +151,27 @@ class ImportPanel(Viewer):
         self.button.disabled = False
         self._form.visible = False
         self.found[:] = []
-        name = escape_markdown(made.name)
-        self.said[:] = [verdict("good", "Imported:", f"{name}, version {made.version}.")]
-        self._on_done(made)
+        told = f"{made.name}, {self._what_came(made)}"
+        self.said[:] = [verdict("good", "Imported:", escape_markdown(told))]
+        self._on_done(made, f"Imported: {told}")
+
+    def _what_came(self, made: Dataset) -> str:
+        """Return what became of the file that was sent, in words."""
+        before = self._dataset if self.is_next_version else None
+        first = 1 if before is None else before.version + 1
+        n_rows = made.rows - (0 if before is None else before.rows)
+        n_left = made.duplicates_removed - (0 if before is None else before.duplicates_removed)
+        told = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
+        if made.version > first:
+            told += (
+                f". The file was sent in {made.version - first + 1} parts, each a version: "
+                f"{first} to {made.version}"
+            )
+        else:
+            told += f", version {made.version}"
+        if n_left > 0:
+            told += f". {n_left:,} duplicate{' was' if n_left == 1 else 's were'} left out"
+        return f"{told}."
 
     def _show_failure(self, error: Exception) -> Problem:
         problem = problem_of(error, "Not imported:")
@@ -177,6 +206,13 @@ class ImportPanel(Viewer):
 
     def _sent(self, n_bytes: int) -> None:
         self._progress.value = round(100 * n_bytes / max(1, len(self._data)))
+
+    def _show_empty(self) -> None:
+        self._looking.drop()
+        self._data, self.check = b"", None
+        self._form.visible = False
+        self.said[:] = []
+        self.found[:] = [empty("**The file is empty.** Nothing was stored; choose another.")]
 
     def _take_table(self) -> None:
         if self._dataset is None:

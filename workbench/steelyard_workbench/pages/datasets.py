@@ -282,13 +282,15 @@ class DatasetsPage(Page):
     def _import_panel(self, dataset: Dataset | None) -> ImportPanel:
         visit = self.visit
         return ImportPanel(
-            self.client, dataset, lambda made: self._on_imported(made, visit), scope=visit
+            self.client,
+            dataset,
+            lambda made, told: self._on_imported(made, told, visit),
+            scope=visit,
         )
 
     # What was asked for may be done when the person is elsewhere: then it is said in the corner.
 
-    def _on_imported(self, dataset: Dataset, visit: Scope) -> None:
-        done = f"Imported: {dataset.name}, version {dataset.version}, has {dataset.rows:,} rows."
+    def _on_imported(self, dataset: Dataset, done: str, visit: Scope) -> None:
         if self.session.page == self.slug and dataset.id == self.shown:
             corner.say(done)
             self.open()  # in another visit too: what it shows is older

@@ -11,6 +11,7 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset, DatasetVersion
+from steelyard.errors import KeyScopeError
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.frame_table import PageAsked, TablePage
@@ -30,6 +31,8 @@ from steelyard_workbench.states import empty, refused_button, verdict
 #: Datasets that are offered, and transitions that have a button.
 _MOST_DATASETS, MOST_TRANSITIONS = 200, 40
 _ADDED, _REMOVED = "added", "removed"
+#: What a review adds are its relabelled rows, and what it removes these as they were, and others.
+_OF_REVIEW = {_ADDED: "Rows relabelled", _REMOVED: "Rows excluded, or relabelled as they were"}
 _VIA = {"api": "the API", "jsonl": "JSON Lines", "csv": "CSV", "labeling": "labeling"}
 
 
@@ -41,10 +44,13 @@ class History:
     ----------
     versions : list of DatasetVersion
         Newest first.
+    reviews : mapping of int to str
+        Versions that a review was sealed as, with its name.
     """
 
     dataset: Dataset
     versions: list[DatasetVersion]
+    reviews: Mapping[int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +65,15 @@ class Difference:
         The two that are compared; ``older`` is 0 when there is none.
     diff : mapping
         As ``client.datasets.diff`` gives it; empty when there is no older one.
+    is_review : bool
+        Whether the newer one is the older one as a review left it.
     """
 
     versions: list[DatasetVersion]
     newer: int
     older: int
     diff: Mapping[str, Any]
+    is_review: bool = False
 
 
 class VersionsPage(Page):
@@ -152,8 +161,22 @@ class VersionsPage(Page):
     def _fetch(self) -> History:
         dataset_id = self.shown[0]
         return History(
-            self.client.datasets.get(dataset_id), self.client.datasets.versions(dataset_id).data
+            self.client.datasets.get(dataset_id),
+            self.client.datasets.versions(dataset_id).data,
+            self._reviews(dataset_id),
         )
+
+    def _reviews(self, dataset_id: str) -> dict[int, str]:
+        """Return the versions that reviews were sealed as, with the names of these.
+
+        None for a key that may not read reviews.
+        """
+        try:
+            drafts = self.client.drafts.list(status="sealed").data
+        except KeyScopeError:
+            return {}
+        sealed = [(draft.sealed, draft.name) for draft in drafts if draft.sealed is not None]
+        return {one.version: name for one, name in sealed if one.dataset_id == dataset_id}
 
     def _show(self, found: History) -> Viewable:
         dataset, versions = found.dataset, found.versions
@@ -165,7 +188,7 @@ class VersionsPage(Page):
             section(
                 f"Export version {shown}", ExportBar(self.client, dataset.id, dataset.name, shown)
             ),
-            section("All versions", _show_versions(versions)),
+            section("All versions", _show_versions(versions, found.reviews)),
             figures.show(draw_sides(versions, self._choose_version)),
             sizing_mode="stretch_width",
         )
@@ -187,7 +210,9 @@ class VersionsPage(Page):
         if not older:
             return Difference(versions, newer, 0, {})
         found = self.client.datasets.diff(self.shown[0], older, newer)
-        return Difference(versions, newer, older, found)
+        is_next = older == max(one.version for one in versions if one.version < newer)
+        is_review = is_next and newer in self._reviews(self.shown[0])
+        return Difference(versions, newer, older, found, is_review)
 
     def _show_difference(self, found: Difference) -> Viewable:
         self.newer, self.older = found.newer, found.older
@@ -216,9 +241,9 @@ class VersionsPage(Page):
         return section(
             title,
             against,
-            facts(_difference_facts(diff)),
+            facts(_difference_facts(diff, is_review=found.is_review)),
             *self._show_transitions(diff["relabelled"]),
-            *self._show_rows(diff),
+            *self._show_rows(diff, is_review=found.is_review),
         )
 
     def _show_transitions(self, relabelled: Sequence[Mapping[str, Any]]) -> list[Viewable]:
@@ -253,12 +278,16 @@ class VersionsPage(Page):
 
     # The rows of it
 
-    def _show_rows(self, diff: Mapping[str, Any]) -> list[Viewable]:
+    def _show_rows(self, diff: Mapping[str, Any], *, is_review: bool = False) -> list[Viewable]:
         counts = {_ADDED: diff["rows"], _REMOVED: diff.get("removed", 0)}
+        names = _OF_REVIEW if is_review else {}
         buttons = []
         for which, n in counts.items():
             button = pmui.Button(
-                label=f"Rows {which} ({n:,})", variant="outlined", size="small", disabled=not n
+                label=f"{names.get(which, f'Rows {which}')} ({n:,})",
+                variant="outlined",
+                size="small",
+                disabled=not n,
             )
             button.on_click(lambda _, which=which: self.choose_rows(which))
             buttons.append(button)
@@ -331,17 +360,16 @@ def _names(versions: Sequence[DatasetVersion]) -> dict[str, int]:
     }
 
 
-def _show_versions(versions: Sequence[DatasetVersion]) -> Viewable:
+def _show_versions(versions: Sequence[DatasetVersion], reviews: Mapping[int, str]) -> Viewable:
     return table(
         ("version", "made", "by", "rows", "added", "training", "evaluation", "contexts"),
         [
             (
                 str(one.version),
                 when(one.created_at),
-                _VIA.get(one.added_via, one.added_via)
-                + (f", from {one.added_from}" if one.added_from else ""),
+                _made_by(one, reviews),
                 f"{one.rows:,}",
-                f"{one.added:,}",
+                _added(one, reviews),
                 f"{one.split.training:,}",
                 f"{one.split.evaluation:,}",
                 f"{one.contexts:,}",
@@ -353,16 +381,38 @@ def _show_versions(versions: Sequence[DatasetVersion]) -> Viewable:
     )
 
 
-def _difference_facts(diff: Mapping[str, Any]) -> dict[str, str]:
+def _made_by(one: DatasetVersion, reviews: Mapping[int, str]) -> str:
+    if one.version in reviews:
+        return f"the review {reviews[one.version]}"
+    via = _VIA.get(one.added_via, one.added_via)
+    return f"{via}, from {one.added_from}" if one.added_from else via
+
+
+def _added(one: DatasetVersion, reviews: Mapping[int, str]) -> str:
+    is_revision = one.version in reviews and one.version > 1
+    return f"{one.added:,} relabelled" if is_revision else f"{one.added:,}"
+
+
+def _difference_facts(diff: Mapping[str, Any], *, is_review: bool) -> dict[str, str]:
     relabelled = sum(one["contexts"] for one in diff["relabelled"])
     sides = ", ".join(f"{n:,} {side}" for side, n in diff["sides"].items())
-    values = {
-        "Rows added": f"{diff['rows']:,}" + (f": {sides}" if sides else ""),
-        "Rows removed": f"{diff.get('removed', 0):,}",
-        "Contexts added": f"{diff['contexts']:,}",
-        "Labels that changed": f"{relabelled:,} (a decision of a context)",
-    }
+    n_added = f"{diff['rows']:,}" + (f": {sides}" if sides else "")
+    changed = f"{relabelled:,} (a decision of a context)"
+    if is_review:
+        values = {
+            "Rows relabelled": n_added,
+            "Rows excluded": f"{max(0, diff.get('removed', 0) - diff['rows']):,}",
+            "Labels that changed": changed,
+        }
+    else:
+        values = {
+            "Rows added": n_added,
+            "Rows removed": f"{diff.get('removed', 0):,}",
+            "Contexts added": f"{diff['contexts']:,}",
+            "Labels that changed": changed,
+        }
+    word = "Relabelled" if is_review else "Added"
     for decision, counts in diff["expected"].items():
         spread = ", ".join(f"{outcome} ({n:,})" for outcome, n in counts.items())
-        values[f"Added, {decision}"] = f"{spread} (n = {sum(counts.values()):,})"
+        values[f"{word}, {decision}"] = f"{spread} (n = {sum(counts.values()):,})"
     return values

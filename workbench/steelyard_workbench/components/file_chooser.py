@@ -1,0 +1,29 @@
+"""A button that takes a file, and tells of one that is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import panel_material_ui as pmui
+
+
+class FileChooser(pmui.FileInput):
+    """A button that takes one file.
+
+    Browsers send a file in pieces, of which an empty one has none: nothing would be told of it.
+
+    Parameters
+    ----------
+    on_empty : callable
+        Called when an empty file was chosen.
+    """
+
+    def __init__(self, on_empty: Callable[[], None], **given: Any) -> None:
+        self._on_empty = on_empty
+        super().__init__(multiple=False, **given)
+
+    def _update_file(self, filename: Any, mime_type: Any, value: Any) -> None:
+        super()._update_file(filename, mime_type, value)
+        if not value:
+            self._on_empty()
