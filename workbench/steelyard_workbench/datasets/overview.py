@@ -107,7 +107,10 @@ def show_labels(facets: Mapping[str, Any], on_outcome: Callable[[str, str], None
 def show_doubts(found: LabelsToCheck) -> Viewable:
     """Show the labels that prompt tuning doubted."""
     if not found.data:
-        return empty("No labels to check: prompt tuning doubted none.", is_good=True)
+        return empty(
+            "No labels to check are listed. Prompt tuning lists those that it doubts, once it has "
+            "run on this dataset."
+        )
     return table(
         ("row", "decision", "label", "why", "flagged"),
         [

@@ -211,7 +211,7 @@ def _slices(
     if not shown:
         return []
     n_worse = sum(one.worse for one in slices)
-    count = "none became worse" if not n_worse else f"{n_worse} became worse"
+    count = "none shown to be worse" if not n_worse else f"{n_worse} shown to be worse"
     few = "" if len(worst) == len(slices) else f", the worst {len(worst)} shown"
     parts = [
         heading(title, level=3),
