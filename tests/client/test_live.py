@@ -12,7 +12,7 @@ import pytest
 import steelyard
 from steelyard.accounts.wire import AccountSummary
 from steelyard.client import AsyncClient, Client, DecideAnswer, LintAnswer
-from steelyard.decisions.estimate_wire import EstimateResponse
+from steelyard.decisions.wire import EstimateResponse
 from steelyard.dialects.openai.wire import DecisionsResponse
 from steelyard.dialects.systemone.wire import SystemOneResponse, TranslateResponse
 from steelyard.errors import (

@@ -15,8 +15,8 @@ import pytest
 from steelyard import errors
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.datasets import service as service_module
-from steelyard.datasets.queries_wire import DatasetsQuery
 from steelyard.datasets.store import mark_dataset_used
+from steelyard.datasets.wire import DatasetsQuery
 from steelyard.families.store import dataset_of_family
 from steelyard.families.tables import families
 from steelyard.operations.write import Write

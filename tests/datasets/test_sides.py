@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from steelyard.datasets.sides import count_evaluation, rank_contexts
+from steelyard.datasets.frames.picking import count_evaluation, rank_contexts
 
 CONTEXTS = [hashlib.sha256(bytes([number])).digest() for number in range(40)]
 

@@ -17,9 +17,8 @@ from steelyard.accounts.rate_limits import RateWindows
 from steelyard.accounts.service import AccountService
 from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.decision_log.feedback import FeedbackService
-from steelyard.decision_log.feedback_wire import FeedbackRequest, FeedbackResponse
-from steelyard.decision_log.recording import record_answer
-from steelyard.decision_log.store import feedback_of_answers, find_decision
+from steelyard.decision_log.store import feedback_of_answers, find_decision, record_answer
+from steelyard.decision_log.wire import FeedbackRequest, FeedbackResponse
 from steelyard.families.sweep import Sweeper
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.service import OperationLog

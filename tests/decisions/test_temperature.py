@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.decisions.temperature import temper_log_probabilities
+from steelyard.decisions.answer import temper_log_probabilities
 from support.strategies import few, temperatures
 
 distributions = st.lists(st.floats(0.001, 1), min_size=2, max_size=20).map(

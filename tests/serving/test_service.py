@@ -15,12 +15,9 @@ from steelyard.accounts.allowance import TokenAllowance
 from steelyard.accounts.rate_limits import RateWindows
 from steelyard.billing.money import from_usd
 from steelyard.caller import Caller
-from steelyard.decision_log.recording import record_answer
-from steelyard.decision_log.store import StoredDecision
-from steelyard.decisions.estimate_wire import EstimateResponse
-from steelyard.decisions.playground_wire import PlaygroundRequest
+from steelyard.decision_log.store import StoredDecision, record_answer
 from steelyard.decisions.validation import read_request
-from steelyard.decisions.wire import DecideResponse
+from steelyard.decisions.wire import DecideResponse, EstimateResponse, PlaygroundRequest
 from steelyard.errors import (
     ContextTooLongError,
     DeadlineExceededError,

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from msgspec import Meta
 
-from steelyard.decisions.playground_wire import PlaygroundRequest
-from steelyard.decisions.wire import DecideRequest
+from steelyard.decisions.wire import DecideRequest, PlaygroundRequest
 from steelyard.wire.payloads import check_shape
 from steelyard.wire.violations import BODY, Violations
 from support.factories import make_request_dict

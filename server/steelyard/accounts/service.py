@@ -25,8 +25,8 @@ from steelyard import errors
 from steelyard.accounts import store as rows
 from steelyard.accounts.wire import AccountSummary, AccountUser, ApiKey, ApiKeyPage, WalletBalance
 from steelyard.billing import ledger
+from steelyard.billing.ledger import utc_month
 from steelyard.billing.money import to_usd
-from steelyard.billing.months import utc_month
 from steelyard.billing.store import balances_of, post, spent_by_key
 from steelyard.caller import LOCAL_ACCOUNT, Caller, Scope
 from steelyard.ids import new_id

@@ -12,8 +12,6 @@ from steelyard.accounts import routes as account
 from steelyard.app import discovery_routes as discovery
 from steelyard.app.services import ApiServices
 from steelyard.datasets import routes as datasets
-from steelyard.datasets import row_routes as dataset_rows
-from steelyard.decision_log import feedback_routes as feedback
 from steelyard.decision_log import routes as decision_log
 from steelyard.decisions.lint import routes as lint
 from steelyard.dialects.openai import routes as decisions
@@ -22,6 +20,7 @@ from steelyard.evaluations import routes as evaluations
 from steelyard.families import model_routes as models
 from steelyard.families import routes as families
 from steelyard.families.fine_tuning import routes as fine_tuning
+from steelyard.http import routes as http_routes
 from steelyard.http.cors import answer_preflights
 from steelyard.http.draining import Drain
 from steelyard.http.errors import answer_error
@@ -29,23 +28,19 @@ from steelyard.http.metrics import Metrics
 from steelyard.http.openapi import build_document
 from steelyard.http.origins import Origins
 from steelyard.http.pipeline import begin, finish, pipe
-from steelyard.http.routes import llms, metrics, openapi
 from steelyard.http.routing import Route
 from steelyard.http.server import QuietSignals
 from steelyard.http.transfers import RECEIVED_BYTES, SENT_BYTES, Transfers
 from steelyard.ids import new_id
 from steelyard.review import routes as drafts
-from steelyard.serving import health_routes as health
-from steelyard.serving import playground_routes as playground
 from steelyard.serving import routes as decide
 from steelyard.serving.scorer_metrics import ScorerFigures
 
 #: Every route. None ends with a slash and none redirects.
 ROUTES: tuple[Route, ...] = (
     *decide.ROUTES,
-    *playground.ROUTES,
     *lint.ROUTES,
-    *feedback.ROUTES,
+    *decision_log.FEEDBACK_ROUTES,
     *systemone.ROUTES,
     *decisions.ROUTES,
     *decision_log.ROUTES,
@@ -55,13 +50,12 @@ ROUTES: tuple[Route, ...] = (
     *evaluations.ROUTES,
     *families.ROUTES,
     *fine_tuning.ROUTES,
-    *dataset_rows.ROUTES,
+    *datasets.ROW_ROUTES,
     *drafts.ROUTES,
     *account.ROUTES,
-    *openapi.ROUTES,
-    *llms.ROUTES,
-    *health.ROUTES,
-    *metrics.ROUTES,
+    *http_routes.DOCUMENTS,
+    *decide.HEALTH_ROUTES,
+    *http_routes.FIGURES,
 )
 
 #: Clients keep idle connections for 180 s; the server must not close them first.

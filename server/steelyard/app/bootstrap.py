@@ -31,8 +31,8 @@ from steelyard.datasets.row_service import DatasetRows
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
 from steelyard.decision_log.feedback import FeedbackService
-from steelyard.decision_log.recording import record_answer
 from steelyard.decision_log.service import DecisionLog
+from steelyard.decision_log.store import record_answer
 from steelyard.dialects.openai.service import OpenAIDecisionService
 from steelyard.dialects.systemone.service import SystemOneService
 from steelyard.evaluations import store as evaluation_rows

@@ -7,6 +7,7 @@ negative. Each posting sums to zero, so the four always do.
 
 from __future__ import annotations
 
+import time
 from typing import Literal
 
 Book = Literal["wallet", "held", "revenue", "funding"]
@@ -43,3 +44,8 @@ def settlement(reserved_nano: int, amount_nano: int) -> Posting:
 
 def _posting(entries: Posting) -> Posting:
     return {book: amount for book, amount in entries.items() if amount}
+
+
+def utc_month(at: float) -> str:
+    """Return the month of a time in Unix seconds."""
+    return time.strftime("%Y-%m", time.gmtime(at))

@@ -2,7 +2,7 @@
 
 One temperature for each kind of decision and number of outcomes, fitted on tasks that the scorer
 did not learn from. Not here: the temperature that a caller asks for
-(``steelyard.decisions.temperature``).
+(``steelyard.decisions.answer``).
 
 References
 ----------

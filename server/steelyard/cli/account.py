@@ -69,7 +69,7 @@ def list_accounts(*, local: LocalAccounts) -> None:
 @account_options
 def credit(*, account: str, amount: str, local: LocalAccounts) -> None:
     """Add credit in USD to an account, by its id or name."""
-    from steelyard.cli.amounts import read_usd
+    from steelyard.cli.options import read_usd
 
     added = read_usd(amount, "USD")
     with local.opened() as accounts:

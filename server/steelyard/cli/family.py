@@ -10,7 +10,7 @@ import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import REFUSED, is_problem, show_failure
-from steelyard.cli.gate_tables import show_job
+from steelyard.cli.job import show_job
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.terminal import printable
 

@@ -1,4 +1,4 @@
-"""``steelyard job``: the fine-tunes of a server, listed, followed and stopped."""
+"""``steelyard job``: the fine-tunes of a server and their gates, listed, followed and stopped."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
-from steelyard.cli.gate_tables import show_job
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
     from steelyard.client import Client
     from steelyard.families.fine_tuning.wire import Job, JobEvents
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from steelyard.evaluations.gate_wire import Gate
+    from steelyard.families.fine_tuning.wire import Job
 
 _EPILOG = """\b
 Examples:
@@ -119,3 +123,31 @@ def end_of(
     server.show(answer, show_job)
     if not answer.has_joined:
         raise click.exceptions.Exit(FAILED)
+
+
+def show_job(job: Job) -> None:
+    """Print what is to be said of a fine-tune, and its gate's verdict once it was judged."""
+    from steelyard.client.display_families import job_facts
+
+    show_table(("FIELD", "VALUE"), job_facts(job))
+    if job.gate is not None:
+        click.echo()
+        show_gate(job.gate)
+
+
+def show_gate(gate: Gate) -> None:
+    """Print a gate's verdict: its reasons, the changes with 95 % intervals, and flips."""
+    from steelyard.client.display_gates import GATE_COLUMNS, group_rows, slice_rows, verdict_of
+
+    click.echo(f"{verdict_of(gate)}, against the {gate.against}.")
+    for text in gate.sentences:
+        click.echo(f"  {printable(text)}")
+    columns = tuple(name.upper() for name in GATE_COLUMNS)
+    rows = list(group_rows(gate))
+    if rows:
+        click.echo()
+        show_table(("ROWS", *columns), rows)
+    slices = slice_rows(gate)
+    if slices:
+        click.echo()
+        show_table(("DECISION", *columns), slices)

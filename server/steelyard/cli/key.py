@@ -67,7 +67,7 @@ def create(
     local: LocalAccounts,
 ) -> None:
     """Make an API key and show it, this one time."""
-    from steelyard.cli.amounts import read_usd
+    from steelyard.cli.options import read_usd
 
     cap = None if monthly_cap_usd is None else read_usd(monthly_cap_usd, "--monthly-cap-usd")
     with local.opened() as accounts:

@@ -1,4 +1,4 @@
-"""Command line options that are settings: name, help and default come from the one table."""
+"""Options that are settings, whose name, help and default come from the one table; and amounts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from steelyard.billing.money import InvalidAmountError, from_usd
 from steelyard.settings import SETTINGS
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -24,3 +25,11 @@ def setting_option(name: str) -> Callable[[_Command], _Command]:
         metavar=setting.type.__name__.upper(),
         help=f"{setting.help} [${setting.variable}; default: {default}]",
     )
+
+
+def read_usd(text: str, name: str) -> int:
+    """Return an amount of USD in nano-USD."""
+    try:
+        return from_usd(text)
+    except InvalidAmountError as error:
+        raise click.BadParameter(str(error), param_hint=name) from None

@@ -6,12 +6,13 @@ check them: what JSON cannot say is refused before anything is sent.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -21,6 +22,7 @@ from steelyard.errors import InvalidReferenceError, InvalidRequestError, Violati
 from steelyard.wire.json_values import MAX_DEPTH, check_json
 from steelyard.wire.violations import Violations
 
+_Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
 _Answer_co = TypeVar("_Answer_co", covariant=True)
 
@@ -145,3 +147,47 @@ def describe_method(method: Callable[..., Any], build: Callable[..., Any]) -> No
     method.__signature__ = of_build.replace(  # type: ignore[attr-defined]
         parameters=[itself, *of_build.parameters.values()], return_annotation=returned
     )
+
+
+class Sender(Protocol):
+    """Sends calls and waits for their answers."""
+
+    def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call and give its answer."""
+        ...
+
+
+class AsyncSender(Protocol):
+    """Sends calls whose answers are awaited."""
+
+    async def send(self, call: Call[_Answer]) -> _Answer:
+        """Send a call and give its answer."""
+        ...
+
+
+def blocking_method(
+    build: Callable[_Arguments, Call[_Answer]],
+) -> Callable[Concatenate[Sender, _Arguments], _Answer]:
+    """Return the method that makes a call and sends it; its signature and help are the call's."""
+
+    @functools.wraps(build)
+    def method(self: Sender, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Answer:
+        return self.send(build(*args, **kwargs))
+
+    describe_method(method, build)
+    return method
+
+
+def async_method(
+    build: Callable[_Arguments, Call[_Answer]],
+) -> Callable[Concatenate[AsyncSender, _Arguments], Awaitable[_Answer]]:
+    """Return the same as ``blocking_method``, to be awaited."""
+
+    @functools.wraps(build)
+    async def method(
+        self: AsyncSender, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> _Answer:
+        return await self.send(build(*args, **kwargs))
+
+    describe_method(method, build)
+    return method

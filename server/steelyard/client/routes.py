@@ -11,9 +11,13 @@ from typing import Any
 from steelyard.accounts.wire import AccountSummary, ApiKeyPage
 from steelyard.client.answers import DecideAnswer, LintAnswer
 from steelyard.client.calls import Call, encode_body, read, segment, write
-from steelyard.decision_log.feedback_wire import FeedbackResponse
-from steelyard.decisions.estimate_wire import EstimateResponse
-from steelyard.decisions.wire import DecisionInput, ImageInput
+from steelyard.decision_log.wire import (
+    DecisionLogPage,
+    DecisionSummary,
+    FeedbackResponse,
+    StoredAnswer,
+)
+from steelyard.decisions.wire import DecisionInput, EstimateResponse, ImageInput
 from steelyard.dialects.openai.wire import DecisionsResponse
 from steelyard.dialects.systemone.wire import QuestionInput, SystemOneResponse, TranslateResponse
 from steelyard.families.discovery_wire import Discovery
@@ -253,3 +257,76 @@ def ready() -> Call[Readiness]:
     For whoever runs the server: it needs a key of scope ``full``, or a call from the same machine.
     """
     return read("/v1/ready", Readiness)
+
+
+_LOG = "/v1/decisions/log"
+
+
+def decision_log(
+    *,
+    since: float | None = None,
+    until: float | None = None,
+    model: str | None = None,
+    decision: str | None = None,
+    has_feedback: bool | None = None,
+    abstained: bool | None = None,
+    wrong: bool | None = None,
+    p_from: float | None = None,
+    p_to: float | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[DecisionLogPage]:
+    """Return a page of stored answers, newest first: ``GET /v1/decisions/log``.
+
+    What is said of feedback, abstaining and probabilities is about one and the same decision of an
+    answer.
+
+    Parameters
+    ----------
+    since, until : float, optional
+        Answered at or after the one and before the other, in Unix seconds.
+    model : str, optional
+        Answered under this name, or by the model of this number.
+    decision : str, optional
+        Only answers that have a decision of this id.
+    has_feedback, abstained, wrong : bool, optional
+        Whether somebody told what came true, whether the decision abstained, and whether its top
+        outcome did not come true.
+    p_from, p_to : float, optional
+        0 to 1: only those whose top probability is above the one and not above the other.
+    cursor : str, optional
+        The page before's ``next_cursor``. A page may be short, or empty, and still have one.
+    """
+    window = {"since": since, "until": until, "p_from": p_from, "p_to": p_to}
+    flags = {"has_feedback": has_feedback, "abstained": abstained, "wrong": wrong}
+    query = {"model": model, "decision": decision, "cursor": cursor, "limit": limit}
+    return read(_LOG, DecisionLogPage, **window, **flags, **query)
+
+
+def decision_summary(
+    *,
+    since: float | None = None,
+    until: float | None = None,
+    bucket_s: int | None = None,
+    model: str | None = None,
+    decision: str | None = None,
+) -> Call[DecisionSummary]:
+    """Sum up the stored answers of a window: ``GET /v1/decisions/summary``.
+
+    Parameters
+    ----------
+    since, until : float, optional
+        The window, in Unix seconds; the last hour when left out.
+    bucket_s : int, optional
+        Seconds of a bucket; 60 when left out, and at most 1,440 buckets.
+    model, decision : str, optional
+        As for ``decision_log``.
+    """
+    window = {"since": since, "until": until, "bucket_s": bucket_s}
+    path = "/v1/decisions/summary"
+    return read(path, DecisionSummary, **window, model=model, decision=decision)
+
+
+def stored_decision(decision_id: str) -> Call[StoredAnswer]:
+    """Return a stored answer, ``dec_…``, in full: ``GET /v1/decisions/log/{id}``."""
+    return read(f"{_LOG}/{segment(decision_id)}", StoredAnswer)

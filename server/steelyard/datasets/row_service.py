@@ -19,7 +19,6 @@ from steelyard.datasets.frames.differences import compare_versions
 from steelyard.datasets.frames.exports import export_parquet
 from steelyard.datasets.frames.pages import RowStore, StoredRow
 from steelyard.datasets.frames.vectors import MAX_COMPARED, Embed, Vectors, nearest_rows
-from steelyard.datasets.queries_wire import DiffQuery, RowsQuery, VersionQuery
 from steelyard.datasets.row_vectors import RowVectors
 from steelyard.datasets.searches import (
     FoundRows,
@@ -31,7 +30,7 @@ from steelyard.datasets.searches import (
 )
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
-from steelyard.datasets.wire import Example, Partition, RowPage
+from steelyard.datasets.wire import DiffQuery, Example, Partition, RowPage, RowsQuery, VersionQuery
 from steelyard.storage.frame_store import FrameStore
 
 #: Times that vectors are looked for, and made when they are not there.

@@ -16,8 +16,14 @@ from steelyard.datasets.filters import (
     read_sort,
     with_words,
 )
-from steelyard.datasets.queries_wire import Offset, RowsLimit, Version
-from steelyard.datasets.wire import DEFAULT_PAGE_ROWS, Example, Partition
+from steelyard.datasets.wire import (
+    DEFAULT_PAGE_ROWS,
+    Example,
+    Offset,
+    Partition,
+    RowsLimit,
+    Version,
+)
 from steelyard.wire.payloads import open_payload
 from steelyard.wire.violations import BODY, Violations
 

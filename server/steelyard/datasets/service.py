@@ -28,7 +28,6 @@ from steelyard.datasets.ingesting import (
     check_rows,
     write_version,
 )
-from steelyard.datasets.queries_wire import DatasetsQuery
 from steelyard.datasets.store import (
     DatasetRow,
     VersionRow,
@@ -49,6 +48,7 @@ from steelyard.datasets.wire import (
     Dataset,
     DatasetCheck,
     DatasetPage,
+    DatasetsQuery,
     DatasetVersions,
     DeletedDataset,
     LabelsToCheck,

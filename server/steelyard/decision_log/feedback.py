@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from steelyard.decision_log.feedback_wire import SUM_TOLERANCE, FeedbackRequest, FeedbackResponse
 from steelyard.decision_log.store import find_decision, put_feedback
+from steelyard.decision_log.wire import SUM_TOLERANCE, FeedbackRequest, FeedbackResponse
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.wire.violations import BODY, Path, Violations, show

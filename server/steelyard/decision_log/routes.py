@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sanic import Request
 
+from steelyard.decision_log.feedback import FeedbackService
 from steelyard.decision_log.service import DecisionLog
 from steelyard.decision_log.traffic import share
 from steelyard.decision_log.wire import (
@@ -11,10 +12,12 @@ from steelyard.decision_log.wire import (
     DecisionLogQuery,
     DecisionSummary,
     DecisionSummaryQuery,
+    FeedbackRequest,
+    FeedbackResponse,
     ServerErrors,
     StoredAnswer,
 )
-from steelyard.errors import NotFoundError
+from steelyard.errors import IdempotencyConflictError, NotFoundError, RequestInProgressError
 from steelyard.http.access import is_from_this_machine
 from steelyard.http.metrics import Metrics
 from steelyard.http.routing import Access, Call, Route
@@ -77,5 +80,19 @@ ROUTES = (
         tags=_TAGS,
         query=DecisionSummaryQuery,
         response=DecisionSummary,
+    ),
+)
+
+FEEDBACK_ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/feedback",
+        use=lambda call: call.service(FeedbackService).record(call.write, call.body),
+        summary="Record what really happened, for decisions that were stored.",
+        access=Access.KEYED,
+        tags=("decide",),
+        request=FeedbackRequest,
+        response=FeedbackResponse,
+        errors=(NotFoundError, IdempotencyConflictError, RequestInProgressError),
     ),
 )

@@ -5,7 +5,8 @@ Lists and figures do without what was asked: contexts are long.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -13,6 +14,9 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, or_, select
 
 from steelyard.decision_log.tables import decisions, feedback
+from steelyard.decisions.kinds import Decision
+from steelyard.decisions.validation import ValidRequest
+from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import NotFoundError
 from steelyard.storage.pages import after_cursor
 from steelyard.wire.violations import show
@@ -274,3 +278,39 @@ def _stored(row: Row[Any]) -> StoredDecision:
         outcome_names=msgspec.json.decode(row.outcome_names, type=dict[str, list[str]]),
         total_ms=row.total_ms,
     )
+
+
+def record_answer(
+    account_id: str, at: float, request: ValidRequest, answer: DecideResponse
+) -> Callable[[Connection], None]:
+    """Return the write that stores an answer, for the transaction that settles it."""
+    asked: dict[str, Any] = {
+        "context": request.context,
+        "decisions": [_as_sent(decision) for decision in request.decisions],
+    }
+    if request.temperature is not None:
+        asked["temperature"] = request.temperature
+    stored = StoredDecision(
+        id=answer.id,
+        account_id=account_id,
+        created_at=at,
+        model=answer.model,
+        version=answer.version if isinstance(answer.version, str) else None,
+        request=msgspec.json.encode(asked),
+        results=msgspec.json.encode(answer.decisions),
+        metadata=msgspec.json.encode(request.metadata) if request.metadata else None,
+        outcome_names={
+            decision.id: list(decision.outcomes.names) for decision in request.decisions
+        },
+        total_ms=answer.timing_ms.get("total"),
+    )
+    return functools.partial(insert_decision, decision=stored)
+
+
+def _as_sent(decision: Decision) -> dict[str, Any]:
+    """Return a decision in the one form that any valid spelling of it has; its policy is left out."""
+    names, descriptions = decision.outcomes.names, decision.outcomes.descriptions
+    sent: dict[str, Any] = {"id": decision.id, "kind": decision.kind, "question": decision.question}
+    if decision.kind == "ordinal":
+        return {**sent, "outcomes": list(names), "rubric": list(descriptions)}
+    return {**sent, "outcomes": dict(zip(names, descriptions, strict=True))}

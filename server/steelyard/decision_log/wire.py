@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from steelyard.decision_log.feedback_wire import ObservedOutcome
-from steelyard.decisions.wire import DecisionResult, Kind
+from steelyard.decisions.wire import DecisionResult, Kind, Name, Probability
+from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
 
@@ -210,4 +210,37 @@ class DecisionSummary(Struct, frozen=True, kw_only=True):
     groups_left_out: Annotated[int, Meta(description="Groups beyond the first 100.")]
     server: Annotated[
         ServerErrors | None, Meta(description="Null for callers who may not read `/metrics`.")
+    ]
+
+
+#: How far from 1 the probabilities of an observed outcome may sum; they are then rescaled.
+SUM_TOLERANCE = 1e-3
+
+ObservedOutcome = (
+    Annotated[str, Meta(min_length=1)] | Annotated[dict[str, Probability], Meta(min_length=1)]
+)
+
+
+class FeedbackRequest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What really happened, for some or all decisions of one stored answer."""
+
+    decision_id: Annotated[Name, Meta(description="The `id` of a stored answer, `dec_…`.")]
+    outcomes: Annotated[
+        dict[str, ObservedOutcome],
+        Meta(
+            min_length=1,
+            max_length=MAX_DECISIONS,
+            description="Decision id to the outcome that came true: its name, or an object from "
+            "outcome to probability where that is not certain. What was said before of the same "
+            "decision is replaced.",
+        ),
+    ]
+
+
+class FeedbackResponse(Struct, frozen=True, kw_only=True):
+    """What was recorded."""
+
+    decision_id: str
+    recorded: Annotated[
+        list[str], Meta(description="The decision ids recorded by this call, in its order.")
     ]

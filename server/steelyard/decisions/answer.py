@@ -1,15 +1,20 @@
-"""From the probabilities of a decision to its answer on the wire."""
+"""From the probabilities of a decision to its answer on the wire.
+
+The caller's temperature comes first: sharper below 1, softer above, on top of the calibration.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+import numpy as np
 from msgspec import UNSET
+from numpy.typing import ArrayLike, NDArray
 
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.policy import choose_action
-from steelyard.decisions.wire import DecisionResult, PolicyResult
+from steelyard.decisions.wire import MAX_TEMPERATURE, MIN_TEMPERATURE, DecisionResult, PolicyResult
 
 
 def answer_decision(decision: Decision, probabilities: Sequence[float]) -> DecisionResult:
@@ -37,3 +42,21 @@ def answer_decision(decision: Decision, probabilities: Sequence[float]) -> Decis
         expected_level=expected_level if decision.kind == "ordinal" else UNSET,
         policy=UNSET if policy is None else policy,
     )
+
+
+def temper_log_probabilities(
+    log_probabilities: ArrayLike, temperature: float
+) -> NDArray[np.float64]:
+    """Return probabilities to the power ``1 / temperature``, normalised, from their logarithms.
+
+    At least one is above minus infinity. They sum to 1 within 1e-12, and what was largest still is.
+    Starting from logarithms keeps apart probabilities too small to be told from 0.
+    """
+    if not MIN_TEMPERATURE <= temperature <= MAX_TEMPERATURE:
+        raise ValueError(
+            f"The temperature is {temperature!r}; give {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}."
+        )
+    scaled = np.asarray(log_probabilities, dtype=np.float64) / temperature
+    weights = np.exp(scaled - scaled.max())
+    probabilities: NDArray[np.float64] = weights / weights.sum()
+    return probabilities

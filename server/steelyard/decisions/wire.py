@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from steelyard.wire.limits import MAX_DECISIONS
+from steelyard.wire.limits import MAX_DECISIONS, MAX_PLAYGROUND_DECISIONS
 from steelyard.wire.shown import Shown
 
 Kind = Literal["single", "binary", "ordinal"]
@@ -232,3 +232,34 @@ class DecideResponse(Shown, Struct, frozen=True, kw_only=True):
     charge: Charge
     temperature: dict[str, float] | UnsetType = UNSET
     stored: bool = False
+
+
+class PlaygroundRequest(DecideRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One context and at most 8 decisions, for a base model; nothing is stored."""
+
+    decisions: Annotated[
+        list[DecisionInput], Meta(min_length=1, max_length=MAX_PLAYGROUND_DECISIONS)
+    ]
+
+
+UsdAmount = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?$")]
+
+
+class ModelQuote(Struct, frozen=True, kw_only=True):
+    """What the request costs when this model answers it."""
+
+    id: Annotated[str, Meta(description="A model that may answer: the one asked for is first.")]
+    quote_usd: Annotated[UsdAmount, Meta(description="Exact dollars.")]
+
+
+class EstimateResponse(Struct, frozen=True, kw_only=True):
+    """What a request would cost at the prices of now; nothing runs and nothing is held."""
+
+    currency: Literal["USD"] = "USD"
+    input_tokens: Annotated[int, Meta(ge=0, description="Input tokens, as they are billed.")]
+    tokenizer: TokenizerInfo
+    maximum_charge_usd: Annotated[
+        UsdAmount,
+        Meta(description="Held while the request runs; a fallback never costs more than this."),
+    ]
+    models: list[ModelQuote]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from steelyard.datasets.queries_wire import Version
+from steelyard.datasets.wire import Version
 from steelyard.decisions.wire import MAX_ACTIONS, Name
 from steelyard.evaluations.frontier_wire import FrontierMeasure
 from steelyard.evaluations.wire import DEFAULT_RECORDS, MAX_RECORDS, EvaluationStatus

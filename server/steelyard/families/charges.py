@@ -11,8 +11,8 @@ import dataclasses
 from sqlalchemy import Connection
 
 from steelyard.billing import ledger
+from steelyard.billing.ledger import utc_month
 from steelyard.billing.money import to_usd
-from steelyard.billing.months import utc_month
 from steelyard.billing.store import add_to_month, post, spendable
 from steelyard.errors import KeyCapReachedError
 from steelyard.families.draft import LineageChange

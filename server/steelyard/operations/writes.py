@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from steelyard.billing import ledger
+from steelyard.billing.ledger import utc_month
 from steelyard.billing.money import to_usd
-from steelyard.billing.months import utc_month
 from steelyard.billing.store import add_to_month, post, spendable
 from steelyard.errors import InsufficientCreditError, KeyCapReachedError, SteelyardError
 from steelyard.operations import store as rows

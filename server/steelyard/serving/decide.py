@@ -18,10 +18,9 @@ import msgspec
 from msgspec import UNSET
 
 from steelyard.calibration.temperature import TemperatureTable
-from steelyard.decisions.answer import answer_decision
+from steelyard.decisions.answer import answer_decision, temper_log_probabilities
 from steelyard.decisions.kinds import Decision, render_decision
 from steelyard.decisions.rendering import RenderedRequest, render_context, render_value
-from steelyard.decisions.temperature import temper_log_probabilities
 from steelyard.decisions.tokens import TokenCounter, count_input_tokens
 from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.decisions.wire import (

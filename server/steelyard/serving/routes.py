@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from steelyard.decisions.estimate_wire import EstimateResponse
+from functools import partial
+
 from steelyard.decisions.validation import read_request
-from steelyard.decisions.wire import DecideRequest, DecideResponse
+from steelyard.decisions.wire import (
+    DecideRequest,
+    DecideResponse,
+    EstimateResponse,
+    PlaygroundRequest,
+)
 from steelyard.errors import (
     ContextTooLongError,
     DeadlineExceededError,
@@ -27,8 +33,16 @@ from steelyard.errors import (
     RequestInProgressError,
     TooManyTokensError,
 )
-from steelyard.http.routing import Access, Route
+from steelyard.http.access import OPERATIONS, address_group
+from steelyard.http.routing import Access, Call, Route
+from steelyard.serving.health_wire import Health, Readiness
+from steelyard.serving.readiness import check_ready
+from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
+from steelyard.settings import Settings, home_of
+from steelyard.storage import State
+from steelyard.storage.damage import DamageNotes
+from steelyard.version import __version__
 
 #: Why a name that is no base model's answers no calls.
 UNCALLABLE = (
@@ -57,6 +71,26 @@ PAID_ERRORS = (
     EngineUnavailableError,
     DeadlineExceededError,
 )
+
+
+async def post_playground_decide(call: Call) -> DecideResponse:
+    """Answer one context's decisions, at most 8 of them, free and unstored."""
+    address = address_group(call.caller.address)
+    return await call.service(DecisionService).playground(call.body, address)
+
+
+async def get_health(call: Call) -> Health:
+    """Return that the server answers, with its version, model and engine."""
+    model = call.service(ModelRegistry).default
+    return Health(version=__version__, model=model.name, engine=model.runs_on)
+
+
+async def get_ready(call: Call) -> Readiness:
+    """Return that every engine scores, the state can be written and nothing was found damaged."""
+    damage = DamageNotes(home_of(call.service(Settings)))
+    parts = await check_ready(call.service(ModelRegistry), call.service(State), damage)
+    return Readiness(parts=parts)
+
 
 ROUTES = (
     Route(
@@ -90,5 +124,53 @@ ROUTES = (
             ImagesNotSupportedError,
         ),
         is_inference=True,
+    ),
+    Route(
+        method="POST",
+        path="/v1/playground/decide",
+        use=post_playground_decide,
+        summary="Answer at most 8 decisions with a base model, free and unstored.",
+        access=Access.PUBLIC,
+        tags=("decide",),
+        request=PlaygroundRequest,
+        read=partial(read_request, shape=PlaygroundRequest),
+        response=DecideResponse,
+        errors=(
+            TooManyTokensError,
+            ContextTooLongError,
+            ImagesNotSupportedError,
+            EngineUnavailableError,
+            DeadlineExceededError,
+        ),
+        is_inference=True,
+    ),
+)
+
+#: For whoever runs the server.
+HEALTH_ROUTES = (
+    *(
+        Route(
+            method="GET",
+            path=path,
+            use=get_health,
+            summary="Return that the server runs, with its model and engine.",
+            access=Access.PUBLIC,
+            tags=(OPERATIONS,),
+            response=Health,
+        )
+        for path in ("/v1/health", "/health")
+    ),
+    *(
+        Route(
+            method="GET",
+            path=path,
+            use=get_ready,
+            summary="Try every engine and the state; a refusal names what cannot be used or is damaged.",
+            access=Access.OPERATOR,
+            tags=(OPERATIONS,),
+            response=Readiness,
+            errors=(EngineUnavailableError,),
+        )
+        for path in ("/v1/ready", "/ready")
     ),
 )

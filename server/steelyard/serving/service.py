@@ -29,9 +29,8 @@ from msgspec import Struct
 from steelyard.accounts.allowance import TokenAllowance
 from steelyard.billing.money import to_usd
 from steelyard.caller import Caller
-from steelyard.decisions.estimate_wire import EstimateResponse, ModelQuote
 from steelyard.decisions.validation import ValidRequest
-from steelyard.decisions.wire import Charge, DecideResponse
+from steelyard.decisions.wire import Charge, DecideResponse, EstimateResponse, ModelQuote
 from steelyard.errors import (
     DataDamagedError,
     EngineUnavailableError,

@@ -10,7 +10,7 @@ import httpx
 from tenacity import AsyncRetrying
 
 from steelyard.accounts.wire import ApiKey
-from steelyard.client import family_calls, log_calls, routes
+from steelyard.client import family_calls, routes
 from steelyard.client.asynchronous.datasets import AsyncDatasets
 from steelyard.client.asynchronous.drafts import AsyncDrafts
 from steelyard.client.asynchronous.evaluations import AsyncEvaluations
@@ -18,8 +18,8 @@ from steelyard.client.asynchronous.families import AsyncFamilies
 from steelyard.client.asynchronous.jobs import AsyncJobs
 from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.calls import Call
+from steelyard.client.calls import async_method as _method
 from steelyard.client.exchange import Compression, Exchange
-from steelyard.client.methods import async_method as _method
 from steelyard.client.options import ClientOptions
 from steelyard.client.transport import AsyncSleep, http_arguments, receive_async
 
@@ -80,9 +80,9 @@ class AsyncClient:
     recipes = _method(routes.recipes)
     health = _method(routes.health)
     ready = _method(routes.ready)
-    decision_log = _method(log_calls.decision_log)
-    decision_summary = _method(log_calls.decision_summary)
-    stored_decision = _method(log_calls.stored_decision)
+    decision_log = _method(routes.decision_log)
+    decision_summary = _method(routes.decision_summary)
+    stored_decision = _method(routes.stored_decision)
 
     @property
     def url(self) -> str:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.client import dataset_calls as calls
 from steelyard.client.asynchronous.resource import AsyncResource
-from steelyard.client.calls import Call
-from steelyard.client.methods import AsyncSender
-from steelyard.client.methods import async_method as _method
+from steelyard.client.calls import AsyncSender, Call
+from steelyard.client.calls import async_method as _method
 from steelyard.client.row_sources import (
     PIECE_BYTES,
     FrameColumns,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steelyard.client import draft_calls as calls
 from steelyard.client.asynchronous.resource import AsyncResource
-from steelyard.client.methods import async_method as _method
+from steelyard.client.calls import async_method as _method
 
 
 class AsyncDrafts(AsyncResource):

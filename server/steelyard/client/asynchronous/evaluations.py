@@ -9,8 +9,8 @@ from steelyard.client import evaluation_calls as calls
 from steelyard.client.answers import RecordList
 from steelyard.client.asynchronous.looking import look_until
 from steelyard.client.asynchronous.resource import AsyncResource
+from steelyard.client.calls import async_method as _method
 from steelyard.client.evaluation_calls import RecordFilters
-from steelyard.client.methods import async_method as _method
 from steelyard.client.progress import progress_bar
 from steelyard.client.waiting import EvaluationFollowing, Looking
 from steelyard.evaluations.wire import Evaluation

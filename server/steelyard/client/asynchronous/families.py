@@ -5,7 +5,7 @@ from __future__ import annotations
 from steelyard.client import family_calls as calls
 from steelyard.client.asynchronous.looking import look_until
 from steelyard.client.asynchronous.resource import AsyncResource
-from steelyard.client.methods import async_method as _method
+from steelyard.client.calls import async_method as _method
 from steelyard.client.progress import progress_bar
 from steelyard.client.waiting import Looking, ServingWait
 from steelyard.families.fine_tuning.wire import Job

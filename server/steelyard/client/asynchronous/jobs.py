@@ -8,7 +8,7 @@ from steelyard.client import job_calls as calls
 from steelyard.client.answers import RecordList
 from steelyard.client.asynchronous.looking import look_until
 from steelyard.client.asynchronous.resource import AsyncResource
-from steelyard.client.methods import async_method as _method
+from steelyard.client.calls import async_method as _method
 from steelyard.client.progress import progress_bar
 from steelyard.client.waiting import JobFollowing, Looking
 from steelyard.evaluations.wire import RecordGroup

@@ -12,7 +12,7 @@ import httpx
 from tenacity import Retrying
 
 from steelyard.accounts.wire import ApiKey
-from steelyard.client import family_calls, log_calls, routes
+from steelyard.client import family_calls, routes
 from steelyard.client.blocking.datasets import Datasets
 from steelyard.client.blocking.drafts import Drafts
 from steelyard.client.blocking.evaluations import Evaluations
@@ -20,8 +20,8 @@ from steelyard.client.blocking.families import Families
 from steelyard.client.blocking.jobs import Jobs
 from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import Call
+from steelyard.client.calls import blocking_method as _method
 from steelyard.client.exchange import Compression, Exchange
-from steelyard.client.methods import blocking_method as _method
 from steelyard.client.options import ClientOptions
 from steelyard.client.transport import Sleep, http_arguments, receive
 
@@ -82,9 +82,9 @@ class Client:
     recipes = _method(routes.recipes)
     health = _method(routes.health)
     ready = _method(routes.ready)
-    decision_log = _method(log_calls.decision_log)
-    decision_summary = _method(log_calls.decision_summary)
-    stored_decision = _method(log_calls.stored_decision)
+    decision_log = _method(routes.decision_log)
+    decision_summary = _method(routes.decision_summary)
+    stored_decision = _method(routes.stored_decision)
 
     @property
     def url(self) -> str:

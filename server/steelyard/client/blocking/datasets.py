@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.client import dataset_calls as calls
 from steelyard.client.blocking.resource import Resource
-from steelyard.client.calls import Call
-from steelyard.client.methods import Sender
-from steelyard.client.methods import blocking_method as _method
+from steelyard.client.calls import Call, Sender
+from steelyard.client.calls import blocking_method as _method
 from steelyard.client.row_sources import (
     PIECE_BYTES,
     FrameColumns,

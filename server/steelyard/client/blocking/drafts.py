@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from steelyard.client import draft_calls as calls
 from steelyard.client.blocking.resource import Resource
-from steelyard.client.methods import blocking_method as _method
+from steelyard.client.calls import blocking_method as _method
 
 
 class Drafts(Resource):

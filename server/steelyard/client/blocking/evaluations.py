@@ -11,8 +11,8 @@ from steelyard.client import evaluation_calls as calls
 from steelyard.client.answers import RecordList
 from steelyard.client.blocking.looking import look_until
 from steelyard.client.blocking.resource import Resource
+from steelyard.client.calls import blocking_method as _method
 from steelyard.client.evaluation_calls import RecordFilters
-from steelyard.client.methods import blocking_method as _method
 from steelyard.client.progress import progress_bar
 from steelyard.client.waiting import EvaluationFollowing, Looking
 from steelyard.evaluations.wire import Evaluation

@@ -7,7 +7,7 @@ from __future__ import annotations
 from steelyard.client import family_calls as calls
 from steelyard.client.blocking.looking import look_until
 from steelyard.client.blocking.resource import Resource
-from steelyard.client.methods import blocking_method as _method
+from steelyard.client.calls import blocking_method as _method
 from steelyard.client.progress import progress_bar
 from steelyard.client.waiting import Looking, ServingWait
 from steelyard.families.fine_tuning.wire import Job

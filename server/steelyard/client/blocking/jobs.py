@@ -10,7 +10,7 @@ from steelyard.client import job_calls as calls
 from steelyard.client.answers import RecordList
 from steelyard.client.blocking.looking import look_until
 from steelyard.client.blocking.resource import Resource
-from steelyard.client.methods import blocking_method as _method
+from steelyard.client.calls import blocking_method as _method
 from steelyard.client.progress import progress_bar
 from steelyard.client.waiting import JobFollowing, Looking
 from steelyard.evaluations.wire import RecordGroup

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.decisions.lint.findings import find_warnings
+from steelyard.decisions.lint.service import find_warnings
 from steelyard.decisions.lint.wire import LintResponse
 from steelyard.decisions.validation import ValidRequest, read_request
 from steelyard.decisions.wire import DecideRequest

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from steelyard.decisions.lint.findings import find_warnings
-from steelyard.decisions.lint.wire import LintResponse
-from steelyard.decisions.validation import read_request
+from steelyard.decisions.lint.registry import RULES
+from steelyard.decisions.lint.subjects import RequestText, Subject
+from steelyard.decisions.lint.wire import LintResponse, LintWarning
+from steelyard.decisions.validation import ValidRequest, read_request
 
 
 def lint_request(payload: bytes | bytearray | Mapping[str, Any]) -> LintResponse:
@@ -29,3 +30,34 @@ def lint_dict(payload: bytes | bytearray | Mapping[str, Any]) -> dict[str, Any]:
     """Lint a decide request, giving plain dictionaries and lists."""
     answer: dict[str, Any] = msgspec.to_builtins(lint_request(payload))
     return answer
+
+
+def find_warnings(request: ValidRequest) -> list[LintWarning]:
+    """Find what about a request's decisions makes their answers worse.
+
+    >>> from steelyard.decisions.validation import read_request
+    >>> decision = {"id": "late", "kind": "binary", "question": "Is the parcel not late?"}
+    >>> [
+    ...     warning.rule
+    ...     for warning in find_warnings(
+    ...         read_request({"context": "It came today.", "decisions": [decision]})
+    ...     )
+    ... ]
+    ['negation']
+    """
+    text = RequestText(request)
+    found = []
+    for decision in request.decisions:
+        subject = Subject(decision, text)
+        for rule in RULES:
+            message = rule.check(subject) if decision.kind in rule.kinds else None
+            if message is not None:
+                found.append(
+                    LintWarning(
+                        decision=decision.id,
+                        rule=rule.name,
+                        severity=rule.severity,
+                        message=message,
+                    )
+                )
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.decisions.estimate_wire import EstimateResponse
+from steelyard.decisions.wire import EstimateResponse
 from steelyard.dialects.systemone.mapping import read_systemone, translate_systemone
 from steelyard.dialects.systemone.service import SystemOneService
 from steelyard.dialects.systemone.wire import SystemOneRequest, SystemOneResponse, TranslateResponse

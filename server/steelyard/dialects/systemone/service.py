@@ -10,9 +10,8 @@ import functools
 from msgspec import Struct
 
 from steelyard.caller import Caller
-from steelyard.decisions.estimate_wire import EstimateResponse
 from steelyard.decisions.validation import ValidRequest
-from steelyard.decisions.wire import DecideResponse
+from steelyard.decisions.wire import DecideResponse, EstimateResponse
 from steelyard.dialects.systemone.mapping import Questionnaire
 from steelyard.dialects.systemone.wire import SystemOneResponse, SystemOneUsage
 from steelyard.operations.write import Write
