@@ -165,6 +165,10 @@ def _decision_html(name: str, result: DecisionResult) -> str:
     facts = [f"action: {result.action}"]
     if result.expected_level is not UNSET:
         facts.append(f"expected level: {result.expected_level:.3f}")
+    if result.route is not UNSET:
+        facts.append(
+            "asked: " + ", ".join(f"{one.model} ({one.p_top:.2f})" for one in result.route)
+        )
     if len(shown) < len(probabilities):
         facts.append(f"{len(probabilities) - len(shown)} less likely outcomes not shown")
     return f"{table}<p>{escape('; '.join(facts))}</p>"

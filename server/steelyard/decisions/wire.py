@@ -167,6 +167,13 @@ class PolicyResult(Struct, frozen=True, kw_only=True):
     expected_costs: dict[str, float] | UnsetType = UNSET
 
 
+class RouteEntry(Struct, frozen=True, kw_only=True):
+    """A model of a route that was asked, and its calibrated top probability."""
+
+    model: str
+    p_top: float
+
+
 class DecisionResult(Struct, frozen=True, kw_only=True):
     """The answer to one decision; probabilities are in outcome order and sum to 1."""
 
@@ -177,6 +184,10 @@ class DecisionResult(Struct, frozen=True, kw_only=True):
     action: str
     expected_level: float | UnsetType = UNSET
     policy: PolicyResult | UnsetType = UNSET
+    route: Annotated[
+        list[RouteEntry] | UnsetType,
+        Meta(description="The models of a route that were asked, in turn; the last one decided."),
+    ] = UNSET
 
 
 class TokenizerInfo(Struct, frozen=True, kw_only=True):

@@ -263,10 +263,21 @@ class FamilyService(FamilyModels):
         return plan, plan.growth
 
     def _check_connected(self, name: str, given: Hyperparameters | None) -> None:
-        """Refuse LoRA on a base of another server, and one that would not answer now."""
+        """Refuse a route, LoRA on a base of another server, and one that would not answer now."""
         base = self._bases.get(name)
         if not base.is_connected:
             return
+        if base.is_route:
+            raise InvalidRequestError(
+                violations=[
+                    Violation(
+                        (*BODY, "from"),
+                        f"from is {name!r}, a route, which has no answers of its own to train on; "
+                        "start from one of its models.",
+                        "not_allowed",
+                    )
+                ]
+            )
         if given is not None and given.lora_rank:
             raise InvalidRequestError(
                 violations=[

@@ -18,12 +18,14 @@ class ScoredDecision:
 
     ``logits`` are uncalibrated unless it says otherwise, similarity channel included, of shape
     (n_outcomes,); ``marker_vectors``, (n_outcomes, width), are those at the outcomes' marker
-    tokens: features for heads.
+    tokens: features for heads. ``route`` has each model of a route that was asked, with its top
+    probability; the last one decided.
     """
 
     logits: NDArray[np.float32]
     marker_vectors: NDArray[np.float32]
     is_calibrated: bool = False
+    route: tuple[tuple[str, float], ...] = ()
 
 
 #: Where a pass runs.

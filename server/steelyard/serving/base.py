@@ -172,6 +172,7 @@ def open_models(
     """Load every model of the settings, each with a queue that ends with a stack."""
     from steelyard.serving.connected.hosting import ConnectedModels
     from steelyard.serving.registry import Base, ModelRegistry
+    from steelyard.serving.routed.hosting import RoutedModels
 
     threads = settings.threads or None
     shipped = load_model(settings.engine, threads)
@@ -185,12 +186,13 @@ def open_models(
         scorers.append(model.scorer)
     bases = {model.name: Base(model, scorer) for model, scorer in zip(hosted, scorers, strict=True)}
     connected = ConnectedModels(settings, prices, shipped.tokenizer, bases, closing)
+    routed = RoutedModels(hosted, connected)
     known = {model.name for model in (*hosted, *connected.current())}
     unknown = sorted(prices.by_model.keys() - known)
     if unknown:
         _log.warning("The setting prices names models that are not here: %s.", ", ".join(unknown))
     statuses = None if host is None else host.statuses
-    registry = ModelRegistry(hosted, engine_statuses=statuses, connected=connected.current)
+    registry = ModelRegistry(hosted, engine_statuses=statuses, connected=routed.current)
     return registry, bases
 
 

@@ -220,7 +220,16 @@ class DecideService:
         self, decision: Decision, score: ScoredDecision, temperature: float | None = None
     ) -> list[float]:
         """Return the calibrated probabilities of a decision that was scored."""
-        n_outcomes = len(decision.outcomes.names)
+        return self.calibrated(decision.kind, len(decision.outcomes.names), score, temperature)
+
+    def calibrated(
+        self,
+        kind: str,
+        n_outcomes: int,
+        score: ScoredDecision,
+        temperature: float | None = None,
+    ) -> list[float]:
+        """Return the calibrated probabilities of a decision of a kind and a number of outcomes."""
         if score.logits.shape != (n_outcomes,):
             raise InternalError(
                 f"The engine gave logits of shape {score.logits.shape} for {n_outcomes} outcomes; "
@@ -229,9 +238,9 @@ class DecideService:
         temperatures = _UNTEMPERED if score.is_calibrated else self._temperatures
         try:
             if temperature is None or temperature == 1:
-                probabilities = temperatures.probabilities(score.logits, decision.kind)
+                probabilities = temperatures.probabilities(score.logits, kind)
             else:
-                logs = temperatures.log_probabilities(score.logits, decision.kind)
+                logs = temperatures.log_probabilities(score.logits, kind)
                 probabilities = temper_log_probabilities(logs, temperature)
         except ValueError as error:
             raise InternalError("The engine gave logits that are not finite; report it.") from error

@@ -45,6 +45,7 @@ from steelyard.errors import (
 )
 from steelyard.serving.decide import Prepared
 from steelyard.serving.registry import HostedModel, ModelRegistry, Scores
+from steelyard.serving.routed.hosting import ModelRoute
 
 #: The reason given for a model that was passed over without an attempt.
 RECENTLY_UNAVAILABLE = "recently_unavailable"
@@ -288,6 +289,16 @@ def candidates_of(
 def quote_nano(prepared: Prepared, asked: Answerer, model: Answerer) -> int:
     """Return what a request costs when a model answers it: never more than the one asked for."""
     return min(asked.price_nano, model.price_nano) * prepared.input_tokens
+
+
+def charge_nano(
+    prepared: Prepared, asked: Answerer, model: Answerer, answer: DecideResponse
+) -> int:
+    """Return what an answer cost: along a route, no more than the models that were asked."""
+    quote = quote_nano(prepared, asked, model)
+    if isinstance(model, ModelRoute):
+        return min(quote, model.charge_nano(prepared, answer))
+    return quote
 
 
 def _order(candidates: tuple[Answerer, ...]) -> list[Answerer]:

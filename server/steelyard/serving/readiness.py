@@ -44,7 +44,10 @@ async def check_ready(models: ModelRegistry, state: State, damage: DamageNotes) 
         missing["state"] = error.message
     for model in models.hosted:
         if model.is_connected:  # it is another server's to be ready, and asking it may cost
-            parts[f"connected:{model.name}"] = "failed recently" if model.failed_recently else "ok"
+            kind_of_part = "route" if model.is_route else "connected"
+            parts[f"{kind_of_part}:{model.name}"] = (
+                "failed recently" if model.failed_recently else "ok"
+            )
             continue
         part = f"engine:{model.name}"
         parts[part] = "ok"

@@ -74,6 +74,9 @@ class HostedModel:
     Safe to use from several threads.
     """
 
+    #: Whether it asks models in turn: none of its own, and none to fine-tune.
+    is_route = False
+
     def __init__(
         self,
         decide: DecideService,
@@ -98,7 +101,7 @@ class HostedModel:
         self.price_nano = price_nano
         self.evaluation_key = evaluation_key
         self.embed = embed
-        #: Whether it answers on another server, which then sees what is asked.
+        #: Whether it answers on another server, which then sees what is asked, or by a route.
         self.is_connected = is_connected
         #: Of a connected model: names what its logits come from, as a scorer's does.
         self.sha256 = sha256
@@ -152,13 +155,17 @@ class HostedModel:
 
     def check_room(self, prepared: Prepared) -> None:
         """Refuse a request that could not be begun now; nothing is queued."""
+        self.require_room(prepared.rendered, prepared.share)
+
+    def require_room(self, request: RenderedRequest, share: Share) -> None:
+        """Refuse a rendered request that could not be begun now."""
         if self.hangs:
             raise EngineUnavailableError(
                 f"The engine of {self.name} failed recently and has not come back; send the "
                 "request again after Retry-After, or name another model.",
                 retry_after_s=_HUNG_RETRY_S,
             )
-        self.queue.check_room(prepared.rendered, prepared.share)
+        self.queue.check_room(request, share)
 
     async def answer(
         self, prepared: Prepared, wait_s: float, *, on_queued: Callable[[Scores], None]

@@ -63,6 +63,7 @@ from steelyard.serving.fallback import (
     TunedAnswerer,
     UnansweredError,
     candidates_of,
+    charge_nano,
     quote_nano,
 )
 from steelyard.serving.registry import HostedModel, ModelRegistry
@@ -232,7 +233,8 @@ class DecisionService:
         )
         try:
             answer, model = await run.attempts.run()
-            amount_nano = min(quote_nano(run.prepared, run.asked, model), accepted.reserved_nano)
+            due_nano = charge_nano(run.prepared, run.asked, model, answer)
+            amount_nano = min(due_nano, accepted.reserved_nano)
             answer = self._account_for(answer, accepted, amount_nano, run.prepared.request)
             told = run.tell(answer)
             body = run.write.encode(told)

@@ -1,4 +1,4 @@
-"""The connected models of a home: ``models.toml``, read and written whole.
+"""The connected models and the routes of a home: ``models.toml``, read and written whole.
 
 Only whoever may write the file adds models; no address is ever taken from a request. A key is named
 by its variable or file, and read when the model is opened: it is not in the file.
@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from steelyard.scoring.assets import write_atomically
+from steelyard.serving.routed.declared import DeclaredRoute
 from steelyard.settings import InvalidSettingError, read_variable
 from steelyard.wire.names import FOREIGN_PREFIX
 
@@ -61,12 +62,7 @@ class ConnectedModel(
 
     def check(self, name: str) -> None:
         """Raise ``InvalidSettingError`` unless it can be asked."""
-        if not _NAME.fullmatch(name) or name.startswith(FOREIGN_PREFIX):
-            raise _bad(
-                name,
-                "name it with letters, digits, '.', '_' and '-', starting with a letter or digit and "
-                f"not with {FOREIGN_PREFIX!r}",
-            )
+        check_name(name)
         needed = "url must be http://HOST[:PORT][/PATH] or https://…"
         try:
             parts = urlsplit(self.url)
@@ -118,25 +114,49 @@ class ConnectedModel(
         return key
 
 
-class _File(Struct, forbid_unknown_fields=True, omit_defaults=True):
+class ModelsFile(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What the file holds, by name."""
+
     models: dict[str, ConnectedModel] = {}
+    routes: dict[str, DeclaredRoute] = {}
+
+    def check(self) -> None:
+        """Raise ``InvalidSettingError`` unless all of it can be used."""
+        for name, model in self.models.items():
+            model.check(name)
+        for name, route in self.routes.items():
+            check_name(name)
+            route.check(name)
+            if name in self.models:
+                raise InvalidSettingError(
+                    f"{name!r} names a connected model and a route; rename one of them."
+                )
+            if through := sorted(self.routes.keys() & set(route.models)):
+                raise InvalidSettingError(
+                    f"The route {name!r} leads through {through[0]!r}, which is a route itself; name "
+                    "its models instead."
+                )
 
 
-def read_models(home: Path) -> dict[str, ConnectedModel]:
-    """Return a home's connected models by name; none where there is no file."""
+def read_file(home: Path) -> ModelsFile:
+    """Return a home's connected models and routes; none where there is no file."""
     try:
         content = (home / FILE).read_bytes()
     except FileNotFoundError:
-        return {}
+        return ModelsFile()
     except OSError as error:
         raise InvalidSettingError(f"{FILE} cannot be read: {error.strerror}.") from error
     try:
-        models = msgspec.toml.decode(content, type=_File).models
+        file = msgspec.toml.decode(content, type=ModelsFile)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidSettingError(f"{FILE} cannot be used: {error}. Correct the file.") from error
-    for name, model in models.items():
-        model.check(name)
-    return models
+    file.check()
+    return file
+
+
+def read_models(home: Path) -> dict[str, ConnectedModel]:
+    """Return a home's connected models by name."""
+    return read_file(home).models
 
 
 def file_version(home: Path) -> tuple[int, int, int] | None:
@@ -149,12 +169,32 @@ def file_version(home: Path) -> tuple[int, int, int] | None:
 
 
 def write_models(home: Path, models: Mapping[str, ConnectedModel]) -> None:
-    """Write a home's connected models, for its owner alone."""
+    """Write a home's connected models, for its owner alone; its routes stay."""
+    write_file(home, ModelsFile(dict(models), read_file(home).routes))
+
+
+def write_routes(home: Path, routes: Mapping[str, DeclaredRoute]) -> None:
+    """Write a home's routes, for its owner alone; its connected models stay."""
+    write_file(home, ModelsFile(read_file(home).models, dict(routes)))
+
+
+def write_file(home: Path, file: ModelsFile) -> None:
+    """Write a home's file, for its owner alone."""
+    file.check()
     path = home / FILE
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    built: dict[str, Any] = msgspec.to_builtins(_File(dict(models)), builtin_types=(dt.date,))
+    built: dict[str, Any] = msgspec.to_builtins(file, builtin_types=(dt.date,))
     write_atomically(path, msgspec.toml.encode(built))
     path.chmod(0o600)
+
+
+def check_name(name: str) -> None:
+    """Raise ``InvalidSettingError`` unless a model or a route may have a name."""
+    if not _NAME.fullmatch(name) or name.startswith(FOREIGN_PREFIX):
+        raise InvalidSettingError(
+            f"{name[:80]!r} cannot be a model's name: write letters, digits, '.', '_' and '-', "
+            f"starting with a letter or digit and not with {FOREIGN_PREFIX!r}."
+        )
 
 
 def _bad(what: str, needed: str) -> InvalidSettingError:

@@ -18,13 +18,19 @@ from steelyard.decisions.tokens import TokenCounter
 from steelyard.serving.connected.chat import ChatWire
 from steelyard.serving.connected.decide import DecideWire
 from steelyard.serving.connected.decisions import DecisionsWire
-from steelyard.serving.connected.declared import ConnectedModel, file_version, read_models
+from steelyard.serving.connected.declared import (
+    ConnectedModel,
+    ModelsFile,
+    file_version,
+    read_file,
+)
 from steelyard.serving.connected.queue import ConnectedQueue, Loop
 from steelyard.serving.connected.remote import Remote
 from steelyard.serving.connected.systemone import SystemOneWire
 from steelyard.serving.connected.wire import ModelWire
 from steelyard.serving.decide import DecideLimits, DecideService
 from steelyard.serving.registry import HostedModel
+from steelyard.serving.routed.declared import DeclaredRoute
 from steelyard.settings import InvalidSettingError, Settings, home_of
 
 if TYPE_CHECKING:
@@ -58,6 +64,8 @@ class ConnectedModels:
         self._lock = threading.Lock()
         self._loop: Loop | None = None
         self._declared: dict[str, ConnectedModel] = {}
+        #: The file's routes: see ``steelyard.serving.routed``.
+        self.routes: dict[str, DeclaredRoute] = {}
         self._hosted: dict[str, HostedModel] = {}
         self._closers: dict[str, Callable[[], None]] = {}
         self._version = file_version(home_of(settings))
@@ -86,17 +94,24 @@ class ConnectedModels:
         if self._loop is not None:
             self._loop.close()
 
-    def _read(self) -> dict[str, ConnectedModel]:
-        declared = read_models(home_of(self._settings))
-        if both := sorted(declared.keys() & self._taken):
+    def _read(self) -> ModelsFile:
+        file = read_file(home_of(self._settings))
+        if both := sorted((file.models.keys() | file.routes.keys()) & self._taken):
             raise InvalidSettingError(
-                f"{both[0]!r} names a model of this server and a connected one; rename the "
-                "connected one."
+                f"{both[0]!r} names a model of this server and a connected one or a route; rename "
+                "the latter."
             )
-        return declared
+        for name, route in file.routes.items():
+            if missing := sorted(set(route.models) - file.models.keys() - self._taken):
+                raise InvalidSettingError(
+                    f"The route {name!r} leads through {missing[0]!r}, which is not here; connect "
+                    "that model, or remove the route."
+                )
+        return file
 
-    def _take(self, declared: dict[str, ConnectedModel]) -> None:
+    def _take(self, file: ModelsFile) -> None:
         """Open what is new or changed, then close what is gone."""
+        declared = file.models
         opened = {
             name: self._open(name, model)
             for name, model in declared.items()
@@ -108,6 +123,7 @@ class ConnectedModels:
         hosted = kept | {name: model for name, (model, _) in opened.items()}
         self._hosted = {name: hosted[name] for name in declared}
         self._declared = declared
+        self.routes = file.routes
         for close in gone:
             close()
 

@@ -1,0 +1,171 @@
+"""Routes as a server has them: each a model whose answers are those of the models along it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from steelyard.calibration.temperature import TemperatureTable
+from steelyard.decisions.kinds import Decision
+from steelyard.decisions.tokens import count_input_tokens
+from steelyard.decisions.validation import ValidRequest
+from steelyard.decisions.wire import DecideResponse, DecisionResult, RouteEntry
+from steelyard.scoring.protocol import ScoredDecision
+from steelyard.serving.connected.hosting import ConnectedModels
+from steelyard.serving.decide import DecideLimits, DecideService, Prepared
+from steelyard.serving.registry import HostedModel
+from steelyard.serving.routed.declared import DeclaredRoute
+from steelyard.serving.routed.queue import HostedStep, RouteQueue
+
+
+class RouteDecide(DecideService):
+    """Answers with the probabilities of the model that decided, and says which were asked."""
+
+    def __init__(self, name: str, steps: tuple[HostedStep, ...]) -> None:
+        super().__init__(
+            model_name=name,
+            temperatures=TemperatureTable(),
+            tokenizer=steps[0].model.decide.tokenizer,
+            limits=DecideLimits(min(step.model.max_input_tokens for step in steps)),
+        )
+        self._by_name = {step.model.name: step.model.decide for step in steps}
+
+    def calibrated(
+        self,
+        kind: str,
+        n_outcomes: int,
+        score: ScoredDecision,
+        temperature: float | None = None,
+    ) -> list[float]:
+        """Return the probabilities as the model that decided gives them."""
+        decided_by, _ = score.route[-1]
+        return self._by_name[decided_by].calibrated(kind, n_outcomes, score, temperature)
+
+    def finish(
+        self,
+        prepared: Prepared,
+        scored: Sequence[ScoredDecision],
+        *,
+        queue_ms: float = 0.0,
+        score_ms: float = 0.0,
+    ) -> DecideResponse:
+        """Turn the scores of a prepared request into its answer; all that models read is counted."""
+        answer = super().finish(prepared, scored, queue_ms=queue_ms, score_ms=score_ms)
+        read = sum(self.tokens_by_model(prepared, answer).values())
+        usage = msgspec.structs.replace(answer.usage, prompt_tokens=read)
+        return msgspec.structs.replace(answer, usage=usage)
+
+    def tokens_by_model(self, prepared: Prepared, answer: DecideResponse) -> dict[str, int]:
+        """Return the input tokens of what each model was asked, itself a request of its own."""
+        request = prepared.request
+        asked: dict[str, list[Decision]] = {}
+        for decision in request.decisions:
+            for entry in answer.decisions[decision.id].route or ():
+                asked.setdefault(entry.model, []).append(decision)
+        return {name: self._tokens_of(prepared, decisions) for name, decisions in asked.items()}
+
+    def _tokens_of(self, prepared: Prepared, decisions: Sequence[Decision]) -> int:
+        request: ValidRequest = prepared.request
+        if len(decisions) == len(request.decisions):
+            return prepared.input_tokens
+        # The context may be long: its tokens are those that were counted with all decisions.
+        counter = self.tokenizer
+        left_out = count_input_tokens(counter, "", request.decisions)
+        return prepared.input_tokens - left_out + count_input_tokens(counter, "", decisions)
+
+    def _answer(
+        self, decision: Decision, score: ScoredDecision, temperature: float | None
+    ) -> DecisionResult:
+        route = [RouteEntry(model=model, p_top=p_top) for model, p_top in score.route]
+        return msgspec.structs.replace(super()._answer(decision, score, temperature), route=route)
+
+
+class ModelRoute(HostedModel):
+    """A route, called by its name like a model.
+
+    Its price is that of all of its models; a request is charged for those that were asked.
+    """
+
+    is_route = True
+
+    def __init__(self, name: str, declared: DeclaredRoute, steps: tuple[HostedStep, ...]) -> None:
+        self._walks = RouteDecide(name, steps)
+        self._steps = steps
+        super().__init__(
+            self._walks,
+            RouteQueue(steps),
+            engine="route",
+            description=f"A route: {_description(steps)}.",
+            release_date=declared.added or max(step.model.release_date for step in steps),
+            price_nano=sum(step.model.price_nano for step in steps),
+            evaluation_key=_identity(name, steps),
+            is_connected=True,
+        )
+
+    @property
+    def is_away(self) -> bool:
+        """Whether one of its models would not answer now."""
+        return any(step.model.is_away or step.model.hangs for step in self._steps)
+
+    def charge_nano(self, prepared: Prepared, answer: DecideResponse) -> int:
+        """Return what its models cost together that were asked for an answer."""
+        tokens = self._walks.tokens_by_model(prepared, answer)
+        return sum(step.model.price_nano * tokens.get(step.model.name, 0) for step in self._steps)
+
+
+class RoutedModels:
+    """The connected models and the routes of a home, as its file says them now.
+
+    Notes
+    -----
+    Safe to use from several threads.
+    """
+
+    def __init__(self, own: Sequence[HostedModel], connected: ConnectedModels) -> None:
+        self._own = tuple(own)
+        self._connected = connected
+        self._made: tuple[object, tuple[ModelRoute, ...]] = (None, ())
+
+    def current(self) -> tuple[HostedModel, ...]:
+        """Return the connected models, then the routes."""
+        connected, declared = self._connected.current(), self._connected.routes
+        made_of, routes = self._made
+        if made_of != (connected, declared):
+            routes = _open(declared, (*self._own, *connected))
+            self._made = ((connected, declared), routes)
+        return (*connected, *routes)
+
+
+def _open(
+    declared: Mapping[str, DeclaredRoute], models: Sequence[HostedModel]
+) -> tuple[ModelRoute, ...]:
+    by_name = {model.name: model for model in models}
+    return tuple(
+        ModelRoute(
+            name,
+            route,
+            tuple(HostedStep(by_name[step.model], step.threshold) for step in route.steps),
+        )
+        for name, route in declared.items()
+        # A model that is being taken away: the next look at the file has it.
+        if by_name.keys() >= set(route.models)
+    )
+
+
+def _description(steps: Sequence[HostedStep]) -> str:
+    sure = [
+        f"{step.model.name} where its top probability is {step.threshold:.4g} or more"
+        for step in steps[:-1]
+    ]
+    return ", else ".join([*sure, steps[-1].model.name])
+
+
+def _identity(name: str, steps: Sequence[HostedStep]) -> str:
+    """Return a hash of what decides a route's answers."""
+    parts = [
+        name,
+        *((step.model.name, step.model.evaluation_key, step.threshold) for step in steps),
+    ]
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()

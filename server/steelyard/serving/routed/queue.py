@@ -1,0 +1,141 @@
+"""Decisions on their way along a route: what the first model is not sure of goes to the next."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from concurrent.futures import CancelledError, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic, perf_counter
+
+from steelyard.decisions.rendering import RenderedRequest
+from steelyard.errors import DeadlineExceededError, EngineUnavailableError
+from steelyard.scoring.batching import ScoreFuture
+from steelyard.scoring.protocol import ScoredDecision
+from steelyard.scoring.shares import Share
+from steelyard.serving.registry import HostedModel, Scores
+
+_NOBODY = Share()
+
+
+@dataclass(frozen=True, slots=True)
+class HostedStep:
+    """A model of a route, and the top probability below which the next one decides."""
+
+    model: HostedModel
+    threshold: float
+
+
+class RouteQueue:
+    """Requests to a route: each waits in the queue of the model that is asked at the moment.
+
+    Notes
+    -----
+    Safe to use from several threads.
+    """
+
+    #: What hangs is an engine of one of its models.
+    running_call = None
+
+    def __init__(self, steps: tuple[HostedStep, ...]) -> None:
+        self._steps = steps
+        # Half: what the first model has answered needs a place at the next, beside other requests.
+        self.max_queue = max(1, min(step.model.queue.max_queue for step in steps) // 2)
+        self._lock = threading.Lock()
+        self._n_waiting = 0
+
+    @property
+    def n_waiting(self) -> int:
+        """Requests that are under way."""
+        return self._n_waiting
+
+    def check_room(self, request: RenderedRequest, share: Share = _NOBODY) -> None:
+        """Refuse a request as ``submit`` would now."""
+        self._steps[0].model.require_room(request, share)
+
+    def submit(
+        self, request: RenderedRequest, deadline_s: float | None = None, share: Share = _NOBODY
+    ) -> ScoreFuture:
+        """Queue a request; the future gives one scored decision per decision."""
+        walk = _Walk(self._steps, request, deadline_s, share)
+        walk.ask(0, list(range(len(request.decisions))))
+        with self._lock:
+            self._n_waiting += 1
+        walk.future.add_done_callback(self._end)
+        return walk.future
+
+    def _end(self, _: Scores) -> None:
+        with self._lock:
+            self._n_waiting -= 1
+
+
+class _Walk:
+    """One request along a route. Its calls follow one another, whichever threads they come on."""
+
+    def __init__(
+        self,
+        steps: tuple[HostedStep, ...],
+        request: RenderedRequest,
+        deadline_s: float | None,
+        share: Share,
+    ) -> None:
+        self.future = ScoreFuture()
+        self.future.started_at = perf_counter()
+        self._steps = steps
+        self._request = request
+        self._ends_at = None if deadline_s is None else monotonic() + deadline_s
+        self._share = share
+        self._scored: dict[int, ScoredDecision] = {}
+
+    def ask(self, place: int, decisions: list[int]) -> None:
+        """Ask a model some of the request's decisions."""
+        left_s = None if self._ends_at is None else self._ends_at - monotonic()
+        if left_s is not None and left_s <= 0:
+            raise DeadlineExceededError("The request waited past its deadline; send it again.")
+        part = dataclasses.replace(
+            self._request, decisions=tuple(self._request.decisions[n] for n in decisions)
+        )
+        model = self._steps[place].model
+        model.require_room(part, self._share)
+        asked = model.queue.submit(part, left_s, self._share)
+        self.future.add_done_callback(partial(_give_up, asked))
+        asked.add_done_callback(partial(self._answered, place, decisions))
+
+    def _answered(self, place: int, decisions: list[int], asked: Scores) -> None:
+        """Go on with what is not sure, or resolve the future; never raises."""
+        try:
+            unsure = self._take(place, decisions, asked.result())
+            if unsure:
+                self.ask(place + 1, unsure)
+                return
+        except CancelledError:
+            name = self._steps[place].model.name
+            error = EngineUnavailableError(f"{name} gave the request up; send it again.")
+            with suppress(InvalidStateError):
+                self.future.set_exception(error)
+        except Exception as error:  # noqa: BLE001  somebody waits for the future
+            with suppress(InvalidStateError):
+                self.future.set_exception(error)
+        else:
+            with suppress(InvalidStateError):  # given up by its caller
+                self.future.set_result([self._scored[n] for n in range(len(self._scored))])
+
+    def _take(self, place: int, decisions: list[int], scored: list[ScoredDecision]) -> list[int]:
+        """Keep what a model answered; return the decisions that go on."""
+        step = self._steps[place]
+        unsure = []
+        for n, score in zip(decisions, scored, strict=True):
+            decision = self._request.decisions[n]
+            p_top = max(step.model.decide.calibrated(decision.kind, len(decision.outcomes), score))
+            before = self._scored[n].route if place else ()
+            self._scored[n] = dataclasses.replace(score, route=(*before, (step.model.name, p_top)))
+            if p_top < step.threshold:
+                unsure.append(n)
+        return unsure
+
+
+def _give_up(asked: Scores, future: Scores) -> None:
+    if future.cancelled():
+        asked.cancel()
