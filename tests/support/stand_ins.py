@@ -142,6 +142,7 @@ class StandInServer:
             draft_rows=None,
             draft_seals=None,
             evaluations=None,
+            evaluation_frontier=None,
             evaluation_figures=None,
             families=None,
             fine_tunes=None,
