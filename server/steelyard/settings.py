@@ -1,17 +1,19 @@
 """Settings as data: one table of names, defaults and meanings, and the only reader of the environment.
 
-``SETTINGS`` is the source of the defaults, of the command line's help and of the table in the
-documents. Nothing else in the package looks at ``os.environ``.
+The fields of ``Settings`` are the rows of the table, and ``SETTINGS`` lists them: the source of the
+defaults, of the command line's help and of the table in the documents. Nothing else in the package
+looks at ``os.environ``.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 _NOUNS = {str: "a text", int: "a whole number", float: "a number", Path: "a path"}
 
@@ -63,389 +65,264 @@ class Setting:
         )
 
 
-SETTINGS: tuple[Setting, ...] = (
-    Setting(
-        "host",
-        str,
-        "127.0.0.1",
-        "Address the server listens on; any but loopback needs `accounts` on.",
-    ),
-    Setting(
-        "port",
-        int,
-        8420,
-        "Port the server listens on; 0 takes a free one.",
-        minimum=0,
-        maximum=65535,
-    ),
-    Setting(
-        "hosts",
-        str,
-        "",
-        "Further names under which the server is called, separated by commas, such as the name that "
-        "a proxy passes on. On loopback no others are answered but `localhost` and loopback "
-        "addresses.",
-    ),
-    Setting(
-        "home",
-        Path,
-        None,
-        "Directory of this server's files: the state and, while it runs, `serve.json` with its "
-        "address. Unset: `steelyard` in the user's data directory.",
-    ),
-    Setting(
-        "state_url",
-        str,
-        None,
-        "Database of the state: `sqlite:///PATH` or `postgresql+psycopg://…`. Unset: "
-        "`state.sqlite` in `home`.",
-        # It may hold a password.
-        is_secret=True,
-    ),
-    Setting(
-        "frames_url",
-        str,
-        None,
-        "Where the rows of datasets are: a directory, or an object store such as "
-        "`s3://BUCKET/PREFIX?region=eu-west-1`. Unset: `frames` in `home`.",
-        # It may hold credentials.
-        is_secret=True,
-    ),
-    Setting(
-        "workers",
-        int,
-        1,
-        "Processes that answer, each with an engine of its own, on one state.",
-        minimum=1,
-        maximum=64,
-    ),
-    Setting(
-        "jobs",
-        str,
-        "on",
-        "`on`: the server starts a process of its own for evaluations and fine-tunes when there "
-        "are any. `off`: `steelyard worker` runs them.",
-        choices=("off", "on"),
-    ),
-    Setting(
-        "job_queue",
-        int,
-        256,
-        "Evaluations that may wait or run; more are refused with 503.",
-        minimum=1,
-    ),
-    Setting(
-        "job_queue_per_account",
-        int,
-        64,
-        "Evaluations of one account that may wait or run; more are refused with 429.",
-        minimum=1,
-    ),
-    Setting(
-        "fine_tune_queue",
-        int,
-        20,
-        "Fine-tunes that may wait; more are refused with 503.",
-        minimum=1,
-    ),
-    Setting(
-        "fine_tune_queue_per_account",
-        int,
-        4,
-        "Fine-tunes of one account that may wait; more are refused with 429.",
-        minimum=1,
-    ),
-    Setting(
-        "fine_tune_price",
-        int,
-        0,
-        "Price of a trained token of a fine-tune, in nano-dollars.",
-        minimum=0,
-        maximum=1_000_000_000,
-    ),
-    Setting(
-        "fine_tune_minimum",
-        int,
-        0,
-        "Least price of a fine-tune, in nano-dollars.",
-        minimum=0,
-        maximum=1_000_000_000_000,
-    ),
-    Setting(
-        "live_limit",
-        int,
-        4,
-        "Tuned models of one account that may answer calls.",
-        minimum=1,
-    ),
-    Setting(
-        "idle_days",
-        float,
-        7.0,
-        "Days without a call after which a family or a model switches itself off; 0 never.",
-        minimum=0,
-        maximum=36_500,
-    ),
-    Setting(
-        "warm_models",
-        int,
-        1,
-        "Tuned models of one account that may be kept warm.",
-        minimum=0,
-    ),
-    Setting(
-        "keep_warm_price",
-        int,
-        0,
-        "Price of an hour in which a tuned model is kept warm, in nano-dollars.",
-        minimum=0,
-        maximum=1_000_000_000_000,
-    ),
-    Setting(
-        "loaded_models",
-        int,
-        8,
-        "Tuned models that a process keeps loaded; the one unused for longest gives way.",
-        minimum=1,
-    ),
-    Setting(
-        "warm_wait_s",
-        float,
-        10.0,
-        "Seconds that a call or a switch waits for a tuned model to load before 503.",
-        minimum=0,
-        maximum=300.0,
-    ),
-    Setting(
-        "accounts",
-        str,
-        "off",
-        "`on`: every call but the public ones needs an API key. `off`: one account, no keys, "
-        "loopback only.",
-        choices=("off", "on"),
-    ),
-    Setting(
-        "base_models",
-        str,
-        "",
-        "More base models beside the shipped one: `NAME=FOLDER`, separated by commas; a folder as "
-        "`python -m steelyard.training.base.export` writes it, or `hashing`, the test double.",
-    ),
-    Setting(
-        "prices",
-        str,
-        "",
-        "Price of an input token by model in nano-dollars: `NAME=NUMBER`, separated by commas; "
-        "free where left out.",
-    ),
-    Setting(
-        "engine",
-        str,
-        "auto",
-        "Engine and precision: `auto` (the model's own choice), `onnxruntime-float32`, "
-        "`onnxruntime-int8`, or `hashing`, a test double whose answers mean nothing.",
-        choices=("auto", "onnxruntime-float32", "onnxruntime-int8", "hashing"),
-    ),
-    Setting("threads", int, 0, "Threads of the engine; 0 leaves it to the engine.", minimum=0),
-    Setting(
-        "scorer",
-        str,
-        "",
-        "Where passes of the models run: empty for this process; `triton://HOST:PORT`, or "
-        "`tritons://…` for TLS, for a Triton server; `file:///PATH`, a file that holds one of "
-        "these and is looked at every second.",
-    ),
-    Setting(
-        "scorer_fallback",
-        str,
-        "in-process",
-        "`in-process`: passes run in this process, with the same weights, while the server of "
-        "`scorer` does not work. `none`: they are refused with 503.",
-        choices=("in-process", "none"),
-    ),
-    Setting(
-        "scorer_timeout_s",
-        float,
-        15.0,
-        "Seconds that a pass may take in the server of `scorer`, tries included.",
-        minimum=0.1,
-        maximum=300.0,
-    ),
-    Setting(
-        "scorer_roots",
-        str,
-        "",
-        "File (PEM) of the authorities that a `tritons://` server's certificate is checked against; "
-        "the system's where it is empty.",
-    ),
-    Setting(
-        "scorer_certificate",
-        str,
-        "",
-        "File (PEM) of the certificate that the service shows a `tritons://` server that asks.",
-    ),
-    Setting("scorer_key", str, "", "File (PEM) of the private key of `scorer_certificate`."),
-    Setting(
-        "body_bytes",
-        int,
-        1024 * 1024,
-        "Largest request body, in bytes.",
-        minimum=1024,
-        maximum=64 * 1024 * 1024,
-    ),
-    Setting(
-        "upload_bytes",
-        int,
-        16 * 1024 * 1024,
-        "Largest body of an upload, in bytes, after decompression.",
-        minimum=1024,
-        maximum=1024 * 1024 * 1024,
-    ),
-    Setting("dataset_min_rows", int, 2, "Fewest rows of a dataset.", minimum=1),
-    Setting(
-        "dataset_rows", int, 100_000, "Most rows of a dataset.", minimum=1, maximum=100_000_000
-    ),
-    Setting(
-        "requests_per_minute",
-        int,
-        600,
-        "Requests that a caller may send in a minute; 0 sets no bound.",
-        minimum=0,
-    ),
-    Setting(
-        "tokens_per_minute",
-        int,
-        2_000_000,
-        "Input tokens that a caller may send in a minute; 0 sets no bound.",
-        minimum=0,
-    ),
-    Setting(
-        "public_requests_per_minute",
-        int,
-        120,
-        "Requests without a key that an address may send in a minute; 0 sets no bound.",
-        minimum=0,
-    ),
-    Setting(
-        "retention_days",
-        float,
-        30.0,
-        "Days that decisions are stored, for feedback.",
-        minimum=0.001,
-        maximum=36_500,
-    ),
-    Setting(
-        "store",
-        str,
-        "on",
-        "Whether a decision that does not say is stored for feedback.",
-        choices=("off", "on"),
-    ),
-    Setting(
-        "body_timeout_s",
-        float,
-        30.0,
-        "Seconds in which a request's head must arrive, and again its body.",
-        minimum=0.1,
-        maximum=300.0,
-    ),
-    Setting(
-        "shutdown_s",
-        float,
-        15.0,
-        "Seconds that requests in flight have to end when the server stops.",
-        minimum=0.0,
-        maximum=300.0,
-    ),
-    Setting(
-        "log_level",
-        str,
-        "info",
-        "Least severe log lines written, as JSON, to the error stream.",
-        choices=("debug", "info", "warning", "error"),
-    ),
-    Setting(
-        "deadline_s",
-        float,
-        90.0,
-        "Seconds after which a request that has no answer yet ends with 504.",
-        minimum=0.01,
-        maximum=300.0,
-    ),
-    Setting(
-        "max_queue",
-        int,
-        256,
-        "Requests that may wait for the engine; more are refused with 503 and Retry-After.",
-        minimum=1,
-    ),
-    Setting(
-        "url",
-        str,
-        "http://127.0.0.1:8420",
-        "Server that clients call.",
-    ),
-    Setting("api_key", str, None, "API key that clients send.", is_secret=True),
-)
-
-_BY_NAME = {setting.name: setting for setting in SETTINGS}
+def _setting(
+    default: Any,
+    help: str,  # noqa: A002
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] = (),
+    is_secret: bool = False,
+) -> Any:
+    """Return a field of ``Settings`` that is a row of the table."""
+    row = {"default": default, "help": help, "is_secret": is_secret}
+    bounds = {"minimum": minimum, "maximum": maximum, "choices": choices}
+    return field(repr=not is_secret, metadata={**row, **bounds})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Checked settings; ``SETTINGS`` says what each means.
+    """Checked settings: a field is a row of the table, and its help says what it means.
 
     >>> read_settings({"port": 9000}, environ={}).port
     9000
     """
 
-    host: str
-    port: int
-    hosts: str
-    home: Path | None
-    state_url: str | None = field(repr=False)
-    frames_url: str | None
-    workers: int
-    jobs: str
-    job_queue: int
-    job_queue_per_account: int
-    fine_tune_queue: int
-    fine_tune_queue_per_account: int
-    fine_tune_price: int
-    fine_tune_minimum: int
-    live_limit: int
-    idle_days: float
-    warm_models: int
-    keep_warm_price: int
-    loaded_models: int
-    warm_wait_s: float
-    accounts: str
-    base_models: str
-    prices: str
-    engine: str
-    threads: int
-    scorer: str
-    scorer_fallback: str
-    scorer_timeout_s: float
-    scorer_roots: str
-    scorer_certificate: str
-    scorer_key: str
-    body_bytes: int
-    upload_bytes: int
-    dataset_min_rows: int
-    dataset_rows: int
-    requests_per_minute: int
-    tokens_per_minute: int
-    public_requests_per_minute: int
-    retention_days: float
-    store: str
-    body_timeout_s: float
-    shutdown_s: float
-    log_level: str
-    deadline_s: float
-    max_queue: int
-    url: str
-    api_key: str | None = field(repr=False)
+    host: str = _setting(
+        "127.0.0.1",
+        "Address the server listens on; any but loopback needs `accounts` on.",
+    )
+    port: int = _setting(
+        8420,
+        "Port the server listens on; 0 takes a free one.",
+        minimum=0,
+        maximum=65535,
+    )
+    hosts: str = _setting(
+        "",
+        "Further names under which the server is called, separated by commas, such as the name that "
+        "a proxy passes on. On loopback no others are answered but `localhost` and loopback "
+        "addresses.",
+    )
+    home: Path | None = _setting(  # noqa: RUF009  # it makes a field
+        None,
+        "Directory of this server's files: the state and, while it runs, `serve.json` with its "
+        "address. Unset: `steelyard` in the user's data directory.",
+    )
+    state_url: str | None = _setting(
+        None,
+        "Database of the state: `sqlite:///PATH` or `postgresql+psycopg://…`. Unset: "
+        "`state.sqlite` in `home`.",
+        # It may hold a password.
+        is_secret=True,
+    )
+    frames_url: str | None = _setting(
+        None,
+        "Where the rows of datasets are: a directory, or an object store such as "
+        "`s3://BUCKET/PREFIX?region=eu-west-1`. Unset: `frames` in `home`.",
+        # It may hold credentials.
+        is_secret=True,
+    )
+    workers: int = _setting(
+        1,
+        "Processes that answer, each with an engine of its own, on one state.",
+        minimum=1,
+        maximum=64,
+    )
+    jobs: str = _setting(
+        "on",
+        "`on`: the server starts a process of its own for evaluations and fine-tunes when there "
+        "are any. `off`: `steelyard worker` runs them.",
+        choices=("off", "on"),
+    )
+    job_queue: int = _setting(
+        256,
+        "Evaluations that may wait or run; more are refused with 503.",
+        minimum=1,
+    )
+    job_queue_per_account: int = _setting(
+        64,
+        "Evaluations of one account that may wait or run; more are refused with 429.",
+        minimum=1,
+    )
+    fine_tune_queue: int = _setting(
+        20,
+        "Fine-tunes that may wait; more are refused with 503.",
+        minimum=1,
+    )
+    fine_tune_queue_per_account: int = _setting(
+        4,
+        "Fine-tunes of one account that may wait; more are refused with 429.",
+        minimum=1,
+    )
+    fine_tune_price: int = _setting(
+        0,
+        "Price of a trained token of a fine-tune, in nano-dollars.",
+        minimum=0,
+        maximum=1_000_000_000,
+    )
+    fine_tune_minimum: int = _setting(
+        0,
+        "Least price of a fine-tune, in nano-dollars.",
+        minimum=0,
+        maximum=1_000_000_000_000,
+    )
+    live_limit: int = _setting(4, "Tuned models of one account that may answer calls.", minimum=1)
+    idle_days: float = _setting(
+        7.0,
+        "Days without a call after which a family or a model switches itself off; 0 never.",
+        minimum=0,
+        maximum=36_500,
+    )
+    warm_models: int = _setting(1, "Tuned models of one account that may be kept warm.", minimum=0)
+    keep_warm_price: int = _setting(
+        0,
+        "Price of an hour in which a tuned model is kept warm, in nano-dollars.",
+        minimum=0,
+        maximum=1_000_000_000_000,
+    )
+    loaded_models: int = _setting(
+        8,
+        "Tuned models that a process keeps loaded; the one unused for longest gives way.",
+        minimum=1,
+    )
+    warm_wait_s: float = _setting(
+        10.0,
+        "Seconds that a call or a switch waits for a tuned model to load before 503.",
+        minimum=0,
+        maximum=300.0,
+    )
+    accounts: str = _setting(
+        "off",
+        "`on`: every call but the public ones needs an API key. `off`: one account, no keys, "
+        "loopback only.",
+        choices=("off", "on"),
+    )
+    base_models: str = _setting(
+        "",
+        "More base models beside the shipped one: `NAME=FOLDER`, separated by commas; a folder as "
+        "`python -m steelyard.training.base.export` writes it, or `hashing`, the test double.",
+    )
+    prices: str = _setting(
+        "",
+        "Price of an input token by model in nano-dollars: `NAME=NUMBER`, separated by commas; "
+        "free where left out.",
+    )
+    engine: str = _setting(
+        "auto",
+        "Engine and precision: `auto` (the model's own choice), `onnxruntime-float32`, "
+        "`onnxruntime-int8`, or `hashing`, a test double whose answers mean nothing.",
+        choices=("auto", "onnxruntime-float32", "onnxruntime-int8", "hashing"),
+    )
+    threads: int = _setting(0, "Threads of the engine; 0 leaves it to the engine.", minimum=0)
+    scorer: str = _setting(
+        "",
+        "Where passes of the models run: empty for this process; `triton://HOST:PORT`, or "
+        "`tritons://…` for TLS, for a Triton server; `file:///PATH`, a file that holds one of "
+        "these and is looked at every second.",
+    )
+    scorer_fallback: str = _setting(
+        "in-process",
+        "`in-process`: passes run in this process, with the same weights, while the server of "
+        "`scorer` does not work. `none`: they are refused with 503.",
+        choices=("in-process", "none"),
+    )
+    scorer_timeout_s: float = _setting(
+        15.0,
+        "Seconds that a pass may take in the server of `scorer`, tries included.",
+        minimum=0.1,
+        maximum=300.0,
+    )
+    scorer_roots: str = _setting(
+        "",
+        "File (PEM) of the authorities that a `tritons://` server's certificate is checked against; "
+        "the system's where it is empty.",
+    )
+    scorer_certificate: str = _setting(
+        "",
+        "File (PEM) of the certificate that the service shows a `tritons://` server that asks.",
+    )
+    scorer_key: str = _setting("", "File (PEM) of the private key of `scorer_certificate`.")
+    body_bytes: int = _setting(
+        1024 * 1024,
+        "Largest request body, in bytes.",
+        minimum=1024,
+        maximum=64 * 1024 * 1024,
+    )
+    upload_bytes: int = _setting(
+        16 * 1024 * 1024,
+        "Largest body of an upload, in bytes, after decompression.",
+        minimum=1024,
+        maximum=1024 * 1024 * 1024,
+    )
+    dataset_min_rows: int = _setting(2, "Fewest rows of a dataset.", minimum=1)
+    dataset_rows: int = _setting(100_000, "Most rows of a dataset.", minimum=1, maximum=100_000_000)
+    requests_per_minute: int = _setting(
+        600,
+        "Requests that a caller may send in a minute; 0 sets no bound.",
+        minimum=0,
+    )
+    tokens_per_minute: int = _setting(
+        2_000_000,
+        "Input tokens that a caller may send in a minute; 0 sets no bound.",
+        minimum=0,
+    )
+    public_requests_per_minute: int = _setting(
+        120,
+        "Requests without a key that an address may send in a minute; 0 sets no bound.",
+        minimum=0,
+    )
+    retention_days: float = _setting(
+        30.0,
+        "Days that decisions are stored, for feedback.",
+        minimum=0.001,
+        maximum=36_500,
+    )
+    store: str = _setting(
+        "on",
+        "Whether a decision that does not say is stored for feedback.",
+        choices=("off", "on"),
+    )
+    body_timeout_s: float = _setting(
+        30.0,
+        "Seconds in which a request's head must arrive, and again its body.",
+        minimum=0.1,
+        maximum=300.0,
+    )
+    shutdown_s: float = _setting(
+        15.0,
+        "Seconds that requests in flight have to end when the server stops.",
+        minimum=0.0,
+        maximum=300.0,
+    )
+    log_level: str = _setting(
+        "info",
+        "Least severe log lines written, as JSON, to the error stream.",
+        choices=("debug", "info", "warning", "error"),
+    )
+    deadline_s: float = _setting(
+        90.0,
+        "Seconds after which a request that has no answer yet ends with 504.",
+        minimum=0.01,
+        maximum=300.0,
+    )
+    max_queue: int = _setting(
+        256,
+        "Requests that may wait for the engine; more are refused with 503 and Retry-After.",
+        minimum=1,
+    )
+    url: str = _setting("http://127.0.0.1:8420", "Server that clients call.")
+    api_key: str | None = _setting(None, "API key that clients send.", is_secret=True)
+
+
+def _rows() -> Iterator[Setting]:
+    for name, hint in get_type_hints(Settings).items():
+        kind = next(one for one in (*get_args(hint), hint) if one is not NoneType)
+        yield Setting(name, kind, **Settings.__dataclass_fields__[name].metadata)
+
+
+SETTINGS = tuple(_rows())
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 def read_variable(name: str) -> str:
