@@ -10,15 +10,10 @@ import dataclasses
 
 from sqlalchemy import Connection
 
-from steelyard.billing import ledger
-from steelyard.billing.ledger import utc_month
-from steelyard.billing.money import to_usd
-from steelyard.billing.store import add_to_month, post, spendable
-from steelyard.errors import KeyCapReachedError
 from steelyard.families.draft import LineageChange
 from steelyard.families.events import Hold, Settle
 from steelyard.families.lineage import Conditions, Lineage
-from steelyard.operations import store as rows
+from steelyard.operations import holds
 
 _ROUTE_OF_FINE_TUNES = "POST /v1/families"
 _ROUTE_OF_HOURS = "keep-warm"
@@ -62,77 +57,30 @@ class Purse:
 
     def _hold(self, effect: Hold, *, key_id: str | None, what: str) -> None:
         """Hold what an effect asks for; that credit covers it was looked at before."""
-        amount = effect.reserved_nano
-        month = utc_month(self._now)
-        if key_id is not None:
-            left = spendable(self._connection, self._account_id, key_id, month).left_of_cap_nano
-            if left is not None and left < amount:
-                raise KeyCapReachedError(
-                    f"This holds {to_usd(amount)} USD and the API key has {to_usd(max(left, 0))} "
-                    "USD left of its cap of this month (UTC); use another key, or one with a "
-                    "higher cap."
-                )
-        operation_id = self._operation_id(effect.reference)
-        rows.insert_operation(
+        holds.hold(
             self._connection,
-            rows.OperationRow(
-                id=operation_id,
-                account_id=self._account_id,
-                key_id=key_id,
-                route=_ROUTE_OF_HOURS if _is_hour(effect.reference) else _ROUTE_OF_FINE_TUNES,
-                idempotency_key=None,
-                model=what,
-                state="pending",
-                instance=None,
-                lease_until=None,
-                accepted_at=self._now,
-                ended_at=None,
-                reserved_nano=amount,
-                amount_nano=0,
-            ),
+            self._operation_id(effect.reference),
+            account_id=self._account_id,
+            key_id=key_id,
+            route=_ROUTE_OF_HOURS if _is_hour(effect.reference) else _ROUTE_OF_FINE_TUNES,
+            what=what,
+            amount_nano=effect.reserved_nano,
+            at=self._now,
         )
-        self._post(operation_id, ledger.hold(amount))
-        if key_id is not None:
-            add_to_month(self._connection, key_id, month, held_nano=amount)
 
     def _settle(self, effect: Settle) -> None:
         """Charge a part of what is held and free the rest; a second time changes nothing."""
-        operation_id = self._operation_id(effect.reference)
-        found = rows.find_operation(self._connection, operation_id)
-        if found is None or found.reserved_nano != effect.reserved_nano:
-            raise ValueError(f"{effect.reserved_nano} nano-USD are not held as {operation_id}.")
-        is_pending = rows.end_operation(
+        holds.settle(
             self._connection,
-            operation_id,
-            state="succeeded" if effect.amount_nano else "released",
+            self._operation_id(effect.reference),
+            reserved_nano=effect.reserved_nano,
             amount_nano=effect.amount_nano,
             at=self._now,
         )
-        if not is_pending:
-            return
-        self._post(operation_id, ledger.settlement(effect.reserved_nano, effect.amount_nano))
-        if found.key_id is not None:
-            # It counts towards the month in which it was held, whenever it ends.
-            add_to_month(
-                self._connection,
-                found.key_id,
-                utc_month(found.accepted_at),
-                spent_nano=effect.amount_nano,
-                held_nano=-effect.reserved_nano,
-            )
 
     def _operation_id(self, reference: str) -> str:
         # Hours are counted by account, so their ids are not unique among accounts.
         return f"{self._account_id}:{reference}"
-
-    def _post(self, operation_id: str, posting: ledger.Posting) -> None:
-        post(
-            self._connection,
-            posting,
-            operation_id=operation_id,
-            account_id=self._account_id,
-            at=self._now,
-        )
 
 
 def _is_hour(reference: str) -> bool:
