@@ -21,6 +21,7 @@ from steelyard.accounts.service import KEY_START, AccountService
 from steelyard.app.application import ROUTES
 from steelyard.http.routing import Access, Route
 from steelyard.ids import new_id
+from steelyard.serving.connected.declared import ConnectedModel, write_models
 from steelyard.storage import open_state
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
@@ -38,6 +39,8 @@ PARAMETERS = {
     "family": "quillfeather",
     "job": "ftj_",
     "draft": "draft_",
+    "source": "src_",
+    "labeling_job": "lab_",
 }
 
 DECIDE = {
@@ -98,6 +101,7 @@ BODIES: dict[str, tuple[str, object]] = {
     ),
     "POST /v1/drafts/{draft}/bulk": ("application/json", {"action": "accept", "expected": 10}),
     "POST /v1/drafts/{draft}/seal": ("application/json", {"as": "dataset"}),
+    "POST /v1/labeling/jobs/{labeling_job}/finalize": ("application/json", {"row_indices": [0]}),
     "POST /v1/models/{model}/keep-warm": ("application/json", {"enabled": True}),
 }
 #: Calls that name a thing elsewhere than in their path: how its id begins, and the call.
@@ -111,6 +115,11 @@ REFERENCES: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
         lambda thing: {"json": {"dataset_id": thing, "models": [MODEL]}},
     ),
     "GET /v1/evaluations": ("ds_", lambda thing: {"params": {"dataset_id": thing}}),
+    "GET /v1/evaluations/frontier": ("ds_", lambda thing: {"params": {"dataset": thing}}),
+    "POST /v1/labeling/jobs": (
+        "src_",
+        lambda thing: {"json": {"source_id": thing, "decisions": DECIDE["decisions"]}},
+    ),
     "GET /v1/evaluations/compare": (
         "eval_",
         lambda thing: {"params": {"before": thing, "after": thing}},
@@ -131,7 +140,7 @@ REFERENCES["GET /v1/fine-tuning/jobs"] = (
     lambda thing: {"params": {"dataset_id": thing}},
 )
 #: Routes that answer about what they are told in the query, and list nothing of themselves.
-NO_LISTS = {"/v1/evaluations/compare"}
+NO_LISTS = {"/v1/evaluations/compare", "/v1/evaluations/frontier"}
 
 
 @dataclass
@@ -150,12 +159,14 @@ class Account:
     families: list[str] = field(default_factory=list)
     jobs: list[str] = field(default_factory=list)
     drafts: list[str] = field(default_factory=list)
+    labeling: list[str] = field(default_factory=list)
 
     @property
     def things(self) -> list[str]:
         """Ids of all that is the account's."""
         made = [*self.decisions, *self.operations, *self.datasets, *self.evaluations]
-        return [self.id, *self.key_ids, *made, *self.families, *self.jobs, *self.drafts]
+        made += [*self.families, *self.jobs, *self.drafts, *self.labeling]
+        return [self.id, *self.key_ids, *made]
 
     def post(self, path: str, body: object, key: str | None = None) -> httpx.Response:
         headers = {} if key is None else {"Idempotency-Key": key}
@@ -179,6 +190,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         "STEELYARD_LOG_LEVEL": "debug",
         "STEELYARD_JOBS": "off",  # what is queued stays as it is
     }
+    teacher = ConnectedModel(wire="decide", url="http://127.0.0.1:9", teacher=True)
+    write_models(home, {"teacher": teacher})
     with serve_process(home, "--accounts", "on", **variables) as server:
         owner, other = make_accounts(home, server.url)
         server.start()
@@ -204,6 +217,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             begun = owner.post("/v1/drafts", {"dataset_id": owner.datasets[-1]})
             assert begun.is_success, begun.text
             owner.drafts.append(begun.json()["id"])
+            source = owner.http.post(
+                "/v1/labeling/sources?name=Quillfeather",
+                content=json.dumps({"context": CONTEXT, "decisions": DECIDE["decisions"]}),
+                headers={"Content-Type": NDJSON},
+            ).json()["id"]
+            queued = owner.post("/v1/labeling/jobs", {"source_id": source})
+            assert queued.is_success, queued.text
+            owner.labeling += [source, queued.json()["id"]]
             report = {"decision_id": owner.decisions[0], "outcomes": {"d": "yes"}}
             assert owner.post("/v1/feedback", report).status_code == 200
             kept = kept_by(owner)

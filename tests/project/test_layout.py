@@ -74,6 +74,7 @@ RULED = {
     "evaluations",
     "families",
     "ids",
+    "labeling",
     "review",
     "wire",
 }

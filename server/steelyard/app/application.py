@@ -32,6 +32,7 @@ from steelyard.http.routing import Route
 from steelyard.http.server import QuietSignals
 from steelyard.http.transfers import RECEIVED_BYTES, SENT_BYTES, Transfers
 from steelyard.ids import new_id
+from steelyard.labeling import routes as labeling
 from steelyard.review import routes as drafts
 from steelyard.serving import routes as decide
 from steelyard.serving.scorer_metrics import ScorerFigures
@@ -52,6 +53,7 @@ ROUTES: tuple[Route, ...] = (
     *fine_tuning.ROUTES,
     *datasets.ROW_ROUTES,
     *drafts.ROUTES,
+    *labeling.ROUTES,
     *account.ROUTES,
     *http_routes.DOCUMENTS,
     *decide.HEALTH_ROUTES,

@@ -52,6 +52,11 @@ from steelyard.families.store import dataset_of_family
 from steelyard.families.sweep import Sweeper
 from steelyard.families.ticker import Ticker
 from steelyard.jobs.child import WorkerChild
+from steelyard.labeling import store as labeling_rows
+from steelyard.labeling.finalizing import LabelingFinalizer
+from steelyard.labeling.service import LabelingJobs
+from steelyard.labeling.sources import LabelingSources
+from steelyard.labeling.teachers import Teachers
 from steelyard.operations.service import LEASE_GRACE_S, OperationLog
 from steelyard.review.reviews import Reviews
 from steelyard.review.rows import DraftRows
@@ -105,6 +110,7 @@ def open_service(
             evaluations, on.frames("evaluations"), datasets=datasets, rows=on.rows
         )
         reviews = _open_reviews(on, datasets)
+        labeling = _open_labeling(on, datasets, families.lineages, evaluated, worker.wake)
         yield ApiServices(
             settings=settings,
             state=on.state,
@@ -136,6 +142,10 @@ def open_service(
             evaluations=evaluations,
             evaluation_figures=figures,
             evaluation_frontier=EvaluationFrontier(on.state, datasets, evaluated, figures),
+            labeling_finalizer=labeling.finalizer,
+            labeling_jobs=labeling.jobs,
+            labeling_sources=labeling.sources,
+            labeling_teachers=labeling.teachers,
             families=families.families,
             fine_tunes=families.fine_tunes,
             discovery=_open_discovery(on, families),
@@ -165,6 +175,7 @@ def _open_sweeper(on: Foundation, operations: OperationLog, datasets: DatasetSer
         datasets.sweep,
         functools.partial(evaluation_rows.sweep_predictions, on.state, predictions),
         fine_tunes.sweep,
+        functools.partial(labeling_rows.sweep_files, on.state, on.frames("labeling")),
     ]
     retention_days = on.settings.retention_days
     sweeper = Sweeper(on.state, operations, retention_days=retention_days, further=sweeps)
@@ -182,8 +193,9 @@ def _open_child(on: Foundation) -> WorkerChild:
 
 
 def _has_jobs(connection: Connection) -> bool:
-    """Return whether there is an evaluation or a fine-tune that has not ended."""
-    return evaluation_rows.has_unfinished(connection) or fine_tune_rows.has_unfinished(connection)
+    """Return whether there is a job that has not ended."""
+    rooms = (evaluation_rows, fine_tune_rows, labeling_rows)
+    return any(room.has_unfinished(connection) for room in rooms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +270,44 @@ def _open_rows(on: Foundation, datasets: DatasetService) -> DatasetRows:
     rows = DatasetRows(datasets, on.rows, embed=embedding.embed, scorer=embedding.evaluation_key)
     on.closing.callback(rows.close)
     return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Labeling:
+    """What answers for labeling."""
+
+    sources: LabelingSources
+    teachers: Teachers
+    jobs: LabelingJobs
+    finalizer: LabelingFinalizer
+
+
+def _open_labeling(
+    on: Foundation,
+    datasets: DatasetService,
+    lineages: LineageStore,
+    models: EvaluatedModels,
+    wake: Callable[[], None],
+) -> _Labeling:
+    settings, store = on.settings, on.frames("labeling")
+    counter = on.models.default.decide.tokenizer
+    teachers = Teachers(on.models, lineages, models)
+    return _Labeling(
+        LabelingSources(on.state, store, on.writes, counter, wake=wake),
+        teachers,
+        LabelingJobs(
+            on.state,
+            store,
+            on.writes,
+            teachers,
+            counter,
+            accounts_enabled=settings.accounts == "on",
+            max_queue=settings.job_queue,
+            max_queue_per_account=settings.job_queue_per_account,
+            wake=wake,
+        ),
+        LabelingFinalizer(on.state, store, on.writes, datasets),
+    )
 
 
 @dataclass(frozen=True, slots=True)

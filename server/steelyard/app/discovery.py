@@ -110,7 +110,7 @@ class DiscoveryService:
             models=models,
             recipes=list(recipes()),
             training_available=self._training_available,
-            labeling_available=False,
+            labeling_available=True,
             prompt_tuning=Availability(available=False),
             limits=self._limits.as_dict(),
             pricing=Pricing(

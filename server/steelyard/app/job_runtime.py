@@ -20,6 +20,7 @@ from steelyard.families.fine_tuning.held_out import HeldOutEvaluations
 from steelyard.families.fine_tuning.run import FineTuneRuns
 from steelyard.families.lineage_store import LineageStore
 from steelyard.jobs.runtime import JobRuntime
+from steelyard.labeling.run import LabelingRuns
 from steelyard.serving.base import ModelLoader, NamedModelLoader, parse_base_models
 from steelyard.settings import Settings, home_of, read_settings
 
@@ -39,9 +40,9 @@ def open_worker(
         datasets, predictions = open_datasets(on), on.frames("evaluations")
         lineages = LineageStore(state, lambda: rules_of_lineages(on))
         tuned = EvaluatedFamilies(on.models, lineages, open_tuned(on))
-        evaluations = EvaluationRuns(
-            state, predictions, datasets, EvaluatedModels(on.models, tuned)
-        )
+        models = EvaluatedModels(on.models, tuned)
+        evaluations = EvaluationRuns(state, predictions, datasets, models)
+        labeling = LabelingRuns(state, on.frames("labeling"), models)
         fine_tunes = FineTuneRuns(
             state,
             lineages,
@@ -55,4 +56,4 @@ def open_worker(
             threads=settings.threads,
             held_out=HeldOutEvaluations(predictions, datasets, on.models),
         )
-        yield closing.enter_context(JobRuntime(state, [evaluations, fine_tunes]))
+        yield closing.enter_context(JobRuntime(state, [evaluations, fine_tunes, labeling]))

@@ -21,6 +21,10 @@ from steelyard.evaluations.frontier import EvaluationFrontier
 from steelyard.evaluations.service import EvaluationService
 from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.families.service import FamilyService
+from steelyard.labeling.finalizing import LabelingFinalizer
+from steelyard.labeling.service import LabelingJobs
+from steelyard.labeling.sources import LabelingSources
+from steelyard.labeling.teachers import Teachers
 from steelyard.review.rows import DraftRows
 from steelyard.review.seal import DraftSeals
 from steelyard.review.service import DraftService
@@ -54,6 +58,10 @@ class ApiServices:
     evaluations: EvaluationService
     evaluation_figures: EvaluationFigures
     evaluation_frontier: EvaluationFrontier
+    labeling_finalizer: LabelingFinalizer
+    labeling_jobs: LabelingJobs
+    labeling_sources: LabelingSources
+    labeling_teachers: Teachers
     families: FamilyService
     fine_tunes: FineTuneJobs
     allowance: TokenAllowance

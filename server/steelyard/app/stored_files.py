@@ -15,6 +15,7 @@ from steelyard.datasets import store as datasets
 from steelyard.errors import DataDamagedError
 from steelyard.evaluations import store as evaluations
 from steelyard.families.fine_tuning import store as fine_tunes
+from steelyard.labeling import store as labeling
 from steelyard.storage.artifacts import files_of_artifact
 from steelyard.storage.frame_store import FrameStore
 
@@ -94,6 +95,7 @@ def _named(connection: Connection) -> Iterator[NamedFile]:
     for room, needed_by, live in (
         ("evaluations", "an evaluation", evaluations.live_files),
         ("fine_tunes", "the held-out rows of a fine-tune", fine_tunes.live_records),
+        ("labeling", "labeling", labeling.live_files),
         ("models", "a fine-tuned model", fine_tunes.live_artifacts),
     ):
         for sha256 in sorted(live(connection)):

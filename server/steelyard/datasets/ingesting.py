@@ -27,6 +27,7 @@ from steelyard.datasets.wire import (
     Dataset,
     DatasetCheck,
     InputReceipt,
+    LabelingLineage,
     Side,
 )
 from steelyard.operations.write import Write, payload_sha256
@@ -73,6 +74,8 @@ class SentRows:
     upload: Upload
     sha256: str
     receipt: InputReceipt
+    #: The labeling job that made its rows.
+    labeling: LabelingLineage | None = None
 
     def named(self, write: Write) -> Write:
         """Return a write with the digest of what was sent."""
@@ -81,7 +84,7 @@ class SentRows:
     @property
     def added_via(self) -> AddedVia:
         """How its rows came."""
-        return _ADDED_VIA[self.upload.form]
+        return _ADDED_VIA[self.upload.form] if self.labeling is None else "labeling"
 
 
 def read_sent(upload: Upload, shape: type[CreateDataset | AddRows], **scope: str) -> SentRows:

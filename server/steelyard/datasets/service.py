@@ -129,6 +129,7 @@ class DatasetService:
             archived_at=None,
             deleted_at=None,
             receipt=sent.receipt,
+            labeling=sent.labeling,
         )
 
         def work(connection: Connection) -> Dataset | Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,15 @@ from sqlalchemy import Connection, Row, Select, delete, insert, select, update
 
 from steelyard.datasets.tables import dataset_versions, datasets
 from steelyard.datasets.versions import Manifest
-from steelyard.datasets.wire import AddedVia, Dataset, InputReceipt
+from steelyard.datasets.wire import AddedVia, Dataset, InputReceipt, LabelingLineage
 from steelyard.storage.pages import MAX_PAGE, newest_first
 
 _decode_manifest = msgspec.json.Decoder(Manifest).decode
-_decode_receipt = msgspec.json.Decoder(InputReceipt).decode
+#: What of a dataset is JSON in its row.
+_DECODERS: dict[str, Callable[[bytes], Any]] = {
+    "receipt": msgspec.json.Decoder(InputReceipt).decode,
+    "labeling": msgspec.json.Decoder(LabelingLineage).decode,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,7 @@ class DatasetRow:
     archived_at: float | None
     deleted_at: float | None
     receipt: InputReceipt | None
+    labeling: LabelingLineage | None = None
 
     def to_wire(self, manifest: Manifest) -> Dataset:
         """Return the dataset as the wire has it, with the counts of its latest version."""
@@ -50,6 +55,7 @@ class DatasetRow:
             used_at=self.used_at,
             split=manifest.split,
             input=msgspec.UNSET if self.receipt is None else self.receipt,
+            labeling=msgspec.UNSET if self.labeling is None else self.labeling,
         )
 
 
@@ -70,8 +76,9 @@ _DATASET_FIELDS = tuple(DatasetRow.__dataclass_fields__)
 
 def insert_dataset(connection: Connection, row: DatasetRow) -> None:
     """Write a new dataset; its first version is written apart."""
-    values = {name: getattr(row, name) for name in _DATASET_FIELDS if name != "receipt"}
-    values["receipt"] = None if row.receipt is None else msgspec.json.encode(row.receipt)
+    values = {name: getattr(row, name) for name in _DATASET_FIELDS}
+    for name in _DECODERS:
+        values[name] = None if values[name] is None else msgspec.json.encode(values[name])
     values["listed_at"] = row.created_at if row.used_at is None else row.used_at
     connection.execute(insert(datasets), values)
 
@@ -197,7 +204,7 @@ def erase_dataset(connection: Connection, dataset_id: str, at: float) -> None:
     connection.execute(
         update(datasets)
         .where(datasets.c.id == dataset_id)
-        .values(name="", receipt=None, deleted_at=at)
+        .values(name="", receipt=None, labeling=None, deleted_at=at)
     )
 
 
@@ -218,8 +225,9 @@ def _select_datasets() -> Select[Any]:
 
 def _dataset(row: Row[Any]) -> DatasetRow:
     values = {name: getattr(row, name) for name in _DATASET_FIELDS}
-    if values["receipt"] is not None:
-        values["receipt"] = _decode_receipt(values["receipt"])
+    for name, decode in _DECODERS.items():
+        if values[name] is not None:
+            values[name] = decode(values[name])
     return DatasetRow(**values)
 
 

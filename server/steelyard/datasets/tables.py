@@ -17,7 +17,8 @@ from sqlalchemy import (
 from steelyard.storage.tables import metadata
 
 #: Datasets; ``version`` is the latest, ``listed_at`` is ``used_at``, else ``created_at``, and
-#: ``receipt`` is JSON: what the first version came in. A deleted one keeps its id alone.
+#: ``receipt`` is JSON: what the first version came in, and ``labeling`` the job that made it. A
+#: deleted one keeps its id alone.
 datasets = Table(
     "datasets",
     metadata,
@@ -31,6 +32,7 @@ datasets = Table(
     Column("archived_at", Double),
     Column("deleted_at", Double),
     Column("receipt", LargeBinary),
+    Column("labeling", LargeBinary),
     Index(None, "account_id", "listed_at"),
 )
 

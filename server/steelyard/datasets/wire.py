@@ -212,7 +212,7 @@ class LabelingLineage(Struct, frozen=True, kw_only=True):
     teacher_models: list[str]
     row_indices: list[int]
     selection_sha256: str
-    target_method: Literal["mean_one_hot_teacher_votes"] = "mean_one_hot_teacher_votes"
+    target_method: Literal["mean_one_hot_teacher_votes", "mean_teacher_probabilities"]
 
 
 class DecisionReadiness(Struct, frozen=True, kw_only=True):

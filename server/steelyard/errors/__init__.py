@@ -31,6 +31,8 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── ModelUnavailableError            409  model_unavailable             RuntimeError
     │   ├── EvaluationNotReadyError          409  evaluation_not_ready          RuntimeError
     │   ├── EvaluationNotRetryableError      409  evaluation_not_retryable      RuntimeError
+    │   ├── LabelingNotReadyError            409  labeling_not_ready            RuntimeError
+    │   ├── JobFinalizedError                409  job_finalized                 RuntimeError
     │   ├── DraftConflictError               409  draft_conflict                RuntimeError
     │   ├── DraftChangedError                409  draft_changed                 RuntimeError
     │   ├── DraftSealedError                 409  draft_sealed                  RuntimeError
@@ -54,6 +56,7 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   └── ModelChangedError                409  model_changed                 RuntimeError
     ├── GoneError
     │   ├── DatasetDeletedError              410  dataset_deleted               LookupError
+    │   ├── SourceDeletedError               410  source_deleted                LookupError
     │   ├── FamilyDeletedError               410  family_deleted                LookupError
     │   ├── ModelDeletedError                410  model_deleted                 LookupError
     │   └── ModelDiscardedError              410  model_discarded               LookupError
@@ -95,6 +98,7 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── ModelWarmingError                503  model_warming                 RuntimeError     retryable
     │   ├── WarmCapacityError                503  warm_capacity                 RuntimeError     retryable
     │   ├── TokensCountingError              503  tokens_counting               RuntimeError     retryable
+    │   ├── LabelingUnavailableError         503  labeling_unavailable          RuntimeError
     │   └── TrainingUnavailableError         503  training_unavailable          RuntimeError
     └── DeadlineExceededError                504  deadline_exceeded             TimeoutError     retryable
 """
@@ -171,6 +175,10 @@ from steelyard.errors.kinds import UnauthenticatedError as UnauthenticatedError
 from steelyard.errors.kinds import UnavailableError as UnavailableError
 from steelyard.errors.kinds import UnprocessableError as UnprocessableError
 from steelyard.errors.kinds import UnsupportedError as UnsupportedError
+from steelyard.errors.labeling import JobFinalizedError as JobFinalizedError
+from steelyard.errors.labeling import LabelingNotReadyError as LabelingNotReadyError
+from steelyard.errors.labeling import LabelingUnavailableError as LabelingUnavailableError
+from steelyard.errors.labeling import SourceDeletedError as SourceDeletedError
 from steelyard.errors.requests import CrossSiteError as CrossSiteError
 from steelyard.errors.requests import DataDamagedError as DataDamagedError
 from steelyard.errors.requests import DeadlineExceededError as DeadlineExceededError

@@ -69,16 +69,17 @@ class _Task:
 class RowRenderer:
     """Makes rows ready for one model; not safe to use from several threads."""
 
-    def __init__(self, decide: DecideService) -> None:
+    def __init__(self, decide: DecideService, what: str = "Evaluation row") -> None:
         self._decide = decide
+        self._what = what
         self._task = lru_cache(_KEPT_TASKS)(self._read_task)
 
     def render(self, row: LabelledRow, place: int) -> ReadyRow:
         """Make a row ready."""
         if row.images:
             raise ImagesNotSupportedError(
-                f"Evaluation row {place} has images, and the model {self._decide.model_name} reads "
-                "text alone; evaluate a model that reads images."
+                f"{self._what} {place} has images, and the model {self._decide.model_name} reads "
+                "text alone; take a model that reads images."
             )
         task = self._task(msgspec.json.encode(row.decisions))
         context = render_context(row.context)
@@ -86,7 +87,7 @@ class RowRenderer:
         bound = self._decide.limits.max_input_tokens
         if context_tokens + task.tokens > bound:
             raise ContextTooLongError(
-                f"Evaluation row {place} has {context_tokens + task.tokens} input tokens, and the "
+                f"{self._what} {place} has {context_tokens + task.tokens} input tokens, and the "
                 f"model reads {bound}; shorten its context, or leave it out of the dataset."
             )
         labels = row.targets if row.targets is not None else row.rewards

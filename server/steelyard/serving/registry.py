@@ -91,6 +91,8 @@ class HostedModel:
         engine_status: Callable[[], EngineStatus | None] | None = None,
         is_connected: bool = False,
         sha256: str = "",
+        is_calibrated: bool = True,
+        is_teacher: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.decide = decide
@@ -105,6 +107,10 @@ class HostedModel:
         self.is_connected = is_connected
         #: Of a connected model: names what its logits come from, as a scorer's does.
         self.sha256 = sha256
+        #: Whether its probabilities were calibrated; those of connected models may not be.
+        self.is_calibrated = is_calibrated
+        #: Whether an operator lets it label rows.
+        self.is_teacher = is_teacher
         self._engine_status = engine_status
         self._clock = clock
         self._lock = threading.Lock()

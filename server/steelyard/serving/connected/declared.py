@@ -57,6 +57,8 @@ class ConnectedModel(
     #: Orders of the outcomes that are asked and averaged (``chat``).
     permutations: Annotated[int, Meta(ge=1, le=20)] = 1
     max_input_tokens: Annotated[int, Meta(ge=1, le=65_536)] = 65_536
+    #: Whether it may label rows.
+    teacher: bool = False
     added: dt.date | None = None
     calibrations: tuple[Calibration, ...] = ()
 

@@ -149,6 +149,8 @@ class ConnectedModels:
             evaluation_key=_identity(name, model),
             is_connected=True,
             sha256=_source(name, model),
+            is_calibrated=calibration is not None,
+            is_teacher=model.teacher,
         )
         return hosted, queue.close
 

@@ -1,0 +1,1 @@
+"""Rows labelled by other models: sources, jobs of teachers, and datasets of accepted rows."""

@@ -1,0 +1,202 @@
+"""Accepted rows of a labeling job made a dataset: the same selection twice is the same dataset."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Connection, Row
+
+from steelyard import errors
+from steelyard.datasets.canonical import canonical_json
+from steelyard.datasets.ingesting import MadeRows, SentRows, read_sent
+from steelyard.datasets.service import DatasetService
+from steelyard.datasets.uploads import Upload
+from steelyard.datasets.wire import CreateDataset, Dataset, InputReceipt, LabelingLineage
+from steelyard.families.fees import priced
+from steelyard.labeling import store as rows
+from steelyard.labeling.service import read_results, require_job, require_ready, teachers_of
+from steelyard.labeling.sources import require_source
+from steelyard.labeling.wire import PROMPT_VERSION, FinalizeJob, LabelingResult
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.storage import State
+from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.violations import BODY, Violations
+
+_SIDES = {
+    "row_indices": "examples",
+    "training_indices": "training",
+    "evaluation_indices": "evaluation",
+}
+_METHODS: dict[str, Literal["mean_one_hot_teacher_votes", "mean_teacher_probabilities"]] = {
+    "votes": "mean_one_hot_teacher_votes",
+    "probabilities": "mean_teacher_probabilities",
+}
+
+_decode_receipt = msgspec.json.Decoder(InputReceipt).decode
+
+
+class _FinalizedError(Exception):
+    """The job became a dataset while another one was made of the same rows."""
+
+
+class LabelingFinalizer:
+    """Makes datasets of labeling jobs."""
+
+    def __init__(
+        self,
+        state: State,
+        store: FrameStore,
+        writes: KeyedWrites,
+        datasets: DatasetService,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state, self._store, self._writes = state, store, writes
+        self._datasets, self._now = datasets, now
+
+    async def finalize(self, write: Write, job_id: str, request: FinalizeJob) -> Struct:
+        """Make a dataset of the rows that were accepted."""
+        await self._writes.replay_known(write)
+        selection = _selection_of(request)
+
+        def find(connection: Connection) -> tuple[Row[Any], Row[Any]]:
+            job = require_job(connection, write.caller, job_id)
+            source = require_source(connection, write.caller, job.source_id)
+            return require_ready(job), source
+
+        job, source = await self._state.read(find)
+        if job.status == "finalized":
+            return await self._made(write, job, selection)
+        sent_fields = {"name": job.name}
+        if request.evaluation_fraction is not None:
+            sent_fields["evaluation_fraction"] = f"{request.evaluation_fraction:.6f}"
+        with Upload("jsonl", sent_fields) as upload:
+            await asyncio.to_thread(self._write, upload, job, source, request)
+            sent = await asyncio.to_thread(read_sent, upload, CreateDataset)
+            sent = dataclasses.replace(sent, labeling=_lineage_of(job, source, selection))
+            return await self._create(write, job, sent, selection)
+
+    async def _create(
+        self, write: Write, job: Row[Any], sent: SentRows, selection: bytes
+    ) -> Struct:
+        def answer(connection: Connection, dataset: Dataset) -> Dataset:
+            moved = rows.move(
+                connection,
+                job.id,
+                "finalized",
+                at=self._now(),
+                only_if=("review_ready",),
+                dataset_id=dataset.id,
+                selection=selection,
+            )
+            if not moved:
+                raise _FinalizedError
+            return dataset
+
+        try:
+            return await self._datasets.create(write, sent, MadeRows(answer))
+        except _FinalizedError:
+            found = await self._state.read(
+                lambda connection: require_ready(require_job(connection, write.caller, job.id))
+            )
+            return await self._made(write, found, selection)
+
+    async def _made(self, write: Write, job: Row[Any], selection: bytes) -> Dataset:
+        """Return the dataset of a job that was finalized with the same selection."""
+        if job.selection != selection:
+            raise errors.JobFinalizedError(
+                f"The job became the dataset {job.dataset_id} with other rows; use that, or label "
+                "the source again."
+            )
+        return await self._datasets.get(write.caller, job.dataset_id)
+
+    def _write(self, upload: Upload, job: Row[Any], source: Row[Any], request: FinalizeJob) -> None:
+        """Write the accepted rows to the files of an upload."""
+        results = read_results(self._store, job, source)
+        found = Violations()
+        for field, part in _SIDES.items():
+            indices = getattr(request, field)
+            if indices is None:
+                continue
+            file = upload.add_file(part)
+            for place, index in enumerate(indices):
+                path = (*BODY, field, place)
+                if index >= len(results):
+                    found.add(path, f"is not 0 to {len(results) - 1}.", "out_of_range")
+                elif not results[index].valid:
+                    found.add(path, "is a row without labels; leave it out.", "not_valid")
+                else:
+                    file.write(_row_of(results[index]) + b"\n")
+        found.raise_if_any()
+
+
+def read_finalize(payload: object) -> FinalizeJob:
+    """Read which rows become a dataset: all with picked sides, or each side by name; once each."""
+    request = priced(FinalizeJob)(payload)
+    found = Violations()
+    named = [field for field in _SIDES if getattr(request, field) is not None]
+    if not named:
+        found.add((*BODY, "row_indices"), "is missing; name the accepted rows.", "missing")
+    if "row_indices" in named:
+        for field in named[1:]:
+            found.add((*BODY, field), "is given beside row_indices; give one.", "refused")
+    elif request.evaluation_fraction is not None:
+        message = "goes with row_indices; leave it out."
+        found.add((*BODY, "evaluation_fraction"), message, "refused")
+    seen: set[int] = set()
+    for field in named:
+        for place, index in enumerate(getattr(request, field)):
+            if index in seen:
+                message = f"repeats row {index}; name each once."
+                found.add((*BODY, field, place), message, "duplicate")
+            seen.add(index)
+    found.raise_if_any()
+    return request
+
+
+def _row_of(result: LabelingResult) -> bytes:
+    row = {"context": result.context, "decisions": result.decisions, "targets": result.targets}
+    if result.metadata:
+        row["metadata"] = result.metadata
+    return msgspec.json.encode(row)
+
+
+def _selection_of(request: FinalizeJob) -> bytes:
+    """Return what was chosen, in a form that does not depend on the order of the rows."""
+    chosen: dict[str, Any] = {
+        field: sorted(getattr(request, field))
+        for field in _SIDES
+        if getattr(request, field) is not None
+    }
+    return canonical_json({**chosen, "evaluation_fraction": request.evaluation_fraction})
+
+
+def _lineage_of(job: Row[Any], source: Row[Any], selection: bytes) -> LabelingLineage:
+    teachers = teachers_of(job)
+    spec = [
+        [(one.name, one.evaluation_key) for one in teachers],
+        None if job.decisions is None else msgspec.json.decode(job.decisions),
+        job.weighting,
+        PROMPT_VERSION,
+    ]
+    chosen: dict[str, Sequence[int] | None] = msgspec.json.decode(selection)
+    return LabelingLineage(
+        job_id=job.id,
+        source_id=source.id,
+        source_sha256=source.sha256,
+        source_input_sha256=_decode_receipt(source.receipt).sha256,
+        spec_sha256=hashlib.sha256(msgspec.json.encode(spec)).hexdigest(),
+        prompt_version=PROMPT_VERSION,
+        teacher_models=[one.name for one in teachers],
+        row_indices=sorted(index for field in _SIDES for index in chosen.get(field) or ()),
+        selection_sha256=hashlib.sha256(selection).hexdigest(),
+        target_method=_METHODS[job.weighting],
+    )

@@ -1,0 +1,74 @@
+"""What teachers said of a row, and the targets that it makes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+#: ``votes``: each teacher's label counts one. ``probabilities``: those of calibrated teachers count.
+Weighting = Literal["votes", "probabilities"]
+#: Decision to outcome to probability.
+Targets = dict[str, dict[str, float]]
+
+
+class Judgment(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one teacher said of a row: probabilities of every outcome by decision, or why none."""
+
+    probabilities: Targets | None = None
+    is_calibrated: bool = False
+    error: str | None = None
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The likeliest outcome of each decision, the first of equals."""
+        return {
+            decision: max(held, key=held.__getitem__)
+            for decision, held in (self.probabilities or {}).items()
+        }
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """What the judgments of a row make together.
+
+    A row is valid when a teacher labelled its decisions, and has agreement when every teacher gave
+    every decision the same label.
+    """
+
+    is_valid: bool
+    has_agreement: bool
+    targets: Targets
+
+
+def verdict_of(judgments: Sequence[Judgment], weighting: Weighting) -> Verdict:
+    """Return what judgments make of a row.
+
+    Weighted by probabilities, teachers without a calibration vote.
+    """
+    said = [one for one in judgments if one.probabilities]
+    if not said:
+        return Verdict(is_valid=False, has_agreement=False, targets={})
+    targets = {
+        decision: _mean([_parts(one, decision, weighting) for one in said])
+        for decision in said[0].probabilities or {}
+    }
+    labels = [one.labels for one in said]
+    agrees = len(said) == len(judgments) and all(one == labels[0] for one in labels)
+    return Verdict(is_valid=True, has_agreement=agrees, targets=targets)
+
+
+def _parts(judgment: Judgment, decision: str, weighting: Weighting) -> dict[str, float]:
+    held = (judgment.probabilities or {})[decision]
+    if weighting == "probabilities" and judgment.is_calibrated:
+        return held
+    chosen = judgment.labels[decision]
+    return {name: float(name == chosen) for name in held}
+
+
+def _mean(parts: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Return the mean of distributions over the same outcomes, without those of 0."""
+    sums = {name: math.fsum(part[name] for part in parts) for name in parts[0]}
+    total = math.fsum(sums.values())
+    return {name: value / total for name, value in sums.items() if value > 0}

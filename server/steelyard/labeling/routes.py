@@ -1,0 +1,203 @@
+"""``/v1/labeling``: queries labelled by other models, reviewed, and made datasets."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from msgspec import Struct
+from sanic import Request
+
+from steelyard import errors
+from steelyard.datasets.upload_bodies import NDJSON
+from steelyard.datasets.uploads import Upload
+from steelyard.datasets.wire import Dataset
+from steelyard.families.fees import priced
+from steelyard.http.bodies import media_type_of, read_stream
+from steelyard.http.routing import Access, Call, Form, Route
+from steelyard.labeling.finalizing import LabelingFinalizer, read_finalize
+from steelyard.labeling.service import LabelingJobs
+from steelyard.labeling.sources import LabelingSources
+from steelyard.labeling.teachers import Teachers
+from steelyard.labeling.wire import (
+    CreateLabelingJob,
+    DeletedSource,
+    FinalizeJob,
+    JobsQuery,
+    LabelingJob,
+    LabelingJobPage,
+    LabelingResults,
+    LabelingSource,
+    LabelingSourcePage,
+    PageQuery,
+    ResultsQuery,
+    TeacherList,
+    UploadQuery,
+)
+from steelyard.serving.routes import UNCALLABLE
+
+_route = partial(Route, access=Access.KEYED, tags=("labeling",))
+_KEYED = (
+    errors.NotFoundError,
+    errors.IdempotencyConflictError,
+    errors.IdempotencyResponseExpiredError,
+)
+_JOB = "/v1/labeling/jobs/{labeling_job}"
+_SOURCE = "/v1/labeling/sources/{source}"
+
+
+async def _upload(request: Request, call: Call) -> Struct:
+    media_type_of(request, NDJSON)
+    with Upload("jsonl") as upload:
+        file = upload.add_file("examples")
+        await read_stream(request, file.write)
+        return await call.service(LabelingSources).upload(call.write, call.query, file)
+
+
+ROUTES = (
+    _route(
+        method="GET",
+        path="/v1/labeling/teachers",
+        use=lambda call: call.service(Teachers).available(call.caller),
+        summary="Return the models that may label rows; `reason` says why there are none.",
+        response=TeacherList,
+    ),
+    _route(
+        method="POST",
+        path="/v1/labeling/sources",
+        handler=_upload,
+        summary="Upload queries to be labelled: rows without targets, one a line.",
+        query=UploadQuery,
+        forms=(
+            Form(
+                NDJSON,
+                {
+                    "type": "string",
+                    "description": "`context`, and `decisions` or those of the job.",
+                },
+            ),
+        ),
+        max_body="upload",
+        response=LabelingSource,
+        errors=(
+            *_KEYED,
+            errors.UnsupportedMediaTypeError,
+            errors.PayloadTooLargeError,
+            errors.TooManyLinesError,
+            errors.NoRowsError,
+            errors.InvalidExampleError,
+        ),
+    ),
+    _route(
+        method="GET",
+        path="/v1/labeling/sources",
+        use=lambda call: call.service(LabelingSources).page(call.caller, call.query),
+        summary="Page the account's sources, the newest first.",
+        query=PageQuery,
+        response=LabelingSourcePage,
+    ),
+    _route(
+        method="GET",
+        path=_SOURCE,
+        use=lambda call: call.service(LabelingSources).get(call.caller, call.path["source"]),
+        summary="Return a source.",
+        response=LabelingSource,
+        errors=(errors.NotFoundError, errors.SourceDeletedError),
+    ),
+    _route(
+        method="DELETE",
+        path=_SOURCE,
+        use=lambda call: call.service(LabelingSources).delete(call.write, call.path["source"]),
+        summary="Delete a source and what teachers said of it, for good; its datasets stay.",
+        response=DeletedSource,
+        errors=(*_KEYED, errors.SourceDeletedError),
+    ),
+    _route(
+        method="POST",
+        path="/v1/labeling/jobs",
+        use=lambda call: call.service(LabelingJobs).create(call.write, call.body),
+        summary="Ask teachers to label a source; the price is held, and charged once labels are ready.",
+        request=CreateLabelingJob,
+        read=priced(CreateLabelingJob),
+        response=LabelingJob,
+        errors=(
+            *_KEYED,
+            *UNCALLABLE,
+            errors.SourceDeletedError,
+            errors.InsufficientCreditError,
+            errors.KeyCapReachedError,
+            errors.PriceChangedError,
+            errors.TenantQueueFullError,
+            errors.QueueFullError,
+            errors.LabelingUnavailableError,
+        ),
+    ),
+    _route(
+        method="GET",
+        path="/v1/labeling/jobs",
+        use=lambda call: call.service(LabelingJobs).page(call.caller, call.query),
+        summary="Page the account's labeling jobs, the newest first.",
+        query=JobsQuery,
+        response=LabelingJobPage,
+    ),
+    _route(
+        method="GET",
+        path=_JOB,
+        use=lambda call: call.service(LabelingJobs).get(call.caller, call.path["labeling_job"]),
+        summary="Return a job: how far it is, and how far teachers agree once labels are ready.",
+        response=LabelingJob,
+        errors=(errors.NotFoundError,),
+    ),
+    _route(
+        method="GET",
+        path=f"{_JOB}/results",
+        use=lambda call: call.service(LabelingJobs).results(
+            call.caller, call.path["labeling_job"], call.query
+        ),
+        summary="Page the rows with what each teacher said of them, from `review_ready` on.",
+        query=ResultsQuery,
+        response=LabelingResults,
+        errors=(
+            errors.NotFoundError,
+            errors.LabelingNotReadyError,
+            errors.SourceDeletedError,
+        ),
+    ),
+    _route(
+        method="POST",
+        path=f"{_JOB}/cancel",
+        use=lambda call: call.service(LabelingJobs).cancel(call.write, call.path["labeling_job"]),
+        summary="Stop a job; nothing is charged unless its labels were ready.",
+        response=LabelingJob,
+        errors=_KEYED,
+    ),
+    _route(
+        method="POST",
+        path=f"{_JOB}/discard",
+        use=lambda call: call.service(LabelingJobs).discard(call.write, call.path["labeling_job"]),
+        summary="Drop a job whose labels are ready, without a dataset.",
+        response=LabelingJob,
+        errors=(*_KEYED, errors.LabelingNotReadyError, errors.JobFinalizedError),
+    ),
+    _route(
+        method="POST",
+        path=f"{_JOB}/finalize",
+        use=lambda call: call.service(LabelingFinalizer).finalize(
+            call.write, call.path["labeling_job"], call.body
+        ),
+        summary="Make a dataset of accepted rows; the same selection gives the same dataset.",
+        request=FinalizeJob,
+        read=read_finalize,
+        response=Dataset,
+        errors=(
+            *_KEYED,
+            errors.LabelingNotReadyError,
+            errors.JobFinalizedError,
+            errors.SourceDeletedError,
+            errors.DatasetDeletedError,
+            errors.TooFewRowsError,
+            errors.TooManyRowsError,
+            errors.InvalidExampleError,
+            errors.SideConflictError,
+        ),
+    ),
+)

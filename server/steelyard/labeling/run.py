@@ -1,0 +1,412 @@
+"""Asking teachers: every row of a source, and what they said durable as it comes.
+
+About once a second what was said becomes a file, and only when it is durable the progress that names
+it is committed. So a teacher that answered a row is not asked about it again, whenever the process
+dies: what is lost is at most what was said since the last commit. A teacher that fails for a while is
+asked again a few times, and then the row has its error in place of an answer.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import logging
+import queue
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
+
+import msgspec
+from sqlalchemy import Connection, Row
+
+from steelyard import errors
+from steelyard.datasets.version_service import LabelledRow
+from steelyard.decisions.kinds import Decision
+from steelyard.decisions.validation import read_request
+from steelyard.evaluations.models import EvaluatedModels
+from steelyard.evaluations.rows import ReadyRow, RowRenderer
+from steelyard.jobs.store import PendingJob, unfinished
+from steelyard.jobs.work import LostRunError, Run, Work
+from steelyard.labeling import files
+from steelyard.labeling import store as rows
+from steelyard.labeling.files import Answer
+from steelyard.labeling.judging import Judgment
+from steelyard.labeling.service import teachers_of
+from steelyard.labeling.summary import Judged, Summary, summarize
+from steelyard.labeling.tables import labeling_jobs
+from steelyard.labeling.teachers import JobTeacher
+from steelyard.labeling.wire import LabelingError
+from steelyard.scoring.protocol import ScoredDecision
+from steelyard.serving.registry import HostedModel
+from steelyard.storage import State
+from steelyard.storage.frame_store import FrameStore
+
+_log = logging.getLogger(__name__)
+
+#: Name of this kind of job.
+LABELING = "labeling"
+#: Rows that all teachers are asked about before the next ones.
+WINDOW_ROWS = 512
+#: Seconds between two commits of progress.
+COMMIT_S = 1.0
+#: Seconds before a teacher that failed is asked again about the rows that it failed on.
+PAUSES_S = (0.5, 2.0, 5.0)
+#: Lists of decisions that are kept at hand.
+_KEPT_TASKS = 1024
+#: Seconds between two looks whether to stop while teachers answer.
+_LOOK_S = 0.1
+
+_Scores = Future[list[ScoredDecision]]
+
+
+@dataclass(eq=False, slots=True)
+class LabelingRuns(Work):
+    """Labeling as a kind of job."""
+
+    name: ClassVar[str] = LABELING
+
+    state: State
+    store: FrameStore
+    models: EvaluatedModels
+    _: KW_ONLY
+    commit_s: float = COMMIT_S
+    window_rows: int = WINDOW_ROWS
+    pauses_s: Sequence[float] = PAUSES_S
+    now: Callable[[], float] = time.time
+
+    def pending(self, connection: Connection) -> list[PendingJob]:
+        """Return every job that has not ended, the oldest first."""
+        return unfinished(connection, labeling_jobs)
+
+    def claim(self, connection: Connection, job: PendingJob) -> None:
+        """Write that a job runs."""
+        rows.begin_run(connection, job, at=self.now())
+
+    def open(self, job: PendingJob) -> LabelingRun:
+        """Return the run of a job."""
+        return LabelingRun(job, self)
+
+    def fail(self, job: PendingJob, error: errors.SteelyardError) -> None:
+        """Note why a job cannot be done; nothing is charged."""
+        told = msgspec.json.encode(LabelingError(code=error.code, message=error.message))
+        self._end(job, "failed", ("queued", "running"), error=told)
+
+    def cancel(self, job: PendingJob) -> None:
+        """End a job that is to stop; nothing is charged."""
+        self._end(job, "cancelled", ("cancelling",))
+
+    def sweep(self) -> None:
+        """Remove files that no source and no job refers to."""
+        rows.sweep_files(self.state, self.store)
+
+    def _end(self, job: PendingJob, status: str, only_if: Sequence[str], **values: Any) -> None:
+        self.state.write_now(
+            lambda connection: rows.move(
+                connection, job.id, status, at=self.now(), only_if=only_if, **values
+            )
+        )
+
+
+@dataclass(slots=True)
+class _Teacher:
+    """A teacher that is loaded, and the rows that it is to be asked about yet."""
+
+    place: int
+    model: HostedModel
+    renderer: RowRenderer
+    window: list[ReadyRow] = field(default_factory=list)
+    again: list[ReadyRow] = field(default_factory=list)
+    failure: errors.SteelyardError | None = None
+    waiting: set[_Scores] = field(default_factory=set)
+
+    def judge(self, row: ReadyRow, scored: list[ScoredDecision]) -> Judgment:
+        """Return what the scores of a row say."""
+        decide = self.model.decide
+        return Judgment(
+            probabilities={
+                decision.id: dict(
+                    zip(decision.outcomes.names, decide.probabilities(decision, score), strict=True)
+                )
+                for decision, score in zip(row.decisions, scored, strict=True)
+            },
+            is_calibrated=self.model.is_calibrated,
+        )
+
+
+_Finished = tuple[_Teacher, ReadyRow, _Scores]
+
+
+@dataclass(slots=True)
+class _Labeling:
+    """The teachers of a job, the rows that are left, and how many said something of each row."""
+
+    teachers: list[_Teacher]
+    left: Iterator[tuple[int, LabelledRow]]
+    done: set[tuple[int, int]]
+    counts: Counter[int]
+    closing: ExitStack
+
+    @property
+    def n_complete(self) -> int:
+        """Rows that every teacher was asked about."""
+        return sum(count == len(self.teachers) for count in self.counts.values())
+
+
+class LabelingRun(Run):
+    """A labeling job that runs here."""
+
+    def __init__(self, job: PendingJob, work: LabelingRuns) -> None:
+        super().__init__(job)
+        self._work = work
+        self._labeling: _Labeling | None = None
+        self._said: list[Answer] = []
+        self._committed_at = time.monotonic()
+
+    def advance(self) -> bool:
+        """Ask about a window of rows, or sum up when all were asked about."""
+        row = self._find()
+        if row.completed_rows == row.rows:
+            self.close()
+            self._finish(row)
+            return False
+        try:
+            labeling = self._labeling = self._labeling or self._open(row)
+            self._ask(labeling)
+        except BaseException:
+            self.close()  # what is left is found anew
+            raise
+        return True
+
+    def close(self) -> None:
+        """Release the teachers."""
+        labeling, self._labeling = self._labeling, None
+        if labeling is not None:
+            labeling.closing.close()
+
+    def _find(self) -> Row[Any]:
+        job = self.job
+        row = self._work.state.read_now(lambda connection: rows.find_job(connection, job.id))
+        mine = ("running", job.generation, job.runner)
+        if row is None or (row.status, row.generation, row.runner) != mine:
+            raise LostRunError
+        return row
+
+    def _stored(self, row: Row[Any]) -> Iterator[LabelledRow]:
+        """Yield the rows of the source with the decisions that they are asked."""
+        source = self._work.state.read_now(
+            lambda connection: rows.find_source(connection, row.account_id, row.source_id)
+        )
+        if source is None or source.deleted_at is not None:
+            raise LostRunError
+        shared = [] if row.decisions is None else msgspec.json.decode(row.decisions)
+        for place, text in enumerate(files.read_rows(self._work.store, source.sha256)):
+            sent = msgspec.json.decode(text)
+            yield LabelledRow(
+                context=sent["context"],
+                decisions=sent.get("decisions", shared),
+                index=place,
+                context_sha256="",
+            )
+
+    def _parts(self) -> list[str]:
+        return self._work.state.read_now(lambda connection: rows.parts_of(connection, self.job.id))
+
+    def _open(self, row: Row[Any]) -> _Labeling:
+        work = self._work
+        done = files.answered_pairs(work.store, self._parts())
+        stored = enumerate(self._stored(row))
+        counts = Counter(place for place, _ in done)
+        with ExitStack() as closing:
+            teachers = [
+                self._load(row, place, one, closing) for place, one in enumerate(teachers_of(row))
+            ]
+            left = ((place, one) for place, one in stored if counts[place] < len(teachers))
+            return _Labeling(teachers, left, done, counts, closing.pop_all())
+
+    def _load(self, row: Row[Any], place: int, teacher: JobTeacher, closing: ExitStack) -> _Teacher:
+        model = closing.enter_context(self._work.models.open(row.account_id, teacher.model_id))
+        if model.evaluation_key != teacher.evaluation_key:
+            raise errors.ModelChangedError(
+                f"The teacher {teacher.name} is another model than when the job was asked for; "
+                "start a new job."
+            )
+        return _Teacher(place, model, RowRenderer(model.decide, "Row"))
+
+    def _ask(self, labeling: _Labeling) -> None:
+        """Ask every teacher about the next rows, again where it failed, and commit as they answer."""
+        window = list(itertools.islice(labeling.left, self._work.window_rows))
+        for teacher in labeling.teachers:
+            teacher.window = list(self._render(labeling, teacher, window))
+        try:
+            for pause_s in (*self._work.pauses_s, None):
+                self._ask_once(labeling)
+                for teacher in labeling.teachers:
+                    teacher.window, teacher.again = teacher.again, []
+                if self.stopping.is_set() or not any(one.window for one in labeling.teachers):
+                    return
+                if pause_s is not None and self.stopping.wait(pause_s):
+                    return
+            for teacher in labeling.teachers:
+                for row in teacher.window:
+                    self._note(labeling, teacher, row.place, Judgment(error=_told(teacher.failure)))
+        finally:
+            self._commit(labeling)
+
+    def _render(
+        self, labeling: _Labeling, teacher: _Teacher, window: list[tuple[int, LabelledRow]]
+    ) -> Iterator[ReadyRow]:
+        """Yield the rows that a teacher has not answered and can read, the longest last."""
+        ready = []
+        for place, row in window:
+            if (place, teacher.place) in labeling.done:
+                continue
+            try:
+                ready.append(teacher.renderer.render(row, place))
+            except errors.ContextTooLongError as error:
+                self._note(labeling, teacher, place, Judgment(error=error.message))
+        yield from sorted(ready, key=lambda one: one.characters)
+
+    def _ask_once(self, labeling: _Labeling) -> None:
+        finished: queue.SimpleQueue[_Finished] = queue.SimpleQueue()
+        teachers = labeling.teachers
+        try:
+            while any(one.window or one.waiting for one in teachers) and not self.stopping.is_set():
+                for teacher in teachers:
+                    _fill(teacher, finished)
+                for teacher, row, future in _take(finished):
+                    teacher.waiting.discard(future)
+                    self._hear(labeling, teacher, row, future)
+                if time.monotonic() - self._committed_at >= self._work.commit_s:
+                    self._commit(labeling)
+        finally:
+            for teacher in teachers:
+                for future in teacher.waiting:
+                    future.cancel()
+                teacher.waiting.clear()
+
+    def _hear(self, labeling: _Labeling, teacher: _Teacher, row: ReadyRow, future: _Scores) -> None:
+        """Take an answer, or note that the teacher is to be asked again."""
+        try:
+            judgment = teacher.judge(row, future.result())
+        except errors.SteelyardError as error:
+            if error.retryable:
+                teacher.again.append(row)
+                teacher.failure = error
+                return
+            judgment = Judgment(error=_told(error))
+        except Exception as error:  # noqa: BLE001  of a teacher, not of the job
+            _log.error("A teacher failed on row %d of %s.", row.place, self.job.id, exc_info=error)
+            judgment = Judgment(error="The teacher failed on this row; the worker's log says why.")
+        self._note(labeling, teacher, row.place, judgment)
+
+    def _note(self, labeling: _Labeling, teacher: _Teacher, place: int, judgment: Judgment) -> None:
+        labeling.done.add((place, teacher.place))
+        labeling.counts[place] += 1
+        self._said.append((place, teacher.place, judgment))
+
+    def _commit(self, labeling: _Labeling) -> None:
+        self._committed_at = time.monotonic()
+        said, self._said = self._said, []
+        if not said:
+            return
+        work = self._work
+        sha256 = files.write_answers(work.store, said)
+        is_ours = work.state.write_now(
+            lambda connection: rows.add_part(
+                connection,
+                self.job,
+                sha256=sha256,
+                completed_rows=labeling.n_complete,
+                at=work.now(),
+            )
+        )
+        if not is_ours:
+            raise LostRunError
+
+    def _finish(self, row: Row[Any]) -> None:
+        """Sum up what was said, keep it in order, and charge for it."""
+        work, teachers = self._work, teachers_of(row)
+        said = [one for part in self._parts() for one in files.read_answers(work.store, part)]
+        said.sort(key=lambda one: one[:2])
+        summary = self._sum_up(row, teachers, [judgment for _, _, judgment in said])
+        if summary.valid_rows == 0:
+            failures = Counter(one.error for _, _, one in said if one.error)
+            raise errors.LabelingUnavailableError(
+                f"No teacher labelled any of the {row.rows} rows; the commonest failure is: "
+                f"{failures.most_common(1)[0][0]}"
+            )
+        sha256 = files.write_answers(work.store, said, len(teachers))
+
+        def end(connection: Connection) -> None:
+            is_ours = rows.finish_run(
+                connection,
+                self.job,
+                at=work.now(),
+                valid_rows=summary.valid_rows,
+                agreement_rows=summary.agreement_rows,
+                error_rows=summary.error_rows,
+                summary=msgspec.json.encode(summary),
+                answers_sha256=sha256,
+            )
+            if not is_ours:
+                raise LostRunError
+
+        work.state.write_now(end)
+
+    def _sum_up(
+        self, row: Row[Any], teachers: Sequence[JobTeacher], said: Sequence[Judgment]
+    ) -> Summary:
+        n = len(teachers)
+        read = functools.lru_cache(_KEPT_TASKS)(_read_decisions)
+        asked = (read(msgspec.json.encode(one.decisions)) for one in self._stored(row))
+        judged = (
+            Judged(decisions, said[place * n : place * n + n])
+            for place, decisions in enumerate(asked)
+        )
+        return summarize(judged, [one.name for one in teachers], row.weighting)
+
+
+def _read_decisions(sent: bytes) -> tuple[Decision, ...]:
+    return read_request({"context": "", "decisions": msgspec.json.decode(sent)}).decisions
+
+
+def _fill(teacher: _Teacher, finished: queue.SimpleQueue[_Finished]) -> None:
+    """Ask a teacher about as many rows as it takes at once."""
+    while teacher.window and len(teacher.waiting) < teacher.model.queue.max_queue:
+        row = teacher.window[-1]
+        try:
+            future = teacher.model.queue.submit(row.request)
+        except errors.EngineUnavailableError as error:
+            if not teacher.waiting:
+                teacher.failure = error
+                teacher.again += teacher.window
+                teacher.window = []
+            return
+        teacher.window.pop()
+        teacher.waiting.add(future)
+        future.add_done_callback(functools.partial(_put, finished, teacher, row))
+
+
+def _put(
+    finished: queue.SimpleQueue[_Finished], teacher: _Teacher, row: ReadyRow, future: _Scores
+) -> None:
+    if not future.cancelled():
+        finished.put((teacher, row, future))
+
+
+def _take(finished: queue.SimpleQueue[_Finished]) -> Iterator[_Finished]:
+    """Yield what has finished, waiting a moment for the first."""
+    try:
+        yield finished.get(timeout=_LOOK_S)
+        while True:
+            yield finished.get_nowait()
+    except queue.Empty:
+        return
+
+
+def _told(error: errors.SteelyardError | None) -> str:
+    return "The teacher did not answer." if error is None else error.message

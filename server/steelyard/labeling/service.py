@@ -1,0 +1,313 @@
+"""Jobs of labeling: asked for, followed, stopped, and what teachers said shown for review.
+
+A job is queued by a row of the state, with its price held; the job runtime finds it there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+from sqlalchemy import Connection, Row
+
+from steelyard import errors
+from steelyard.billing.money import to_usd
+from steelyard.caller import Caller
+from steelyard.decisions.tokens import TokenCounter
+from steelyard.families.fees import check_price
+from steelyard.ids import new_id
+from steelyard.jobs.store import UNFINISHED
+from steelyard.labeling import files
+from steelyard.labeling import store as rows
+from steelyard.labeling.judging import verdict_of
+from steelyard.labeling.reading import count_tokens, decisions_json
+from steelyard.labeling.sources import require_source
+from steelyard.labeling.summary import Summary
+from steelyard.labeling.teachers import JobTeacher, Teachers
+from steelyard.labeling.wire import (
+    CreateLabelingJob,
+    JobsQuery,
+    LabelingError,
+    LabelingJob,
+    LabelingJobPage,
+    LabelingResult,
+    LabelingResults,
+    ResultsQuery,
+    TeacherJudgment,
+)
+from steelyard.operations.holds import require_credit
+from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.storage import State
+from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.violations import BODY, Violations, show
+
+#: Seconds after which a full queue may have a place.
+_FULL_RETRY_S = 30.0
+#: Statuses of jobs whose labels can be reviewed.
+REVIEWABLE = ("review_ready", "finalized")
+
+_decode_teachers = msgspec.json.Decoder(list[JobTeacher]).decode
+_decode_summary = msgspec.json.Decoder(Summary).decode
+_decode_error = msgspec.json.Decoder(LabelingError).decode
+
+
+class LabelingJobs:
+    """The labeling jobs of every account."""
+
+    def __init__(
+        self,
+        state: State,
+        store: FrameStore,
+        writes: KeyedWrites,
+        teachers: Teachers,
+        counter: TokenCounter,
+        *,
+        accounts_enabled: bool,
+        max_queue: int,
+        max_queue_per_account: int,
+        wake: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state, self._store, self._writes = state, store, writes
+        self._teachers, self._counter = teachers, counter
+        self._accounts_enabled = accounts_enabled
+        self._max_queue, self._max_queue_per_account = max_queue, max_queue_per_account
+        self._wake, self._now = wake, now
+
+    async def create(self, write: Write, request: CreateLabelingJob) -> LabelingJob:
+        """Ask teachers to label a source; the price is held with it, in one transaction."""
+        await self._writes.replay_known(write)
+        caller = write.caller
+        teachers = await self._teachers.choose(caller, request.teacher_models)
+        decisions, task_tokens = None, 0
+        if request.decisions is not None:
+            decisions = decisions_json(msgspec.to_builtins(request.decisions))
+            task_tokens = await asyncio.to_thread(count_tokens, self._counter, decisions)
+
+        def work(connection: Connection) -> LabelingJob:
+            source = require_source(connection, caller, request.source_id)
+            _check_decisions(source, decisions)
+            tokens = source.tokens + source.open_rows * task_tokens
+            price_nano = tokens * sum(one.price_nano for one in teachers)
+            check_price(price_nano, request.max_price_usd, "The labeling")
+            rows.lock_account(connection, caller.account_id)
+            self._check_room(connection, caller.account_id)
+            if self._accounts_enabled:
+                require_credit(connection, caller.account_id, price_nano, "The labeling")
+            now = self._now()
+            values = {
+                "id": new_id("lab"),
+                "account_id": caller.account_id,
+                "source_id": source.id,
+                "name": request.name or source.name,
+                "created_at": now,
+                "updated_at": now,
+                "teachers": msgspec.json.encode(teachers),
+                "decisions": None if decisions is None else decisions.encode(),
+                "weighting": request.weighting,
+                "rows": source.rows,
+                "price_nano": price_nano,
+            }
+            rows.insert_job(connection, values, key_id=caller.key_id, route=write.route)
+            return to_wire(require_job(connection, caller, values["id"]))
+
+        job = await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+        self._wake()
+        return job
+
+    async def page(self, caller: Caller, query: JobsQuery) -> LabelingJobPage:
+        """Return a page of the account's jobs, the newest first."""
+        page = await self._state.read(
+            lambda connection: rows.page_of_jobs(
+                connection,
+                caller.account_id,
+                statuses=query.status,
+                limit=query.limit,
+                cursor=query.cursor,
+            )
+        )
+        return LabelingJobPage(
+            data=[to_wire(row) for row in page.rows],
+            has_more=page.next_cursor is not None,
+            next_cursor=page.next_cursor,
+        )
+
+    async def get(self, caller: Caller, job_id: str) -> LabelingJob:
+        """Return a job."""
+        return to_wire(
+            await self._state.read(lambda connection: require_job(connection, caller, job_id))
+        )
+
+    async def results(self, caller: Caller, job_id: str, query: ResultsQuery) -> LabelingResults:
+        """Return a page of rows with what teachers said of them."""
+
+        def find(connection: Connection) -> tuple[Row[Any], Row[Any]]:
+            job = require_job(connection, caller, job_id)
+            source = require_source(connection, caller, job.source_id)
+            return require_ready(job), source
+
+        job, source = await self._state.read(find)
+        found = await asyncio.to_thread(
+            read_results, self._store, job, source, query.offset, query.limit
+        )
+        return LabelingResults(
+            data=found,
+            total=job.rows,
+            offset=query.offset,
+            limit=query.limit,
+            has_more=query.offset + len(found) < job.rows,
+        )
+
+    async def cancel(self, write: Write, job_id: str) -> LabelingJob:
+        """Stop a job and free what it holds; one whose labels are ready stays as it is."""
+
+        def work(connection: Connection) -> LabelingJob:
+            row = require_job(connection, write.caller, job_id)
+            if row.status in UNFINISHED:
+                is_run = row.status != "queued" and row.runner is not None
+                runs = is_run and self._state.is_alive(connection, row.runner)
+                status = "cancelling" if runs else "cancelled"
+                rows.move(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
+            return to_wire(require_job(connection, write.caller, job_id))
+
+        cancelled = await self._writes.once(write, work)
+        self._wake()
+        return cancelled
+
+    async def discard(self, write: Write, job_id: str) -> LabelingJob:
+        """Drop a job whose labels are ready, without a dataset; they stay until its source goes."""
+
+        def work(connection: Connection) -> LabelingJob:
+            row = require_job(connection, write.caller, job_id)
+            if row.status == "finalized":
+                raise errors.JobFinalizedError(
+                    f"The job became the dataset {row.dataset_id}; delete that in its place."
+                )
+            if row.status != "discarded":
+                require_ready(row)
+                only_if = ("review_ready",)
+                rows.move(connection, row.id, "discarded", at=self._now(), only_if=only_if)
+            return to_wire(require_job(connection, write.caller, job_id))
+
+        return await self._writes.once(write, work)
+
+    def _check_room(self, connection: Connection, account_id: str) -> None:
+        total, of_account = rows.count_backlog(connection, account_id)
+        if of_account >= self._max_queue_per_account:
+            raise errors.TenantQueueFullError(
+                f"{of_account} labeling jobs of the account have not ended, and no more may wait; "
+                "ask again when some have.",
+                retry_after_s=_FULL_RETRY_S,
+            )
+        if total >= self._max_queue:
+            raise errors.QueueFullError(
+                "The server's queue of labeling jobs is full; ask again after Retry-After.",
+                retry_after_s=_FULL_RETRY_S,
+            )
+
+
+def _check_decisions(source: Row[Any], decisions: str | None) -> None:
+    if source.open_rows and decisions is None:
+        found = Violations()
+        message = f"is missing; {source.open_rows} rows of the source carry none."
+        found.add((*BODY, "decisions"), message, "missing")
+        found.raise_if_any()
+
+
+def require_job(connection: Connection, caller: Caller, job_id: str) -> Row[Any]:
+    """Return a job of an account."""
+    row = rows.find_job(connection, job_id, caller.account_id)
+    if row is None:
+        raise errors.NotFoundError(
+            f"There is no labeling job {show(job_id)}; look at GET /v1/labeling/jobs."
+        )
+    return row
+
+
+def require_ready(job: Row[Any]) -> Row[Any]:
+    """Return a job whose labels can be reviewed, or refuse it."""
+    if job.status not in REVIEWABLE:
+        raise errors.LabelingNotReadyError(
+            f"The labeling job is {job.status}; its labels are there once it is review_ready."
+        )
+    return job
+
+
+def teachers_of(job: Row[Any]) -> list[JobTeacher]:
+    """Return the teachers of a job."""
+    return _decode_teachers(job.teachers)
+
+
+def read_results(
+    store: FrameStore, job: Row[Any], source: Row[Any], offset: int = 0, limit: int | None = None
+) -> list[LabelingResult]:
+    """Return rows with what teachers said of them; it blocks."""
+    teachers = teachers_of(job)
+    n = len(teachers)
+    shared = None if job.decisions is None else msgspec.json.decode(job.decisions)
+    stored = files.read_rows(store, source.sha256, offset, limit)
+    answers = list(
+        files.read_answers(
+            store, job.answers_sha256, offset * n, None if limit is None else limit * n
+        )
+    )
+    found = []
+    for place, text in enumerate(stored):
+        sent = msgspec.json.decode(text)
+        judgments = [judgment for _, _, judgment in answers[place * n : place * n + n]]
+        decisions = sent.get("decisions", shared)
+        verdict = verdict_of(judgments, job.weighting)
+        errors_told = [one.error for one in judgments if one.error]
+        found.append(
+            LabelingResult(
+                index=offset + place,
+                context=sent["context"],
+                decisions=decisions,
+                teachers=[
+                    TeacherJudgment(
+                        model=teacher.name,
+                        labels=judgment.labels or UNSET,
+                        probabilities=judgment.probabilities or UNSET,
+                        error=judgment.error or UNSET,
+                    )
+                    for teacher, judgment in zip(teachers, judgments, strict=True)
+                ],
+                valid=verdict.is_valid,
+                agreement=verdict.has_agreement,
+                targets=verdict.targets or UNSET,
+                metadata=sent.get("metadata", UNSET),
+                error=UNSET if verdict.is_valid else " ".join(dict.fromkeys(errors_told)),
+            )
+        )
+    return found
+
+
+def to_wire(row: Row[Any]) -> LabelingJob:
+    """Return a job as the wire has it."""
+    summary = None if row.summary is None else _decode_summary(row.summary)
+    return LabelingJob(
+        id=row.id,
+        name=row.name,
+        source_id=row.source_id,
+        status=row.status,
+        teacher_models=[one.name for one in teachers_of(row)],
+        weighting=row.weighting,
+        rows=row.rows,
+        completed_rows=row.completed_rows,
+        valid_rows=row.valid_rows,
+        agreement_rows=row.agreement_rows,
+        error_rows=row.error_rows,
+        price_usd=to_usd(row.price_nano),
+        charge=row.charge,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        dataset_id=UNSET if row.dataset_id is None else row.dataset_id,
+        error=UNSET if row.error is None else _decode_error(row.error),
+        decisions=UNSET if summary is None else summary.decisions,
+        teachers=UNSET if summary is None else summary.teachers,
+    )

@@ -1,0 +1,140 @@
+"""Sources of labeling: uploaded, listed, and deleted with what teachers said of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row
+
+from steelyard import errors
+from steelyard.caller import Caller
+from steelyard.datasets.uploads import UploadedFile
+from steelyard.datasets.wire import InputReceipt
+from steelyard.decisions.tokens import TokenCounter
+from steelyard.ids import new_id
+from steelyard.labeling import files
+from steelyard.labeling import store as rows
+from steelyard.labeling.reading import read_source
+from steelyard.labeling.wire import (
+    MAX_ROWS,
+    DeletedSource,
+    LabelingSource,
+    LabelingSourcePage,
+    PageQuery,
+    UploadQuery,
+)
+from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.write import Write, payload_sha256
+from steelyard.storage import State
+from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.violations import Violations, show
+
+_decode_receipt = msgspec.json.Decoder(InputReceipt).decode
+
+
+class LabelingSources:
+    """The sources of every account."""
+
+    def __init__(
+        self,
+        state: State,
+        store: FrameStore,
+        writes: KeyedWrites,
+        counter: TokenCounter,
+        *,
+        wake: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state, self._store, self._writes = state, store, writes
+        self._counter, self._wake, self._now = counter, wake, now
+
+    async def upload(self, write: Write, query: UploadQuery, file: UploadedFile) -> LabelingSource:
+        """Keep queries; their file is durable before the state names it."""
+        found = Violations()
+        if not query.name.strip():
+            found.add(("query", "name"), "is blank; name the source.", "blank")
+        found.raise_if_any()
+        write = replace(write, digest=payload_sha256({"name": query.name, "rows": file.sha256}))
+        await self._writes.replay_known(write)
+        read = await asyncio.to_thread(read_source, file.chunks(), self._counter, max_rows=MAX_ROWS)
+        sha256 = await asyncio.to_thread(files.write_rows, self._store, read.rows)
+        receipt = InputReceipt(format="jsonl", sha256=file.sha256, bytes=file.n_bytes)
+        values: dict[str, Any] = {
+            "id": new_id("src"),
+            "account_id": write.caller.account_id,
+            "name": query.name,
+            "rows": len(read.rows),
+            "open_rows": read.n_open,
+            "tokens": read.tokens,
+            "sha256": sha256,
+            "receipt": msgspec.json.encode(receipt),
+            "created_at": self._now(),
+        }
+
+        def work(connection: Connection) -> LabelingSource:
+            rows.insert_source(connection, values)
+            return to_wire(require_source(connection, write.caller, values["id"]))
+
+        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+
+    async def page(self, caller: Caller, query: PageQuery) -> LabelingSourcePage:
+        """Return a page of the account's sources, the newest first."""
+        page = await self._state.read(
+            lambda connection: rows.page_of_sources(
+                connection, caller.account_id, limit=query.limit, cursor=query.cursor
+            )
+        )
+        return LabelingSourcePage(
+            data=[to_wire(row) for row in page.rows],
+            has_more=page.next_cursor is not None,
+            next_cursor=page.next_cursor,
+        )
+
+    async def get(self, caller: Caller, source_id: str) -> LabelingSource:
+        """Return a source."""
+        return to_wire(
+            await self._state.read(lambda connection: require_source(connection, caller, source_id))
+        )
+
+    async def delete(self, write: Write, source_id: str) -> DeletedSource:
+        """Delete a source for good, with what teachers said of it; datasets made of it stay."""
+
+        def work(connection: Connection) -> DeletedSource:
+            require_source(connection, write.caller, source_id)
+            rows.erase_source(connection, source_id, self._now())
+            return DeletedSource(id=source_id)
+
+        deleted = await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+        self._wake()
+        return deleted
+
+
+def require_source(connection: Connection, caller: Caller, source_id: str) -> Row[Any]:
+    """Return a source of an account that was not deleted."""
+    row = rows.find_source(connection, caller.account_id, source_id)
+    if row is None:
+        raise errors.NotFoundError(
+            f"There is no source {show(source_id)}; look at GET /v1/labeling/sources."
+        )
+    if row.deleted_at is not None:
+        raise errors.SourceDeletedError(
+            f"The source {source_id} was deleted; its queries and what teachers said are gone."
+        )
+    return row
+
+
+def to_wire(row: Row[Any]) -> LabelingSource:
+    """Return a source as the wire has it."""
+    return LabelingSource(
+        id=row.id,
+        name=row.name,
+        rows=row.rows,
+        sha256=row.sha256,
+        input=_decode_receipt(row.receipt),
+        created_at=row.created_at,
+    )

@@ -1,0 +1,80 @@
+"""Who may label rows: connected models that an operator marked, and the account's families."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import UNSET, Struct
+
+from steelyard import errors
+from steelyard.caller import Caller
+from steelyard.evaluations.models import EvaluatedModels
+from steelyard.families.lineage_store import LineageStore
+from steelyard.labeling.wire import MAX_ROWS, MAX_TEACHERS, Teacher, TeacherList
+from steelyard.serving.registry import ModelRegistry
+from steelyard.wire.violations import BODY, Violations, show
+
+_NOBODY = (
+    "No connected model is marked as a teacher (steelyard model add --teacher), and the account has "
+    "no family that serves a model."
+)
+
+
+class JobTeacher(Struct, frozen=True, kw_only=True):
+    """A teacher as a job keeps it: by what decides its answers."""
+
+    name: str
+    model_id: str
+    evaluation_key: str
+    price_nano: int
+
+
+class Teachers:
+    """Finds the teachers of accounts."""
+
+    def __init__(
+        self, registry: ModelRegistry, lineages: LineageStore, models: EvaluatedModels
+    ) -> None:
+        self._registry, self._lineages, self._models = registry, lineages, models
+
+    async def available(self, caller: Caller) -> TeacherList:
+        """Return the teachers of an account."""
+        marked = [one.name for one in self._registry.hosted if one.is_teacher]
+        lineage = (await self._lineages.read(caller.account_id)).lineage
+        families = [name for name, one in lineage.families.items() if one.served is not None]
+        names = [*marked, *sorted(families)]
+        return TeacherList(
+            available=bool(names),
+            reason=UNSET if names else _NOBODY,
+            data=[Teacher(id=name, name=name) for name in names],
+            defaults={"default": (marked or names)[:MAX_TEACHERS]},
+            limits={"labeling_rows": MAX_ROWS, "teachers": MAX_TEACHERS},
+        )
+
+    async def choose(self, caller: Caller, names: Sequence[str] | None) -> list[JobTeacher]:
+        """Return the teachers of a job, those of a request or the defaults."""
+        known = await self.available(caller)
+        if not known.available:
+            raise errors.LabelingUnavailableError(_NOBODY)
+        chosen = known.defaults["default"] if names is None else list(names)
+        found = Violations()
+        allowed = [one.id for one in known.data]
+        for index, name in enumerate(chosen):
+            path = (*BODY, "teacher_models", index)
+            if name not in allowed:
+                told = ", ".join(allowed)
+                found.add(path, f"is {show(name)}; the teachers are {told}.", "not_allowed")
+            elif name in chosen[:index]:
+                found.add(path, f"repeats {show(name)}; name each once.", "duplicate")
+        found.raise_if_any()
+        models = [await self._models.find(caller, name) for name in chosen]
+        prices = await self._models.prices_of(caller.account_id, [one.id for one in models])
+        return [
+            JobTeacher(
+                name=name,
+                model_id=model.id,
+                evaluation_key=model.evaluation_key,
+                price_nano=prices[model.id],
+            )
+            for name, model in zip(chosen, models, strict=True)
+        ]

@@ -1,0 +1,305 @@
+"""Labeling on the wire: sources of queries, jobs of teachers, and what the teachers said.
+
+Money is exact decimal text, times are Unix seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from steelyard.datasets.wire import DatasetName, Fraction, InputReceipt, RowDecisionInput
+from steelyard.decisions.wire import Name
+from steelyard.labeling.judging import Targets, Weighting
+from steelyard.wire.limits import MAX_DECISIONS
+from steelyard.wire.measures import Measure
+from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, Cursor, PageSize
+from steelyard.wire.shown import Shown
+
+LabelingStatus = Literal[
+    "queued",
+    "running",
+    "cancelling",
+    "cancelled",
+    "review_ready",
+    "failed",
+    "finalized",
+    "discarded",
+    "deleted",
+]
+LabelingCharge = Literal["free", "reserved", "charged", "released"]
+
+#: The most rows of a source, and the most teachers of a job.
+MAX_ROWS, MAX_TEACHERS = 10_000, 8
+#: The most rows of a page of results, and how many one has when nothing is said.
+MAX_RESULTS, DEFAULT_RESULTS = 200, 100
+#: What the teachers are asked with; another one is another method.
+PROMPT_VERSION = "decide-1"
+
+_Id = Annotated[str, Meta(min_length=1, max_length=64)]
+_Indices = Annotated[
+    list[Annotated[int, Meta(ge=0, le=MAX_NUMBER)]], Meta(min_length=1, max_length=MAX_ROWS)
+]
+
+
+class Teacher(Struct, frozen=True, kw_only=True):
+    """A model that may label rows."""
+
+    id: str
+    name: str
+    reasoning: Annotated[bool, Meta(description="Whether it writes before it answers.")] = False
+
+
+class TeacherList(Shown, Struct, frozen=True, kw_only=True):
+    """The teachers of an account."""
+
+    available: bool
+    reason: Annotated[
+        str | UnsetType, Meta(description="Why rows cannot be labelled here; without teachers.")
+    ] = UNSET
+    data: list[Teacher]
+    defaults: Annotated[
+        dict[str, list[str]], Meta(description="`default`: who labels when a job names nobody.")
+    ]
+    limits: dict[str, int]
+
+
+class SourceRowInput(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One query of a source: a row without what is right about it."""
+
+    refused_fields: ClassVar[dict[str, str]] = {
+        "targets": "Teachers find the targets; make a dataset of rows that have them",
+        "rewards": "Teachers find targets; make a dataset of rows with rewards",
+        "images": "Teachers read text alone",
+    }
+
+    context: Annotated[
+        str | dict[str, Any] | list[Any],
+        Meta(description="What the decisions are about; may be empty."),
+    ]
+    decisions: Annotated[
+        Annotated[list[RowDecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)] | None,
+        Meta(description="Left out where the job gives decisions for all such rows."),
+    ] = None
+    metadata: (
+        Annotated[
+            dict[
+                Annotated[str, Meta(max_length=64)],
+                Annotated[str, Meta(max_length=512)] | int | float | bool | None,
+            ],
+            Meta(max_length=16),
+        ]
+        | None
+    ) = None
+
+
+class UploadQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The name of an uploaded source."""
+
+    name: Annotated[DatasetName, Meta(description="Not blank; percent-encoded.")]
+
+
+class LabelingSource(Shown, Struct, frozen=True, kw_only=True):
+    """Queries that were uploaded to be labelled."""
+
+    id: str
+    name: str
+    rows: int
+    sha256: Annotated[str, Meta(description="Names the queries, in order.")]
+    input: InputReceipt
+    created_at: float
+
+
+class LabelingSourcePage(Shown, Struct, frozen=True, kw_only=True):
+    """Sources, newest first."""
+
+    data: list[LabelingSource]
+    has_more: bool
+    next_cursor: str | None
+
+
+class DeletedSource(Struct, frozen=True, kw_only=True):
+    """A source that is gone for good, with what teachers said of it."""
+
+    id: str
+    deleted: Literal[True] = True
+
+
+class PageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of sources."""
+
+    limit: Annotated[PageSize, Meta(description="Sources of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+
+
+class JobsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which jobs, and which page of them."""
+
+    limit: Annotated[PageSize, Meta(description="Jobs of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+    status: Annotated[
+        list[LabelingStatus],
+        Meta(description="Those with one of these statuses; repeated, or separated by commas."),
+    ] = []
+
+
+class ResultsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of results."""
+
+    offset: Annotated[int, Meta(ge=0, le=MAX_NUMBER, description="Rows before the page.")] = 0
+    limit: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_RESULTS)], Meta(description="Rows of a page.")
+    ] = DEFAULT_RESULTS
+
+
+class CreateLabelingJob(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Ask teachers to label a source."""
+
+    source_id: Annotated[_Id, Meta(description="Id of the source.")]
+    teacher_models: Annotated[
+        Annotated[list[Name], Meta(min_length=1, max_length=MAX_TEACHERS)] | None,
+        Meta(description="Ids of teachers; the defaults when left out."),
+    ] = None
+    decisions: Annotated[
+        Annotated[list[RowDecisionInput], Meta(min_length=1, max_length=MAX_DECISIONS)] | None,
+        Meta(description="For the rows that carry none."),
+    ] = None
+    name: Annotated[
+        DatasetName | None, Meta(description="Of the job and its dataset; the source's by default.")
+    ] = None
+    weighting: Annotated[
+        Weighting,
+        Meta(
+            description="`votes`: targets are the mean of labels. `probabilities`: of calibrated "
+            "probabilities, where a teacher has a calibration."
+        ),
+    ] = "votes"
+    max_price_usd: Annotated[
+        Annotated[str, Meta(max_length=32)] | None,
+        Meta(description="Refuse a higher price than this."),
+    ] = None
+
+
+class LabelingError(Struct, frozen=True, kw_only=True):
+    """Why a job failed."""
+
+    code: str
+    message: str
+
+
+class DecisionAgreement(Struct, frozen=True, kw_only=True):
+    """How far teachers agree on one decision."""
+
+    decision_id: str
+    alpha: Annotated[
+        Measure | None,
+        Meta(
+            description="Krippendorff's alpha: 1 is agreement, 0 chance. Null where fewer than two "
+            "teachers answered, or all votes are for one outcome."
+        ),
+    ]
+    agreement: Annotated[
+        Measure | None, Meta(description="Share of rows on which all who answered agree.")
+    ]
+
+
+class TeacherAgreement(Struct, frozen=True, kw_only=True):
+    """One teacher beside the others, and beside what the dataset says of the rows now."""
+
+    model: str
+    answered: Annotated[int, Meta(description="Rows.")]
+    errors: Annotated[int, Meta(description="Rows that it did not answer.")]
+    with_targets: Annotated[
+        Measure | None, Meta(description="Share of decisions whose likeliest target it chose.")
+    ]
+
+
+class LabelingJob(Shown, Struct, frozen=True, kw_only=True):
+    """Teachers that label a source."""
+
+    id: str
+    name: str
+    source_id: str
+    status: LabelingStatus
+    teacher_models: list[str]
+    weighting: Weighting
+    rows: int
+    completed_rows: Annotated[int, Meta(description="Rows that every teacher was asked about.")]
+    valid_rows: Annotated[int, Meta(description="Rows that may become rows of a dataset.")]
+    agreement_rows: Annotated[int, Meta(description="Rows on which all teachers agree.")]
+    error_rows: Annotated[int, Meta(description="Rows that a teacher did not answer.")]
+    price_usd: Annotated[str, Meta(description="Held when queued, charged once labels are ready.")]
+    charge: LabelingCharge
+    created_at: float
+    updated_at: float
+    dataset_id: str | UnsetType = UNSET
+    error: LabelingError | UnsetType = UNSET
+    decisions: Annotated[
+        list[DecisionAgreement] | UnsetType, Meta(description="Once labels are ready.")
+    ] = UNSET
+    teachers: Annotated[
+        list[TeacherAgreement] | UnsetType, Meta(description="Once labels are ready.")
+    ] = UNSET
+
+
+class LabelingJobPage(Shown, Struct, frozen=True, kw_only=True):
+    """Jobs, newest first."""
+
+    data: list[LabelingJob]
+    has_more: bool
+    next_cursor: str | None
+
+
+class TeacherJudgment(Struct, frozen=True, kw_only=True):
+    """What one teacher said of a row."""
+
+    model: str
+    labels: Annotated[
+        dict[str, str] | UnsetType, Meta(description="Decision id to the outcome it chose.")
+    ] = UNSET
+    probabilities: Targets | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+
+
+class LabelingResult(Struct, frozen=True, kw_only=True):
+    """A row with what teachers said of it."""
+
+    index: Annotated[int, Meta(description="Place in the source, from 0.")]
+    context: Any
+    decisions: list[Any]
+    teachers: list[TeacherJudgment]
+    valid: Annotated[bool, Meta(description="Whether every decision got a label from a teacher.")]
+    agreement: Annotated[bool, Meta(description="Whether all teachers agree on all decisions.")]
+    targets: Targets | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
+    error: Annotated[str | UnsetType, Meta(description="Why the row is not valid.")] = UNSET
+
+
+class LabelingResults(Shown, Struct, frozen=True, kw_only=True):
+    """A page of rows in the order of the source."""
+
+    data: list[LabelingResult]
+    total: int
+    offset: int
+    limit: int
+    has_more: bool
+
+
+class FinalizeJob(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which rows become a dataset: ``row_indices``, whose sides are picked, or sides by name."""
+
+    row_indices: _Indices | None = None
+    evaluation_fraction: Annotated[
+        Fraction | None,
+        Meta(description="Share of the contexts of `row_indices` put aside; 0.2 when left out."),
+    ] = None
+    training_indices: _Indices | None = None
+    evaluation_indices: _Indices | None = None
+    max_price_usd: Annotated[
+        Annotated[str, Meta(max_length=32)] | None, Meta(description="Datasets cost nothing here.")
+    ] = None
