@@ -297,8 +297,14 @@ class Settings:
     )
     log_level: str = _setting(
         "info",
-        "Least severe log lines written, as JSON, to the error stream.",
+        "Least severe log lines written to the error stream.",
         choices=("debug", "info", "warning", "error"),
+    )
+    log_format: str = _setting(
+        "auto",
+        "How log lines are written: as JSON, or as text, which leaves requests out below `debug`. "
+        "`auto` writes text to a terminal, and JSON elsewhere.",
+        choices=("auto", "json", "text"),
     )
     deadline_s: float = _setting(
         90.0,

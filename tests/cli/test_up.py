@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
+import pty
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
+import click
+import httpx
 import pytest
 
 import steelyard
 from steelyard.cli.samples import LOADED, SAMPLES, load_samples, sample_file
 from support.repository import ROOT, read_pyproject
-from support.serving import serving, wait_until
+from support.serving import ENVIRONMENT, serving, wait_until
 
 
 def names_at(url: str) -> list[str]:
@@ -38,6 +45,33 @@ def test_the_first_run_loads_the_samples_and_a_later_one_leaves_them_be(tmp_path
     with serving(tmp_path, "--no-workbench", subcommand="up") as (_, address):
         load_samples(address["url"], tmp_path)
         assert names_at(address["url"]) == ["support_triage"]
+
+
+def test_on_a_terminal_a_panel_says_where_everything_is_and_requests_are_quiet(tmp_path):
+    ours, theirs = pty.openpty()
+    command = [
+        *(sys.executable, "-m", "steelyard", "up", "--no-samples", "--no-workbench"),
+        *("--port", "0", "--home", str(tmp_path)),
+    ]
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=ENVIRONMENT) as process:
+        os.close(theirs)
+        shown = ""
+        while "/v1/decide" not in shown or not shown.endswith("\n"):
+            shown += os.read(ours, 4096).decode()
+        url = json.loads((tmp_path / "serve.json").read_bytes())["url"]
+        assert httpx.get(f"{url}/v1/nothing").status_code == 404
+        process.send_signal(signal.SIGINT)
+        while "Stopped." not in shown:
+            shown += os.read(ours, 4096).decode()
+        assert process.wait(timeout=30) == 0
+    os.close(ours)
+    plain = click.unstyle(shown)
+    assert f"API        {url}" in plain
+    assert f"Data       {tmp_path}" in plain
+    assert "Stop       Ctrl-C" in plain
+    assert "PRODUCTION" not in plain
+    assert '"level"' not in plain
+    assert "v1/nothing" not in plain
 
 
 def test_a_crash_before_the_mark_does_not_load_twice(tmp_path):

@@ -29,6 +29,36 @@ def log(monkeypatch):
     root.handlers[:], root.level, ours.level = before
 
 
+@pytest.fixture
+def text_log(log, monkeypatch):
+    """The same, as text for people, of the level that is asked for."""
+
+    def log_at(level):
+        stream = io.StringIO()
+        monkeypatch.setattr("sys.stderr", stream)
+        configure_logging(level, "text")
+        return stream.getvalue
+
+    yield log_at
+    logging.getLogger("steelyard.access").setLevel(logging.NOTSET)
+
+
+@pytest.mark.parametrize(
+    ("level", "lines"), [("info", 0), ("debug", 1)], ids=["info is quiet", "debug has requests"]
+)
+def test_text_for_people_has_a_short_line_for_a_request_at_most(text_log, level, lines):
+    told = text_log(level)
+    with stand_in_server(accounts="on") as server:
+        httpx.get(f"{server.url}/v1/nothing", headers={"Authorization": "Bearer full"})
+    requests = [line for line in told().splitlines() if "unmatched" in line]
+    assert len(requests) == lines
+    assert all(" GET unmatched 404 " in line for line in requests)
+    logging.getLogger("sanic.error").warning("Sanic is running in PRODUCTION mode.")
+    logging.getLogger("steelyard.jobs").warning("A job waits.")
+    assert "PRODUCTION" not in told()
+    assert told().splitlines()[-1].endswith("WARNING A job waits.")
+
+
 def requests_in(lines):
     return [line for line in lines if line["logger"] == "steelyard.access"]
 

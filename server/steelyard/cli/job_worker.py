@@ -80,7 +80,7 @@ def run(
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, settings.log_format)
     with open_worker(settings) as runtime:
         on_ready(runtime)
         while not stopping.wait(0.5):

@@ -11,6 +11,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -62,8 +63,24 @@ def command(**given: str | None) -> None:
     serve(read_settings(given))
 
 
-def serve(settings: Settings, *, on_ready: Callable[[str], None] | None = None) -> None:
-    """Serve until told to stop, saying where on the output stream."""
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that answers; ``example`` is a command that asks it a decision."""
+
+    url: str
+    model: str
+    engine: str
+    example: str
+
+    def tell(self) -> None:
+        """Write on the output stream where it is."""
+        click.echo(f"{self.model} on {self.engine}")
+        click.echo(f"Listening on {self.url} (Ctrl-C stops). Try:\n")
+        click.echo(f"  {self.example}\n")
+
+
+def serve(settings: Settings, *, on_ready: Callable[[Running], None] = Running.tell) -> None:
+    """Serve until told to stop."""
     from steelyard.settings import home_of
 
     address = listen_address(settings.host, accounts=settings.accounts == "on")
@@ -73,11 +90,8 @@ def serve(settings: Settings, *, on_ready: Callable[[str], None] | None = None) 
 
         def announce(model: str, engine: str) -> None:
             write_address(url)
-            click.echo(f"{model} on {engine}")
-            click.echo(f"Listening on {url} (Ctrl-C stops). Try:\n")
-            click.echo(f"  {curl_command(url, with_key=settings.accounts == 'on')}\n")
-            if on_ready is not None:
-                on_ready(url)
+            example = curl_command(url, with_key=settings.accounts == "on")
+            on_ready(Running(url, model, engine, example))
 
         if settings.workers == 1:
             _serve_here(settings, listener, announce)
@@ -94,7 +108,7 @@ def _serve_here(
     from steelyard.http.logs import configure_logging
     from steelyard.http.server import run_server
 
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, settings.log_format)
     with open_service(settings) as services:
         model = services.models.default
         run_server(
@@ -110,7 +124,7 @@ def _serve_in_workers(
     from steelyard.cli.supervisor import Supervisor, WorkerFailedError, supervise
     from steelyard.http.logs import configure_logging
 
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, settings.log_format)
     listener.listen(_BACKLOG)
     shared = dataclasses.replace(
         settings, threads=settings.threads or threads_of_worker(settings.workers)

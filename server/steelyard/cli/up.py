@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from steelyard.cli.options import setting_option
 from steelyard.cli.workbench import PORT, is_installed, serving_workbench
 from steelyard.settings import Settings
+from steelyard.version import __version__
+
+if TYPE_CHECKING:
+    from steelyard.cli.serve import Running
 
 _EPILOG = """\b
 Examples:
@@ -62,34 +69,59 @@ def command(
             target=load_samples, args=(url, home), name="steelyard-samples", daemon=True
         ).start()
 
+    is_terminal = sys.stdout.isatty()
     with ExitStack() as beside:
 
-        def start(url: str) -> None:
-            if not no_samples:
-                load(url)
+        def start_workbench(running: Running) -> None:
+            address = None
             if not no_workbench:
-                # It takes seconds to start, and the server answers on this thread's loop.
-                starting = threading.Thread(
-                    target=_start_workbench,
-                    args=(beside, url, workbench_port, settings),
-                    name="steelyard-workbench",
-                )
-                beside.callback(starting.join)
-                starting.start()
+                address = _start_workbench(beside, running.url, workbench_port, settings)
+            if is_terminal:
+                click.echo(_panel(running, address, home))
+            elif address is not None:
+                click.echo(f"Workbench on {address}")
+
+        def start(running: Running) -> None:
+            if not is_terminal:
+                running.tell()
+            elif not no_workbench:
+                click.echo(f"The server answers on {running.url}. The workbench starts…")
+            if not no_samples:
+                load(running.url)
+            # It takes seconds to start, and the server answers on this thread's loop.
+            starting = threading.Thread(
+                target=start_workbench, args=(running,), name="steelyard-workbench"
+            )
+            beside.callback(starting.join)
+            starting.start()
 
         serve(settings, on_ready=start)
 
 
-def _start_workbench(beside: ExitStack, url: str, port: int, settings: Settings) -> None:
-    """Start the workbench beside the server; without it the server goes on."""
+def _panel(running: Running, workbench: str | None, home: Path) -> str:
+    """Return what a person wants to know of what was started."""
+    told = {
+        "API": running.url,
+        **({} if workbench is None else {"Workbench": workbench}),
+        "Model": f"{running.model} on {running.engine}",
+        "Data": str(home),
+        "Stop": "Ctrl-C; a second one does not wait",
+    }
+    lines = [f"  {click.style(f'{name:<9}', bold=True)}  {value}" for name, value in told.items()]
+    title = click.style(f"Steelyard {__version__}", bold=True)
+    return "\n".join(["", f"  {title}", "", *lines, "", "  Try:", f"  {running.example}", ""])
+
+
+def _start_workbench(beside: ExitStack, url: str, port: int, settings: Settings) -> str | None:
+    """Start the workbench beside the server and return where; without it the server goes on."""
     if not is_installed():
         click.echo("The workbench is not installed: pip install 'steelyard[workbench]'.")
-        return
+        return None
     try:
         address, _ = beside.enter_context(
             serving_workbench(url, port=port, hosts=settings.hosts, api_key=settings.api_key)
         )
     except click.ClickException as error:
         click.echo(f"The workbench did not start: {error.message}", err=True)
-    else:
-        click.echo(f"Workbench on {address}")
+        return None
+    return address

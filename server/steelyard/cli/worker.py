@@ -42,7 +42,7 @@ def _serve(listener: socket.socket, settings: Settings) -> None:
     from steelyard.http.logs import configure_logging
     from steelyard.http.server import run_server
 
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, settings.log_format)
     with listener, open_service(settings) as services:
         model = services.models.default
 

@@ -1,4 +1,4 @@
-"""Request ids, and structured logs: JSON lines on the error stream, one for every request.
+"""Request ids, and logs on the error stream: JSON lines, one for every request, or text for people.
 
 A line never holds a context, a body, a header's secret or a query's value; a route is told by its
 pattern and a caller by its ids.
@@ -50,17 +50,47 @@ _access = logging.getLogger("steelyard.access")
 UNMATCHED = "unmatched"
 
 
-def configure_logging(level: str) -> None:
-    """Write this process's log as JSON lines to the error stream."""
+class TextFormatter(logging.Formatter):
+    """Writes lines for a person; that of a request is its method, route, status and time."""
+
+    def __init__(self) -> None:
+        super().__init__("{asctime} {levelname} {message}", "%H:%M:%S", style="{")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        if record.name != _access.name:
+            return super().format(record)
+        told = vars(record)
+        request = f"{told['method']} {told['route']} {told['status']} {told['ms']} ms"
+        return f"{self.formatTime(record, self.datefmt)} {request}"
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether a record is not a framework's advice, as on modes that nobody here chose."""
+    return record.levelno >= logging.ERROR or not record.name.startswith("sanic")
+
+
+def configure_logging(level: str, form: str = "json") -> None:
+    """Write this process's log to the error stream, as JSON lines or as text.
+
+    ``form`` is ``json``, ``text``, or ``auto``: text on a terminal. In text, requests have a line at
+    the level ``debug`` alone.
+    """
     handler = logging.StreamHandler()
-    handler.setFormatter(
-        JsonFormatter(
-            "{asctime}{levelname}{name}{message}",
-            style="{",
-            rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
-            datefmt="%Y-%m-%dT%H:%M:%S%z",
+    is_text = form == "text" or (form == "auto" and handler.stream.isatty())
+    if is_text:
+        handler.setFormatter(TextFormatter())
+    else:
+        handler.setFormatter(
+            JsonFormatter(
+                "{asctime}{levelname}{name}{message}",
+                style="{",
+                rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
+                datefmt="%Y-%m-%dT%H:%M:%S%z",
+            )
         )
-    )
+    handler.addFilter(_is_ours)
+    _access.setLevel(logging.WARNING if is_text and level != "debug" else logging.NOTSET)
     root = logging.getLogger()
     for previous in root.handlers[:]:
         root.removeHandler(previous)
