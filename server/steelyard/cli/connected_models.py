@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,11 @@ import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
-from steelyard.cli.local_state import show_json, show_table
+from steelyard.cli.local_state import home_folder, show_json, show_table
 from steelyard.cli.options import setting_option
+from steelyard.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from steelyard.serving.connected.calibrating import CalibrationReport
     from steelyard.serving.connected.declared import ConnectedModel
     from steelyard.serving.connected.queue import ConnectedQueue
@@ -77,7 +76,7 @@ def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
     model = ConnectedModel(**given, added=dt.datetime.now(dt.UTC).date())
     model.check(name)
     model.key()
-    folder = _home(home)
+    folder = home_folder(home)
     models = read_models(folder)
     if name in models and not replace:
         raise click.UsageError(f"There is a model {name!r}; change it with --replace.")
@@ -94,7 +93,7 @@ def list_models(*, as_json: bool, home: str | None) -> None:
     """List the connected models; keys are not shown."""
     from steelyard.serving.connected.declared import read_models
 
-    models = read_models(_home(home))
+    models = read_models(home_folder(home))
     if as_json:
         show_json(models)
         return
@@ -120,10 +119,15 @@ def list_models(*, as_json: bool, home: str | None) -> None:
 @setting_option("home")
 def remove(*, name: str, home: str | None) -> None:
     """Disconnect the model NAME; what it answered stays stored."""
-    from steelyard.serving.connected.declared import write_models
+    from steelyard.serving.connected.declared import read_file, write_models
 
-    folder, models = _home(home), _declared(home)
+    folder, models = home_folder(home), _declared(home)
     _named(models, name)
+    if through := [route for route, one in read_file(folder).routes.items() if name in one.models]:
+        raise click.UsageError(
+            f"The route {through[0]!r} asks {name!r}; remove it first: steelyard route remove "
+            f"{through[0]}"
+        )
     write_models(folder, {other: one for other, one in models.items() if other != name})
     click.echo(f"Disconnected {name}.")
 
@@ -209,7 +213,7 @@ def calibrate(
     with _open(name, model) as queue:
         for side, lines in zip(("training", "evaluation"), sides, strict=True):
             decoded = [msgspec.json.decode(line) for line in lines]
-            with _progress(f"Asking {side} rows", len(decoded)) as told:
+            with progress_bar(f"Asking {side} rows", len(decoded)) as told:
                 answered, failed = ask_rows(
                     queue.submit, decoded, model.timeout_s, told, at_once=model.concurrency
                 )
@@ -230,7 +234,7 @@ def calibrate(
     calibrated = msgspec.structs.replace(
         _named(models, name), calibrations=(*model.calibrations, kept)
     )
-    write_models(_home(home), {**models, name: calibrated})
+    write_models(home_folder(home), {**models, name: calibrated})
     if not server.as_json:
         click.echo(f"Kept as calibration {kept.number} of {name}.")
 
@@ -246,16 +250,10 @@ def _show_report(report: CalibrationReport) -> None:
 COMMANDS = (add, list_models, remove, check, calibrate)
 
 
-def _home(home: str | None) -> Path:
-    from steelyard.settings import home_of, read_settings
-
-    return home_of(read_settings({"home": home}))
-
-
 def _declared(home: str | None) -> dict[str, ConnectedModel]:
     from steelyard.serving.connected.declared import read_models
 
-    return read_models(_home(home))
+    return read_models(home_folder(home))
 
 
 def _named(models: dict[str, ConnectedModel], name: str) -> ConnectedModel:
@@ -279,19 +277,6 @@ def _open(name: str, model: ConnectedModel) -> Iterator[ConnectedQueue]:
             queue.close()
     finally:
         loop.close()
-
-
-@contextmanager
-def _progress(label: str, length: int) -> Iterator[Callable[[int], None]]:
-    with click.progressbar(length=length, label=label, file=sys.stderr) as bar:
-        done = 0
-
-        def told(n: int) -> None:
-            nonlocal done
-            bar.update(n - done)
-            done = n
-
-        yield told
 
 
 def _number(value: float | None, form: str) -> str | None:

@@ -14,8 +14,17 @@ from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from steelyard.accounts.service import AccountService
     from steelyard.storage import State
+
+
+def home_folder(home: str | None) -> Path:
+    """Return the home that an option and the settings name."""
+    from steelyard.settings import home_of, read_settings
+
+    return home_of(read_settings({"home": home}))
 
 
 @contextmanager

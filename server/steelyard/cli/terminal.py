@@ -1,9 +1,11 @@
-"""Text made safe for a terminal: a caller's words must not move the cursor or hide others."""
+"""Text made safe for a terminal, so that a caller's words move no cursor and hide nothing; progress."""
 
 from __future__ import annotations
 
 import sys
 import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 #: Categories that move the cursor, reorder or hide text, or have no form of their own.
 _UNPRINTABLE = {"Cc", "Cf", "Co", "Cn", "Cs"}
@@ -33,3 +35,19 @@ def write_any_text() -> None:
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def progress_bar(label: str, length: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar on the error stream; yield what is told how many are done."""
+    import click
+
+    with click.progressbar(length=length, label=label, file=sys.stderr) as bar:
+        done = 0
+
+        def told(n: int) -> None:
+            nonlocal done
+            bar.update(n - done)
+            done = n
+
+        yield told

@@ -1,0 +1,278 @@
+"""``steelyard route``: models asked in order, each for what the one before is not sure of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.local_state import home_folder, show_json, show_table
+from steelyard.cli.options import setting_option
+from steelyard.cli.terminal import progress_bar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from steelyard.client import Client
+    from steelyard.serving.routed.declared import DeclaredRoute
+    from steelyard.serving.routed.fitting import Bound
+    from steelyard.serving.routed.report import RouteReport
+    from steelyard.serving.routed.walking import Side
+    from steelyard.wire.measures import Measure
+
+_EPILOG = """\b
+Examples:
+  steelyard route fit first ds_01k… --models steelyard-base-1,qwen --min-accuracy 0.9
+  steelyard route fit first ds_01k… --models steelyard-base-1,qwen --max-cost 0.05 --replace
+  steelyard route fit first ds_01k… --models steelyard-base-1,qwen --max-share 0.3 --json
+  steelyard decide request.json --model first
+  steelyard route list
+  steelyard route show first
+  steelyard route remove first
+"""
+_SIDES: tuple[Literal["training", "evaluation"], ...] = ("training", "evaluation")
+
+
+@click.group("route", epilog=_EPILOG)
+def command() -> None:
+    """Fit, list and remove routes: a cheap model decides what it is sure of, another the rest."""
+
+
+@command.command("fit", epilog=_EPILOG)
+@click.argument("name")
+@click.argument("dataset")
+@click.option("--models", required=True, metavar="A,B", help="In the order to ask; two to four.")
+@click.option(
+    "--min-accuracy", type=click.FloatRange(0, 1), help="The cheapest that is right this often."
+)
+@click.option(
+    "--max-cost",
+    type=click.FloatRange(0),
+    metavar="USD",
+    help="The most accurate at this price for 1,000 decisions.",
+)
+@click.option(
+    "--max-share",
+    type=click.FloatRange(0, 1),
+    help="The most accurate that lets this share go beyond the first model.",
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(1, 10_000),
+    default=500,
+    show_default=True,
+    help="Rows of each side that are asked.",
+)
+@click.option("--version", type=int, help="Version of the dataset. [default: the latest]")
+@click.option("--replace", is_flag=True, help="Fit a route anew that is there.")
+@server_options
+@setting_option("home")
+def fit(
+    *,
+    name: str,
+    dataset: str,
+    models: str,
+    rows: int,
+    version: int | None,
+    replace: bool,
+    server: Server,
+    home: str | None,
+    **bounds: float | None,
+) -> None:
+    """Choose the thresholds of the route NAME on DATASET, and keep it.
+
+    Every model answers at most so many rows of each side through the running server, which charges
+    for that as for any request. Thresholds are chosen on training rows; evaluation rows judge. The
+    home must be that of the server, which has the route within a second.
+    """
+    import datetime as dt
+
+    from steelyard.serving.connected.declared import check_name, read_file, write_routes
+    from steelyard.serving.routed.declared import DeclaredRoute, RouteStep
+    from steelyard.serving.routed.fitting import fit_thresholds
+    from steelyard.serving.routed.report import report_on
+
+    bound = _bound(bounds)
+    check_name(name)
+    folder = home_folder(home)
+    if name in read_file(folder).routes and not replace:
+        raise click.UsageError(f"There is a route {name!r}; fit it anew with --replace.")
+    with server.connected() as client:
+        prices = _prices(client, models.split(","), name, read_file(folder).routes)
+        if bound.kind == "price" and not any(prices.values()):
+            raise click.UsageError(
+                "None of the models has a price; use --max-share or --min-accuracy."
+            )
+        number = client.datasets.get(dataset).version if version is None else version
+        sides, failures = _observe(client, dataset, number, rows, prices)
+    thresholds = fit_thresholds(sides[0], bound)
+    route = DeclaredRoute(
+        steps=tuple(
+            RouteStep(model=model, threshold=threshold)
+            for model, threshold in zip(prices, [*thresholds, 0.0], strict=True)
+        ),
+        dataset=dataset,
+        version=number,
+        added=dt.datetime.now(dt.UTC).date(),
+    )
+    report = report_on(name, route, sides[0], sides[1], failures)
+    write_routes(folder, {**read_file(folder).routes, name: route})
+    server.show(report, _show_report)
+    if not server.as_json:
+        click.echo(f"Kept. Ask it: steelyard decide request.json --model {name}")
+
+
+@command.command("list", epilog=_EPILOG)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@setting_option("home")
+def list_routes(*, as_json: bool, home: str | None) -> None:
+    """List the routes."""
+    from steelyard.serving.connected.declared import read_file
+
+    routes = read_file(home_folder(home)).routes
+    if as_json:
+        show_json(routes)
+        return
+    show_table(
+        ("NAME", "MODELS", "DATASET", "VERSION", "ADDED"),
+        [
+            (name, ", ".join(one.models), one.dataset or None, one.version or None, one.added)
+            for name, one in routes.items()
+        ],
+    )
+
+
+@command.command("show", epilog=_EPILOG)
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@setting_option("home")
+def show(*, name: str, as_json: bool, home: str | None) -> None:
+    """Show the models of the route NAME, and the top probability below which the next is asked."""
+    from steelyard.serving.connected.declared import read_file
+
+    route = _named(read_file(home_folder(home)).routes, name)
+    if as_json:
+        show_json(route)
+        return
+    _show_steps(route)
+    if route.dataset:
+        click.echo(f"Fitted on {route.dataset}, version {route.version}.")
+
+
+@command.command("remove", epilog=_EPILOG)
+@click.argument("name")
+@setting_option("home")
+def remove(*, name: str, home: str | None) -> None:
+    """Remove the route NAME; its models stay, and what it answered stays stored."""
+    from steelyard.serving.connected.declared import read_file, write_routes
+
+    folder = home_folder(home)
+    routes = read_file(folder).routes
+    _named(routes, name)
+    write_routes(folder, {other: one for other, one in routes.items() if other != name})
+    click.echo(f"Removed {name}.")
+
+
+def _bound(given: Mapping[str, float | None]) -> Bound:
+    from steelyard.serving.routed.fitting import Bound
+
+    kinds = {"min_accuracy": "accuracy", "max_cost": "price", "max_share": "share"}
+    chosen = [(kinds[name], value) for name, value in given.items() if value is not None]
+    if len(chosen) != 1:
+        raise click.UsageError("Give one of --min-accuracy, --max-cost and --max-share.")
+    kind: Any = chosen[0][0]
+    return Bound(kind, chosen[0][1])
+
+
+def _prices(
+    client: Client, names: Sequence[str], route: str, routes: Mapping[str, DeclaredRoute]
+) -> dict[str, int]:
+    """Return the price of an input token of each model, in nano-USD, in the order to ask."""
+    from steelyard.serving.routed.declared import MAX_STEPS
+
+    asked = [name.strip() for name in names]
+    if len(set(asked)) != len(asked) or not 2 <= len(asked) <= MAX_STEPS:
+        raise click.UsageError(f"--models: name two to {MAX_STEPS} models, each once.")
+    here = {one.id: one for one in client.models.list().data if one.lora is None}
+    if route in here and route not in routes:
+        raise click.UsageError(f"The server has a model {route!r}; choose another name.")
+    known = [name for name, one in here.items() if one.engine != "route"]
+    for name in asked:
+        if name not in known:
+            raise click.UsageError(
+                f"{name!r} is no base or connected model of the server; there are: "
+                f"{', '.join(known)}."
+            )
+    return {name: int(here[name].decision_price_nano or 0) for name in asked}
+
+
+def _observe(
+    client: Client, dataset: str, version: int, n_rows: int, prices: Mapping[str, int]
+) -> tuple[list[Side], Counter[str]]:
+    import msgspec
+
+    from steelyard.serving.routed.observing import observe
+
+    def ask(model: str, row: Mapping[str, Any]) -> Any:
+        return client.decide(
+            row["context"], row["decisions"], model=model, fallback="none", store=False
+        )
+
+    sides, failures = [], Counter[str]()
+    for side in _SIDES:
+        lines = client.datasets.download(dataset, partition=side, version=version).splitlines()
+        decoded = [msgspec.json.decode(line) for line in lines[:n_rows]]
+        with progress_bar(f"Asking {side} rows", len(decoded)) as told:
+            answered, failed = observe(ask, decoded, prices, told)
+        sides.append(answered)
+        failures += failed
+    for message, number in failures.items():
+        click.echo(f"{number} rows failed: {message}", err=True)
+    return sides, failures
+
+
+def _show_report(report: RouteReport) -> None:
+    _show_steps(report.route)
+    click.echo()
+    show_table(
+        ("HELD OUT", "ACCURACY", "LOG LOSS", "ESCALATED", "USD PER 1,000"),
+        [
+            (
+                one.name,
+                _measure(one.accuracy),
+                _measure(one.log_loss),
+                None if one.share_escalated is None else _measure(one.share_escalated),
+                _measure(one.price_usd_per_1000),
+            )
+            for one in report.held_out
+        ],
+    )
+    click.echo(
+        f"Fitted on {report.training.accuracy.n} decisions with an accuracy of "
+        f"{report.training.accuracy.value:.3f}, judged on {report.held_out[0].accuracy.n}; "
+        "intervals of 95 %."
+    )
+
+
+def _show_steps(route: DeclaredRoute) -> None:
+    last = len(route.steps) - 1
+    show_table(
+        ("ASKED", "MODEL", "DECIDES FROM A TOP PROBABILITY OF"),
+        [
+            (place + 1, step.model, "what is left" if place == last else f"{step.threshold:.4f}")
+            for place, step in enumerate(route.steps)
+        ],
+    )
+
+
+def _measure(measure: Measure) -> str:
+    return f"{measure.value:.4g} ({measure.low:.4g} to {measure.high:.4g})"
+
+
+def _named(routes: Mapping[str, DeclaredRoute], name: str) -> DeclaredRoute:
+    if name not in routes:
+        known = ", ".join(routes) or "none"
+        raise click.UsageError(f"No route has the name {name!r}; there are: {known}.")
+    return routes[name]

@@ -1,0 +1,116 @@
+"""What the models of a route answer to labelled rows, each asked through a server that runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from steelyard.decisions.rendering import render_value
+from steelyard.decisions.wire import DecideResponse
+from steelyard.errors import SteelyardError
+from steelyard.serving.routed.walking import Answers, Side
+
+#: The least probability of a label: a loss is finite.
+_LEAST = 1e-9
+
+#: Asks a model the decisions of a row.
+Ask = Callable[[str, Mapping[str, Any]], DecideResponse]
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """Figures of decisions as they come: one list for each model, and what models have in common."""
+
+    rows: list[int] = field(default_factory=list)
+    context_tokens: list[float] = field(default_factory=list)
+    decision_tokens: list[float] = field(default_factory=list)
+    answers: list[list[tuple[float, float, float]]] = field(default_factory=list)
+
+
+def observe(
+    ask: Ask,
+    rows: Sequence[Mapping[str, Any]],
+    prices: Mapping[str, int],
+    progress: Callable[[int], None] = lambda _: None,
+    *,
+    at_once: int = 8,
+) -> tuple[Side, Counter[str]]:
+    """Ask every model about every labelled decision; return what they answered, and why rows failed.
+
+    ``prices``, in nano-USD by input token, names the models. A row that one of them does not answer
+    counts for none.
+    """
+    gathered, failures = _Gathered(), Counter[str]()
+    labelled = [one for one in map(_labelled, rows) if one["decisions"]]
+    with ThreadPoolExecutor(at_once) as pool:
+        for start in range(0, len(labelled), at_once):
+            part = labelled[start : start + at_once]
+            asked = [[pool.submit(ask, model, row) for model in prices] for row in part]
+            for row, futures in zip(part, asked, strict=True):
+                try:
+                    answers = [future.result() for future in futures]
+                except SteelyardError as error:
+                    failures[error.message] += 1
+                else:
+                    _gather(gathered, row, answers)
+            progress(start + len(part))
+    return _side(gathered, prices), failures
+
+
+def _labelled(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with those of its decisions alone that have targets."""
+    targets = row.get("targets") or {}
+    return {**row, "decisions": [one for one in row["decisions"] if one["id"] in targets]}
+
+
+def _gather(gathered: _Gathered, row: Mapping[str, Any], answers: list[DecideResponse]) -> None:
+    decisions = row["decisions"]
+    # A request's tokens are told as one number: each text has its share of the characters.
+    characters = [_characters(one) for one in decisions]
+    context = len(render_value(row["context"]))
+    a_character = answers[0].usage.input_tokens / max(1, context + sum(characters))
+    number = len(gathered.context_tokens)
+    gathered.context_tokens.append(context * a_character)
+    for decision, size in zip(decisions, characters, strict=True):
+        gathered.rows.append(number)
+        gathered.decision_tokens.append(size * a_character)
+        figures = partial(_figures, decision["id"], row["targets"][decision["id"]])
+        gathered.answers.append([figures(answer) for answer in answers])
+
+
+def _characters(decision: Mapping[str, Any]) -> int:
+    outcomes = decision.get("outcomes") or ()
+    return len(render_value(decision["question"])) + len(render_value(outcomes))
+
+
+def _figures(
+    decision: str, targets: Mapping[str, float], answer: DecideResponse
+) -> tuple[float, float, float]:
+    """Return an answer's top probability, the target of its top outcome, and its loss in nats."""
+    result = answer.decisions[decision]
+    loss = sum(
+        -share * float(np.log(max(result.probabilities[outcome], _LEAST)))
+        for outcome, share in targets.items()
+        if share
+    )
+    return result.p_top, float(targets.get(result.top, 0.0)), loss
+
+
+def _side(gathered: _Gathered, prices: Mapping[str, int]) -> Side:
+    shape = (len(gathered.rows), len(prices), 3)
+    figures = np.asarray(gathered.answers, dtype=np.float64).reshape(shape)
+    return Side(
+        rows=np.asarray(gathered.rows, dtype=np.int64),
+        context_tokens=np.asarray(gathered.context_tokens, dtype=np.float64),
+        decision_tokens=np.asarray(gathered.decision_tokens, dtype=np.float64),
+        models=tuple(
+            Answers(model, price, *figures[:, place].T)
+            for place, (model, price) in enumerate(prices.items())
+        ),
+    )
