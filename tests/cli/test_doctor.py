@@ -14,7 +14,8 @@ import pytest
 
 import steelyard
 from steelyard.cli import checkup
-from steelyard.cli.checkup import EXTRAS, REQUIRED, Finding, examine
+from steelyard.cli.checkup import EXTRAS, REQUIRED, examine
+from steelyard.cli.findings import Finding
 from steelyard.scoring.assets import BASE
 from steelyard.storage import open_state
 from support.repository import read_pyproject

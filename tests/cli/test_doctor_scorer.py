@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.cli.checkup import Finding, check_scorer
+from steelyard.cli.checkup import check_scorer
+from steelyard.cli.findings import Finding
 from steelyard.settings import read_settings
 
 pytest.importorskip("tritonclient.grpc")

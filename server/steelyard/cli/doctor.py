@@ -12,7 +12,7 @@ from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from steelyard.cli.checkup import Finding
+    from steelyard.cli.findings import Finding
 
 _EPILOG = """\b
 Examples:

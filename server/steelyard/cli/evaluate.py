@@ -66,7 +66,7 @@ def start(*, dataset: str, models: tuple[str, ...], follow: bool, server: Server
         submission = client.evaluations.create(dataset, models)
         evaluations: Sequence[Evaluation] = submission.data
         if follow:
-            _tell_followed(evaluations)
+            _show_followed(evaluations)
             evaluations = [client.evaluations.wait(one) for one in evaluations]
         server.show(evaluations, _show_evaluations)
         is_one = follow and len(evaluations) == 1 and evaluations[0].status == "succeeded"
@@ -124,7 +124,7 @@ def retry(*, evaluation: str, follow: bool, server: Server) -> None:
     with server.connected() as client:
         answer = client.evaluations.retry(evaluation)
         if follow:
-            _tell_followed([answer])
+            _show_followed([answer])
             answer = client.evaluations.wait(answer)
     server.show(answer, _show_evaluation)
     if follow and answer.status != "succeeded":
@@ -142,7 +142,7 @@ def compare(*, before: str, after: str, server: Server) -> None:
     server.show(comparison, _show_comparison)
 
 
-def _tell_followed(evaluations: Sequence[Evaluation]) -> None:
+def _show_followed(evaluations: Sequence[Evaluation]) -> None:
     """Print the ids that are waited for, so that they can be looked up however the wait ends."""
     click.echo(f"Following {', '.join(printable(one.id) for one in evaluations)}", err=True)
 

@@ -30,8 +30,8 @@ def command(ctx: click.Context, /, *, folder: Path, home: str | None, force: boo
     restored is checked again at the end, as `steelyard doctor --deep` does.
     """
     from steelyard.app.backup import BackupError, find_backup, restore_backup
-    from steelyard.cli.checkup import check_state
     from steelyard.cli.doctor import show_finding
+    from steelyard.cli.state_checkup import check_state
     from steelyard.settings import home_of, read_settings
 
     settings = read_settings({"home": home})

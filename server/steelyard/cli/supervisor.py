@@ -153,10 +153,10 @@ class Supervisor:
 
     async def _stop_all(self, keepers: list[asyncio.Task[None]]) -> None:
         """Ask every worker to stop, and end those that do not."""
-        self._tell(signal.SIGTERM)
+        self._signal(signal.SIGTERM)
         _, late = await asyncio.wait(keepers, timeout=self._shutdown_s + _CLOSING_S)
         if late:
-            self._tell(signal.SIGKILL)
+            self._signal(signal.SIGKILL)
             await asyncio.wait(late)
         for keeper in keepers:
             keeper.exception()  # one that could not start its worker was heard already
@@ -166,9 +166,9 @@ class Supervisor:
         if self._n_signals == 1:
             self._stopping.set()
         else:  # the second stops the workers at once, and the third ends them
-            self._tell(signal.SIGTERM if self._n_signals == 2 else signal.SIGKILL)
+            self._signal(signal.SIGTERM if self._n_signals == 2 else signal.SIGKILL)
 
-    def _tell(self, number: signal.Signals) -> None:
+    def _signal(self, number: signal.Signals) -> None:
         for process in tuple(self._processes):
             with suppress(ProcessLookupError):
                 process.send_signal(number)

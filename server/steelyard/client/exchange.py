@@ -208,7 +208,7 @@ class Exchange(Generic[_Answer]):
         doubled: float = FIRST_WAIT_S * 2.0 ** (state.attempt_number - 1)
         return min(doubled, LONGEST_WAIT_S) * random.uniform(0.8, 1.2)  # noqa: S311
 
-    def tell_wait(self, state: RetryCallState) -> None:
+    def log_wait(self, state: RetryCallState) -> None:
         """Log why a long wait begins; for tenacity's ``before_sleep``."""
         if state.upcoming_sleep < _TOLD_WAIT_S or state.outcome is None:
             return

@@ -106,7 +106,7 @@ class _Run:
 
     write: Write
     prepared: Prepared
-    tell: Callable[[DecideResponse], Struct]
+    to_wire: Callable[[DecideResponse], Struct]
     asked: Answerer
     attempts: Attempts
 
@@ -144,7 +144,7 @@ class DecisionService:
         self,
         write: Write,
         request: ValidRequest,
-        tell: Callable[[DecideResponse], Struct] = _as_it_is,
+        to_wire: Callable[[DecideResponse], Struct] = _as_it_is,
     ) -> Struct:
         """Answer a request: accept, score with fallback, settle; raise ``Replay`` for a key's own answer."""
         read = await self._read(request)
@@ -163,7 +163,7 @@ class DecisionService:
             # With a key the answer may be there already, so the log is asked first.
             _check_room(prepared, candidates)
         run = _Run(
-            write=write, prepared=prepared, tell=tell, asked=candidates[0], attempts=attempts
+            write=write, prepared=prepared, to_wire=to_wire, asked=candidates[0], attempts=attempts
         )
         task = asyncio.create_task(self._operate(run), name="steelyard-decide")
         self._running.add(task)
@@ -236,7 +236,7 @@ class DecisionService:
             due_nano = charge_nano(run.prepared, run.asked, model, answer)
             amount_nano = min(due_nano, accepted.reserved_nano)
             answer = self._account_for(answer, accepted, amount_nano, run.prepared.request)
-            told = run.tell(answer)
+            told = run.to_wire(answer)
             body = run.write.encode(told)
         except UnansweredError as unanswered:
             error = unanswered.error

@@ -103,7 +103,7 @@ class AsyncClient:
             wait=exchange.wait_s,
             stop=exchange.is_over,
             sleep=self._sleep,
-            before_sleep=exchange.tell_wait,
+            before_sleep=exchange.log_wait,
             reraise=True,
         )
         answer: _Answer = await attempts(self._attempt, exchange)

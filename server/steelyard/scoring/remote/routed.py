@@ -126,7 +126,7 @@ class RoutedEngine:
         self._failure: SteelyardError | None = None
         self._n_failures = 0
         self._counts = _Counts()
-        self._told: str | None = None
+        self._logged: str | None = None
         self._pause_s = PROBE_S
         self._next_open = clock()
         self._active_since = 0.0
@@ -221,7 +221,7 @@ class RoutedEngine:
         while not self._change(remote, local):
             local = _Used(self._load_local())
         if remote is None:
-            self._tell(logging.INFO, "Passes of %s run in this process.", self._model)
+            self._log_change(logging.INFO, "Passes of %s run in this process.", self._model)
         self._wake.set()
 
     def close(self) -> None:
@@ -294,7 +294,7 @@ class RoutedEngine:
                 # Each engine says when another try is worth it.
                 self._next_open = self._clock() + max(PROBE_S, error.retry_after_s or 0.0)
             if not is_known:
-                self._tell(
+                self._log_change(
                     logging.WARNING,
                     "%s is not used for %s: %s %s",
                     wanted.engine.place,
@@ -314,7 +314,7 @@ class RoutedEngine:
             local = None
             if not self._falls_back:
                 local, self._local = self._local, None
-        self._tell(logging.INFO, "Passes of %s run in %s.", self._model, wanted.engine.place)
+        self._log_change(logging.INFO, "Passes of %s run in %s.", self._model, wanted.engine.place)
         if before is not None:
             self._retire(before)
         if local is not None:
@@ -416,7 +416,7 @@ class RoutedEngine:
             self._next_open = now + (PROBE_S if is_settled else self._pause_s)
             self._pause_s = PROBE_S if is_settled else min(2 * self._pause_s, MAX_PAUSE_S)
             is_wanted = self._wanted is remote
-        self._tell(
+        self._log_change(
             logging.WARNING,
             "%s failed passes of %s: %s %s",
             remote.engine.place,
@@ -455,11 +455,11 @@ class RoutedEngine:
             str(failure), retry_after_s=failure.retry_after_s, is_unreached=True
         )
 
-    def _tell(self, level: int, message: str, *parts: object) -> None:
+    def _log_change(self, level: int, message: str, *parts: object) -> None:
         """Log a change; what was told last is not told again."""
         told = message % parts
-        if told != self._told:
-            self._told = told
+        if told != self._logged:
+            self._logged = told
             _log.log(level, "%s", told)
 
 

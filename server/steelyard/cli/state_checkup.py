@@ -1,0 +1,151 @@
+"""What ``steelyard doctor`` looks at in the state: its databases, its tables and the files it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.cli.findings import Finding, fail, ok, warn
+from steelyard.settings import Settings, home_of, state_url_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+#: Seconds that a database has to take a connection.
+_CONNECT_S = 5
+_RESTORE = "Restore it from a backup: steelyard restore."
+
+
+def check_state(settings: Settings, *, deep: bool = False) -> Iterator[Finding]:
+    """Look at the state: sound, of this version's tables, writable, and all files that it names."""
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    from steelyard.storage.migrate import HEAD
+
+    url = state_url_of(settings)
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        yield fail(
+            "state",
+            "the setting state_url is no database URL",
+            "Give STEELYARD_STATE_URL as sqlite:///PATH or postgresql+psycopg://….",
+        )
+        return
+    if parsed.get_backend_name() == "sqlite":
+        path = Path(parsed.database or "").expanduser().absolute()
+        parsed = parsed.set(database=str(path))
+        if not path.exists():
+            yield ok("state", f"{path} is not there yet; the first start makes it")
+            return
+        damaged = tuple(_check_databases(settings, path, deep=deep))
+        yield from damaged
+        if damaged:
+            return
+    # The password is masked in this form of the URL.
+    shown = parsed.render_as_string(hide_password=True)
+    revision = _revision(parsed)
+    if revision != HEAD:
+        yield warn(
+            "state",
+            f"{shown} is at revision {revision or 'none'}, this version's is {HEAD}",
+            "The next start of the server migrates it, where it is older; back it up first.",
+        )
+        return
+    yield from _open_and_write(url, shown)
+    yield from _check_files(settings, deep=deep)
+
+
+def _check_databases(settings: Settings, path: Path, *, deep: bool) -> Iterator[Finding]:
+    from steelyard.storage.damage import damage_of_database
+
+    for one in (path, home_of(settings).absolute() / "rates.sqlite"):
+        if not one.exists():
+            continue
+        wrong = damage_of_database(one, deep=deep)
+        if wrong is not None:
+            yield fail(one.stem, f"{one} is damaged: {wrong}", _RESTORE)
+
+
+def _check_files(settings: Settings, *, deep: bool) -> Iterator[Finding]:
+    """Look at every file that the state names; a deep look compares its content with its hash."""
+    from steelyard.app.foundation import open_frames
+    from steelyard.app.stored_files import find_files, named_in
+    from steelyard.storage import open_state
+
+    state = open_state(state_url_of(settings))
+    try:
+        named = state.read_now(named_in)
+    finally:
+        state.close()
+    n_files = n_damaged = 0
+    for one, stored, wrong in find_files(named, partial(open_frames, settings), deep=deep):
+        n_files += 1
+        if wrong is not None:
+            n_damaged += 1
+            shown = f"{one.room}/{one.sha256}" if stored is None else stored.path
+            yield fail("files", f"{shown}, of {one.needed_by}, {wrong}", _RESTORE)
+    if not n_damaged:
+        looked = "each is what was written" if deep else "--deep reads them too"
+        yield ok("files", f"{n_files} files that the state names are there; {looked}")
+
+
+def _revision(url: URL) -> str | None:
+    """Return the revision of a database's tables, and leave it as it is."""
+    from sqlalchemy import NullPool, create_engine
+    from sqlalchemy.exc import DatabaseError
+
+    from steelyard.errors import StorageUnavailableError
+    from steelyard.storage.failures import damaged, unavailable
+    from steelyard.storage.migrate import revision_of
+
+    arguments: dict[str, Any] = {}
+    if url.get_backend_name() == "postgresql":
+        url, arguments = url.set(drivername="postgresql+psycopg"), {"connect_timeout": _CONNECT_S}
+    try:
+        engine = create_engine(
+            url, poolclass=NullPool, connect_args=arguments, hide_parameters=True
+        )
+    except ImportError:
+        raise StorageUnavailableError(
+            "The database's driver is not installed; pip install 'steelyard[postgres]'."
+        ) from None
+    try:
+        with engine.connect() as connection:
+            return revision_of(connection)
+    except DatabaseError as error:
+        raise (unavailable(error) or damaged(error) or error) from error
+
+
+def _open_and_write(url: str, shown: str) -> Iterator[Finding]:
+    from sqlalchemy import Connection, text
+
+    from steelyard.operations.store import pending_operations
+    from steelyard.storage import open_state
+
+    state = open_state(url)
+    try:
+
+        def count_orphans(connection: Connection) -> int:
+            connection.execute(text("SELECT 1")).close()
+            return sum(
+                1
+                for row in pending_operations(connection)
+                if row.instance is None or not state.is_alive(connection, row.instance)
+            )
+
+        n_orphans = state.write_now(count_orphans)
+    finally:
+        state.close()
+    yield ok("state", f"{shown}: reachable, writable, tables of this version")
+    if n_orphans:
+        yield warn(
+            "operations",
+            f"{n_orphans} accepted by a server that no longer runs, with credit still held",
+            "Start the server: it ends them and frees what they hold.",
+        )
+    else:
+        yield ok("operations", "none left hanging")
