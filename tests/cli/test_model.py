@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
 from support.dataset_rows import make_rows
+from support.exported_models import write_exported
 from support.live_server import live_server
 from support.remote_models import remote_model, wait_until
 
@@ -58,6 +61,8 @@ class TestConnected:
             ["a b", "--wire", "chat", "--url", "http://host"],
             ["a", "--wire", "telepathy", "--url", "http://host"],
             ["a", "--wire", "chat", "--url", "ftp://host"],
+            ["a", "--wire", "chat"],
+            ["a", "--wire", "hub"],
             ["a", "--wire", "chat", "--url", "http://host", "--key-env", "NOT_SET_ANYWHERE"],
             ["steelyard-base-1", "--wire", "chat", "--url", "http://host"],
         ],
@@ -65,6 +70,25 @@ class TestConnected:
     def test_what_cannot_be_asked_is_not_added(self, ask, words):
         assert ask("add", *words).exit_code == 2
         assert json.loads(ask("list", "--json").stdout) == {}
+
+    def test_an_export_needs_what_trains(self, ask, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "torch", None)
+        monkeypatch.delitem(sys.modules, "steelyard.training.hub", raising=False)
+        refused = ask("add", "far", "--wire", "hub", "--model", str(tmp_path))
+        assert (refused.exit_code, "steelyard[train]" in refused.stderr) == (1, True)
+        assert json.loads(ask("list", "--json").stdout) == {}
+
+    def test_an_exported_model_is_checked_as_any(self, ask, tmp_path, monkeypatch):
+        # Exporting is tested in tests/training/test_hub.py, where PyTorch is.
+        folder = write_exported(tmp_path / "home" / "hub" / "1", "entailment")
+        stand_in = SimpleNamespace(HubExportError=ValueError, export=lambda source, home: folder)
+        monkeypatch.setitem(sys.modules, "steelyard.training.hub", stand_in)
+        added = ask("add", "far", "--wire", "hub", "--model", "tiny/nli")
+        assert added.exit_code == 0, added.stderr
+        assert "hub/1" in ask("list").stdout
+        checked = json.loads(ask("check", "far", "--json").stdout)
+        assert checked["answered"] == checked["asked"]
+        assert checked["flips_when_reordered"] == 0
 
     def test_a_check_says_how_it_answers(self, ask, far):
         ask("add", "far", "--wire", "chat", "--url", far.url)

@@ -17,17 +17,20 @@ from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import progress_bar
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from steelyard.serving.connected.calibrating import CalibrationReport
     from steelyard.serving.connected.declared import ConnectedModel
     from steelyard.serving.connected.queue import ConnectedQueue
 
-_WIRES = ("systemone", "decisions", "decide", "chat")
+_WIRES = ("systemone", "decisions", "decide", "chat", "hub")
 
 _EPILOG = """\b
 Examples:
   steelyard model add julia --wire systemone --url http://127.0.0.1:8080
   steelyard model add qwen --wire chat --url http://127.0.0.1:11434/v1 --model qwen2.5:7b
   steelyard model add far --wire decide --url https://steelyard.example --key-env FAR_KEY
+  steelyard model add nli --wire hub --model cross-encoder/nli-deberta-v3-base
   steelyard model list
   steelyard model check qwen
   steelyard model calibrate qwen ds_01k…
@@ -38,8 +41,12 @@ Examples:
 @click.command("add", epilog=_EPILOG)
 @click.argument("name")
 @click.option("--wire", type=click.Choice(_WIRES), required=True, help="What the server speaks.")
-@click.option("--url", required=True, help="Its address, with or without /v1.")
-@click.option("--model", default="", help="The model's name there. [default: NAME]")
+@click.option("--url", default="", help="Its address, with or without /v1; none for hub.")
+@click.option(
+    "--model",
+    default="",
+    help="The model's name there. [default: NAME] For hub: a folder, or a name to fetch.",
+)
 @click.option("--key-env", default="", metavar="VAR", help="Variable that holds its key.")
 @click.option("--key-file", default="", metavar="FILE", help="File that holds its key.")
 @click.option("--price-in", default="0", metavar="USD", help="Per million input tokens.")
@@ -68,21 +75,26 @@ Examples:
 @click.option("--replace", is_flag=True, help="Change a model that is there.")
 @setting_option("home")
 def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:
-    """Connect the model NAME of another server; running servers have it within a second."""
+    """Connect the model NAME of another server; running servers have it within a second.
+
+    With --wire hub the model is exported once, which needs the extra 'train', and runs on this machine.
+    """
     import datetime as dt
 
     from steelyard.serving.connected.declared import ConnectedModel, read_models, write_models
 
-    model = ConnectedModel(**given, added=dt.datetime.now(dt.UTC).date())
-    model.check(name)
-    model.key()
     folder = home_folder(home)
     models = read_models(folder)
     if name in models and not replace:
         raise click.UsageError(f"There is a model {name!r}; change it with --replace.")
     if name == "steelyard-base-1":
         raise click.UsageError(f"{name!r} is the model that ships; choose another name.")
-    write_models(folder, {**models, name: model})
+    if given["wire"] == "hub":
+        given["folder"] = _exported(given["model"], folder)
+    model = ConnectedModel(**given, added=dt.datetime.now(dt.UTC).date())
+    model.check(name)
+    model.key()
+    write_models(folder, {**read_models(folder), name: model})
     click.echo(f"Connected {name}. Try it: steelyard model check {name}")
 
 
@@ -98,12 +110,12 @@ def list_models(*, as_json: bool, home: str | None) -> None:
         show_json(models)
         return
     show_table(
-        ("NAME", "WIRE", "URL", "MODEL", "KEY", "USD / M", "CALIBRATION"),
+        ("NAME", "WIRE", "AT", "MODEL", "KEY", "USD / M", "CALIBRATION"),
         [
             (
                 name,
                 one.wire,
-                one.url,
+                one.url or one.folder,
                 one.model or name,
                 one.key_env or one.key_file or None,
                 one.price_in,
@@ -145,7 +157,7 @@ def check(*, name: str, as_json: bool, home: str | None) -> None:
     from steelyard.serving.connected.checking import check_model
 
     model = _named(_declared(home), name)
-    with _open(name, model) as queue:
+    with _open(name, model, home) as queue:
         report = check_model(queue.submit, model.timeout_s)
     if as_json:
         show_json(report)
@@ -210,7 +222,7 @@ def calibrate(
             for side in ("training", "evaluation")
         ]
     scored, failures = [], Counter[str]()
-    with _open(name, model) as queue:
+    with _open(name, model, home) as queue:
         for side, lines in zip(("training", "evaluation"), sides, strict=True):
             decoded = [msgspec.json.decode(line) for line in lines]
             with progress_bar(f"Asking {side} rows", len(decoded)) as told:
@@ -247,6 +259,26 @@ def _show_report(report: CalibrationReport) -> None:
         click.echo(f"{number} rows failed: {message}", err=True)
 
 
+def _exported(source: str, home: Path) -> str:
+    """Export a model into the home; return its folder, seen from there."""
+    from steelyard.scoring.exported import FOLDER
+
+    if not source:
+        raise click.UsageError("Name the model with --model: a folder, or a name of the hub.")
+    try:
+        from steelyard.training.hub import HubExportError, export
+    except ImportError as error:
+        raise click.ClickException(
+            f"Exporting needs {error.name}: pip install 'steelyard[train]', and try again. Serving the "
+            "exported model does not."
+        ) from error
+    click.echo(f"Exporting {source} …", err=True)
+    try:
+        return f"{FOLDER}/{export(source, home / FOLDER).name}"
+    except HubExportError as error:
+        raise click.ClickException(str(error)) from error
+
+
 COMMANDS = (add, list_models, remove, check, calibrate)
 
 
@@ -264,13 +296,15 @@ def _named(models: dict[str, ConnectedModel], name: str) -> ConnectedModel:
 
 
 @contextmanager
-def _open(name: str, model: ConnectedModel) -> Iterator[ConnectedQueue]:
+def _open(name: str, model: ConnectedModel, home: str | None) -> Iterator[ConnectedQueue]:
     from steelyard.serving.connected.hosting import open_queue
     from steelyard.serving.connected.queue import Loop
 
     loop = Loop()
     try:
-        queue = open_queue(name, model, loop, max_queue=model.concurrency * 2)
+        queue = open_queue(
+            name, model, loop, home=home_folder(home), max_queue=model.concurrency * 2
+        )
         try:
             yield queue
         finally:

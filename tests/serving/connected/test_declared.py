@@ -53,6 +53,9 @@ def test_what_is_written_is_read(tmp_path):
         ("a", {"price_in": "NaN"}),
         ("a", {"price_in": "0.0001"}),
         ("a", {"key_env": "A", "key_file": "b"}),
+        ("a", {"folder": "hub/1"}),
+        ("a", {"wire": "hub"}),
+        ("a", {"wire": "hub", "folder": "hub/1"}),
     ],
 )
 def test_what_cannot_be_asked_is_refused(name, given):

@@ -12,7 +12,9 @@ from msgspec import UNSET
 from steelyard.app.job_runtime import open_worker
 from steelyard.client import Client, ClientOptions
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
-from steelyard.errors import EngineUnavailableError
+from steelyard.errors import DeadlineExceededError, EngineUnavailableError
+from steelyard.scoring.cancellation import only_while
+from steelyard.scoring.exported import ExportedModel
 from steelyard.scoring.shares import Share
 from steelyard.serving.connected import remote
 from steelyard.serving.connected.declared import ConnectedModel, write_models
@@ -21,6 +23,7 @@ from steelyard.serving.connected.queue import Loop
 from steelyard.serving.connected.remote import FAILURES, Breaker
 from support.dataset_rows import make_rows
 from support.error_shape import assert_canonical_error
+from support.exported_models import write_exported
 from support.live_server import live_server
 from support.remote_models import remote_model, wait_until
 
@@ -92,6 +95,27 @@ def test_an_answer_that_is_none_is_a_failure(open_far, lie):
         with pytest.raises(EngineUnavailableError):
             open_far(far.url).submit(REQUEST, 10).result(10)
         assert len(far.asked) == 1  # asking again would answer the same
+
+
+def test_an_exported_model_that_gives_no_number_or_is_gone_is_a_failure(tmp_path):
+    write_exported(tmp_path / "lies", "relevance", value=float("nan"))
+    loop = Loop()
+    try:
+        for folder, match in (("lies", "not a number"), ("gone", "make it again")):
+            model = ConnectedModel(wire="hub", folder=folder)
+            queue = open_queue("far", model, loop, home=tmp_path, max_queue=8)
+            with pytest.raises(EngineUnavailableError, match=match):
+                queue.submit(REQUEST, 30).result(30)
+            queue.close()
+    finally:
+        loop.close()
+
+
+def test_an_exported_model_works_for_nobody_who_is_gone(tmp_path):
+    model = ExportedModel("far", write_exported(tmp_path / "far", "relevance"))
+    assert model.score(REQUEST)
+    with only_while(lambda: False), pytest.raises(DeadlineExceededError):
+        model.score(REQUEST)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from steelyard.serving.connected.chat import read_top
 from steelyard.serving.connected.declared import ConnectedModel
 from steelyard.serving.connected.hosting import open_queue
 from steelyard.serving.connected.queue import Loop
+from support.exported_models import write_exported
 from support.live_server import live_server
 from support.remote_models import chat_answer, remote_model, share_of
 
@@ -43,16 +44,27 @@ def loop():
     loop.close()
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    for kind in KINDS:
+        write_exported(home / kind, kind)
+    return home
+
+
 @pytest.fixture
-def ask(steelyard, chat, loop):
+def ask(steelyard, chat, loop, home):
     """Return what asks a request over a wire."""
     queues = []
 
     def ask(wire, request, **given):
-        url = chat.url if wire == "chat" else steelyard.url
         chat.asked.clear()
-        model = ConnectedModel(wire=wire, url=url, model="hashing", **given)
-        queue = open_queue("far", model, loop, max_queue=8)
+        if wire in KINDS:
+            model = ConnectedModel(wire="hub", folder=wire)
+        else:
+            url = chat.url if wire == "chat" else steelyard.url
+            model = ConnectedModel(wire=wire, url=url, model="hashing", **given)
+        queue = open_queue("far", model, loop, home=home, max_queue=8)
         queues.append(queue)
         scored = queue.submit(request, PATIENCE_S).result(PATIENCE_S)
         ask.n_requests = queue._remote.n_requests
@@ -82,7 +94,9 @@ ASKED = {
     "many levels": decision("ordinal", [f"level {n}" for n in range(12)]),
     "many outcomes": decision("single", [f"outcome {n}" for n in range(60)]),
 }
-WIRES = ["systemone", "decisions", "decide", "chat"]
+#: Those of exported models, each over the wire ``hub``.
+KINDS = ["similarity", "relevance", "entailment"]
+WIRES = ["systemone", "decisions", "decide", "chat", *KINDS]
 
 
 @pytest.mark.parametrize("wire", WIRES)

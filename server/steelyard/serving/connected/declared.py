@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 #: A key's longest file; what is longer is none.
 _MAX_KEY_BYTES = 8 * 1024
 
-Wire = Literal["systemone", "decisions", "decide", "chat"]
+Wire = Literal["systemone", "decisions", "decide", "chat", "hub"]
 
 
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -45,9 +45,11 @@ class ConnectedModel(
     """A model of another server, and how it is asked."""
 
     wire: Wire
-    url: str
+    url: str = ""
     #: Its name at the other server; Steelyard's own name for it where left out.
     model: str = ""
+    #: Of an exported model (``hub``): its folder, seen from the home.
+    folder: str = ""
     key_env: str = ""
     key_file: str = ""
     #: USD per million input tokens, as text; callers pay it.
@@ -65,6 +67,15 @@ class ConnectedModel(
     def check(self, name: str) -> None:
         """Raise ``InvalidSettingError`` unless it can be asked."""
         check_name(name)
+        if (self.wire == "hub") != bool(self.folder) or (self.wire == "hub" and self.url):
+            raise _bad(name, "a model of wire 'hub' has a folder and no url, any other a url")
+        if self.wire != "hub":
+            self._check_url(name)
+        if self.key_env and self.key_file:
+            raise _bad(name, "set one of key_env and key_file")
+        _ = self.price_nano
+
+    def _check_url(self, name: str) -> None:
         needed = "url must be http://HOST[:PORT][/PATH] or https://…"
         try:
             parts = urlsplit(self.url)
@@ -75,9 +86,6 @@ class ConnectedModel(
             raise _bad(name, needed)
         if parts.username is not None or parts.password is not None:
             raise _bad(name, "leave user and password out of url; name a variable with key_env")
-        if self.key_env and self.key_file:
-            raise _bad(name, "set one of key_env and key_file")
-        _ = self.price_nano
 
     @property
     def price_nano(self) -> int:
@@ -152,7 +160,10 @@ def read_file(home: Path) -> ModelsFile:
         file = msgspec.toml.decode(content, type=ModelsFile)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidSettingError(f"{FILE} cannot be used: {error}. Correct the file.") from error
-    file.check()
+    try:
+        file.check()
+    except InvalidSettingError as error:
+        raise InvalidSettingError(f"{FILE} cannot be used. {error}") from error
     return file
 
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,6 +25,7 @@ from steelyard.serving.connected.declared import (
     file_version,
     read_file,
 )
+from steelyard.serving.connected.hub import HubEngine, HubWire
 from steelyard.serving.connected.queue import ConnectedQueue, Loop
 from steelyard.serving.connected.remote import Remote
 from steelyard.serving.connected.systemone import SystemOneWire
@@ -129,7 +131,13 @@ class ConnectedModels:
 
     def _open(self, name: str, model: ConnectedModel) -> tuple[HostedModel, Callable[[], None]]:
         self._loop = self._loop or Loop()
-        queue = open_queue(name, model, self._loop, max_queue=self._settings.max_queue)
+        queue = open_queue(
+            name,
+            model,
+            self._loop,
+            home=home_of(self._settings),
+            max_queue=self._settings.max_queue,
+        )
         calibration = model.calibration
         decide = DecideService(
             model_name=name,
@@ -143,7 +151,11 @@ class ConnectedModels:
             decide,
             queue,
             engine=f"connected-{model.wire}",
-            description=f"Connected over the wire {model.wire}; it answers on another server.",
+            description=(
+                f"Exported from {model.model}; it answers on this server."
+                if model.wire == "hub"
+                else f"Connected over the wire {model.wire}; it answers on another server."
+            ),
             release_date=model.added or dt.datetime.now(dt.UTC).date(),
             price_nano=self._prices.by_model.get(name, model.price_nano),
             evaluation_key=_identity(name, model),
@@ -155,14 +167,17 @@ class ConnectedModels:
         return hosted, queue.close
 
 
-def open_queue(name: str, model: ConnectedModel, loop: Loop, *, max_queue: int) -> ConnectedQueue:
-    """Return what asks one connected model."""
+def open_queue(
+    name: str, model: ConnectedModel, loop: Loop, *, max_queue: int, home: Path = Path()
+) -> ConnectedQueue:
+    """Return what asks one connected model of a home."""
+    is_exported = model.wire == "hub"
     return ConnectedQueue(
         name,
         wire_of(name, model),
-        Remote(name, model),
+        HubEngine(name, home / model.folder) if is_exported else Remote(name, model),
         loop,
-        concurrency=model.concurrency,
+        concurrency=1 if is_exported else model.concurrency,
         timeout_s=model.timeout_s,
         max_queue=max_queue,
     )
@@ -177,6 +192,8 @@ def wire_of(name: str, model: ConnectedModel) -> ModelWire:
         return SystemOneWire(asked)
     if model.wire == "decisions":
         return DecisionsWire(asked)
+    if model.wire == "hub":
+        return HubWire()
     return DecideWire(model.model)
 
 
@@ -185,13 +202,13 @@ def _source(name: str, model: ConnectedModel) -> str:
 
     Heads that read its logits stay of use when it moves to another address.
     """
-    parts = [name, model.wire, model.model, model.permutations]
+    parts = [name, model.wire, model.folder or model.model, model.permutations]
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
 def _identity(name: str, model: ConnectedModel) -> str:
     """Return a hash of what decides a model's answers, as far as it is known here."""
     calibration = model.calibration
-    parts = [name, model.wire, model.url, model.model, model.permutations]
+    parts = [name, model.wire, model.url, model.folder or model.model, model.permutations]
     parts.append(None if calibration is None else calibration.temperatures)
     return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()

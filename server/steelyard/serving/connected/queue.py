@@ -21,6 +21,7 @@ from steelyard.scoring.batching import ScoreFuture
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.scoring.shares import FairQueue, Share
 from steelyard.serving.connected.answers import Probabilities, UnusableAnswerError
+from steelyard.serving.connected.hub import HubEngine
 from steelyard.serving.connected.remote import Breaker, Remote, RemoteFailureError
 from steelyard.serving.connected.wire import ModelWire
 
@@ -80,7 +81,7 @@ class ConnectedQueue:
         self,
         name: str,
         wire: ModelWire,
-        remote: Remote,
+        remote: Remote | HubEngine,
         loop: Loop,
         *,
         concurrency: int,
