@@ -107,108 +107,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steelyard.errors.accounts import InsufficientCreditError as InsufficientCreditError
-from steelyard.errors.accounts import InvalidApiKeyError as InvalidApiKeyError
-from steelyard.errors.accounts import KeyCapReachedError as KeyCapReachedError
-from steelyard.errors.accounts import KeyScopeError as KeyScopeError
-from steelyard.errors.accounts import MissingApiKeyError as MissingApiKeyError
-from steelyard.errors.accounts import PriceChangedError as PriceChangedError
-from steelyard.errors.accounts import RateLimitedError as RateLimitedError
+# Every class of these modules is public; the tree above lists them.
+from steelyard.errors.accounts import *  # noqa: F403
 from steelyard.errors.base import MAX_DETAILS as MAX_DETAILS
 from steelyard.errors.base import Operation as Operation
 from steelyard.errors.base import PathStep as PathStep
 from steelyard.errors.base import SteelyardError as SteelyardError
 from steelyard.errors.base import Violation as Violation
-from steelyard.errors.datasets import DatasetArchivedError as DatasetArchivedError
-from steelyard.errors.datasets import DatasetChangedError as DatasetChangedError
-from steelyard.errors.datasets import DatasetDeletedError as DatasetDeletedError
-from steelyard.errors.datasets import EvaluationOnlyError as EvaluationOnlyError
-from steelyard.errors.datasets import InvalidCsvError as InvalidCsvError
-from steelyard.errors.datasets import InvalidExampleError as InvalidExampleError
-from steelyard.errors.datasets import NoNewRowsError as NoNewRowsError
-from steelyard.errors.datasets import NoRowsError as NoRowsError
-from steelyard.errors.datasets import SideConflictError as SideConflictError
-from steelyard.errors.datasets import StorageAllowanceError as StorageAllowanceError
-from steelyard.errors.datasets import SupervisionMismatchError as SupervisionMismatchError
-from steelyard.errors.datasets import TaskMismatchError as TaskMismatchError
-from steelyard.errors.datasets import TooFewRowsError as TooFewRowsError
-from steelyard.errors.datasets import TooManyLinesError as TooManyLinesError
-from steelyard.errors.datasets import TooManyRowsError as TooManyRowsError
-from steelyard.errors.datasets import VersionInUseError as VersionInUseError
-from steelyard.errors.evaluations import EvaluationNotReadyError as EvaluationNotReadyError
-from steelyard.errors.evaluations import EvaluationNotRetryableError as EvaluationNotRetryableError
-from steelyard.errors.evaluations import NotMeasurableError as NotMeasurableError
-from steelyard.errors.evaluations import QueueFullError as QueueFullError
-from steelyard.errors.evaluations import TenantQueueFullError as TenantQueueFullError
-from steelyard.errors.families import DatasetMismatchError as DatasetMismatchError
-from steelyard.errors.families import FamilyAnswersError as FamilyAnswersError
-from steelyard.errors.families import FamilyChangedError as FamilyChangedError
-from steelyard.errors.families import FamilyDeletedError as FamilyDeletedError
-from steelyard.errors.families import FamilyEmptyError as FamilyEmptyError
-from steelyard.errors.families import FamilyExistsError as FamilyExistsError
-from steelyard.errors.families import FamilyOffError as FamilyOffError
-from steelyard.errors.families import FamilyTrainingError as FamilyTrainingError
-from steelyard.errors.families import InvalidNameError as InvalidNameError
-from steelyard.errors.families import LatestModelError as LatestModelError
-from steelyard.errors.families import LiveLimitError as LiveLimitError
-from steelyard.errors.families import ModelAnswersError as ModelAnswersError
-from steelyard.errors.families import ModelChangedError as ModelChangedError
-from steelyard.errors.families import ModelDeletedError as ModelDeletedError
-from steelyard.errors.families import ModelDiscardedError as ModelDiscardedError
-from steelyard.errors.families import ModelOffError as ModelOffError
-from steelyard.errors.families import ModelWarmingError as ModelWarmingError
-from steelyard.errors.families import NoNewDataError as NoNewDataError
-from steelyard.errors.families import NotEnoughEvaluationDataError as NotEnoughEvaluationDataError
-from steelyard.errors.families import NothingToRollBackError as NothingToRollBackError
-from steelyard.errors.families import RollbackChangedError as RollbackChangedError
-from steelyard.errors.families import ServedChangedError as ServedChangedError
-from steelyard.errors.families import TokensCountingError as TokensCountingError
-from steelyard.errors.families import TrainingUnavailableError as TrainingUnavailableError
-from steelyard.errors.families import WarmCapacityError as WarmCapacityError
-from steelyard.errors.families import WarmLimitError as WarmLimitError
-from steelyard.errors.kinds import ConflictError as ConflictError
-from steelyard.errors.kinds import GoneError as GoneError
-from steelyard.errors.kinds import PaymentRequiredError as PaymentRequiredError
-from steelyard.errors.kinds import ThrottledError as ThrottledError
-from steelyard.errors.kinds import TooLargeError as TooLargeError
-from steelyard.errors.kinds import UnauthenticatedError as UnauthenticatedError
-from steelyard.errors.kinds import UnavailableError as UnavailableError
-from steelyard.errors.kinds import UnprocessableError as UnprocessableError
-from steelyard.errors.kinds import UnsupportedError as UnsupportedError
-from steelyard.errors.labeling import JobFinalizedError as JobFinalizedError
-from steelyard.errors.labeling import LabelingNotReadyError as LabelingNotReadyError
-from steelyard.errors.labeling import LabelingUnavailableError as LabelingUnavailableError
-from steelyard.errors.labeling import SourceDeletedError as SourceDeletedError
-from steelyard.errors.requests import CrossSiteError as CrossSiteError
-from steelyard.errors.requests import DataDamagedError as DataDamagedError
-from steelyard.errors.requests import DeadlineExceededError as DeadlineExceededError
-from steelyard.errors.requests import IdempotencyConflictError as IdempotencyConflictError
-from steelyard.errors.requests import (
-    IdempotencyResponseExpiredError as IdempotencyResponseExpiredError,
-)
-from steelyard.errors.requests import InternalError as InternalError
-from steelyard.errors.requests import InvalidRequestError as InvalidRequestError
-from steelyard.errors.requests import MalformedRequestError as MalformedRequestError
-from steelyard.errors.requests import MethodNotAllowedError as MethodNotAllowedError
-from steelyard.errors.requests import MisdirectedRequestError as MisdirectedRequestError
-from steelyard.errors.requests import NotFoundError as NotFoundError
-from steelyard.errors.requests import OutcomeUnknownError as OutcomeUnknownError
-from steelyard.errors.requests import PayloadTooLargeError as PayloadTooLargeError
-from steelyard.errors.requests import RequestInProgressError as RequestInProgressError
-from steelyard.errors.requests import RequestTimeoutError as RequestTimeoutError
-from steelyard.errors.requests import StorageUnavailableError as StorageUnavailableError
-from steelyard.errors.requests import UnsupportedEncodingError as UnsupportedEncodingError
-from steelyard.errors.requests import UnsupportedMediaTypeError as UnsupportedMediaTypeError
-from steelyard.errors.review import DraftChangedError as DraftChangedError
-from steelyard.errors.review import DraftConflictError as DraftConflictError
-from steelyard.errors.review import DraftSealedError as DraftSealedError
-from steelyard.errors.review import NothingToUndoError as NothingToUndoError
-from steelyard.errors.serving import ContextTooLongError as ContextTooLongError
-from steelyard.errors.serving import EngineUnavailableError as EngineUnavailableError
-from steelyard.errors.serving import ImagesNotSupportedError as ImagesNotSupportedError
-from steelyard.errors.serving import InvalidReferenceError as InvalidReferenceError
-from steelyard.errors.serving import ModelUnavailableError as ModelUnavailableError
-from steelyard.errors.serving import TooManyTokensError as TooManyTokensError
+from steelyard.errors.datasets import *  # noqa: F403
+from steelyard.errors.evaluations import *  # noqa: F403
+from steelyard.errors.families import *  # noqa: F403
+from steelyard.errors.kinds import *  # noqa: F403
+from steelyard.errors.labeling import *  # noqa: F403
+from steelyard.errors.requests import *  # noqa: F403
+from steelyard.errors.review import *  # noqa: F403
+from steelyard.errors.serving import *  # noqa: F403
 
 
 def error_classes() -> dict[str, type[SteelyardError]]:
