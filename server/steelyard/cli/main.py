@@ -28,6 +28,7 @@ COMMANDS = {
     "job": "List, follow and stop fine-tunes.",
     "doctor": "Check this installation.",
     "key": "Make, list and revoke API keys.",
+    "labeling": "Ask other models to label rows, and make datasets of them.",
     "lint": "Show what about a request makes its answers worse.",
     "model": "Show the model that ships, and connect others.",
     "restore": "Put a copy in the place of a home.",

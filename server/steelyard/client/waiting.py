@@ -22,6 +22,7 @@ from steelyard.errors import (
 from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard.families.fine_tuning.wire import Job
 from steelyard.families.wire import Family
+from steelyard.labeling.wire import UNFINISHED_LABELING, LabelingJob
 
 #: Seconds after the first of some failures in which a wait without an end of its own takes them for
 #: no news.
@@ -135,6 +136,18 @@ class JobFollowing(_Following):
         if job.status in ENDED:
             return True
         self._patience.check(f"the fine-tune is {job.status}")
+        return False
+
+
+class LabelingFollowing(_Following):
+    """Follows a labeling job until its labels are ready or it has ended, and shows how far it is."""
+
+    def has_ended(self, job: LabelingJob) -> bool:
+        """Look at the job as it is now."""
+        self._show(job.completed_rows, job.rows, job.status)
+        if job.status not in UNFINISHED_LABELING:
+            return True
+        self._patience.check(f"the labeling job is {job.status}")
         return False
 
 

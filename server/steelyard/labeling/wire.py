@@ -28,6 +28,8 @@ LabelingStatus = Literal[
     "discarded",
     "deleted",
 ]
+#: Statuses of jobs whose teachers are not done.
+UNFINISHED_LABELING = frozenset({"queued", "running", "cancelling"})
 LabelingCharge = Literal["free", "reserved", "charged", "released"]
 
 #: The most rows of a source, and the most teachers of a job.

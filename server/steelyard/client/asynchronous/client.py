@@ -16,6 +16,7 @@ from steelyard.client.asynchronous.drafts import AsyncDrafts
 from steelyard.client.asynchronous.evaluations import AsyncEvaluations
 from steelyard.client.asynchronous.families import AsyncFamilies
 from steelyard.client.asynchronous.jobs import AsyncJobs
+from steelyard.client.asynchronous.labeling import AsyncLabeling
 from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.calls import Call
 from steelyard.client.calls import async_method as _method
@@ -66,6 +67,7 @@ class AsyncClient:
         self.families = AsyncFamilies(self)
         self.jobs = AsyncJobs(self)
         self.drafts = AsyncDrafts(self)
+        self.labeling = AsyncLabeling(self)
 
     decide = _method(routes.decide)
     estimate = _method(routes.estimate)

@@ -18,6 +18,7 @@ from steelyard.client.blocking.drafts import Drafts
 from steelyard.client.blocking.evaluations import Evaluations
 from steelyard.client.blocking.families import Families
 from steelyard.client.blocking.jobs import Jobs
+from steelyard.client.blocking.labeling import Labeling
 from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import Call
 from steelyard.client.calls import blocking_method as _method
@@ -68,6 +69,7 @@ class Client:
         self.families = Families(self)
         self.jobs = Jobs(self)
         self.drafts = Drafts(self)
+        self.labeling = Labeling(self)
 
     decide = _method(routes.decide)
     estimate = _method(routes.estimate)

@@ -1,0 +1,317 @@
+"""``steelyard labeling``: rows labelled by other models of a server, reviewed, made datasets."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.failures import FAILED
+from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.datasets.wire import Dataset
+    from steelyard.labeling.wire import LabelingJob, LabelingResult, LabelingSource, TeacherList
+    from steelyard.wire.measures import Measure
+
+_EPILOG = """\b
+Examples:
+  steelyard labeling teachers
+  steelyard labeling upload queries.jsonl --name tickets
+  steelyard labeling start src_01k… --decisions decisions.json --follow
+  steelyard labeling results lab_01k… --disagreements
+  steelyard labeling finalize lab_01k… --agreed
+"""
+_SHOWN_CHARACTERS = 60
+
+
+@click.group("labeling", epilog=_EPILOG)
+def command() -> None:
+    """Ask other models to label rows, and make datasets of those that you accept.
+
+    Exit status: 1 when a job that is followed has no labels to review.
+    """
+
+
+@command.command("teachers", epilog=_EPILOG)
+@server_options
+def teachers(*, server: Server) -> None:
+    """List the models that may label rows."""
+    with server.connected() as client:
+        found = client.labeling.teachers()
+    server.show(found, _show_teachers)
+
+
+@command.command("upload", epilog=_EPILOG)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option("--name", required=True, help="Name of the source.")
+@server_options
+def upload(*, file: str, name: str, server: Server) -> None:
+    """Upload FILE, JSON Lines of context and decisions without targets; - reads the input."""
+    rows: Any = sys.stdin.buffer.read() if file == "-" else file
+    with server.connected() as client:
+        source = client.labeling.upload(name, rows)
+    server.show([source], _show_sources)
+
+
+@command.command("sources", epilog=_EPILOG)
+@server_options
+def sources(*, server: Server) -> None:
+    """List the sources, the newest first."""
+    with server.connected() as client:
+        found = list(client.labeling.sources())
+    server.show(found, _show_sources)
+
+
+@command.command("delete", epilog=_EPILOG)
+@click.argument("source")
+@server_options
+def delete(*, source: str, server: Server) -> None:
+    """Delete SOURCE and what teachers said of it, for good; its datasets stay."""
+    with server.connected() as client:
+        deleted = client.labeling.delete_source(source)
+    server.show(deleted, lambda one: click.echo(f"Deleted {printable(one.id)}."))
+
+
+@command.command("start", epilog=_EPILOG)
+@click.argument("source")
+@click.option("--teacher", "teacher_models", multiple=True, help="A teacher; may be repeated.")
+@click.option(
+    "--decisions",
+    type=click.File("rb"),
+    help="JSON of decisions for the rows that carry none.",
+)
+@click.option("--name", help="Of the job and its dataset. [default: the source's]")
+@click.option(
+    "--weighting",
+    type=click.Choice(("votes", "probabilities")),
+    default="votes",
+    help="What targets are the mean of; votes by default.",
+)
+@click.option("--max-price", "max_price_usd", metavar="USD", help="Refuse a higher price.")
+@click.option("--follow", is_flag=True, help="Wait until labels are ready.")
+@server_options
+def start(
+    *,
+    source: str,
+    teacher_models: tuple[str, ...],
+    decisions: Any,
+    follow: bool,
+    server: Server,
+    **given: Any,
+) -> None:
+    """Ask teachers to label SOURCE; its price is held, and charged once labels are ready."""
+    import json
+
+    asked = None
+    if decisions is not None:
+        try:
+            asked = json.load(decisions)
+        except ValueError as error:
+            raise click.BadParameter(f"is not JSON: {error}", param_hint="--decisions") from None
+        if not isinstance(asked, list):
+            raise click.BadParameter("is not a JSON array.", param_hint="--decisions")
+    with server.connected() as client:
+        job = client.labeling.create(
+            source, teacher_models=teacher_models or None, decisions=asked, **given
+        )
+        if follow:
+            click.echo(f"Following {printable(job.id)}", err=True)
+            job = client.labeling.wait(job)
+    _end(job, server, is_followed=follow)
+
+
+@command.command("follow", epilog=_EPILOG)
+@click.argument("job")
+@server_options
+def follow(*, job: str, server: Server) -> None:
+    """Wait until the labels of JOB are ready, with a live bar."""
+    with server.connected() as client:
+        found = client.labeling.wait(job)
+    _end(found, server, is_followed=True)
+
+
+@command.command("list", epilog=_EPILOG)
+@click.option("--status", "statuses", multiple=True, help="Only these; may be repeated.")
+@server_options
+def list_jobs(*, statuses: tuple[str, ...], server: Server) -> None:
+    """List labeling jobs, the newest first."""
+    with server.connected() as client:
+        found = list(client.labeling.list(status=statuses))
+    server.show(found, _show_jobs)
+
+
+@command.command("show", epilog=_EPILOG)
+@click.argument("job")
+@server_options
+def show(*, job: str, server: Server) -> None:
+    """Show JOB: how far it is, and how far its teachers agree."""
+    with server.connected() as client:
+        found = client.labeling.get(job)
+    server.show(found, _show_job)
+
+
+@command.command("results", epilog=_EPILOG)
+@click.argument("job")
+@click.option("--disagreements", is_flag=True, help="Only rows on which teachers differ.")
+@server_options
+def results(*, job: str, disagreements: bool, server: Server) -> None:
+    """List the rows of JOB with what each teacher said of them."""
+    with server.connected() as client:
+        found = [
+            one for one in client.labeling.results(job) if not (disagreements and one.agreement)
+        ]
+    server.show(found, _show_results)
+
+
+@command.command("cancel", epilog=_EPILOG)
+@click.argument("job")
+@server_options
+def cancel(*, job: str, server: Server) -> None:
+    """Stop JOB; nothing is charged unless its labels were ready."""
+    with server.connected() as client:
+        found = client.labeling.cancel(job)
+    server.show(found, _show_job)
+
+
+@command.command("discard", epilog=_EPILOG)
+@click.argument("job")
+@server_options
+def discard(*, job: str, server: Server) -> None:
+    """Drop JOB, whose labels are ready, without a dataset."""
+    with server.connected() as client:
+        found = client.labeling.discard(job)
+    server.show(found, _show_job)
+
+
+@command.command("finalize", epilog=_EPILOG)
+@click.argument("job")
+@click.option("--row", "chosen", type=int, multiple=True, help="A row by its index; repeated.")
+@click.option("--agreed", is_flag=True, help="Every row on which all teachers agree.")
+@click.option("--all", "is_all", is_flag=True, help="Every row that has labels.")
+@click.option("--evaluation-fraction", type=float, help="Share put aside. [default: 0.2]")
+@server_options
+def finalize(
+    *,
+    job: str,
+    chosen: tuple[int, ...],
+    agreed: bool,
+    is_all: bool,
+    evaluation_fraction: float | None,
+    server: Server,
+) -> None:
+    """Make a dataset of accepted rows of JOB; the same rows again are the same dataset."""
+    if bool(chosen) + agreed + is_all != 1:
+        raise click.UsageError("Choose rows with one of --row, --agreed and --all.")
+    with server.connected() as client:
+        indices = list(chosen) or [
+            one.index
+            for one in client.labeling.results(job)
+            if one.valid and (is_all or one.agreement)
+        ]
+        dataset = client.labeling.finalize(job, indices, evaluation_fraction=evaluation_fraction)
+    server.show(dataset, _show_dataset)
+
+
+def _end(job: LabelingJob, server: Server, *, is_followed: bool) -> None:
+    server.show(job, _show_job)
+    if is_followed and job.status not in {"review_ready", "finalized"}:
+        raise click.exceptions.Exit(FAILED)
+
+
+def _show_teachers(found: TeacherList) -> None:
+    if not found.available:
+        click.echo(printable(str(found.reason)))
+        return
+    defaults = found.defaults.get("default", [])
+    show_table(
+        ("TEACHER", "DEFAULT"),
+        [(one.id, "yes" if one.id in defaults else "") for one in found.data],
+    )
+
+
+def _show_sources(found: Sequence[LabelingSource]) -> None:
+    show_table(
+        ("ID", "NAME", "ROWS", "UPLOADED"),
+        [(one.id, one.name, one.rows, show_time(one.created_at)) for one in found],
+    )
+
+
+def _show_jobs(found: Sequence[LabelingJob]) -> None:
+    show_table(
+        ("ID", "NAME", "STATUS", "ROWS", "AGREED", "TEACHERS", "USD"),
+        [
+            (
+                one.id,
+                one.name,
+                one.status,
+                f"{one.completed_rows} of {one.rows}",
+                one.agreement_rows,
+                ", ".join(one.teacher_models),
+                one.price_usd,
+            )
+            for one in found
+        ],
+    )
+
+
+def _show_job(job: LabelingJob) -> None:
+    from msgspec import UNSET
+
+    _show_jobs([job])
+    if job.error is not UNSET:
+        click.echo(printable(f"{job.error.message} ({job.error.code})"))
+    if job.dataset_id is not UNSET:
+        click.echo(f"Dataset {printable(job.dataset_id)}")
+    if job.decisions is UNSET or job.teachers is UNSET:
+        return
+    click.echo()
+    show_table(
+        ("DECISION", "ALPHA", "ROWS AGREED"),
+        [(one.decision_id, _told(one.alpha), _told(one.agreement)) for one in job.decisions],
+    )
+    click.echo()
+    show_table(
+        ("TEACHER", "ANSWERED", "ERRORS", "WITH TARGETS"),
+        [(one.model, one.answered, one.errors, _told(one.with_targets)) for one in job.teachers],
+    )
+
+
+def _show_results(found: Sequence[LabelingResult]) -> None:
+    from msgspec import UNSET
+
+    show_table(
+        ("ROW", "AGREED", "LABELS", "CONTEXT"),
+        [
+            (
+                one.index,
+                "yes" if one.agreement else "no",
+                "; ".join(
+                    f"{said.model}: "
+                    + (
+                        "failed"
+                        if said.labels is UNSET
+                        else ", ".join(f"{name}={label}" for name, label in said.labels.items())
+                    )
+                    for said in one.teachers
+                ),
+                str(one.context)[:_SHOWN_CHARACTERS],
+            )
+            for one in found
+        ],
+    )
+
+
+def _show_dataset(dataset: Dataset) -> None:
+    show_table(("ID", "NAME", "ROWS"), [(dataset.id, dataset.name, dataset.rows)])
+
+
+def _told(measure: Measure | None) -> str:
+    from steelyard.client.display_evaluations import show_measure
+
+    return "-" if measure is None else show_measure(measure)

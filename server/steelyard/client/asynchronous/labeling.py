@@ -1,0 +1,75 @@
+"""``client.labeling``: rows labelled by other models, and datasets of those that are accepted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from steelyard.client import labeling_calls as calls
+from steelyard.client.asynchronous.looking import look_until
+from steelyard.client.asynchronous.resource import AsyncResource
+from steelyard.client.calls import async_method as _method
+from steelyard.client.progress import progress_bar
+from steelyard.client.waiting import LabelingFollowing, Looking
+from steelyard.labeling.wire import LabelingJob, LabelingResult, LabelingSource
+
+
+class AsyncLabeling(AsyncResource):
+    """Rows labelled by other models: ``client.labeling``."""
+
+    teachers = _method(calls.teachers)
+    upload = _method(calls.upload)
+    source = _method(calls.source)
+    delete_source = _method(calls.delete_source)
+    create = _method(calls.create)
+    get = _method(calls.get)
+    results_page = _method(calls.results_page)
+    cancel = _method(calls.cancel)
+    discard = _method(calls.discard)
+    finalize = _method(calls.finalize)
+
+    def sources(self, *, page_size: int = 200) -> AsyncIterator[LabelingSource]:
+        """Iterate over uploaded sources, newest first."""
+        return self._iterate(lambda cursor: calls.source_page(limit=page_size, cursor=cursor))
+
+    def list(
+        self, *, status: str | Sequence[str] | None = None, page_size: int = 200
+    ) -> AsyncIterator[LabelingJob]:
+        """Iterate over labeling jobs, or those of a status, newest first."""
+        return self._iterate(
+            lambda cursor: calls.page(status=status, limit=page_size, cursor=cursor)
+        )
+
+    async def results(self, job_id: str) -> AsyncIterator[LabelingResult]:
+        """Iterate over the rows of a job with what teachers said of them."""
+        offset = 0
+        while True:
+            page = await self.send(calls.results_page(job_id, offset=offset, limit=200))
+            for one in page.data:
+                yield one
+            offset += len(page.data)
+            if not page.data or not page.has_more:
+                return
+
+    async def wait(
+        self,
+        job: str | LabelingJob,
+        *,
+        timeout_s: float | None = None,
+        poll_s: float = 0.5,
+        progress: bool = True,
+    ) -> LabelingJob:
+        """Wait until labels are ready or the job has ended; a restart of the server ends no wait.
+
+        ``timeout_s`` is without end when left out, though a server that was gone for a minute is
+        an error. ``poll_s`` is the seconds between two looks.
+
+        Raises
+        ------
+        steelyard.client.NoAnswerInTimeError
+            When it has not ended in time; it goes on.
+        """
+        job_id = job if isinstance(job, str) else job.id
+        looking = Looking(timeout_s, was_answered=not isinstance(job, str))
+        with progress_bar("Labeling", is_shown=progress) as show:
+            following = LabelingFollowing(show, timeout_s)
+            return await look_until(lambda: self.get(job_id), following.has_ended, looking, poll_s)

@@ -1,0 +1,172 @@
+"""What can be asked about labeling: each function gives the call for one route."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steelyard.client.calls import (
+    Call,
+    new_or_checked_key,
+    query_of,
+    read,
+    segment,
+    write,
+)
+from steelyard.client.dataset_calls import NDJSON
+from steelyard.client.row_sources import Rows, pieces_of
+from steelyard.datasets.wire import Dataset
+from steelyard.labeling.judging import Weighting
+from steelyard.labeling.wire import (
+    DeletedSource,
+    LabelingJob,
+    LabelingJobPage,
+    LabelingResults,
+    LabelingSource,
+    LabelingSourcePage,
+    TeacherList,
+)
+
+_SOURCES, _JOBS = "/v1/labeling/sources", "/v1/labeling/jobs"
+
+
+def teachers() -> Call[TeacherList]:
+    """Return the models that may label rows: ``GET /v1/labeling/teachers``."""
+    return read("/v1/labeling/teachers", TeacherList)
+
+
+def upload(name: str, rows: Rows, *, idempotency_key: str | None = None) -> Call[LabelingSource]:
+    """Upload queries to be labelled: ``POST /v1/labeling/sources``.
+
+    Parameters
+    ----------
+    rows : path, bytes or iterable of mappings
+        JSON Lines or rows, each with ``context`` and, unless the job gives them, ``decisions``.
+    """
+    body = b"".join(piece.data for piece in pieces_of(rows))
+    key = new_or_checked_key(idempotency_key)
+    query = query_of(name=name)
+    return Call("POST", _SOURCES, LabelingSource, body, query, key, content_type=NDJSON)
+
+
+def source_page(*, limit: int | None = None, cursor: str | None = None) -> Call[LabelingSourcePage]:
+    """Return a page of sources, newest first: ``GET /v1/labeling/sources``."""
+    return read(_SOURCES, LabelingSourcePage, limit=limit, cursor=cursor)
+
+
+def source(source_id: str) -> Call[LabelingSource]:
+    """Return a source: ``GET /v1/labeling/sources/{source}``."""
+    return read(f"{_SOURCES}/{segment(source_id)}", LabelingSource)
+
+
+def delete_source(source_id: str) -> Call[DeletedSource]:
+    """Delete a source and what teachers said of it: ``DELETE /v1/labeling/sources/{source}``."""
+    path, key = f"{_SOURCES}/{segment(source_id)}", new_or_checked_key(None)
+    return Call("DELETE", path, DeletedSource, idempotency_key=key)
+
+
+def create(
+    source_id: str,
+    *,
+    teacher_models: str | Sequence[str] | None = None,
+    decisions: Sequence[Mapping[str, Any]] | None = None,
+    name: str | None = None,
+    weighting: Weighting = "votes",
+    max_price_usd: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[LabelingJob]:
+    """Ask teachers to label a source: ``POST /v1/labeling/jobs``.
+
+    Parameters
+    ----------
+    teacher_models : str or sequence of str, optional
+        Ids of teachers; the server's defaults when left out.
+    decisions : sequence of mapping, optional
+        For the rows that carry none.
+    name : str, optional
+        Of the job and its dataset; the source's when left out.
+    weighting : {"votes", "probabilities"}
+        Whether targets are the mean of labels, or of calibrated probabilities.
+    max_price_usd : str, optional
+        Refuse, and hold nothing, when the labeling is dearer.
+    """
+    names = [teacher_models] if isinstance(teacher_models, str) else teacher_models
+    fields = {
+        "source_id": source_id,
+        "teacher_models": None if names is None else list(names),
+        "decisions": None if decisions is None else list(decisions),
+        "name": name,
+        "weighting": weighting,
+        "max_price_usd": max_price_usd,
+    }
+    return write(_JOBS, LabelingJob, fields, key=idempotency_key)
+
+
+def page(
+    *,
+    status: str | Sequence[str] | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[LabelingJobPage]:
+    """Return a page of labeling jobs, newest first: ``GET /v1/labeling/jobs``."""
+    return read(_JOBS, LabelingJobPage, status=status, limit=limit, cursor=cursor)
+
+
+def get(job_id: str) -> Call[LabelingJob]:
+    """Return a labeling job: ``GET /v1/labeling/jobs/{job}``."""
+    return read(_path(job_id), LabelingJob)
+
+
+def results_page(
+    job_id: str, *, offset: int = 0, limit: int | None = None
+) -> Call[LabelingResults]:
+    """Return at most 200 rows with what teachers said of them: ``GET …/{job}/results``."""
+    return read(f"{_path(job_id)}/results", LabelingResults, offset=offset, limit=limit)
+
+
+def cancel(job_id: str, *, idempotency_key: str | None = None) -> Call[LabelingJob]:
+    """Stop a job; nothing is charged unless its labels were ready: ``POST …/{job}/cancel``."""
+    return write(f"{_path(job_id)}/cancel", LabelingJob, {}, key=idempotency_key)
+
+
+def discard(job_id: str, *, idempotency_key: str | None = None) -> Call[LabelingJob]:
+    """Drop a job whose labels are ready, without a dataset: ``POST …/{job}/discard``."""
+    return write(f"{_path(job_id)}/discard", LabelingJob, {}, key=idempotency_key)
+
+
+def finalize(
+    job_id: str,
+    row_indices: Sequence[int] | None = None,
+    *,
+    evaluation_fraction: float | None = None,
+    training_indices: Sequence[int] | None = None,
+    evaluation_indices: Sequence[int] | None = None,
+    idempotency_key: str | None = None,
+) -> Call[Dataset]:
+    """Make a dataset of accepted rows: ``POST /v1/labeling/jobs/{job}/finalize``.
+
+    The same selection again is the same dataset.
+
+    Parameters
+    ----------
+    row_indices : sequence of int, optional
+        Rows by their ``index``, whose sides are picked; or the two sides by name.
+    evaluation_fraction : float, optional
+        Share of the contexts of ``row_indices`` put aside: 0.1 to 1; 0.2 when left out.
+    training_indices, evaluation_indices : sequence of int, optional
+    """
+    fields = {
+        "row_indices": _listed(row_indices),
+        "evaluation_fraction": evaluation_fraction,
+        "training_indices": _listed(training_indices),
+        "evaluation_indices": _listed(evaluation_indices),
+    }
+    return write(f"{_path(job_id)}/finalize", Dataset, fields, key=idempotency_key)
+
+
+def _listed(indices: Sequence[int] | None) -> list[int] | None:
+    return None if indices is None else list(indices)
+
+
+def _path(job_id: str) -> str:
+    return f"{_JOBS}/{segment(job_id)}"

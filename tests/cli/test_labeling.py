@@ -1,0 +1,78 @@
+"""``steelyard labeling`` against a live server with teachers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from steelyard.app.job_runtime import open_worker
+from support.live_server import live_server
+from support.teaching import SHARED, is_even, queries, taught_server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    with taught_server(home, {"even": is_even, "sure": lambda _: 0.9}) as (server, _):
+        yield server
+
+
+@pytest.fixture
+def ask(run, server):
+    def run_labeling(*arguments: str):
+        return run("labeling", *arguments, "--url", server.url)
+
+    return run_labeling
+
+
+@pytest.fixture
+def source(ask, tmp_path):
+    (tmp_path / "queries.jsonl").write_bytes(queries(4))
+    shown = ask("upload", str(tmp_path / "queries.jsonl"), "--name", "queries", "--json")
+    return json.loads(shown.stdout)[0]["id"]
+
+
+@pytest.fixture
+def decisions(tmp_path):
+    (tmp_path / "decisions.json").write_text(json.dumps(SHARED))
+    return str(tmp_path / "decisions.json")
+
+
+def test_from_queries_to_a_dataset(ask, server, source, decisions):
+    assert source in ask("sources").stdout
+    with open_worker(server.services.settings):
+        followed = ask("start", source, "--decisions", decisions, "--follow")
+    assert followed.exit_code == 0, followed.output
+    assert "ALPHA" in followed.stdout
+    job = followed.stderr.split()[1]
+    assert "even" in ask("show", job).stdout
+    assert "review_ready" in ask("list", "--status", "review_ready").stdout
+    differing = json.loads(ask("results", job, "--disagreements", "--json").stdout)
+    assert [one["index"] for one in differing] == [1, 3]
+    assert "even: refund=no; sure: refund=yes" in ask("results", job).stdout
+    dataset = json.loads(ask("finalize", job, "--agreed", "--json").stdout)
+    assert (dataset["rows"], dataset["labeling"]["row_indices"]) == (2, [0, 2])
+    assert ask("finalize", job, "--all").exit_code == 2
+    assert ask("discard", job).exit_code == 2
+    assert "Deleted" in ask("delete", source).stdout
+    assert "deleted" in ask("show", job).stdout
+
+
+def test_what_cannot_be_used(ask, source, decisions, tmp_path):
+    (tmp_path / "none.json").write_text("{")
+    assert ask("start", source, "--decisions", str(tmp_path / "none.json")).exit_code == 2
+    (tmp_path / "object.json").write_text("{}")
+    assert ask("start", source, "--decisions", str(tmp_path / "object.json")).exit_code == 2
+    assert ask("start", source, "--decisions", decisions, "--teacher", "nobody").exit_code == 2
+    assert ask("finalize", "lab_none").exit_code == 2
+    assert ask("follow", "lab_none").exit_code == 2
+    job = json.loads(ask("start", source, "--decisions", decisions, "--json").stdout)["id"]
+    assert "cancelled" in ask("cancel", job).stdout
+    assert ask("follow", job).exit_code == 1
+
+
+def test_teachers(ask, run):
+    assert "even" in ask("teachers").stdout
+    with live_server(jobs="off") as server:
+        assert "--teacher" in run("labeling", "teachers", "--url", server.url).stdout
