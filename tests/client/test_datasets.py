@@ -11,8 +11,8 @@ import pytest
 
 import steelyard
 from steelyard.client import row_sources
-from steelyard.client.blocking.datasets import RowSender
 from steelyard.client.row_sources import FrameColumns, pieces_of
+from steelyard.client.uploads import RowUpload
 from steelyard.errors import DatasetDeletedError, InvalidExampleError, NoNewRowsError
 from support.dataset_rows import REFUND, ROUTE, make_row_dict, make_rows, to_ndjson
 from support.live_server import live_server
@@ -97,12 +97,17 @@ def test_a_preview_says_what_is_wrong_and_stores_nothing(client):
     assert len(list(client.datasets.iterate())) == n_before
 
 
+def send(client, parts, piece_bytes=2000, **options):
+    upload = RowUpload(parts, FrameColumns(), piece_bytes=piece_bytes, **options)
+    return client.datasets._upload(upload)
+
+
 def test_a_file_longer_than_a_piece_is_sent_in_several(client, tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(to_ndjson(make_rows(50)))
     sent = []
-    sender = RowSender(client.datasets, piece_bytes=5000, progress=sent.append)
-    made = sender.create("long", {"examples": path}, FrameColumns(), None)
+    options = {"piece_bytes": 5000, "progress": sent.append}
+    made = send(client, {"examples": path}, name="long", **options)
     assert made.rows == 50
     assert made.version == len(sent) > 1
     assert sent[-1] == path.stat().st_size
@@ -111,30 +116,23 @@ def test_a_file_longer_than_a_piece_is_sent_in_several(client, tmp_path):
 def test_lines_of_a_refused_piece_are_those_of_the_file(client):
     rows = make_rows(20)
     rows[17]["targets"] = {"route": "nobody"}
-    sender = RowSender(client.datasets, piece_bytes=2000)
     with pytest.raises(InvalidExampleError) as caught:
-        sender.create("bad", {"examples": rows}, FrameColumns(), None)
+        send(client, {"examples": rows}, name="bad")
     assert caught.value.details[0]["path"][2] == 17
     assert caught.value.details[0]["message"].startswith("Line 18:")
     assert str(caught.value).startswith("Line 18:")
     assert "has the rows sent before" in caught.value.__notes__[0]
 
 
-def sender_of(client, **options):
-    return RowSender(client.datasets, piece_bytes=2000, **options)
-
-
 def test_a_piece_of_known_rows_alone_ends_nothing(client):
     rows, sent = make_rows(20), []
-    made = sender_of(client, progress=sent.append).create(
-        "again", {"examples": rows + rows}, FrameColumns(), None
-    )
+    made = send(client, {"examples": rows + rows}, name="again", progress=sent.append)
     assert made.rows == 20
     assert len(sent) > made.version
-    whole = sender_of(client).add(made.id, {"examples": make_rows(30)}, FrameColumns(), None)
+    whole = send(client, {"examples": make_rows(30)}, dataset_id=made.id)
     assert whole.rows == 30
     with pytest.raises(NoNewRowsError):
-        sender_of(client).add(made.id, {"examples": make_rows(30)}, FrameColumns(), None)
+        send(client, {"examples": make_rows(30)}, dataset_id=made.id)
 
 
 def test_two_sides_that_fit_are_one_request(client):
@@ -151,9 +149,7 @@ def test_lines_of_two_sides_in_one_piece_are_those_of_each(client):
     evaluation = make_rows(2, 50)
     evaluation[1]["targets"] = {"route": "nobody"}
     with pytest.raises(InvalidExampleError) as caught:
-        sender_of(client).create(
-            "sides", {"training": make_rows(14), "evaluation": evaluation}, FrameColumns(), None
-        )
+        send(client, {"training": make_rows(14), "evaluation": evaluation}, name="sides")
     assert caught.value.details[0]["path"][1:3] == ["evaluation", 1]
     assert str(caught.value).startswith("Line 2:")
 
@@ -166,7 +162,7 @@ def rows_until(ending):
 @pytest.mark.parametrize("ending", [KeyboardInterrupt(), ValueError("a bad row")])
 def test_what_is_stored_is_told_however_the_sending_ends(client, ending):
     with pytest.raises(type(ending)) as caught:
-        sender_of(client).create("part", {"examples": rows_until(ending)}, FrameColumns(), None)
+        send(client, {"examples": rows_until(ending)}, name="part")
     (note,) = caught.value.__notes__
     assert "has the rows sent before" in note
     assert next(client.datasets.iterate()).id in note
@@ -311,10 +307,7 @@ def test_parts_by_name_under_a_key_are_added_once(client):
 def test_each_piece_of_a_key_has_a_key_of_its_own(client):
     rows, key = make_rows(20), "k" * 255
     first, again = (
-        sender_of(client, idempotency_key=key).create(
-            "keyed", {"examples": rows}, FrameColumns(), None
-        )
-        for _ in range(2)
+        send(client, {"examples": rows}, name="keyed", idempotency_key=key) for _ in range(2)
     )
     assert first == again
     assert (first.rows, first.version > 1) == (20, True)

@@ -2,148 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from steelyard.client import dataset_calls as calls
 from steelyard.client.asynchronous.resource import AsyncResource
-from steelyard.client.calls import AsyncSender, Call
 from steelyard.client.calls import async_method as _method
-from steelyard.client.row_sources import (
-    PIECE_BYTES,
-    FrameColumns,
-    Piece,
-    Progress,
-    Rows,
-    pieces_of,
-    shift_refusal,
-)
+from steelyard.client.row_sources import FrameColumns, Progress, Rows, pieces_of
+from steelyard.client.uploads import RowUpload, parts_of
 from steelyard.client.walking import DatasetWalk
 from steelyard.datasets.wire import Dataset, DatasetCheck, Partition
-from steelyard.errors import NoNewRowsError, SteelyardError
 
 if TYPE_CHECKING:
     import polars as pl
-
-
-class AsyncRowSender:
-    """Sends rows in as many calls as their size needs.
-
-    ``progress`` is called with the bytes sent so far. Under ``idempotency_key``, every call has a
-    key of its own that is made of it, so that the same rows sent again are added once.
-    """
-
-    def __init__(
-        self,
-        sender: AsyncSender,
-        *,
-        piece_bytes: int = PIECE_BYTES,
-        progress: Progress | None = None,
-        idempotency_key: str | None = None,
-    ) -> None:
-        self._sender = sender
-        self._piece_bytes = piece_bytes
-        self._progress = progress
-        self._idempotency_key = idempotency_key
-
-    async def create(
-        self,
-        name: str,
-        parts: Mapping[str, Rows],
-        columns: FrameColumns,
-        evaluation_fraction: float | None,
-    ) -> Dataset:
-        """Make a dataset of the first piece, and add the others to it.
-
-        Where a call is refused, the lines are those of the whole. Once a call has made the dataset,
-        a note of whatever ends the sending names it.
-        """
-
-        def build(made: Dataset | None, data: dict[str, bytes], key: str | None) -> Call[Dataset]:
-            if made is None:
-                return calls.create_dataset(
-                    name, data, evaluation_fraction=evaluation_fraction, idempotency_key=key
-                )
-            return calls.add_rows(
-                made.id, data, evaluation_fraction=evaluation_fraction, idempotency_key=key
-            )
-
-        return await self._send_all(build, parts, columns)
-
-    async def add(
-        self,
-        dataset_id: str,
-        parts: Mapping[str, Rows],
-        columns: FrameColumns,
-        evaluation_fraction: float | None,
-    ) -> Dataset:
-        """Add rows to a dataset."""
-
-        def build(_: Dataset | None, data: dict[str, bytes], key: str | None) -> Call[Dataset]:
-            return calls.add_rows(
-                dataset_id, data, evaluation_fraction=evaluation_fraction, idempotency_key=key
-            )
-
-        return await self._send_all(build, parts, columns)
-
-    async def _send_all(
-        self,
-        build: Callable[[Dataset | None, dict[str, bytes], str | None], Call[Dataset]],
-        parts: Mapping[str, Rows],
-        columns: FrameColumns,
-    ) -> Dataset:
-        made: Dataset | None = None
-        nothing_new: NoNewRowsError | None = None
-        n_sent = 0
-        try:
-            for number, load in enumerate(self._loads(parts, columns)):
-                data = {part: piece.data for part, piece in load.items()}
-                try:
-                    made = await self._sender.send(build(made, data, self._key(number)))
-                except NoNewRowsError as error:
-                    # The dataset has these already; the other pieces may still have new ones.
-                    nothing_new = error
-                except SteelyardError as error:
-                    shift_refusal(error, {part: piece.start for part, piece in load.items()})
-                    raise
-                n_sent += sum(map(len, data.values()))
-                if self._progress is not None:
-                    self._progress(n_sent)
-        except BaseException as error:
-            # Also where rows cannot be read, and at Ctrl-C.
-            if made is not None:
-                error.add_note(
-                    f"The dataset {made.id} has the rows sent before: version {made.version}."
-                )
-            raise
-        if made is None:
-            raise nothing_new or ValueError(
-                "There are no rows; give examples, training or evaluation."
-            )
-        return made
-
-    def _key(self, number: int) -> str | None:
-        if self._idempotency_key is None or number == 0:
-            return self._idempotency_key
-        # As long as any key may be, whatever the caller's is.
-        return hashlib.sha256(f"{number}:{self._idempotency_key}".encode()).hexdigest()
-
-    def _loads(
-        self, parts: Mapping[str, Rows], columns: FrameColumns
-    ) -> Iterator[dict[str, Piece]]:
-        """Yield what goes out in each call: a piece, or one of each side where both fit in one."""
-        held: dict[str, Piece] = {}
-        for part, rows in parts.items():
-            for piece in pieces_of(rows, columns, self._piece_bytes):
-                n_bytes = sum(len(one.data) for one in (*held.values(), piece))
-                if held and (part in held or n_bytes > self._piece_bytes):
-                    yield held
-                    held = {}
-                held[part] = piece
-        if held:
-            yield held
 
 
 class AsyncDatasets(AsyncResource):
@@ -227,9 +99,15 @@ class AsyncDatasets(AsyncResource):
         columns = FrameColumns(
             context=context, decisions=decisions, labels=labels, targets=targets, rewards=rewards
         )
-        sender = AsyncRowSender(self, progress=progress, idempotency_key=idempotency_key)
-        parts = _parts(examples, training, evaluation)
-        return await sender.create(name, parts, columns, evaluation_fraction)
+        upload = RowUpload(
+            parts_of(examples, training, evaluation),
+            columns,
+            evaluation_fraction,
+            name=name,
+            progress=progress,
+            idempotency_key=idempotency_key,
+        )
+        return await self._upload(upload)
 
     async def add_rows(
         self,
@@ -254,9 +132,15 @@ class AsyncDatasets(AsyncResource):
         columns = FrameColumns(
             context=context, decisions=decisions, labels=labels, targets=targets, rewards=rewards
         )
-        sender = AsyncRowSender(self, progress=progress, idempotency_key=idempotency_key)
-        parts = _parts(examples, training, evaluation)
-        return await sender.add(dataset_id, parts, columns, evaluation_fraction)
+        upload = RowUpload(
+            parts_of(examples, training, evaluation),
+            columns,
+            evaluation_fraction,
+            dataset_id=dataset_id,
+            progress=progress,
+            idempotency_key=idempotency_key,
+        )
+        return await self._upload(upload)
 
     async def preview(
         self,
@@ -310,14 +194,9 @@ class AsyncDatasets(AsyncResource):
         data = await self.send(calls.export_rows(dataset_id, partition=partition, version=version))
         return pl.read_parquet(io.BytesIO(data))
 
-
-def _parts(
-    examples: Rows | Mapping[str, Rows] | None, training: Rows | None, evaluation: Rows | None
-) -> dict[str, Rows]:
-    sides = {"training": training, "evaluation": evaluation}
-    given = {name: rows for name, rows in sides.items() if rows is not None}
-    if examples is None:
-        return given
-    if given or (isinstance(examples, Mapping) and "examples" in examples and len(examples) > 1):
-        raise ValueError("Give examples, or training and evaluation, and not both.")
-    return dict(examples) if isinstance(examples, Mapping) else {"examples": examples}
+    async def _upload(self, upload: RowUpload) -> Dataset:
+        with upload:
+            for call in upload.calls():
+                with upload.sending():
+                    upload.made = await self.send(call)
+            return upload.dataset()

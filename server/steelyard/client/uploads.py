@@ -1,0 +1,143 @@
+"""Rows sent in as many calls as their size needs: which calls, and what their answers mean.
+
+It does no input or output, for the client that blocks and the one that does not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+
+from steelyard.client import dataset_calls
+from steelyard.client.calls import Call
+from steelyard.client.row_sources import (
+    PIECE_BYTES,
+    FrameColumns,
+    Piece,
+    Progress,
+    Rows,
+    pieces_of,
+    shift_refusal,
+)
+from steelyard.datasets.wire import Dataset
+from steelyard.errors import NoNewRowsError, SteelyardError
+
+
+class RowUpload:
+    """The calls that make a dataset ``name`` of rows, or add them to the dataset ``dataset_id``.
+
+    ``progress`` is called with the bytes sent so far. Under ``idempotency_key``, every call has a
+    key of its own that is made of it, so that the same rows sent again are added once. As a context
+    manager, it notes on whatever ends the sending which dataset has the rows sent before.
+    """
+
+    def __init__(
+        self,
+        parts: Mapping[str, Rows],
+        columns: FrameColumns,
+        evaluation_fraction: float | None = None,
+        *,
+        name: str = "",
+        dataset_id: str | None = None,
+        piece_bytes: int = PIECE_BYTES,
+        progress: Progress | None = None,
+        idempotency_key: str | None = None,
+    ) -> None:
+        self._parts = parts
+        self._columns = columns
+        self._fraction = evaluation_fraction
+        self._name = name
+        self._dataset_id = dataset_id
+        self._piece_bytes = piece_bytes
+        self._progress = progress
+        self._idempotency_key = idempotency_key
+        #: What the last call made.
+        self.made: Dataset | None = None
+        self._nothing_new: NoNewRowsError | None = None
+        self._load: dict[str, Piece] = {}
+
+    def __enter__(self) -> None:
+        """Begin to send."""
+
+    def __exit__(
+        self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
+    ) -> None:
+        # Also where rows cannot be read, and at Ctrl-C.
+        if error is not None and self.made is not None:
+            error.add_note(
+                f"The dataset {self.made.id} has the rows sent before: version {self.made.version}."
+            )
+
+    def calls(self) -> Iterator[Call[Dataset]]:
+        """Yield each call, once the one before was answered; the first may make the dataset."""
+        n_sent = 0
+        for number, load in enumerate(self._loads()):
+            self._load = load
+            data = {part: piece.data for part, piece in load.items()}
+            key = self._key(number)
+            dataset_id = self._dataset_id if self.made is None else self.made.id
+            if dataset_id is None:
+                yield dataset_calls.create_dataset(
+                    self._name, data, evaluation_fraction=self._fraction, idempotency_key=key
+                )
+            else:
+                yield dataset_calls.add_rows(
+                    dataset_id, data, evaluation_fraction=self._fraction, idempotency_key=key
+                )
+            n_sent += sum(map(len, data.values()))
+            if self._progress is not None:
+                self._progress(n_sent)
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """Send a call inside: the lines of its refusal become those of the whole."""
+        try:
+            yield
+        except NoNewRowsError as error:
+            # The dataset has these already; the other pieces may still have new ones.
+            self._nothing_new = error
+        except SteelyardError as error:
+            shift_refusal(error, {part: piece.start for part, piece in self._load.items()})
+            raise
+
+    def dataset(self) -> Dataset:
+        """Return what was made; raise when there was no row, or none that is new."""
+        if self.made is None:
+            raise self._nothing_new or ValueError(
+                "There are no rows; give examples, training or evaluation."
+            )
+        return self.made
+
+    def _key(self, number: int) -> str | None:
+        if self._idempotency_key is None or number == 0:
+            return self._idempotency_key
+        # As long as any key may be, whatever the caller's is.
+        return hashlib.sha256(f"{number}:{self._idempotency_key}".encode()).hexdigest()
+
+    def _loads(self) -> Iterator[dict[str, Piece]]:
+        """Yield what goes out in each call: a piece, or one of each side where both fit in one."""
+        held: dict[str, Piece] = {}
+        for part, rows in self._parts.items():
+            for piece in pieces_of(rows, self._columns, self._piece_bytes):
+                n_bytes = sum(len(one.data) for one in (*held.values(), piece))
+                if held and (part in held or n_bytes > self._piece_bytes):
+                    yield held
+                    held = {}
+                held[part] = piece
+        if held:
+            yield held
+
+
+def parts_of(
+    examples: Rows | Mapping[str, Rows] | None, training: Rows | None, evaluation: Rows | None
+) -> dict[str, Rows]:
+    """Return rows by part, whose sides the server picks or that have one."""
+    sides = {"training": training, "evaluation": evaluation}
+    given = {name: rows for name, rows in sides.items() if rows is not None}
+    if examples is None:
+        return given
+    if given or (isinstance(examples, Mapping) and "examples" in examples and len(examples) > 1):
+        raise ValueError("Give examples, or training and evaluation, and not both.")
+    return dict(examples) if isinstance(examples, Mapping) else {"examples": examples}
