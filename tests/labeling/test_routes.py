@@ -256,6 +256,23 @@ class TestFinalize:
         discarded = http.post(f"/v1/labeling/jobs/{ready['id']}/discard")
         assert_canonical_error(discarded, 409, "job_finalized")
 
+    def test_teachers_are_held_against_people(self, http, ready):
+        path = f"/v1/labeling/jobs/{ready['id']}/reviewed"
+        assert http.get(path).json()["reviewed_rows"] == 0
+        dataset = finalize(http, ready, training_indices=[0, 1, 2, 3]).json()
+        draft = http.post("/v1/drafts", json={"dataset_id": dataset["id"]}).json()
+        edits = [
+            {"row": 0, "action": "accept"},
+            {"row": 1, "action": "relabel", "decision": "refund", "outcome": "no"},
+            {"row": 2, "action": "exclude"},
+        ]
+        sent = http.post(f"/v1/drafts/{draft['id']}/edits", json={"edits": edits})
+        assert sent.status_code == 200, sent.text
+        found = http.get(path).json()
+        assert found["reviewed_rows"] == 2
+        assert [one["agreement"]["value"] for one in found["data"]] == [1.0, 0.5]
+        assert [one["agreement"]["n"] for one in found["data"]] == [2, 2]
+
     @pytest.mark.parametrize(
         ("given", "path"),
         [

@@ -145,6 +145,7 @@ class StandInServer:
             evaluation_frontier=None,
             labeling_finalizer=None,
             labeling_jobs=None,
+            labeling_reviews=None,
             labeling_sources=None,
             labeling_teachers=None,
             evaluation_figures=None,

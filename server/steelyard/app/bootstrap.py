@@ -54,6 +54,7 @@ from steelyard.families.ticker import Ticker
 from steelyard.jobs.child import WorkerChild
 from steelyard.labeling import store as labeling_rows
 from steelyard.labeling.finalizing import LabelingFinalizer
+from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
@@ -144,6 +145,9 @@ def open_service(
             evaluation_frontier=EvaluationFrontier(on.state, datasets, evaluated, figures),
             labeling_finalizer=labeling.finalizer,
             labeling_jobs=labeling.jobs,
+            labeling_reviews=LabelingReviews(
+                on.state, on.frames("labeling"), reviews.drafts, reviews.reviews, on.rows
+            ),
             labeling_sources=labeling.sources,
             labeling_teachers=labeling.teachers,
             families=families.families,
@@ -314,6 +318,7 @@ def _open_labeling(
 class _Reviews:
     """What answers for drafts."""
 
+    reviews: Reviews
     drafts: DraftService
     rows: DraftRows
     seals: DraftSeals
@@ -326,6 +331,7 @@ def _open_reviews(on: Foundation, datasets: DatasetService) -> _Reviews:
     suspects = SuspectSearch(on.rows, embed=embedding.embed, scorer=embedding.evaluation_key)
     on.closing.callback(suspects.close)
     return _Reviews(
+        reviews,
         drafts,
         DraftRows(drafts, on.rows, reviews, suspects, on.writes),
         DraftSeals(drafts, datasets, on.rows, on.writes, reviews, bounds=on.bounds),

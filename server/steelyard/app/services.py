@@ -22,6 +22,7 @@ from steelyard.evaluations.service import EvaluationService
 from steelyard.families.fine_tuning.service import FineTuneJobs
 from steelyard.families.service import FamilyService
 from steelyard.labeling.finalizing import LabelingFinalizer
+from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
@@ -60,6 +61,7 @@ class ApiServices:
     evaluation_frontier: EvaluationFrontier
     labeling_finalizer: LabelingFinalizer
     labeling_jobs: LabelingJobs
+    labeling_reviews: LabelingReviews
     labeling_sources: LabelingSources
     labeling_teachers: Teachers
     families: FamilyService

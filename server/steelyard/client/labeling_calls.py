@@ -24,6 +24,7 @@ from steelyard.labeling.wire import (
     LabelingResults,
     LabelingSource,
     LabelingSourcePage,
+    ReviewedTeachers,
     TeacherList,
 )
 
@@ -122,6 +123,11 @@ def results_page(
 ) -> Call[LabelingResults]:
     """Return at most 200 rows with what teachers said of them: ``GET …/{job}/results``."""
     return read(f"{_path(job_id)}/results", LabelingResults, offset=offset, limit=limit)
+
+
+def reviewed(job_id: str) -> Call[ReviewedTeachers]:
+    """Return teachers' agreement with the dataset's reviewed rows: ``GET …/{job}/reviewed``."""
+    return read(f"{_path(job_id)}/reviewed", ReviewedTeachers)
 
 
 def cancel(job_id: str, *, idempotency_key: str | None = None) -> Call[LabelingJob]:

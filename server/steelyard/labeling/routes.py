@@ -15,6 +15,7 @@ from steelyard.families.fees import priced
 from steelyard.http.bodies import media_type_of, read_stream
 from steelyard.http.routing import Access, Call, Form, Route
 from steelyard.labeling.finalizing import LabelingFinalizer, read_finalize
+from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
@@ -30,6 +31,7 @@ from steelyard.labeling.wire import (
     LabelingSourcePage,
     PageQuery,
     ResultsQuery,
+    ReviewedTeachers,
     TeacherList,
     UploadQuery,
 )
@@ -160,6 +162,19 @@ ROUTES = (
             errors.NotFoundError,
             errors.LabelingNotReadyError,
             errors.SourceDeletedError,
+        ),
+    ),
+    _route(
+        method="GET",
+        path=f"{_JOB}/reviewed",
+        use=lambda call: call.service(LabelingReviews).find(call.caller, call.path["labeling_job"]),
+        summary="Return each teacher's agreement with the reviewed rows of the job's dataset.",
+        response=ReviewedTeachers,
+        errors=(
+            errors.NotFoundError,
+            errors.LabelingNotReadyError,
+            errors.SourceDeletedError,
+            errors.DatasetDeletedError,
         ),
     ),
     _route(

@@ -211,7 +211,7 @@ class DecisionAgreement(Struct, frozen=True, kw_only=True):
 
 
 class TeacherAgreement(Struct, frozen=True, kw_only=True):
-    """One teacher beside the others, and beside what the dataset says of the rows now."""
+    """One teacher beside the others."""
 
     model: str
     answered: Annotated[int, Meta(description="Rows.")]
@@ -290,6 +290,23 @@ class LabelingResults(Shown, Struct, frozen=True, kw_only=True):
     offset: int
     limit: int
     has_more: bool
+
+
+class ReviewedTeacher(Struct, frozen=True, kw_only=True):
+    """One teacher beside people."""
+
+    model: str
+    agreement: Annotated[
+        Measure | None,
+        Meta(description="Share of reviewed decisions on which it chose what people settled on."),
+    ]
+
+
+class ReviewedTeachers(Shown, Struct, frozen=True, kw_only=True):
+    """Teachers beside people who accepted or relabelled rows of the job's dataset."""
+
+    reviewed_rows: int
+    data: list[ReviewedTeacher]
 
 
 class FinalizeJob(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

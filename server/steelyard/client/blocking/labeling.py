@@ -25,6 +25,7 @@ class Labeling(Resource):
     create = _method(calls.create)
     get = _method(calls.get)
     results_page = _method(calls.results_page)
+    reviewed = _method(calls.reviewed)
     cancel = _method(calls.cancel)
     discard = _method(calls.discard)
     finalize = _method(calls.finalize)
