@@ -109,6 +109,16 @@ def test_who_edited_last_and_since_when():
     assert np.flatnonzero(review.edited_since(1, "ann")).tolist() == [2]
 
 
+def test_what_is_undone_is_held_by_who_edited_before():
+    review = review_of(
+        entry(1, "accept", 1), entry(2, "accept", 2, "bob"), entry(3, "skip", 1, "bob"),
+        entry(4, "undo", 1, "bob", target=3), entry(5, "undo", 2, "bob", target=2),
+    )  # fmt: skip
+    assert np.flatnonzero(review.edited_by("bob")).tolist() == [1, 2]
+    assert np.flatnonzero(review.held_by("bob")).tolist() == []
+    assert np.flatnonzero(review.held_by("ann")).tolist() == [1]
+
+
 def test_a_log_with_a_gap_is_refused():
     with pytest.raises(ValueError, match="does not follow"):
         review_of(entry(2, "accept"))

@@ -202,6 +202,23 @@ def test_edits_that_a_short_outage_lost_are_sent_once_the_server_answers() -> No
     assert states(client)[2] == "accepted"
 
 
+def test_rows_whose_edits_wait_are_counted_once() -> None:
+    desk, client = make_desk(n_rows=60)
+    client.drafts.failing = [ServerUnreachableError("No connection.")]
+    press(desk, *["accept"] * 20)
+    assert len(desk.queue.unsent) == 20
+    assert len(desk.rows.rows) > 25
+    assert desk.rows.place_text == "21 of 60"
+
+
+def test_another_queue_does_not_tell_what_was_done_in_the_last() -> None:
+    desk, _ = make_desk()
+    press(desk, "exclude")
+    assert "excluded" in desk.told
+    desk.open_queue("all")
+    assert desk.told == ""
+
+
 def test_edits_that_wait_can_be_sent_now() -> None:
     desk, client = make_desk()
     client.drafts.failing = [ServerUnreachableError("No connection.")]
@@ -220,6 +237,7 @@ def test_rows_are_fetched_ahead_and_none_is_left_out() -> None:
         seen.append(desk.rows.current.row)
         press(desk, "skip" if len(seen) % 7 == 0 else "accept")
         assert desk.rows.is_complete or len(desk.rows.rows) - desk.rows.place >= 10
+        assert desk.rows.total == 60
     assert seen == list(range(60))
     assert states(client).count("skipped") == 8
 

@@ -122,6 +122,7 @@ class Review:
         self.edit: NDArray[np.int32] = np.zeros(n_places, dtype=np.int32)
         self.notes: dict[int, str] = {}
         self._editor: NDArray[np.int32] = np.full(n_places, _NOBODY, dtype=np.int32)
+        self._holder: NDArray[np.int32] = np.full(n_places, _NOBODY, dtype=np.int32)
         self._editors: list[str | None] = []
         self._base: NDArray[np.uint8] = np.zeros(n_places, dtype=np.uint8)
         self._is_excluded: Mask = np.zeros(n_places, dtype=np.bool_)
@@ -171,10 +172,17 @@ class Review:
         return found
 
     def edited_by(self, reviewer: str) -> Mask:
-        """Return the rows that a reviewer was the last to edit."""
+        """Return the rows that a reviewer was the last to edit, an undo being an edit."""
+        return self._by(reviewer, self._editor)
+
+    def held_by(self, reviewer: str) -> Mask:
+        """Return the rows whose last edit that was not undone is a reviewer's."""
+        return self._by(reviewer, self._holder)
+
+    def _by(self, reviewer: str, codes: NDArray[np.int32]) -> Mask:
         if reviewer not in self._editors:
             return np.zeros(len(self.state), dtype=np.bool_)
-        by_them: Mask = self._editor == self._editors.index(reviewer)
+        by_them: Mask = codes == self._editors.index(reviewer)
         return by_them
 
     def edited_since(self, revision: int, reviewer: str | None) -> Mask:
@@ -221,6 +229,7 @@ class Review:
     def _replay(self, rows: Places) -> None:
         """Fold all entries that hold over some rows again."""
         self._base[rows] = UNTOUCHED
+        self._holder[rows] = _NOBODY
         self._is_excluded[rows] = False
         for relabelled in self._relabelled.values():
             relabelled[rows] = False
@@ -240,6 +249,7 @@ class Review:
 
     def _apply_to(self, entry: Entry, rows: Places) -> None:
         body = entry.body
+        self._holder[rows] = self._code_of(entry.reviewer)
         match entry.action:
             case "relabel":
                 self._base[rows] = ACCEPTED

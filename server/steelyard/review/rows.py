@@ -327,7 +327,7 @@ def _masks_of(
     if suspects is not None:
         masks["suspect"] = is_open & (np.nan_to_num(suspects.score) > SUSPECT_OVER)
     if reviewer is not None:
-        masks["mine"] = review.edited_by(reviewer)
+        masks["mine"] = review.held_by(reviewer)
     return masks
 
 

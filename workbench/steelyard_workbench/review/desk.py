@@ -200,6 +200,7 @@ class Desk(Viewer):
         """Look at another queue."""
         self._reader.queue = queue
         self._tabs.choose(queue)
+        self.tell("")  # what was done in another queue
         self._keep_choice()
         self.stop()
         self.reload()
@@ -360,5 +361,6 @@ def _sealed_text(draft: Draft) -> str:
     sealed = draft.sealed
     if sealed is None:
         return ""
-    what = "a new dataset" if sealed.sealed_as == "dataset" else f"version {sealed.version}"
-    return f"This draft is sealed: it became {what}, `{sealed.dataset_id}`. It takes no more edits."
+    is_new = sealed.sealed_as == "dataset"
+    what = f"a new dataset, {sealed.dataset_id}" if is_new else f"version {sealed.version}"
+    return f"This draft is sealed: it became {what}. It takes no more edits."

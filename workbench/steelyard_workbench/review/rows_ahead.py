@@ -10,15 +10,16 @@ from steelyard_workbench.review.questions import as_told
 #: Rows of a page, and how many must be ahead of the shown one.
 PAGE_ROWS, LEAST_AHEAD = 25, 10
 
-#: Whether an edited row keeps its place in a queue, where not every row does. A skipped row of
-#: `to_review` goes to the end of it.
-_STAYS: dict[str, Callable[[RowNow], bool]] = {
-    "to_review": lambda now: now.state == "untouched",
+#: Whether an edited row is still in a queue, where not every row is.
+_IS_IN: dict[str, Callable[[RowNow], bool]] = {
+    "to_review": lambda now: now.state in ("untouched", "skipped"),
     "suspect": lambda now: now.state in ("untouched", "skipped"),
     "excluded": lambda now: now.state == "excluded",
     "changed": lambda now: now.state in ("relabelled", "excluded"),
     "noted": lambda now: bool(now.note),
 }
+#: Whether it also keeps its place: a skipped row of `to_review` goes to the end of it.
+_STAYS = _IS_IN | {"to_review": lambda now: now.state == "untouched"}
 
 
 class RowsAhead:
@@ -35,6 +36,7 @@ class RowsAhead:
         self.is_complete = False
         self._total = 0
         self._guests: set[int] = set()
+        self._unsent: set[int] = set()
 
     @property
     def current(self) -> DraftRow | None:
@@ -69,11 +71,19 @@ class RowsAhead:
         new = [row for row in page.data if row.row not in known]
         # A guest whose turn has come is one of the queue.
         self._guests.difference_update(row.row for row in page.data)
-        n_left = len(self.rows) - self.offset
+        n_left = sum(self._has_left(row, page.revision) for row in self.rows)
         self.rows += new
         self._total = page.total + n_left
         self.is_complete = not page.has_more
         return new
+
+    def _has_left(self, row: DraftRow, revision: int) -> bool:
+        """Whether the server no longer counts a row to the queue, at a revision of its log."""
+        if row.row in self._guests:
+            return True
+        is_in = _IS_IN.get(self.queue)
+        is_known = row.row not in self._unsent and row.now.edit <= revision
+        return is_known and is_in is not None and not is_in(row.now)
 
     def move(self, step: int) -> bool:
         """Go to the next row or the one before; return whether there was one."""
@@ -101,13 +111,18 @@ class RowsAhead:
             self._total += 1
 
     def put(self, row: DraftRow) -> None:
-        """Put a row in the place of what it was."""
-        for place, other in enumerate(self.rows):
-            if other.row == row.row:
-                self.rows[place] = row
+        """Put a row in the place of what it was, before the server knows of it."""
+        self._unsent.add(row.row)
+        self._replace(row)
 
     def tell(self, now: RowNow) -> None:
         """Note how a row stands."""
         row = self.get(now.row)
         if row is not None:
-            self.put(as_told(row, now))
+            self._unsent.discard(now.row)
+            self._replace(as_told(row, now))
+
+    def _replace(self, row: DraftRow) -> None:
+        for place, other in enumerate(self.rows):
+            if other.row == row.row:
+                self.rows[place] = row

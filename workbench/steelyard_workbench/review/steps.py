@@ -10,7 +10,6 @@ from steelyard.review.wire import Draft, DraftRow, EditReceipt, RowNow
 from steelyard_workbench.problems import Problem
 from steelyard_workbench.review.edits import EditQueue, Unsent
 from steelyard_workbench.review.notices import Notices
-from steelyard_workbench.review.questions import as_told
 from steelyard_workbench.review.queue_reader import QueueReader
 from steelyard_workbench.review.queue_tabs import QueueTabs
 from steelyard_workbench.review.waiting import Conflict
@@ -263,7 +262,7 @@ class Steps:
         theirs = {one.row: one for one in now}
         for row in entry.before:
             if row.row in theirs:
-                self.reader.rows.put(as_told(row, theirs[row.row]))
+                self.reader.rows.tell(theirs[row.row])
         if not self._shown.show_table(is_new=False):
             self._shown.show_again()
 
