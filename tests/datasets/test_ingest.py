@@ -148,6 +148,16 @@ def test_what_is_passed_over() -> None:
         assert reader.n_lines == 2
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_told_once(encoding: str) -> None:
+    reader = RowReader()
+    data = (GOOD + b"\n" + GOOD + b"\n").decode().encode(encoding)
+    assert list(reader.read_ndjson([data])) == []
+    [finding] = reader.findings.listed
+    assert (finding.line, finding.type) == (1, "invalid_utf8")
+    assert "save it as UTF-8" in finding.message
+
+
 def test_an_empty_file_has_no_rows() -> None:
     for data in (b"", b"\n\n", b"\xef\xbb\xbf", b"\xef"):
         reader = RowReader()

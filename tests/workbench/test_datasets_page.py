@@ -19,7 +19,6 @@ import steelyard
 from steelyard.errors import SteelyardError
 from steelyard_workbench.components.confirmation import Confirmation
 from steelyard_workbench.components.frame_table import PageAsked
-from steelyard_workbench.datasets.importing import FileCheck, check_file, name_of, problem_text
 from steelyard_workbench.datasets.row_pages import at_places, search_page
 from steelyard_workbench.pages.datasets import DatasetsPage
 from steelyard_workbench.review.row_filter import RowFilter
@@ -172,11 +171,13 @@ def test_a_good_file_becomes_a_dataset_and_is_opened(client):
 def test_rows_and_tables_become_the_next_version_of_an_open_dataset(client):
     made = client.datasets.create("growing", [row(f"first {n}") for n in range(12)])
     page = opened(client, dataset=made.id)
-    asyncio.run(page.importing.take("more.jsonl", lines(row("second"))))
+    asyncio.run(page.importing.take("more.jsonl", lines(row("second"), row("second"))))
+    assert "1 line is there already" in texts_of(page.importing.found)
     assert page.importing.is_next_version
     schedule(page.importing.send)
     assert client.datasets.get(made.id).version == 2
-    asyncio.run(page.importing.take("more.csv", b"context,team\nthird,shipping\n"))
+    asyncio.run(page.importing.take("more.csv", b"context,team\nthird,shipping\n,shipping\n"))
+    assert "1 row has an empty context." in texts_of(page.importing.found)
     schedule(page.importing.send)
     assert client.datasets.get(made.id).version == 3
     asyncio.run(page.importing.take("wrong.csv", b"context,team\nfourth,nobody\n"))
@@ -209,34 +210,6 @@ def test_a_table_alone_cannot_become_a_dataset(client):
     asyncio.run(page.importing.take("more.csv", b"context,team\nthird,shipping\n"))
     assert "cannot become a dataset" in texts_of(page.importing.found)
     assert not page.importing._form.visible
-
-
-def test_a_long_file_is_looked_at_in_pieces_and_its_lines_are_those_of_the_file(monkeypatch):
-    sent = []
-
-    def send(call):
-        sent.append(call)
-        detail = {"path": ["body", "examples", 0, "context"], "message": "Line 1: wrong."}
-        return SimpleNamespace(
-            lines=1, rows=0, problems=1, method=None, code="invalid_example", message="",
-            details=[detail],
-        )  # fmt: skip
-
-    monkeypatch.setattr("steelyard.client.row_sources.PIECE_BYTES", 20)
-    monkeypatch.setattr(
-        "steelyard_workbench.datasets.importing.pieces_of",
-        lambda data: iter([SimpleNamespace(data=b"{}\n", start=n) for n in range(150)]),
-    )
-    check = check_file(SimpleNamespace(send=send), b"")
-    assert (len(sent), check.n_problems, len(check.problems)) == (150, 150, 100)
-    assert check.problems[99] == "Line 100: wrong."
-    assert "… and 50 more." in problem_text(check)
-
-
-def test_what_a_file_holds_is_not_read_as_markup():
-    told = problem_text(FileCheck(1, 0, 1, ("Line 1: <b> *is* wrong",), None))
-    assert "&lt;b> \\*is\\* wrong" in told
-    assert name_of("plain") == "plain"
 
 
 def test_a_dataset_is_renamed_restored_and_deleted_once_its_name_is_typed(client):

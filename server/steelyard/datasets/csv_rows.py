@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from steelyard.datasets.findings import RowFinding
 from steelyard.datasets.ingest import BATCH_ROWS, RowReader
 from steelyard.datasets.labels import Labels, read_labels
-from steelyard.datasets.lines import MAX_LINE_BYTES, split_lines
+from steelyard.datasets.lines import MAX_LINE_BYTES, NOT_UTF_16, is_utf_16, split_lines
 from steelyard.datasets.rows import Row, make_row, read_task
 from steelyard.datasets.tasks import Task
 from steelyard.errors import Violation
@@ -18,6 +18,10 @@ from steelyard.wire.violations import Violations, show
 
 #: The name of the first column.
 CONTEXT_COLUMN = "context"
+#: What else separates the columns of files that are called CSV.
+_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+#: Names that a message lists.
+_MOST_LISTED = 5
 
 
 class CsvReader:
@@ -72,6 +76,11 @@ class CsvReader:
     def _check_header(self, cells: Sequence[str]) -> list[Violation]:
         columns = [cell.strip() for cell in cells]
         found: list[Violation] = []
+        for sign, name in _SEPARATORS.items():
+            if len(columns) == 1 and sign in columns[0]:
+                message = f"The columns are separated by {name}; separate them by commas."
+                return [Violation((0,), message, "invalid_csv")]
+        unknown: dict[int, str] = {}
         if columns[0] != CONTEXT_COLUMN:
             message = f"The first column is {show(columns[0])}; name it {CONTEXT_COLUMN}."
             found.append(Violation((0,), message, "missing"))
@@ -87,11 +96,23 @@ class CsvReader:
             elif column in self._refused:
                 found.append(Violation((index,), self._refused[column], "unsupported"))
             elif column not in self._decisions:
-                message = (
-                    f"The column {show(column)} is not a decision of the dataset; use its ids."
-                )
-                found.append(Violation((index,), message, "unknown"))
+                unknown[index] = column
+        if unknown:
+            found.append(Violation((next(iter(unknown)),), self._say_unknown(unknown), "unknown"))
         return found
+
+    def _say_unknown(self, unknown: Mapping[int, str]) -> str:
+        """Return one message for all columns that are no decisions."""
+        ids = _listed(self._decisions)
+        if len(unknown) == 1:
+            [column] = unknown.values()
+            return (
+                f"The column {show(column)} is not a decision of the dataset; use its ids: {ids}."
+            )
+        return (
+            f"{len(unknown)} columns are not decisions of the dataset: "
+            f"{_listed(unknown.values())}. Use its ids: {ids}; leave out the other columns."
+        )
 
     def _row(self, line: int, cells: list[str], columns: list[str]) -> Row | list[Violation]:
         if len(cells) != len(columns):
@@ -180,6 +201,9 @@ class _Lines:
                 yield "\n"
                 # An empty record is passed over by the reader, which then asks for the next line.
                 continue
+            if number == 1 and is_utf_16(line):
+                self._note(number, NOT_UTF_16, "invalid_utf8")
+                return
             if b"\0" in line:
                 message = "The line has a NUL byte; send text."
                 self._bad = RowFinding(self._part, number, (), message, "nul")
@@ -195,6 +219,12 @@ class _Lines:
         if self._rows.count_line():
             violation = Violation((), message, type_)
             self._rows.findings.add(self._part, line, [violation], "invalid_csv")
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = ", ".join(show(name) for name in islice(names, _MOST_LISTED))
+    rest = len(names) - _MOST_LISTED
+    return f"{shown} and {rest} more" if rest > 0 else shown
 
 
 def _explain(error: csv.Error) -> str:

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 
 from steelyard.datasets.findings import Findings
 from steelyard.datasets.labels import Labels, Supervision, read_labels
-from steelyard.datasets.lines import MAX_LINE_BYTES, split_lines
+from steelyard.datasets.lines import MAX_LINE_BYTES, NOT_UTF_16, is_utf_16, split_lines
 from steelyard.datasets.rows import KEPT_FIELDS, Row, make_row, read_row, read_task
 from steelyard.datasets.tasks import Task
 from steelyard.datasets.wire import RowInput
@@ -167,6 +167,9 @@ class RowReader:
             if line is not None and (not line or line.isspace()):
                 continue
             if not self.count_line():
+                return
+            if number == 1 and line is not None and is_utf_16(line):
+                self.findings.add(part, number, [Violation((), NOT_UTF_16, "invalid_utf8")])
                 return
             if line is None:
                 message = f"The row is over {self._max_line_bytes} bytes; send shorter ones."

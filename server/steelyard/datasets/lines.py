@@ -7,7 +7,11 @@ from collections.abc import Iterable, Iterator
 #: The longest line, in bytes: that of the largest upload.
 MAX_LINE_BYTES = 16 * 1024 * 1024
 
+#: What is said of a file that is UTF-16, once: each of its lines would be wrong.
+NOT_UTF_16 = "The file is UTF-16; save it as UTF-8 and send that."
+
 _BOM = b"\xef\xbb\xbf"
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def split_lines(
@@ -38,6 +42,11 @@ def split_lines(
             held.append(rest)
     if n_held:
         yield number + 1, b"".join(held) if n_held <= max_bytes else None, False
+
+
+def is_utf_16(line: bytes) -> bool:
+    """Whether the first line of a file is UTF-16: by its mark, or by the zeros of plain letters."""
+    return line.startswith(_UTF_16_MARKS) or b"\0" in line[:4]
 
 
 def _without_mark(chunks: Iterable[bytes]) -> Iterator[bytes]:

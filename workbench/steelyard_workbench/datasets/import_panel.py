@@ -23,6 +23,7 @@ from steelyard_workbench.datasets.importing import (
     is_csv,
     name_of,
     problem_text,
+    remarks_on,
 )
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.problems import Problem, problem_of
@@ -134,7 +135,8 @@ class ImportPanel(Viewer):
 
     async def _look(self) -> None:
         self.check = await asyncio.to_thread(check_file, self._client, self._data)
-        self._show_check(self.check)
+        remarks = await asyncio.to_thread(remarks_on, self._data, is_table=False)
+        self._show_check(self.check, remarks)
 
     def _show_no_look(self, error: Exception) -> None:
         problem = problem_of(error, "Could not look at the file.")
@@ -239,10 +241,11 @@ class ImportPanel(Viewer):
                 "its lines are checked when it is added; with one mistake none of it is stored.",
             )
         ]
+        self._remark(remarks_on(self._data, is_table=True))
         self.kept_as.param.update(options=[_NEXT], value=_NEXT)
         self._open_form()
 
-    def _show_check(self, check: FileCheck) -> None:
+    def _show_check(self, check: FileCheck, remarks: str) -> None:
         if not check.is_good:
             text = problem_text(check) if check.n_problems else "**The file has no rows.**"
             self.found[:] = [
@@ -256,10 +259,16 @@ class ImportPanel(Viewer):
         self.found[:] = [
             verdict("good", f"{check.good:,} rows", f"with {word}, none with a fault.")
         ]
+        self._remark(remarks)
         if self._dataset is not None:
             self.kept_as.options = [_NEXT, _NEW]
             self.kept_as.value = _NEXT if self._dataset.method == check.method else _NEW
         self._open_form()
+
+    def _remark(self, told: str) -> None:
+        """Say what of the file may be meant otherwise, if anything."""
+        if told:
+            self.found.append(verdict("unsure", "Look at the file:", told))
 
     def _open_form(self) -> None:
         self.name_field.value = self.name_field.value_input = name_of(self._filename)[:128]

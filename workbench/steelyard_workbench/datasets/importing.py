@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from steelyard.client import Client
@@ -14,6 +15,8 @@ from steelyard_workbench.escaping import escape_markdown
 SHOWN_PROBLEMS = 100
 #: What the server takes in one call, less the room it needs.
 MOST_CSV_BYTES = 15 * 1024 * 1024
+_EMPTY_CONTEXT = re.compile(rb'"context"\s*:\s*"\s*"')
+_EMPTY_CELL = re.compile(rb'\s*("\s*")?\s*,')
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,26 @@ def name_of(filename: str) -> str:
     'support_triage'
     """
     return filename.rpartition(".")[0] or filename
+
+
+def remarks_on(data: bytes, *, is_table: bool) -> str:
+    """Return in words what of a file may be meant otherwise: lines that are twice, empty contexts."""
+    lines = [line for line in data.splitlines() if line.strip()]
+    told = []
+    if n_twice := len(lines) - len(set(lines)):
+        told.append(
+            "1 line is there already, and is left out."
+            if n_twice == 1
+            else f"{n_twice:,} lines are there already, and are left out."
+        )
+    is_empty = _EMPTY_CELL.match if is_table else _EMPTY_CONTEXT.search
+    if n_empty := sum(is_empty(line) is not None for line in lines):
+        told.append(
+            "1 row has an empty context."
+            if n_empty == 1
+            else f"{n_empty:,} rows have an empty context."
+        )
+    return " ".join(told)
 
 
 def problem_text(check: FileCheck) -> str:
