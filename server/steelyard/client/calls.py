@@ -154,7 +154,6 @@ class Sender(Protocol):
 
     def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call and give its answer."""
-        ...
 
 
 class AsyncSender(Protocol):
@@ -162,7 +161,6 @@ class AsyncSender(Protocol):
 
     async def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call and give its answer."""
-        ...
 
 
 def blocking_method(

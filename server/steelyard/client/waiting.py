@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Final, TypeVar
+from typing import Final
 
 from steelyard.client.display_families import WAITING_FOR
 from steelyard.client.failures import NoAnswerInTimeError, UnexpectedAnswerError
@@ -31,12 +30,6 @@ LONGEST_SILENCE_S: Final = 60.0
 _AWAY = frozenset({502, 503, 504})
 
 _log = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
-#: Returns how far something is.
-Look = Callable[[], T]
-AsyncLook = Callable[[], Awaitable[T]]
 
 
 class Patience:

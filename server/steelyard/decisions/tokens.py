@@ -19,25 +19,20 @@ class TokenCounter(Protocol):
     @property
     def name(self) -> str:
         """Name of the tokenizer."""
-        ...
 
     @property
     def revision(self) -> str:
         """Revision of the tokenizer."""
-        ...
 
     @property
     def sha256(self) -> str:
         """Lower-case hexadecimal SHA-256 of the tokenizer's file."""
-        ...
 
     def count(self, text: str) -> int:
         """Count the tokens of a text, without special tokens."""
-        ...
 
     def least(self, text: str) -> int:
         """Return a number of tokens that a text has at least, at a fraction of the cost."""
-        ...
 
 
 def count_input_tokens(

@@ -130,7 +130,6 @@ class Accounts(Protocol):
 
     async def authenticate(self, authorization: str | None, address: str) -> Caller:
         """Return the caller of a request, or refuse its key."""
-        ...
 
 
 class Limits(Protocol):
@@ -138,11 +137,9 @@ class Limits(Protocol):
 
     def take(self, caller: Caller) -> None:
         """Count a caller's request, or refuse it."""
-        ...
 
     def take_public(self, address: str) -> None:
         """Count a request without a key, or refuse it."""
-        ...
 
 
 class Services(Protocol):
@@ -151,21 +148,17 @@ class Services(Protocol):
     @property
     def settings(self) -> Settings:
         """Bounds of bodies and times."""
-        ...
 
     @property
     def accounts(self) -> Accounts:
         """Who knows callers."""
-        ...
 
     @property
     def limits(self) -> Limits:
         """Who counts requests."""
-        ...
 
     def get(self, kind: type[T]) -> T:
         """Return the service of a class."""
-        ...
 
 
 def services_of(request: Request) -> Services:

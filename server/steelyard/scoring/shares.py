@@ -35,12 +35,10 @@ class Sized(Protocol):
     @property
     def share(self) -> Share:
         """Whose it is."""
-        ...
 
     @property
     def characters(self) -> int:
         """How long it is."""
-        ...
 
 
 Entry = TypeVar("Entry", bound=Sized)

@@ -46,27 +46,22 @@ class LoadedModel(Protocol):
     @property
     def scorer(self) -> Scorer:
         """What scores requests."""
-        ...
 
     @property
     def tokenizer(self) -> TokenCounter:
         """Counts input tokens."""
-        ...
 
     @property
     def temperatures(self) -> TemperatureTable:
         """Turns logits into calibrated probabilities."""
-        ...
 
     @property
     def card(self) -> Path | None:
         """The model card, when there is one."""
-        ...
 
     @property
     def manifest(self) -> Mapping[str, Any]:
         """Name, version, and the files with their hashes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

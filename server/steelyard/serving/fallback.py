@@ -66,37 +66,30 @@ class Answerer(Protocol):
     @property
     def name(self) -> str:
         """The name that the answer carries."""
-        ...
 
     @property
     def price_nano(self) -> int:
         """Nano-USD per input token."""
-        ...
 
     @property
     def max_input_tokens(self) -> int:
         """Most input tokens of a request."""
-        ...
 
     @property
     def failed_recently(self) -> bool:
         """Whether it failed a short while ago and has not answered since."""
-        ...
 
     @property
     def hangs(self) -> bool:
         """Whether its engine is in a call that outlasted the wait of a request."""
-        ...
 
     def check_room(self, prepared: Prepared) -> None:
         """Refuse a request that could not be begun now."""
-        ...
 
     async def answer(
         self, prepared: Prepared, wait_s: float, *, on_queued: Callable[[Scores], None]
     ) -> DecideResponse:
         """Score a request and finish its answer."""
-        ...
 
 
 class TunedAnswerer(Answerer, Protocol):
@@ -104,7 +97,6 @@ class TunedAnswerer(Answerer, Protocol):
 
     def prepare(self, request: ValidRequest, started: float) -> Prepared:
         """Render a request for it."""
-        ...
 
 
 class OffCall:
@@ -149,15 +141,12 @@ class Resolver(Protocol):
 
     async def find(self, caller: Caller, name: str) -> TunedAnswerer:
         """Return who answers calls to a name, or refuse the call; nothing is loaded."""
-        ...
 
     async def base_of(self, caller: Caller, name: str) -> str:
         """Return the base model under a family or a number, on or off."""
-        ...
 
     def note_use(self, account_id: str, name: str) -> None:
         """Note that a call named a family or a number; returns at once."""
-        ...
 
 
 #: No name of the request is a family's or a number.

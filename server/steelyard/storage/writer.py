@@ -37,19 +37,15 @@ class Turns(Protocol):
 
     def wait(self) -> None:
         """Wait until no other process writes; called before the transaction begins."""
-        ...
 
     def begin(self, connection: Connection) -> None:
         """Wait for the same inside the transaction, where that is how it is done."""
-        ...
 
     def done(self) -> None:
         """Release the lock to the next process."""
-        ...
 
     def close(self) -> None:
         """Release what the waiting needs."""
-        ...
 
 
 @dataclass(slots=True)

@@ -7,7 +7,6 @@ from typing import Unpack
 
 from steelyard.client import evaluation_calls as calls
 from steelyard.client.answers import RecordList
-from steelyard.client.asynchronous.looking import look_until
 from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.calls import async_method as _method
 from steelyard.client.evaluation_calls import RecordFilters
@@ -86,6 +85,4 @@ class AsyncEvaluations(AsyncResource):
         looking = Looking(timeout_s, was_answered=not isinstance(evaluation, str))
         with progress_bar("Evaluation", is_shown=progress) as show:
             following = EvaluationFollowing(show, timeout_s)
-            return await look_until(
-                lambda: self.get(evaluation_id), following.has_ended, looking, poll_s
-            )
+            return await self._until(calls.get(evaluation_id), following.has_ended, looking, poll_s)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from steelyard.client import family_calls as calls
-from steelyard.client.asynchronous.looking import look_until
 from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.calls import async_method as _method
 from steelyard.client.progress import progress_bar
@@ -62,4 +61,4 @@ class AsyncFamilies(AsyncResource):
         with progress_bar(family, is_shown=progress) as show:
             wait = ServingWait(model, show, timeout_s)
             looking = Looking(timeout_s, was_answered=not isinstance(model, str))
-            return await look_until(lambda: self.get(family), wait.is_over, looking, poll_s)
+            return await self._until(calls.get(family), wait.is_over, looking, poll_s)

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Sequence
 
 from steelyard.client import job_calls as calls
 from steelyard.client.answers import RecordList
-from steelyard.client.asynchronous.looking import look_until
 from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.calls import async_method as _method
 from steelyard.client.progress import progress_bar
@@ -75,4 +74,4 @@ class AsyncJobs(AsyncResource):
         looking = Looking(timeout_s, was_answered=not isinstance(job, str))
         with progress_bar("Fine-tune", is_shown=progress) as show:
             following = JobFollowing(show, timeout_s)
-            return await look_until(lambda: self.get(job_id), following.has_ended, looking, poll_s)
+            return await self._until(calls.get(job_id), following.has_ended, looking, poll_s)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from steelyard.client import labeling_calls as calls
-from steelyard.client.asynchronous.looking import look_until
 from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.calls import async_method as _method
 from steelyard.client.progress import progress_bar
@@ -73,4 +72,4 @@ class AsyncLabeling(AsyncResource):
         looking = Looking(timeout_s, was_answered=not isinstance(job, str))
         with progress_bar("Labeling", is_shown=progress) as show:
             following = LabelingFollowing(show, timeout_s)
-            return await look_until(lambda: self.get(job_id), following.has_ended, looking, poll_s)
+            return await self._until(calls.get(job_id), following.has_ended, looking, poll_s)

@@ -9,7 +9,6 @@ from typing import Unpack
 
 from steelyard.client import evaluation_calls as calls
 from steelyard.client.answers import RecordList
-from steelyard.client.blocking.looking import look_until
 from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.evaluation_calls import RecordFilters
@@ -88,4 +87,4 @@ class Evaluations(Resource):
         looking = Looking(timeout_s, was_answered=not isinstance(evaluation, str))
         with progress_bar("Evaluation", is_shown=progress) as show:
             following = EvaluationFollowing(show, timeout_s)
-            return look_until(lambda: self.get(evaluation_id), following.has_ended, looking, poll_s)
+            return self._until(calls.get(evaluation_id), following.has_ended, looking, poll_s)

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from steelyard.client import family_calls as calls
-from steelyard.client.blocking.looking import look_until
 from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.progress import progress_bar
@@ -64,4 +63,4 @@ class Families(Resource):
         with progress_bar(family, is_shown=progress) as show:
             wait = ServingWait(model, show, timeout_s)
             looking = Looking(timeout_s, was_answered=not isinstance(model, str))
-            return look_until(lambda: self.get(family), wait.is_over, looking, poll_s)
+            return self._until(calls.get(family), wait.is_over, looking, poll_s)

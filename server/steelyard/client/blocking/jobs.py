@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from steelyard.client import job_calls as calls
 from steelyard.client.answers import RecordList
-from steelyard.client.blocking.looking import look_until
 from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.progress import progress_bar
@@ -77,4 +76,4 @@ class Jobs(Resource):
         looking = Looking(timeout_s, was_answered=not isinstance(job, str))
         with progress_bar("Fine-tune", is_shown=progress) as show:
             following = JobFollowing(show, timeout_s)
-            return look_until(lambda: self.get(job_id), following.has_ended, looking, poll_s)
+            return self._until(calls.get(job_id), following.has_ended, looking, poll_s)

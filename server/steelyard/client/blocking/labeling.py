@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from steelyard.client import labeling_calls as calls
-from steelyard.client.blocking.looking import look_until
 from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.progress import progress_bar
@@ -74,4 +73,4 @@ class Labeling(Resource):
         looking = Looking(timeout_s, was_answered=not isinstance(job, str))
         with progress_bar("Labeling", is_shown=progress) as show:
             following = LabelingFollowing(show, timeout_s)
-            return look_until(lambda: self.get(job_id), following.has_ended, looking, poll_s)
+            return self._until(calls.get(job_id), following.has_ended, looking, poll_s)

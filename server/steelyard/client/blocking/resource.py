@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from steelyard.client.answers import RecordList
 from steelyard.client.calls import Call
+from steelyard.client.waiting import Looking
 from steelyard.evaluations.wire import MAX_RECORDS, JobRecord
 
 if TYPE_CHECKING:
@@ -47,6 +49,21 @@ class Resource:
     def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call through the client."""
         return self._client.send(call)
+
+    def _until(
+        self,
+        call: Call[_Answer],
+        is_over: Callable[[_Answer], bool],
+        looking: Looking,
+        poll_s: float,
+    ) -> _Answer:
+        """Look again and again, over failures that may pass, and return the answer that ends it."""
+        while True:
+            with looking:
+                answer = self.send(call)
+            if not looking.is_silent and is_over(answer):
+                return answer
+            time.sleep(poll_s)
 
     def _iterate(
         self, page_after: Callable[[str | None], Call[CursorPage[_Item_co]]]
