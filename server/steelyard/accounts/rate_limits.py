@@ -1,9 +1,9 @@
 """Counters of the last minute, by caller: exact across processes, and bounded in memory.
 
-The rule is the sliding window counter of the ``limits`` library: what was counted in the running
-minute, plus the part of the minute before that the last 60 seconds still cover. Here is where it
-counts: in an SQLite table, in memory for one process or in a file that the processes of one server
-share. Nothing in it is worth keeping, so nothing is synced to disk.
+The rule is a sliding window counter: what was counted in the running minute, plus the part of the
+minute before that the last 60 seconds still cover. It counts in an SQLite table, in memory for one
+process or in a file that the processes of one server share. Nothing in it is worth keeping, so
+nothing is synced to disk.
 
 Not here: what is counted and what a refusal says (``steelyard.accounts.allowance``).
 """
@@ -19,9 +19,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from limits import RateLimitItemPerMinute
-from limits.storage import SlidingWindowCounterSupport, Storage
-from limits.strategies import SlidingWindowCounterRateLimiter
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
 
 from steelyard.errors import StorageUnavailableError
@@ -52,9 +49,10 @@ SET number = excluded.number, previous = excluded.previous, current = excluded.c
 
 
 class RateWindows:
-    """Counts what callers send; safe to use from several threads.
+    """Counts what callers send; safe to use from several threads and processes.
 
-    A counter that cannot be written lets the request pass: a limit is no reason to stop answering.
+    There is one row a caller: the number of the running window, its count and the one before. A
+    counter that cannot be written lets the request pass: a limit is no reason to stop answering.
     """
 
     def __init__(
@@ -64,129 +62,50 @@ class RateWindows:
         clock: Callable[[], float] = time.time,
         max_callers: int = MAX_CALLERS,
     ) -> None:
-        self._storage = WindowStorage(path, clock=clock, max_rows=max_callers)
-        self._strategy = SlidingWindowCounterRateLimiter(self._storage)
-        self._items: dict[int, RateLimitItemPerMinute] = {}
-
-    def take(self, what: str, who: str, limit: int, cost: int = 1) -> float | None:
-        """Count a cost against a caller's minute, unless that has no room for it.
-
-        ``None`` when it was counted; else seconds until there is room.
-        """
-        item = self._items.setdefault(limit, RateLimitItemPerMinute(limit))
-        try:
-            if self._strategy.hit(item, what, who, cost=cost):
-                return None
-            counts = self._storage.get_sliding_window(item.key_for(what, who), WINDOW_S)
-        except sqlite3.Error:
-            _log.warning("requests are not counted: the counters cannot be written", exc_info=True)
-            return None
-        return _wait_s(*counts, limit=limit, cost=cost)
-
-    def __len__(self) -> int:
-        """Return the number of callers counted."""
-        return self._storage.n_rows()
-
-    def close(self) -> None:
-        """Close the counters."""
-        self._storage.close()
-
-
-class WindowStorage(Storage, SlidingWindowCounterSupport):
-    """One row a caller: the number of the running window, its count and the one before."""
-
-    STORAGE_SCHEME = None
-
-    def __init__(self, path: Path | None, *, clock: Callable[[], float], max_rows: int) -> None:
-        super().__init__()
         self._clock = clock
-        self._max_rows = max_rows
+        self._max_rows = max_callers
         self._lock = threading.Lock()
         self._until_sweep = 0
         self._connection = _open(path)
         self._sweep(self._number())
         self._connection.execute(f"PRAGMA busy_timeout = {_LOCK_S * 1000:.0f}")
 
-    @property
-    def base_exceptions(self) -> type[Exception]:
-        """What the database raises."""
-        return sqlite3.Error
+    def take(self, what: str, who: str, limit: int, cost: int = 1) -> float | None:
+        """Count a cost against a caller's minute, unless that has no room for it.
 
-    def acquire_sliding_window_entry(
-        self, key: str, limit: int, expiry: int, amount: int = 1
-    ) -> bool:
-        """Count an amount when the last ``expiry`` seconds have room for it; else give False."""
-        if amount > limit:
-            return False
-        with self._lock, self._connection:
-            self._connection.execute("BEGIN IMMEDIATE")
-            now = self._clock()
-            number = int(now // expiry)
-            previous, current = self._counts(key, number)
-            weighted = previous * _rest_s(now, expiry) / expiry + current
-            if weighted + amount > limit + _ROUNDING:
-                return False
-            self._connection.execute(_WRITE, (key, number, previous, current + amount))
-            self._until_sweep -= 1
-            if self._until_sweep <= 0:
-                self._sweep(number)
-        return True
+        ``None`` when it was counted; else seconds until there is room.
+        """
+        try:
+            return self._take(f"{what}/{who}/{limit}", limit, cost)
+        except sqlite3.Error:
+            _log.warning("requests are not counted: the counters cannot be written", exc_info=True)
+            return None
 
-    def get_sliding_window(self, key: str, expiry: int) -> tuple[int, float, int, float]:
-        """Return the window before and the running one: count and seconds that each still counts."""
-        now = self._clock()
-        with self._lock:
-            previous, current = self._counts(key, int(now // expiry))
-        rest_s = _rest_s(now, expiry)
-        return previous, rest_s, current, rest_s + expiry
-
-    def clear_sliding_window(self, key: str, expiry: int) -> None:  # noqa: ARG002
-        """Forget a caller."""
-        self.clear(key)
-
-    def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        """Add to the running window whatever the limit, and return its count."""
-        with self._lock, self._connection:
-            self._connection.execute("BEGIN IMMEDIATE")
-            number = int(self._clock() // expiry)
-            previous, current = self._counts(key, number)
-            self._connection.execute(_WRITE, (key, number, previous, current + amount))
-        return current + amount
-
-    def get(self, key: str) -> int:
-        """Return the count of the running window."""
-        with self._lock:
-            return self._counts(key, self._number())[1]
-
-    def get_expiry(self, key: str) -> float:  # noqa: ARG002
-        """Return the Unix time at which the running window counts no more."""
-        return float((self._number() + 2) * WINDOW_S)
-
-    def check(self) -> bool:
-        """Return whether the counters can be read."""
-        self.n_rows()
-        return True
-
-    def reset(self) -> int | None:
-        """Forget everybody, and return how many there were."""
-        with self._lock, self._connection:
-            return self._connection.execute("DELETE FROM windows").rowcount
-
-    def clear(self, key: str) -> None:
-        """Forget a caller."""
-        with self._lock, self._connection:
-            self._connection.execute("DELETE FROM windows WHERE key = ?", (key,))
-
-    def n_rows(self) -> int:
-        """Return the number of rows."""
+    def __len__(self) -> int:
+        """Return the number of callers counted."""
         with self._lock:
             n_rows: int = self._connection.execute("SELECT count(*) FROM windows").fetchone()[0]
         return n_rows
 
     def close(self) -> None:
-        """Close the database."""
+        """Close the counters."""
         with self._lock:
             self._connection.close()
+
+    def _take(self, key: str, limit: int, cost: int) -> float | None:
+        with self._lock, self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            now = self._clock()
+            number = int(now // WINDOW_S)
+            previous, current = self._counts(key, number)
+            rest_s = WINDOW_S - now % WINDOW_S
+            if previous * rest_s / WINDOW_S + current + cost > limit + _ROUNDING:
+                return _wait_s(previous, rest_s, current, limit=limit, cost=cost)
+            self._connection.execute(_WRITE, (key, number, previous, current + cost))
+            self._until_sweep -= 1
+            if self._until_sweep <= 0:
+                self._sweep(number)
+        return None
 
     def _number(self) -> int:
         return int(self._clock() // WINDOW_S)
@@ -265,17 +184,11 @@ def _use_wal(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
 
 
-def _rest_s(now: float, expiry: int) -> float:
-    return expiry - now % expiry
-
-
-def _wait_s(
-    previous: int, previous_ttl: float, current: int, _: float, *, limit: int, cost: int
-) -> float:
-    """Return the seconds until the weighted count leaves room for the cost."""
+def _wait_s(previous: int, rest_s: float, current: int, *, limit: int, cost: int) -> float:
+    """Return the seconds until the weighted count leaves room; ``rest_s`` are the window's last."""
     room = limit - cost - current
     if room >= 0:  # enough of the window before must pass
-        spare = previous_ttl - room * WINDOW_S / previous if previous else 0.0
+        spare = rest_s - room * WINDOW_S / previous if previous else 0.0
     else:  # the running window must end, and then enough of it must pass
-        spare = previous_ttl + WINDOW_S * (1 - (limit - cost) / current)
+        spare = rest_s + WINDOW_S * (1 - (limit - cost) / current)
     return max(math.ceil(spare * 1000) / 1000, 0.001)
