@@ -13,7 +13,8 @@ probabilities    of each outcome
 labels           of each outcome: its target or its reward
 context_tokens   length of the context
 facets           compact JSON: values of the row that decisions can be cut by
-input_tokens     of the row's request, context and all its decisions; null in older files
+input_tokens     of the row's request, context and all its decisions; of a route as many as, at
+                 the price of all its models, cost what was asked; null in older files
 latency_ms       how long a connected model took to answer the row; null for others
 ================ ============================================================================
 """

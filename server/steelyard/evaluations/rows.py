@@ -108,6 +108,7 @@ class RowRenderer:
     ) -> list[Prediction]:
         """Return the predictions of a row's labelled decisions, as ``decide`` would answer them."""
         made = []
+        paid_tokens = self._decide.paid_tokens(row.input_tokens, row.decisions, scored)
         for place, (decision, score) in enumerate(zip(row.decisions, scored, strict=True)):
             labels = row.labels.get(decision.id)
             if labels is None:
@@ -125,7 +126,7 @@ class RowRenderer:
                     labels=tuple(float(labels.get(name, 0.0)) for name in names),
                     context_tokens=row.context_tokens,
                     facets=row.facets,
-                    input_tokens=row.input_tokens,
+                    input_tokens=paid_tokens,
                     latency_ms=latency_ms,
                 )
             )

@@ -295,7 +295,8 @@ class EvaluationDetail(Framed, Struct, frozen=True, kw_only=True):
     input_tokens: Annotated[
         int | None,
         Meta(
-            description="Of all rows' requests; null where an earlier release did not count them."
+            description="Of all rows' requests, as they are paid for at the model's price; null where an "
+            "earlier release did not count them."
         ),
     ] = None
 

@@ -212,6 +212,15 @@ class DecideService:
             temperature=dict.fromkeys(results, float(temperature or 1)) if is_tempered else UNSET,
         )
 
+    def paid_tokens(
+        self,
+        n_tokens: int,
+        decisions: Sequence[Decision],  # noqa: ARG002
+        scored: Sequence[ScoredDecision],  # noqa: ARG002
+    ) -> int:
+        """Return the input tokens that are paid for, at the model's price, of a request's."""
+        return n_tokens
+
     def count_tokens(self, text: str) -> int:
         """Count the tokens of a text."""
         return self._counter.count(text)

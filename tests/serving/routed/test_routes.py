@@ -307,6 +307,13 @@ def test_it_is_evaluated_beside_its_models(serve, tmp_path):
         assert [one.model_label for one in ended] == ["hashing", "far", "both"]
         losses = [one.metrics.loss for one in ended]
         assert losses[2] not in losses[:2]
+        first, second, both = (client.evaluations.detail(one.id).input_tokens for one in ended)
+        prices = client.evaluations.frontier(dataset.id).data
+        paid = {one.model: float(one.price_usd_per_1000) for one in prices}
+        assert first == second
+        # As many tokens at 27 nano-dollars as cost 7 each for all and 20 for those that went on.
+        assert first * 7 / 27 < both < first
+        assert paid["hashing"] < paid["both"] < paid["hashing"] + paid["far"]
 
 
 class TestDeclared:

@@ -10,7 +10,6 @@ import msgspec
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.kinds import Decision
 from steelyard.decisions.tokens import count_input_tokens
-from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import DecideResponse, DecisionResult, RouteEntry
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.hosting import ConnectedModels
@@ -31,6 +30,7 @@ class RouteDecide(DecideService):
             limits=DecideLimits(min(step.model.max_input_tokens for step in steps)),
         )
         self._by_name = {step.model.name: step.model.decide for step in steps}
+        self._prices = {step.model.name: step.model.price_nano for step in steps}
 
     def calibrated(
         self,
@@ -53,27 +53,55 @@ class RouteDecide(DecideService):
     ) -> DecideResponse:
         """Turn the scores of a prepared request into its answer; all that models read is counted."""
         answer = super().finish(prepared, scored, queue_ms=queue_ms, score_ms=score_ms)
-        read = sum(self.tokens_by_model(prepared, answer).values())
-        usage = msgspec.structs.replace(answer.usage, prompt_tokens=read)
+        read = self.tokens_by_model(
+            prepared.input_tokens,
+            prepared.request.decisions,
+            [[model for model, _ in one.route] for one in scored],
+        )
+        usage = msgspec.structs.replace(answer.usage, prompt_tokens=sum(read.values()))
         return msgspec.structs.replace(answer, usage=usage)
 
-    def tokens_by_model(self, prepared: Prepared, answer: DecideResponse) -> dict[str, int]:
-        """Return the input tokens of what each model was asked, itself a request of its own."""
-        request = prepared.request
-        asked: dict[str, list[Decision]] = {}
-        for decision in request.decisions:
-            for entry in answer.decisions[decision.id].route or ():
-                asked.setdefault(entry.model, []).append(decision)
-        return {name: self._tokens_of(prepared, decisions) for name, decisions in asked.items()}
+    def paid_tokens(
+        self, n_tokens: int, decisions: Sequence[Decision], scored: Sequence[ScoredDecision]
+    ) -> int:
+        """Return as many input tokens as cost, at the price of all models, what was asked."""
+        full_nano = sum(self._prices.values())
+        if not full_nano:
+            return n_tokens
+        asked = [[model for model, _ in one.route] for one in scored]
+        return round(self.price_nano(n_tokens, decisions, asked) / full_nano)
 
-    def _tokens_of(self, prepared: Prepared, decisions: Sequence[Decision]) -> int:
-        request: ValidRequest = prepared.request
-        if len(decisions) == len(request.decisions):
-            return prepared.input_tokens
+    def price_nano(
+        self, n_tokens: int, decisions: Sequence[Decision], asked: Sequence[Sequence[str]]
+    ) -> int:
+        """Return what the models cost together that were asked about each decision."""
+        tokens = self.tokens_by_model(n_tokens, decisions, asked)
+        return sum(self._prices[model] * n for model, n in tokens.items())
+
+    def tokens_by_model(
+        self, n_tokens: int, decisions: Sequence[Decision], asked: Sequence[Sequence[str]]
+    ) -> dict[str, int]:
+        """Return the input tokens of what each model was asked, as a request of its own.
+
+        ``n_tokens`` are those of all decisions together, ``asked`` the models of each.
+        """
+        by_model: dict[str, list[Decision]] = {}
+        for decision, models in zip(decisions, asked, strict=True):
+            for model in models:
+                by_model.setdefault(model, []).append(decision)
+        return {
+            model: self._tokens_of(part, decisions, n_tokens) for model, part in by_model.items()
+        }
+
+    def _tokens_of(
+        self, part: Sequence[Decision], decisions: Sequence[Decision], n_tokens: int
+    ) -> int:
+        if len(part) == len(decisions):
+            return n_tokens
         # The context may be long: its tokens are those that were counted with all decisions.
         counter = self.tokenizer
-        left_out = count_input_tokens(counter, "", request.decisions)
-        return prepared.input_tokens - left_out + count_input_tokens(counter, "", decisions)
+        without_context = count_input_tokens(counter, "", decisions)
+        return n_tokens - without_context + count_input_tokens(counter, "", part)
 
     def _answer(
         self, decision: Decision, score: ScoredDecision, temperature: float | None
@@ -111,8 +139,10 @@ class ModelRoute(HostedModel):
 
     def charge_nano(self, prepared: Prepared, answer: DecideResponse) -> int:
         """Return what its models cost together that were asked for an answer."""
-        tokens = self._walks.tokens_by_model(prepared, answer)
-        return sum(step.model.price_nano * tokens.get(step.model.name, 0) for step in self._steps)
+        decisions = prepared.request.decisions
+        routes = [answer.decisions[decision.id].route or [] for decision in decisions]
+        asked = [[entry.model for entry in route] for route in routes]
+        return self._walks.price_nano(prepared.input_tokens, decisions, asked)
 
 
 class RoutedModels:
