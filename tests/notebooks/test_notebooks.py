@@ -7,6 +7,8 @@ import os
 import nbformat
 import pytest
 
+from support.knowing_model import knows_tickets
+from support.remote_models import remote_model
 from support.repository import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -26,9 +28,17 @@ def test_it_holds_no_outputs(path):
     assert all(cell.outputs == [] and cell.execution_count is None for cell in cells)
 
 
+@pytest.fixture
+def local_model(monkeypatch):
+    """A model of another server, where the notebooks look for one."""
+    with remote_model(knows_tickets()) as model:
+        monkeypatch.setenv("LOCAL_MODEL_URL", model.url)
+        yield model
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_runs(path, tmp_path, monkeypatch):
+def test_it_runs(path, tmp_path, monkeypatch, local_model):
     client = pytest.importorskip("nbclient", reason="needs the notebook tools")
     pytest.importorskip("bokeh", reason="needs the workbench extra")
     for name in ("HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR"):
@@ -44,3 +54,7 @@ def test_it_runs(path, tmp_path, monkeypatch):
     ).execute()
     shown = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.outputs]
     assert shown
+    if "LOCAL_MODEL_URL" in path.read_text(encoding="utf-8"):
+        assert local_model.asked
+        assert "asked: steelyard-base-1 (0." in str(shown)
+        assert ", then local (0." in str(shown)
