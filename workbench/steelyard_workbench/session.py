@@ -22,6 +22,7 @@ IN_ADDRESS = (
     "after",
     "family",
     "job",
+    "labeling",
     "decision",
     "query",
     "view",
@@ -73,6 +74,7 @@ class Session(param.Parameterized):
     after = _text("Id of the evaluation compared.")
     family = _text("Name of the family.")
     job = _text("Id of the fine-tune.")
+    labeling = _text("Id of the labeling job.")
     decision = _text("Id of the decision looked at.")
     query = _text("JSON of the rows' filter, sort and search.")
     view = _text("How the page shows it, such as `bulk`.")

@@ -1,0 +1,1 @@
+"""Labels of other models under review."""
