@@ -159,7 +159,8 @@ class TestJobs:
         assert decision["alpha"]["low"] <= decision["alpha"]["value"] <= decision["alpha"]["high"]
         even, sure = ready["teachers"]
         assert (even["model"], even["answered"], even["errors"]) == ("even", 6, 0)
-        assert sure["with_targets"]["value"] == 1
+        assert sure["with_others"]["value"] == even["with_others"]["value"] == 0.5
+        assert sure["with_others"]["n"] == 6
 
     def test_results_are_paged(self, http, ready):
         path = f"/v1/labeling/jobs/{ready['id']}/results"

@@ -86,6 +86,7 @@ def test_a_teacher_that_fails_leaves_its_rows_to_the_others(tmp_path):
         assert ended["status"] == "review_ready"
         assert ended["decisions"][0]["alpha"] is None
         assert ended["teachers"][1]["errors"] == 6
+        assert ended["teachers"][0]["with_others"] is None
         first = get(http, job, "/results")["data"][0]
         assert (first["valid"], first["agreement"]) == (True, False)
         assert first["targets"] == {"refund": {"yes": 1.0}}

@@ -277,8 +277,8 @@ def _show_job(job: LabelingJob) -> None:
     )
     click.echo()
     show_table(
-        ("TEACHER", "ANSWERED", "ERRORS", "WITH TARGETS"),
-        [(one.model, one.answered, one.errors, _told(one.with_targets)) for one in job.teachers],
+        ("TEACHER", "ANSWERED", "ERRORS", "WITH OTHERS"),
+        [(one.model, one.answered, one.errors, _told(one.with_others)) for one in job.teachers],
     )
 
 

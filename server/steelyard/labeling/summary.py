@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from msgspec import Struct
 
 from steelyard.decisions.kinds import Decision
+from steelyard.evaluations.measures.sampling import Bootstrap, ratio_measures
 from steelyard.labeling.agreement import krippendorff_alpha, share
 from steelyard.labeling.judging import Judgment, Weighting, verdict_of
 from steelyard.labeling.wire import DecisionAgreement, TeacherAgreement
+from steelyard.wire.measures import Measure
 
 #: Decisions of which agreement is told, those most asked.
 MAX_DECISIONS = 64
@@ -59,12 +63,40 @@ class _Asked:
         )
 
 
+class _Agreements:
+    """How often other teachers said the same as each, by row."""
+
+    def __init__(self, n_teachers: int) -> None:
+        self._same: list[list[float]] = []
+        self._pairs: list[list[float]] = []
+        self._n_teachers = n_teachers
+
+    def add(self, labels: Sequence[Mapping[str, str]]) -> None:
+        """Add the labels that a row's teachers gave its decisions."""
+        same, pairs = [0.0] * self._n_teachers, [0.0] * self._n_teachers
+        for one, other in itertools.permutations(range(self._n_teachers), 2):
+            both = labels[one].keys() & labels[other].keys()
+            pairs[one] += len(both)
+            same[one] += sum(labels[one][name] == labels[other][name] for name in both)
+        self._same.append(same)
+        self._pairs.append(pairs)
+
+    def measures(self) -> list[Measure | None]:
+        """Return the shares, teacher by teacher; ``None`` beside nobody."""
+        return ratio_measures(
+            np.asarray(self._same),
+            np.asarray(self._pairs),
+            Bootstrap(),
+            are_proportions=[True] * self._n_teachers,
+        )
+
+
 def summarize(rows: Iterable[Judged], teachers: Sequence[str], weighting: Weighting) -> Summary:
-    """Return what the answers say together."""
-    n_valid = n_agreed = n_errors = 0
+    """Return what the answers of one row or more say together."""
+    n_rows = n_valid = n_agreed = n_errors = 0
     asked: dict[str, _Asked] = {}
-    answered, right = [0] * len(teachers), [0] * len(teachers)
-    n_rows, n_decided = 0, [0] * len(teachers)
+    answered = [0] * len(teachers)
+    beside = _Agreements(len(teachers))
     for row in rows:
         n_rows += 1
         verdict = verdict_of(row.judgments, weighting)
@@ -72,15 +104,12 @@ def summarize(rows: Iterable[Judged], teachers: Sequence[str], weighting: Weight
         n_agreed += verdict.has_agreement
         n_errors += any(one.probabilities is None for one in row.judgments)
         labels = [one.labels for one in row.judgments]
+        beside.add(labels)
         for decision in row.decisions:
             told = [one[decision.id] for one in labels if one]
             asked.setdefault(decision.id, _Asked()).add(decision, told)
         for place, said in enumerate(labels):
             answered[place] += bool(said)
-            for name, label in said.items():
-                targets = verdict.targets[name]
-                n_decided[place] += 1
-                right[place] += label == max(targets, key=targets.__getitem__)
     most = sorted(asked, key=lambda name: (-len(asked[name].votes), name))[:MAX_DECISIONS]
     return Summary(
         valid_rows=n_valid,
@@ -88,12 +117,7 @@ def summarize(rows: Iterable[Judged], teachers: Sequence[str], weighting: Weight
         error_rows=n_errors,
         decisions=[asked[name].agreement(name) for name in most],
         teachers=[
-            TeacherAgreement(
-                model=name,
-                answered=answered[place],
-                errors=n_rows - answered[place],
-                with_targets=share(right[place], n_decided[place]),
-            )
-            for place, name in enumerate(teachers)
+            TeacherAgreement(model=name, answered=n, errors=n_rows - n, with_others=share_of_pairs)
+            for name, n, share_of_pairs in zip(teachers, answered, beside.measures(), strict=True)
         ],
     )

@@ -216,8 +216,9 @@ class TeacherAgreement(Struct, frozen=True, kw_only=True):
     model: str
     answered: Annotated[int, Meta(description="Rows.")]
     errors: Annotated[int, Meta(description="Rows that it did not answer.")]
-    with_targets: Annotated[
-        Measure | None, Meta(description="Share of decisions whose likeliest target it chose.")
+    with_others: Annotated[
+        Measure | None,
+        Meta(description="How often another teacher gave a decision the same label."),
     ]
 
 

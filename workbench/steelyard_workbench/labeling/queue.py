@@ -174,10 +174,10 @@ def show_agreement(job: LabelingJob) -> Viewable:
         shown.append(table(of_decisions, rows, label="Agreement by decision"))
     if job.teachers is not UNSET:
         told = [
-            (one.model, f"{one.answered:,}", f"{one.errors:,}", measure_text(one.with_targets))
+            (one.model, f"{one.answered:,}", f"{one.errors:,}", measure_text(one.with_others))
             for one in job.teachers
         ]
-        of_teachers = ("teacher", "answered", "failed", "chose the likeliest target")
+        of_teachers = ("teacher", "answered", "failed", "said what others said")
         shown.append(table(of_teachers, told, label="Teachers", numbers=(1, 2)))
     return pn.Column(*shown, sizing_mode="stretch_width")
 
