@@ -141,6 +141,21 @@ def test_a_running_fine_tune_draws_its_loss_as_it_goes():
     assert detail.losses == [(40, 0.9), (60, 0.85)]
 
 
+def test_heads_are_a_point_each_and_lora_is_a_curve():
+    losses = [(10, 0.9), (20, 0.9), (30, 1.4), (40, 1.4)]
+    curve = [{"step": at, "loss": loss, "learning_rate": 0.0} for at, loss in losses]
+    for rank, drawn, title in ((0, [(10, 0.9), (30, 1.4)], "each head"), (8, losses, "Training")):
+        job = told_job(curve=curve)
+        job = msgspec.structs.replace(
+            job, hyperparameters=msgspec.structs.replace(job.hyperparameters, lora_rank=rank)
+        )
+        page = open_page(make_client(jobs_get=lambda _, job=job: job), job="ftj_3")
+        assert page._detail.losses == drawn
+        [shown] = page._detail._curve
+        assert title in shown.object.title.text
+        assert not page._detail._bar.visible
+
+
 def test_one_that_succeeded_draws_its_curve_and_links_to_its_gate():
     page = open_page(make_client(), job="ftj_3")
     assert page._detail.losses == [(10, 1.2), (200, 0.3)]

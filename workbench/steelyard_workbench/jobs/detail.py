@@ -25,6 +25,9 @@ class JobDetail(Viewer):
     def __init__(self, job: Job, links: list[Viewable]) -> None:
         super().__init__()
         self._text = pmui.Typography("", variant="body1")
+        self._bar = pmui.LinearProgress(
+            label=f"Progress of {job.id}", value=0, max=100, sizing_mode="stretch_width"
+        )
         self._facts = pn.Column(sizing_mode="stretch_width")
         self._events = pn.Column(sizing_mode="stretch_width")
         self._source = ColumnDataSource({"step": [], "loss": []})
@@ -33,6 +36,7 @@ class JobDetail(Viewer):
         self._box = pn.Column(
             heading(f"Fine-tune {job.id}"),
             self._text,
+            self._bar,
             self._facts,
             pmui.FlexBox(*links),
             self._curve,
@@ -59,11 +63,15 @@ class JobDetail(Viewer):
             told = {name: text for name, text in job_facts(job) if name != "reason"}
             self._facts[:] = [facts(told)]
         self._shown = job
+        self._bar.visible = work.is_active
+        self._bar.value = round(100 * work.step / work.steps) if work.steps else 0
         points = track.losses
         if isinstance(job.curve, list) and job.curve:
             points = [(point.step, point.loss) for point in job.curve]
+        if not job.hyperparameters.lora_rank:
+            points = _heads_of(points)
         if points != self.losses and len(points) > 1:  # one point is no curve
-            self._draw(points)
+            self._draw(points, is_curve=bool(job.hyperparameters.lora_rank))
         rows = [
             # A time stays on one line.
             (
@@ -76,15 +84,24 @@ class JobDetail(Viewer):
         ]
         self._events[:] = [table(("", "at (UTC)", "what", ""), rows, label="Events, newest first")]
 
-    def _draw(self, points: list[tuple[int, float]]) -> None:
+    def _draw(self, points: list[tuple[int, float]], *, is_curve: bool) -> None:
         self._source.data = {
             "step": [step for step, _ in points],
             "loss": [loss for _, loss in points],
         }
         if self._curve.objects:
             return
-        made = figures.plot("Training loss", "step", "loss (nats)", height=260)
-        made.line(x="step", y="loss", source=self._source, color=BLUE, line_width=2)
+        # Heads are fitted one after the other, each to a decision of its own: no line joins them.
+        title = "Training loss" if is_curve else "Loss of each head, in the order of their fits"
+        made = figures.plot(title, "step", "loss (nats)", height=260)
+        if is_curve:
+            made.line(x="step", y="loss", source=self._source, color=BLUE, line_width=2)
         made.scatter(x="step", y="loss", source=self._source, color=BLUE, size=6)
         made.hover.tooltips = [("step", "@step"), ("loss", "@loss{0.0000}")]
         self._curve[:] = [figures.show(made)]
+
+
+def _heads_of(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return the first point of each head: its loss is told again until the next one is fitted."""
+    before = [None, *(loss for _, loss in points)]
+    return [point for point, last in zip(points, before, strict=False) if point[1] != last]

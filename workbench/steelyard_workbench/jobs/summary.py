@@ -90,8 +90,9 @@ def progress_text(work: JobSummary, track: Track) -> str:
         said.append(f"{work.phase}: {work.step:,} of {work.steps:,} {work.unit}")
     if work.loss is not None:
         said.append(f"loss {work.loss:.4f}")
-    speed = track.text(work.unit) if work.status == "running" else ""
-    return ", ".join([*said, *([speed] if speed else [])])
+    if work.status == "running" and work.steps:
+        said.append(track.text(work.unit) or "estimating how long it takes")
+    return ", ".join(said)
 
 
 def _progress(phase: str, step: int, steps: int, loss: float | None) -> dict[str, Any]:
