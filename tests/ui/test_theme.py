@@ -1,4 +1,4 @@
-"""The theme: turned in the bar at the top, kept in the address, and there again after a reload."""
+"""The theme: the system's until one is chosen, which is kept; and room in a narrow window."""
 
 from __future__ import annotations
 
@@ -19,3 +19,25 @@ def test_the_theme_is_kept_over_a_reload_and_in_an_address(quiet_page):
     quiet_page.get_by_role("button", name="Toggle theme").click()
     expect(quiet_page.locator(".mui-light").first).to_be_visible()
     expect(quiet_page).not_to_have_url(re.compile(r"theme=dark"))
+
+
+def test_the_system_is_followed_until_a_theme_is_chosen_which_is_kept(quiet_page):
+    quiet_page.emulate_media(color_scheme="dark")
+    visit(quiet_page, "page=settings")
+    expect(quiet_page.locator(".mui-dark").first).to_be_visible()
+    expect(quiet_page).not_to_have_url(re.compile(r"theme="))
+    quiet_page.get_by_role("button", name="Toggle theme").click()
+    expect(quiet_page.locator(".mui-light").first).to_be_visible()
+    visit(quiet_page, "page=settings")
+    expect(quiet_page.locator(".mui-light").first).to_be_visible()
+    expect(quiet_page.locator(".mui-dark")).to_have_count(0)
+
+
+def test_a_narrow_window_has_no_side_bar_and_every_field(quiet_page):
+    quiet_page.set_viewport_size({"width": 800, "height": 700})
+    visit(quiet_page, "page=playground")
+    expect(quiet_page.locator(".sidebar").first).to_be_hidden()
+    right = quiet_page.locator("input, textarea, [role=combobox]").evaluate_all(
+        "all => Math.max(0, ...all.map((one) => one.getBoundingClientRect().right))"
+    )
+    assert right <= 800

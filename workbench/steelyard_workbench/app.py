@@ -18,6 +18,7 @@ from panel.viewable import Viewable
 
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
+from steelyard_workbench.components.browser_window import CHOSEN, SYSTEM, BrowserWindow
 from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.frame_roles import FrameRoles
@@ -78,6 +79,13 @@ class App:
         self._place = pn.Column(sizing_mode="stretch_width", styles={"max-height": "none"})
         self._help = DrawnDialog("Keys", draw=_key_lists, width=520)
         self._poller = Poller(self.look, _LOOK_MS)
+        self._window = BrowserWindow()
+        self._window.on_msg(lambda event: self._on_window(**event.data))
+        self._shell: pmui.Page | None = None
+        self._is_narrow = False
+        #: Whether the theme is the system's, as long as nobody chose one.
+        self._follows_system = True
+        self._is_told = False
         self._keys = KeyCapture()
         self._keys.on_msg(lambda event: self._on_key(str(event.data["key"])))
         pn.bind(self._watch_keys, self.session.param.shortcuts, watch=True)
@@ -95,8 +103,8 @@ class App:
             main=[
                 self._lost, self._place, self._help, self._keys,
                 SelectKeys(), FrameRoles(), SkipLink(),
-                # The history of a notebook that draws the app itself is the notebook's.
-                *([] if pn.state.curdoc is None else [PageHistory()]),
+                # The history, and the window, of a notebook that draws the app are the notebook's.
+                *([] if pn.state.curdoc is None else [PageHistory(), self._window]),
             ],
             sidebar_width=220,
             theme_config=THEME_CONFIG,
@@ -108,16 +116,25 @@ class App:
             pn.state.location.sync(self.session, {name: name for name in IN_ADDRESS})
             self._page_watcher = self.session.param.watch(self._on_page, "page")
         # After the address was read: it says which theme.
-        shell.dark_theme = self.session.theme == "dark"
+        cookies = pn.state.cookies if pn.state.curdoc is not None else {}
+        chosen = self.session.theme or cookies.get(CHOSEN, "")
+        self._follows_system = not chosen
+        shell.dark_theme = (chosen or cookies.get(SYSTEM)) == "dark"
         pn.bind(self._on_theme, shell.param.dark_theme, watch=True)
+        self._shell = shell
         if self.page is None or self.page.slug != self.session.page:
             self._go(self.session.page)
         if pn.state.notifications is not None and "theme_config" in pn.state.notifications.param:
             pn.state.notifications.theme_config = THEME_CONFIG  # messages stand outside the frame
         if pn.state.curdoc is not None:
             self._poller.start()
-            pn.state.onload(lambda: self._keys.param.update(is_ready=True))
+            pn.state.onload(self._begin)
         return shell
+
+    def _begin(self) -> None:
+        """Listen to the browser, which has drawn the page."""
+        self._window.is_ready = True
+        self._keys.is_ready = True
 
     async def look(self) -> None:
         """See whether the server answers."""
@@ -163,12 +180,33 @@ class App:
     def _on_menu(self, chosen: dict[str, str] | None) -> None:
         if chosen is not None:
             self.session.page = chosen["slug"]
+            if self._is_narrow and self._shell is not None:
+                self._shell.sidebar_open = False
 
     def _on_page(self, event: Any) -> None:
         self._go(event.new)
 
     def _on_theme(self, is_dark: bool) -> None:
+        if self._is_told:  # by the browser, and not by a person
+            return
+        self._follows_system = False
+        self._window.theme = "dark" if is_dark else "light"
         self.session.theme = "dark" if is_dark else ""
+
+    def _on_window(self, *, is_dark: bool, is_narrow: bool) -> None:
+        """Follow the system's theme until one is chosen, and make room where there is little."""
+        shell = self._shell
+        if shell is None:
+            return
+        if self._follows_system:
+            self._is_told = True
+            try:
+                shell.dark_theme = is_dark
+            finally:
+                self._is_told = False
+        if is_narrow != self._is_narrow:
+            self._is_narrow = is_narrow
+            shell.sidebar_open = not is_narrow
 
     def _on_connection(self, is_connected: bool) -> None:
         self._lost.visible = not is_connected
