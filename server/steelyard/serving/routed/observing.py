@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from steelyard.decisions.rendering import render_value
+from steelyard.decisions.tokens import count_input_tokens
+from steelyard.decisions.validation import read_request
 from steelyard.decisions.wire import DecideResponse
 from steelyard.errors import SteelyardError
 from steelyard.serving.routed.walking import Answers, Side
@@ -19,6 +21,20 @@ from steelyard.serving.routed.walking import Answers, Side
 #: The least probability of a label: a loss is finite.
 _LEAST = 1e-9
 
+
+class _Characters:
+    """Counts characters where tokens are counted."""
+
+    name = revision = sha256 = ""
+
+    def count(self, text: str) -> int:
+        """Count the characters of a text."""
+        return len(text)
+
+    least = count
+
+
+_CHARACTERS = _Characters()
 #: Asks a model the decisions of a row.
 Ask = Callable[[str, Mapping[str, Any]], DecideResponse]
 
@@ -72,7 +88,8 @@ def _labelled(row: Mapping[str, Any]) -> dict[str, Any]:
 def _gather(gathered: _Gathered, row: Mapping[str, Any], answers: list[DecideResponse]) -> None:
     decisions = row["decisions"]
     # A request's tokens are told as one number: each text has its share of the characters.
-    characters = [_characters(one) for one in decisions]
+    asked = read_request({"context": row["context"], "decisions": decisions}).decisions
+    characters = [count_input_tokens(_CHARACTERS, "", [one]) for one in asked]
     context = len(render_value(row["context"]))
     a_character = answers[0].usage.input_tokens / max(1, context + sum(characters))
     number = len(gathered.context_tokens)
@@ -82,11 +99,6 @@ def _gather(gathered: _Gathered, row: Mapping[str, Any], answers: list[DecideRes
         gathered.decision_tokens.append(size * a_character)
         figures = partial(_figures, decision["id"], row["targets"][decision["id"]])
         gathered.answers.append([figures(answer) for answer in answers])
-
-
-def _characters(decision: Mapping[str, Any]) -> int:
-    outcomes = decision.get("outcomes") or ()
-    return len(render_value(decision["question"])) + len(render_value(outcomes))
 
 
 def _figures(

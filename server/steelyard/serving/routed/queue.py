@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from time import monotonic, perf_counter
+from time import monotonic
 
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.errors import DeadlineExceededError, EngineUnavailableError
@@ -81,8 +81,8 @@ class _Walk:
         deadline_s: float | None,
         share: Share,
     ) -> None:
+        # It began when its first model did, between waits in several queues: no time is its own.
         self.future = ScoreFuture()
-        self.future.started_at = perf_counter()
         self._steps = steps
         self._request = request
         self._ends_at = None if deadline_s is None else monotonic() + deadline_s
