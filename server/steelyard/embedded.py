@@ -39,20 +39,7 @@ _NO_RATES = {"requests_per_minute": 0, "tokens_per_minute": 0, "public_requests_
 
 
 class Embedded:
-    """A running server and a client of it; ``steelyard.embed`` makes one.
-
-    Parameters
-    ----------
-    home : path, optional
-        Directory of its files; a temporary one, removed at the end, when left out.
-    engine : str, optional
-        As the setting, whose variable stands behind it.
-    accounts : {"off", "on"}
-        Whether calls need an API key; ``client`` has one.
-    port : int, default 0
-        Port to listen on; 0 takes a free one.
-    **settings
-        Other settings by name.
+    """A running server and a client of it; ``steelyard.embed`` makes one and has its arguments.
 
     Attributes
     ----------
@@ -64,17 +51,6 @@ class Embedded:
         With accounts, a key of scope ``full`` that ends with the server; otherwise ``None``.
     client : steelyard.client.Client
         Asks this server, with that key; closed with it.
-
-    Raises
-    ------
-    steelyard.errors.EngineUnavailableError
-        When the model cannot be loaded.
-    steelyard.errors.StorageUnavailableError
-        When the home cannot be written.
-    steelyard.settings.InvalidSettingError
-        When a setting cannot be used.
-    OSError
-        When the port is taken.
 
     Notes
     -----

@@ -201,12 +201,7 @@ def redo(
     last: int | None = None,
     idempotency_key: str | None = None,
 ) -> Call[EditReceipt]:
-    """Redo what the reviewer undid last, or entries named: ``POST /v1/drafts/{draft}/redo``.
-
-    Parameters
-    ----------
-    draft_id, reviewer, first, last, idempotency_key
-        As for ``undo``.
+    """Redo what the reviewer undid last, or entries named as for ``undo``: ``POST …/{draft}/redo``.
 
     Raises
     ------

@@ -121,10 +121,7 @@ def records_page(
 ) -> Call[EvaluationRecordPage]:
     """Return at most 500 scored decisions, once it succeeded: ``GET …/{id}/records``.
 
-    Parameters
-    ----------
-    **filters
-        Which of them, and in what order; see ``RecordFilters``.
+    ``filters`` say which of them, and in what order; see ``RecordFilters``.
     """
     query: dict[str, Any] = {"offset": offset, "limit": limit}
     for name, value in filters.items():

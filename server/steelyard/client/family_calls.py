@@ -68,13 +68,7 @@ def estimate(
     hyperparameters: Training | None = None,
     dataset_version: int | None = None,
 ) -> Call[FineTuneEstimate]:
-    """Return what ``create`` would cost now: ``POST /v1/families/estimate``; nothing is held.
-
-    Parameters
-    ----------
-    family, dataset_id, start_from, method, hyperparameters, dataset_version
-        As for ``create``.
-    """
+    """Return what ``create`` with these would cost now: ``POST /v1/families/estimate``; holds nothing."""
     fields = _start(family, dataset_id, start_from, method, hyperparameters, dataset_version)
     return Call("POST", f"{_PATH}/estimate", FineTuneEstimate, encode_body(fields))
 
@@ -195,13 +189,7 @@ def estimate_continue(
     latest: str | UnsetType | None = UNSET,
     dataset_version: int | None = None,
 ) -> Call[FineTuneEstimate]:
-    """Return what ``continue_`` would cost now: ``POST …/{family}/continue/estimate``.
-
-    Parameters
-    ----------
-    family, hyperparameters, latest, dataset_version
-        As for ``continue_``.
-    """
+    """Return what ``continue_`` with these would cost now: ``POST …/{family}/continue/estimate``."""
     fields = {"hyperparameters": hyperparameters or {}, "dataset_version": dataset_version}
     body = encode_body(fields, {"latest": latest})
     return Call("POST", f"{_path(family)}/continue/estimate", FineTuneEstimate, body)
