@@ -85,6 +85,7 @@ WORLDLY = {
     "app",
     "cli",
     "client",
+    "durable",
     "embedded",
     "http",
     "jobs",

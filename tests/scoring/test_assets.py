@@ -10,6 +10,7 @@ import pytest
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.durable import write_atomically
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import (
     AUTO,
@@ -22,7 +23,6 @@ from steelyard.scoring.assets import (
     WEIGHTS,
     load_base_model,
     read_manifest,
-    write_atomically,
 )
 from support.random_model import NAME, make_words
 

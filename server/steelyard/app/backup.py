@@ -23,6 +23,7 @@ from sqlalchemy import NullPool, create_engine
 
 from steelyard.app.foundation import state_path_of
 from steelyard.app.stored_files import Found, find_files, named_in
+from steelyard.durable import flush
 from steelyard.settings import Settings, frames_url_of, home_of
 from steelyard.storage.damage import damage_of_database
 from steelyard.storage.frame_store import FrameStore, open_store
@@ -87,7 +88,7 @@ def make_backup(settings: Settings, folder: Path) -> tuple[Path, BackupManifest]
         )
         _flush_folders(copy)
         _write_durably(copy / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
-        _flush(folder)
+        flush(folder)
     except BaseException:
         shutil.rmtree(copy, ignore_errors=True)
         raise
@@ -167,7 +168,7 @@ def restore_backup(settings: Settings, copy: Path, *, force: bool = False) -> Pa
                 "restore without --force."
             ) from error
         target.rename(home)
-        _flush(home.parent)
+        flush(home.parent)
     except BaseException:
         if has_data:
             shutil.rmtree(target, ignore_errors=True)
@@ -226,7 +227,7 @@ def _copy_state(state_path: Path, target: Path) -> Entry:
     wrong = damage_of_database(target)
     if wrong is not None:
         raise BackupError(f"{state_path} is damaged: {wrong}. Restore it from an earlier backup.")
-    _flush(target)
+    flush(target)
     return _entry_of(target)
 
 
@@ -315,7 +316,7 @@ def _fill(target: Path, copy: Path, manifest: BackupManifest) -> None:
             )
     _flush_folders(target)
     partial_state.rename(target / _STATE)
-    _flush(target)
+    flush(target)
 
 
 def _refuse_running(home: Path) -> None:
@@ -337,20 +338,12 @@ def _write_durably(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.rename(path)
-    _flush(path.parent)
+    flush(path.parent)
 
 
 def _flush_folders(folder: Path) -> None:
     """Flush the entries of a folder and of every folder in it to the disk."""
     for path in folder.rglob("*"):
         if path.is_dir():
-            _flush(path)
-    _flush(folder)
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+            flush(path)
+    flush(folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,13 +207,3 @@ def _checked(folder: Path, file: str, hashes: Mapping[str, str]) -> bytes:
         )
         raise EngineUnavailableError(message)
     return content
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a crash leaves the old one or the new one."""
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)

@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from steelyard.decisions.rendering import RenderedDecision
-from steelyard.scoring.assets import write_atomically
+from steelyard.durable import write_atomically
 from steelyard.scoring.head_specs import (
     LEAST_LOG,
     BaseMember,

@@ -22,6 +22,7 @@ import polars as pl
 import pyarrow as pa
 from pyarrow import fs
 
+from steelyard.durable import flush
 from steelyard.errors import DataDamagedError, SteelyardError, StorageUnavailableError
 from steelyard.storage.damage import ADVICE, DamageNotes
 
@@ -83,7 +84,7 @@ class FrameStore:
             name = f"{sha256}{suffix}"
             if self.is_local:
                 draft.replace(Path(self.root, name))
-                _flush_directory(self.root)
+                flush(self.root)
             else:
                 self._upload(draft, name)
         return sha256, n_bytes
@@ -105,7 +106,7 @@ class FrameStore:
             if self.is_local:
                 path = Path(self.root, name)
                 draft.replace(path)
-                _flush_directory(str(path.parent))
+                flush(path.parent)
             else:
                 self._upload(draft, name)
 
@@ -270,11 +271,3 @@ def told_as_unavailable() -> Iterator[None]:
             f"The store of frames cannot be used: {reason}. Check its disk or its object store, and "
             "try again."
         ) from error
-
-
-def _flush_directory(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

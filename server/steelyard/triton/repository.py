@@ -11,7 +11,6 @@ is as it would be written now is left as it is.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.durable import flush, flush_tree
 from steelyard.errors import EngineUnavailableError
 from steelyard.scoring.assets import AUTO, BaseFiles, read_base_files
 from steelyard.scoring.engine import FLOAT32, Engine, graph_weights
@@ -240,8 +240,7 @@ def _fill(partial: Path, source: ModelSource, options: ExportOptions) -> None:
         },
     )
     (partial / EXPORT).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2))
-    for path in [*partial.rglob("*"), partial]:
-        _sync(path)
+    flush_tree(partial)
 
 
 def _specs(graph: bytes, tensors: Tensors) -> tuple[list[TensorSpec], list[TensorSpec]]:
@@ -283,14 +282,6 @@ def _sha256(path: Path) -> str | None:
         return None
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _replace(partial: Path, place: Path) -> None:
     """Put a folder in the place of what is there; a crash between leaves none, or the whole new."""
     old = place.with_name(f".{place.name}{_OLD}")
@@ -298,5 +289,5 @@ def _replace(partial: Path, place: Path) -> None:
     if place.exists():
         place.rename(old)
     partial.rename(place)
-    _sync(place.parent)
+    flush(place.parent)
     shutil.rmtree(old, ignore_errors=True)

@@ -20,9 +20,9 @@ from threading import Event
 import msgspec
 
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.durable import flush
 from steelyard.errors import EngineUnavailableError, NotMeasurableError, SteelyardError
 from steelyard.families.trainer.answers import key_of, read_answers
-from steelyard.families.trainer.durable import flush_directory
 from steelyard.families.trainer.reading import read_rows
 from steelyard.families.trainer.task import ANSWERS, ROWS, BaseAnswer, Progress
 from steelyard.scoring.protocol import ScoredDecision
@@ -93,7 +93,7 @@ class Asking:
             return False
         self._partial.touch()
         self._partial.replace(self._path)
-        flush_directory(self._path.parent)
+        flush(self._path.parent)
         return True
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from steelyard.families.trainer.durable import flush_directory, flush_tree
+from steelyard.durable import flush, flush_tree
 from steelyard.scoring.assets import CARD, MANIFEST
 from steelyard.scoring.tuned import ArtifactManifest
 from steelyard.version import __version__
@@ -57,7 +57,7 @@ def write_artifact(
     flush_tree(partial)
     shutil.rmtree(folder, ignore_errors=True)
     partial.rename(folder)
-    flush_directory(folder.parent)
+    flush(folder.parent)
     return _sha256_of(folder / MANIFEST)
 
 

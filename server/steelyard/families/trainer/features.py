@@ -25,8 +25,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from steelyard.decisions.rendering import RenderedRequest
+from steelyard.durable import write_atomically
 from steelyard.families.trainer.rows import TuningRow
-from steelyard.scoring.assets import write_atomically
 from steelyard.scoring.heads import fingerprint
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 

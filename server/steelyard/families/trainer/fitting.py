@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from steelyard.calibration.intervals import mean_interval
+from steelyard.durable import write_atomically
 from steelyard.families.trainer.baseline import fit_baseline
 from steelyard.families.trainer.calibrating import choose_calibration, row_losses
 from steelyard.families.trainer.candidates import PARENT, Tensors
@@ -20,7 +21,6 @@ from steelyard.families.trainer.choosing import HeadChoice, Option, choose_head,
 from steelyard.families.trainer.data import DecisionData, decision_data, group_rows
 from steelyard.families.trainer.features import Features
 from steelyard.families.trainer.rows import TuningRow
-from steelyard.scoring.assets import write_atomically
 from steelyard.scoring.head_specs import Calibration, HeadSpec
 from steelyard.scoring.heads import Head, Heads
 from steelyard.wire.methods import Method

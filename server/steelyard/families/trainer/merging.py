@@ -18,10 +18,11 @@ from safetensors.numpy import save
 
 from steelyard.calibration.temperature import softmax
 from steelyard.decisions.rendering import RenderedRequest
+from steelyard.durable import write_atomically
 from steelyard.errors import EngineUnavailableError
 from steelyard.families.trainer.rows import TuningRow
 from steelyard.families.trainer.units import plain_example
-from steelyard.scoring.assets import ENGINES, BaseFiles, read_base_files, write_atomically
+from steelyard.scoring.assets import ENGINES, BaseFiles, read_base_files
 from steelyard.scoring.merging import (
     ADAPTER,
     ADAPTER_FACTS,

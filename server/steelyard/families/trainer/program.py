@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from steelyard.calibration.temperature import TemperatureTable
+from steelyard.durable import flush_tree
 from steelyard.errors import SteelyardError, TrainingUnavailableError
 from steelyard.evaluations.gate_wire import BeforeAfter, Gate, GateDeltas
 from steelyard.evaluations.measures.gate import TOO_FEW, Verdict, judge
@@ -33,7 +34,7 @@ from steelyard.families.trainer.answers import AnsweredScorer
 from steelyard.families.trainer.artifact import versions_of, write_artifact
 from steelyard.families.trainer.baseline import fit_baseline
 from steelyard.families.trainer.card import CardFigures, render_card
-from steelyard.families.trainer.durable import flush_tree, read_struct, write_struct
+from steelyard.families.trainer.durable import read_struct, write_struct
 from steelyard.families.trainer.features import compute_features
 from steelyard.families.trainer.fitting import FitReport, fit_heads
 from steelyard.families.trainer.lora import lacking_for_lora, train_lora

@@ -33,13 +33,12 @@ from numpy.typing import NDArray
 
 from steelyard.calibration.temperature import TemperatureTable
 from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.durable import flush, write_atomically
 from steelyard.evaluations.measures.records import Records, Supervision, UnmeasurableError
 from steelyard.evaluations.prediction_columns import SCHEMA as PREDICTIONS
 from steelyard.evaluations.prediction_columns import records_of
 from steelyard.evaluations.wire import RecordGroup
-from steelyard.families.trainer.durable import flush_directory
 from steelyard.families.trainer.reading import HeldOutDecision
-from steelyard.scoring.assets import write_atomically
 from steelyard.scoring.protocol import ScoredDecision, Scorer
 from steelyard.wire.methods import Method
 
@@ -156,7 +155,7 @@ def write_table(path: Path, table: pa.Table) -> None:
     held = io.BytesIO()
     pq.write_table(table, held, compression="zstd", row_group_size=_ROW_GROUP)
     write_atomically(path, held.getvalue())
-    flush_directory(path.parent)
+    flush(path.parent)
 
 
 def records_of_group(table: pa.Table, group: RecordGroup, method: Method) -> Records:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
-from steelyard.scoring.assets import write_atomically
+from steelyard.durable import write_atomically
 from steelyard.serving.routed.declared import DeclaredRoute
 from steelyard.settings import InvalidSettingError, read_variable
 from steelyard.wire.names import FOREIGN_PREFIX

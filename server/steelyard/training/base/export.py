@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from steelyard.decisions.rendering import RenderedRequest, render_context
+from steelyard.durable import write_atomically
 from steelyard.scoring.assets import (
     ENGINES,
     GRAPHS,
@@ -22,7 +23,6 @@ from steelyard.scoring.assets import (
     TOKENIZER,
     WEIGHTS,
     load_base_model,
-    write_atomically,
 )
 from steelyard.scoring.engine import FLOAT32, INT8
 from steelyard.scoring.reading import READING
