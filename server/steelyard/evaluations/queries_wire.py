@@ -163,7 +163,7 @@ class FrontierQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         Annotated[float, Meta(ge=0, le=MAX_COST)] | None,
         Meta(description="Of a binary decision: what a wrong `no` costs."),
     ] = None
+    # No longer than the head of a request may be.
     action_costs: Annotated[
-        Annotated[str, Meta(max_length=8192)] | None,
-        Meta(description="Instead of those two: JSON of action to outcome to cost."),
+        str | None, Meta(description="Instead of those two: JSON of action to outcome to cost.")
     ] = None

@@ -83,6 +83,9 @@ class LabelingJobs:
         """Ask teachers to label a source; the price is held with it, in one transaction."""
         await self._writes.replay_known(write)
         caller = write.caller
+        await self._state.read(
+            lambda connection: require_source(connection, caller, request.source_id)
+        )
         teachers = await self._teachers.choose(caller, request.teacher_models)
         decisions, task_tokens = None, 0
         if request.decisions is not None:
