@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from steelyard.app.job_runtime import open_worker
-from support.grown_family import grow, post
-from support.learnable_rows import learnable_rows
+from support.grown_family import grow, post, until
+from support.learnable_rows import learnable_rows, one_request
 from support.live_server import live_server
 
 #: Models are really trained.
@@ -158,3 +158,49 @@ def test_what_cannot_be_used(ask, arguments):
 def test_no_server(run):
     for command in (["family", "list"], ["job", "list"]):
         assert run(*command, "--url", "http://127.0.0.1:1").exit_code == 3
+
+
+def test_a_shadow_scores_what_the_family_answered_and_feedback_says_who_was_right(
+    ask, http, family, server
+):
+    refused = ask("family", "shadow", "router", "router")
+    assert (refused.exit_code, "router itself" in refused.stderr) == (2, True), refused.stderr
+    assert ask("family", "shadow", "router", "nobody").exit_code == 2
+    assert ask("family", "shadow", "nobody", "hashing").exit_code == 2
+    assert "There is no shadow" in ask("family", "shadow", "router").stdout
+    before = post(http, "/v1/decide", one_request(model="router", store=True))
+    set_it = ask("family", "shadow", "router", "hashing", "--share", "1")
+    assert set_it.exit_code == 0, set_it.stderr
+
+    given = [one_request(batch, model="router", store=True) for batch in (0, 1)]
+    answers = [post(http, "/v1/decide", one) for one in given]
+    post(http, "/v1/decide", one_request(model="router", store=False))
+    post(http, "/v1/decide", one_request(model="hashing", store=True))
+    tops = [one["decisions"]["team"]["top"] for one in answers]
+    expected = [
+        post(http, "/v1/decide", {**one, "model": "hashing", "store": False})["decisions"]["team"]
+        for one in given
+    ]
+
+    def compared():
+        report = json.loads(ask("family", "shadow", "router", "--json").stdout)
+        return report if report["answers"] == 2 else None
+
+    report = until(compared, timeout_s=30)
+    figures = report["decisions"]["team"]
+    n_agreed = sum(top == one["top"] for top, one in zip(tops, expected, strict=True))
+    assert (figures["n"], figures["agreement"]["value"]) == (2, n_agreed / 2)
+    assert figures["observed"] == 0
+    post(http, "/v1/feedback", {"decision_id": answers[0]["id"], "outcomes": {"team": tops[0]}})
+    post(http, "/v1/feedback", {"decision_id": before["id"], "outcomes": {"team": tops[0]}})
+    figures = compared()["decisions"]["team"]
+    is_same = expected[0]["top"] == tops[0]
+    counted = [figures[name] for name in ("both_right", "family_right", "shadow_right")]
+    assert counted == [int(is_same), int(not is_same), 0]
+    assert figures["family_accuracy"]["value"] == 1
+
+    shown = ask("family", "shadow", "router").stdout
+    assert "hashing beside router: 2 answers" in shown
+    assert ask("family", "shadow", "router", "--off").stdout == "Ended.\n"
+    assert json.loads(ask("family", "shadow", "router", "--json").stdout)["shadow"] is None
+    assert ask("family", "shadow", "router", "hashing", "--off").exit_code == 2

@@ -78,6 +78,7 @@ RULED = {
     "ids",
     "labeling",
     "review",
+    "shadows",
     "wire",
 }
 WORLDLY = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import socket
 import threading
 from collections.abc import Iterator
@@ -125,40 +126,22 @@ class StandInServer:
             is_connected=False,
             hangs=True,
         )
-        self.services = ApiServices(
-            settings=settings,
-            decisions=self.decisions,
-            decision_log=None,
-            feedback=None,
-            feedback_rows=None,
-            models=SimpleNamespace(default=model, hosted=(model,), engine_statuses=dict),
-            discovery=None,
-            accounts=StandInAccounts(enabled=settings.accounts == "on"),
-            systemone=None,
-            openai_decisions=None,
-            datasets=None,
-            dataset_rows=None,
-            drafts=None,
-            draft_rows=None,
-            draft_seals=None,
-            evaluations=None,
-            evaluation_frontier=None,
-            labeling_finalizer=None,
-            labeling_jobs=None,
-            labeling_reviews=None,
-            labeling_sources=None,
-            labeling_teachers=None,
-            evaluation_figures=None,
-            families=None,
-            fine_tunes=None,
-            allowance=TokenAllowance(self.windows, settings.tokens_per_minute),
-            limits=RequestLimits(
+        given = {
+            "settings": settings,
+            "decisions": self.decisions,
+            "models": SimpleNamespace(default=model, hosted=(model,), engine_statuses=dict),
+            "accounts": StandInAccounts(enabled=settings.accounts == "on"),
+            "allowance": TokenAllowance(self.windows, settings.tokens_per_minute),
+            "limits": RequestLimits(
                 self.windows,
                 per_minute=settings.requests_per_minute,
                 public_per_minute=settings.public_requests_per_minute,
             ),
-            state=self.state,
-        )
+            "state": self.state,
+        }
+        # Nothing here asks the other services.
+        names = [field.name for field in dataclasses.fields(ApiServices)]
+        self.services = ApiServices(**{**dict.fromkeys(names), **given})
         self.host, self.port = listener.getsockname()
         self.url = f"http://{self.host}:{self.port}"
         self.thread = ServerThread(lambda: create_app(self.services), listener)

@@ -13,14 +13,18 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 import panel as pn
+from msgspec import structs
 
 import steelyard
 from steelyard.client import Client
 from steelyard.client.failures import ServerUnreachableError
-from steelyard.errors import KeyScopeError
+from steelyard.errors import KeyScopeError, NotFoundError
+from steelyard.shadows.comparing import Pair, Top, compare
+from steelyard.shadows.wire import Shadow, ShadowReport
 from steelyard_workbench.components.mark_table import MarkTable
 from steelyard_workbench.live import feed as live_feed
 from steelyard_workbench.live.feed import Feed
+from steelyard_workbench.live.shadows import fetch_shadows, show_shadow
 from steelyard_workbench.live.view import RowFilter, View, from_text, to_text
 from steelyard_workbench.pages.live import LivePage
 from steelyard_workbench.session import Session
@@ -62,7 +66,8 @@ def opened(client: Any, **session: Any) -> LivePage:
 
 def texts(view: Any) -> str:
     """Every text that is shown."""
-    found = view.__panel__().select(lambda one: hasattr(one, "object") or hasattr(one, "label"))
+    whole = view.__panel__() if hasattr(view, "__panel__") else view
+    found = whole.select(lambda one: hasattr(one, "object") or hasattr(one, "label"))
     return " ".join(
         str(getattr(one, "object", "") or getattr(one, "label", "") or "") for one in found
     )
@@ -77,6 +82,37 @@ def test_every_figure_has_its_n_and_interval(client: Client) -> None:
     assert "9.5% to 90.5%, n = 2" in said
     assert "no random sample" in said
     assert "since it started" in said
+
+
+def test_a_family_stands_beside_its_shadow() -> None:
+    groups = [
+        SimpleNamespace(model=model, version=version)
+        for model, version in (("router", "router@2"), ("gone", "gone@1"), ("hashing", None))
+    ]
+    asked = []
+
+    def compare_shadow(name: str, **_: float) -> ShadowReport:
+        asked.append(name)
+        if name == "gone":
+            raise NotFoundError("It is deleted.")
+        return ShadowReport(
+            shadow=Shadow(family="router", model="far", share=0.1, since=1.0),
+            since=1.0,
+            until=2.0,
+            answers=5,
+            decisions=compare([Pair({"team": Top("a")}, {"team": Top("b")}, {"team": "b"})] * 5),
+        )
+
+    families = SimpleNamespace(compare_shadow=compare_shadow)
+    summary = SimpleNamespace(groups=groups, since=1.0, until=2.0)
+    reports = fetch_shadows(SimpleNamespace(families=families), summary)
+    assert asked == ["gone", "router"]
+    said = texts(pn.Column(*map(show_shadow, reports)))
+    assert "router and its shadow far" in said
+    assert "family 0, shadow 5" in said
+    assert "1.000 (0.566 to 1.000, n = 5)" in said
+    untouched = structs.replace(reports[0], decisions={})
+    assert "10%" in texts(pn.Column(show_shadow(untouched)))
 
 
 def test_the_feed_has_the_newest_first_and_opens_an_answer(client: Client) -> None:
@@ -122,8 +158,8 @@ def test_feedback_is_recorded_and_changes_the_figures(bare: Client) -> None:
     assert bare.stored_decision(answer.id).feedback == {"refund": answer.decisions["refund"].top}
     asyncio.run(page.sum_up())
     assert page.figures.data is not None
-    assert page.figures.data.accuracy is not None
-    assert page.figures.data.accuracy.value == 1.0
+    assert page.figures.data[0].accuracy is not None
+    assert page.figures.data[0].accuracy.value == 1.0
 
 
 def test_what_was_told_before_is_not_told_again(bare: Client) -> None:

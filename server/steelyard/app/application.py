@@ -36,6 +36,7 @@ from steelyard.labeling import routes as labeling
 from steelyard.review import routes as drafts
 from steelyard.serving import routes as decide
 from steelyard.serving.scorer_metrics import ScorerFigures
+from steelyard.shadows import routes as shadows
 
 #: Every route. None ends with a slash and none redirects.
 ROUTES: tuple[Route, ...] = (
@@ -54,6 +55,7 @@ ROUTES: tuple[Route, ...] = (
     *datasets.ROW_ROUTES,
     *drafts.ROUTES,
     *labeling.ROUTES,
+    *shadows.ROUTES,
     *account.ROUTES,
     *http_routes.DOCUMENTS,
     *decide.HEALTH_ROUTES,

@@ -68,6 +68,7 @@ from steelyard.review.suspects import SuspectSearch
 from steelyard.serving.base import ModelLoader, NamedModelLoader
 from steelyard.serving.service import DecisionService
 from steelyard.settings import Settings, home_of, read_settings
+from steelyard.shadows.service import Shadows
 from steelyard.storage.damage import STATE, DamageNotes
 from steelyard.storage.frame_store import FrameStore
 
@@ -112,6 +113,11 @@ def open_service(
         )
         reviews = _open_reviews(on, datasets)
         labeling = _open_labeling(on, datasets, families.lineages, evaluated, worker.wake)
+        shadows = Shadows(on.state, on.writes, on.models, evaluated, families.lineages)
+        ticker = Ticker(
+            shadows.tick, name="steelyard-shadows", failure="Could not score with shadows"
+        )
+        on.closing.callback(ticker.close)
         yield ApiServices(
             settings=settings,
             state=on.state,
@@ -151,6 +157,7 @@ def open_service(
             labeling_sources=labeling.sources,
             labeling_teachers=labeling.teachers,
             families=families.families,
+            shadows=shadows,
             fine_tunes=families.fine_tunes,
             discovery=_open_discovery(on, families),
         )

@@ -32,6 +32,7 @@ from steelyard.review.service import DraftService
 from steelyard.serving.registry import ModelRegistry
 from steelyard.serving.service import DecisionService
 from steelyard.settings import Settings
+from steelyard.shadows.service import Shadows
 from steelyard.storage import State
 
 T = TypeVar("T")
@@ -65,6 +66,7 @@ class ApiServices:
     labeling_sources: LabelingSources
     labeling_teachers: Teachers
     families: FamilyService
+    shadows: Shadows
     fine_tunes: FineTuneJobs
     allowance: TokenAllowance
     limits: RequestLimits

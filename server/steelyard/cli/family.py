@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
     from steelyard.families.models_wire import Model
     from steelyard.families.wire import Family
+    from steelyard.shadows.wire import ShadowReport
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -27,6 +28,7 @@ _EPILOG = """\b
 Examples:
   steelyard family estimate router ds_01k…
   steelyard family create router ds_01k… --follow
+  steelyard family shadow router qwen --share 0.1
   steelyard family continue router --follow
   steelyard family switch router@3 on
   steelyard family rollback router router@2
@@ -228,6 +230,37 @@ def keep_warm(
             server.show(found, _show_family)
 
 
+@command.command("shadow", epilog=_EPILOG)
+@click.argument("name")
+@click.argument("model", required=False)
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.1,
+    show_default=True,
+    help="Of the stored answers that MODEL scores too.",
+)
+@click.option("--off", is_flag=True, help="End the shadow; what it answered stays.")
+@server_options
+def shadow(*, name: str, model: str | None, share: float, off: bool, server: Server) -> None:
+    """Score a share of what NAME answers with MODEL, seen by no caller; without MODEL, compare them."""
+    if off and model is not None:
+        raise click.UsageError("Give MODEL or --off.")
+    with _connected(server) as client:
+        if off:
+            server.show(client.families.end_shadow(name), lambda _: click.echo("Ended."))
+        elif model is not None:
+            server.show(
+                client.families.shadow(name, model, share),
+                lambda made: click.echo(
+                    f"{made.model} scores {made.share:.0%} of what {name} answers from now on. Compare "
+                    f"them: steelyard family shadow {name}"
+                ),
+            )
+        else:
+            server.show(client.families.compare_shadow(name), _show_shadow)
+
+
 @command.command("rollback", epilog=_EPILOG)
 @click.argument("name")
 @click.argument("to")
@@ -368,6 +401,28 @@ def _show_family(family: Family) -> None:
         click.echo()
         rows = "" if told.rows is None else f": {told.rows.new} new rows"
         click.echo(f"continue: {told.state.replace('_', ' ')}, version {told.version}{rows}")
+
+
+def _show_shadow(report: ShadowReport) -> None:
+    if report.shadow is None:
+        click.echo("There is no shadow; set one: steelyard family shadow NAME MODEL")
+        return
+    made = report.shadow
+    click.echo(f"{made.model} beside {made.family}: {report.answers} answers of both")
+    show_table(
+        ("DECISION", "ANSWERS", "AGREE", "OBSERVED", "FAMILY RIGHT", "SHADOW RIGHT"),
+        [
+            (
+                name,
+                one.n,
+                f"{one.agreement.value:.1%}",
+                one.observed,
+                one.both_right + one.family_right,
+                one.both_right + one.shadow_right,
+            )
+            for name, one in report.decisions.items()
+        ],
+    )
 
 
 def _show_model(model: Model) -> None:

@@ -20,6 +20,7 @@ from steelyard.errors import InvalidRequestError, Violation
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
 from steelyard.families.models_wire import Model
 from steelyard.families.wire import DeletedFamily, DeletedModel, Family, FamilyList, Hyperparameters
+from steelyard.shadows.wire import EndedShadow, Shadow, ShadowReport
 
 _PATH = "/v1/families"
 Training = Mapping[str, Any] | Hyperparameters
@@ -215,6 +216,35 @@ def delete(
     body = encode_body({"dataset_id": dataset_id}, {"latest": latest})
     key = new_or_checked_key(None)
     return Call("DELETE", _path(family), DeletedFamily, body, idempotency_key=key)
+
+
+def shadow(family: str, model: str, share: float = 0.1) -> Call[Shadow]:
+    """Score a share of a family's answers with another model: ``POST …/{family}/shadow``.
+
+    Parameters
+    ----------
+    model : str
+        A base or connected model, or a number such as ``router@3``.
+    share : float, default 0.1
+        Of the answers that are stored, above 0 and up to 1.
+    """
+    return write(f"{_path(family)}/shadow", Shadow, {"model": model, "share": share}, key=None)
+
+
+def end_shadow(family: str) -> Call[EndedShadow]:
+    """End a family's shadow; what it answered stays: ``DELETE …/{family}/shadow``."""
+    key = new_or_checked_key(None)
+    return Call("DELETE", f"{_path(family)}/shadow", EndedShadow, idempotency_key=key)
+
+
+def compare_shadow(
+    family: str, *, since: float | None = None, until: float | None = None
+) -> Call[ShadowReport]:
+    """Compare a family with its shadow on stored answers: ``GET …/{family}/shadow``.
+
+    ``since`` and ``until`` are Unix seconds; the last 30 days when left out.
+    """
+    return read(f"{_path(family)}/shadow", ShadowReport, since=since, until=until)
 
 
 def switch_model(

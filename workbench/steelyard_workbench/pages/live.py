@@ -11,6 +11,7 @@ from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
 from steelyard.decision_log.wire import DecisionSummary
+from steelyard.shadows.wire import ShadowReport
 from steelyard_workbench.components.copy_text import CopyText
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.side_by_side import side_by_side
@@ -20,6 +21,7 @@ from steelyard_workbench.live.feed import Feed
 from steelyard_workbench.live.figures import show_figures
 from steelyard_workbench.live.opened import OpenedAnswer
 from steelyard_workbench.live.sending import SendForm
+from steelyard_workbench.live.shadows import fetch_shadows, show_shadow
 from steelyard_workbench.live.view import WINDOWS, RowFilter, View, from_text, to_text
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
@@ -228,23 +230,29 @@ class LivePage(Page):
             everything,
         ]
 
-    def _fetch(self) -> DecisionSummary:
+    def _fetch(self) -> tuple[DecisionSummary, list[ShadowReport]]:
         view = self.view
-        return self.client.decision_summary(
+        summary = self.client.decision_summary(
             since=view.since(time.time()),
             bucket_s=view.bucket_s,
             model=view.model or None,
             decision=view.decision or None,
         )
+        return summary, fetch_shadows(self.client, summary)
 
-    def _show(self, summary: DecisionSummary) -> Viewable:
+    def _show(self, fetched: tuple[DecisionSummary, list[ShadowReport]]) -> Viewable:
+        summary, shadows = fetched
         self._offer(
             {group.version or group.model for group in summary.groups},
             {group.decision for group in summary.groups},
         )
         if not summary.answers:
             return self._nothing_at_all()
-        return show_figures(summary, self.view, self.show_rows, self._tables)
+        return pn.Column(
+            show_figures(summary, self.view, self.show_rows, self._tables),
+            *(show_shadow(one) for one in shadows),
+            sizing_mode="stretch_width",
+        )
 
     def _offer(self, models: set[str], decisions: set[str]) -> None:
         """Offer what there is to choose; what was offered before stays."""

@@ -24,6 +24,9 @@ class AsyncFamilies(AsyncResource):
     continue_ = _method(calls.continue_)
     estimate_continue = _method(calls.estimate_continue)
     delete = _method(calls.delete)
+    shadow = _method(calls.shadow)
+    end_shadow = _method(calls.end_shadow)
+    compare_shadow = _method(calls.compare_shadow)
 
     async def wait(
         self,

@@ -1,0 +1,215 @@
+"""Setting shadows, scoring with them after families have answered, and comparing the two.
+
+A shadow works on what was stored, a second later, in the public's small queue: it makes nobody wait,
+and what it does not get done within a minute is left out.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row
+
+from steelyard.caller import Caller
+from steelyard.decision_log.store import feedback_of_answers
+from steelyard.errors import InvalidRequestError, SteelyardError, Violation
+from steelyard.evaluations.models import EvaluatedModels
+from steelyard.families.lineage_store import LineageStore
+from steelyard.families.references import find_family
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.scoring.shares import Share
+from steelyard.serving.decide import Prepared
+from steelyard.serving.registry import HostedModel, ModelRegistry, Scores
+from steelyard.shadows import store as rows
+from steelyard.shadows.comparing import Pair, Top, compare, is_chosen
+from steelyard.shadows.wire import (
+    EndedShadow,
+    SetShadow,
+    Shadow,
+    ShadowQuery,
+    ShadowReport,
+)
+from steelyard.storage import State
+from steelyard.wire.violations import BODY
+
+_log = logging.getLogger(__name__)
+
+#: Seconds after its answer in which a request is still scored by the shadow, and that scoring may take.
+LATEST_S, DEADLINE_S = 60.0, 10.0
+#: Answers that are looked at for a shadow at a time, and scored.
+_LOOKED, _AT_ONCE = 2_000, 8
+#: Answers of a comparison, and how far back it goes unless it is said.
+_MOST_COMPARED, _WINDOW_S = 20_000, 30 * 86_400.0
+
+_tops = msgspec.json.Decoder(dict[str, Top])
+
+
+class Shadows:
+    """The shadows of every account's families."""
+
+    def __init__(
+        self,
+        state: State,
+        writes: KeyedWrites,
+        registry: ModelRegistry,
+        models: EvaluatedModels,
+        lineages: LineageStore,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._writes = writes
+        self._registry = registry
+        self._models = models
+        self._lineages = lineages
+        self._now = now
+
+    async def put(self, write: Write, family: str, request: SetShadow) -> Shadow:
+        """Set the model that scores a share of what a family answers from now on."""
+        caller = write.caller
+        await self._find_family(caller, family)
+        if request.model == family:
+            raise _refused("model", f"is {family} itself; name another model.", "not_allowed")
+        model = await self._models.find(caller, request.model)
+        hosted = self._registry.find(request.model)
+        if (
+            hosted is not None
+            and hosted.is_connected
+            and hosted.price_nano
+            and not caller.is_operator
+        ):
+            # Nobody pays for what a shadow asks.
+            raise _refused(
+                "model",
+                f"is {request.model}, which costs whoever runs the server; ask them to set the shadow.",
+                "not_allowed",
+            )
+        made = Shadow(family=family, model=model.label, share=request.share, since=self._now())
+
+        def set_it(connection: Connection) -> Shadow:
+            rows.put_shadow(
+                connection,
+                caller.account_id,
+                family,
+                model=made.model,
+                model_id=model.id,
+                share=made.share,
+                since=made.since,
+            )
+            return made
+
+        return await self._writes.once(write, set_it)
+
+    async def end(self, write: Write, family: str) -> EndedShadow:
+        """End a family's shadow; what it answered stays."""
+        account_id = write.caller.account_id
+        await self._find_family(write.caller, family)
+        return await self._writes.once(
+            write,
+            lambda connection: EndedShadow(
+                family=family, ended=rows.delete_shadow(connection, account_id, family)
+            ),
+        )
+
+    async def report(self, caller: Caller, family: str, query: ShadowQuery) -> ShadowReport:
+        """Compare a family with its shadow; without one nothing is compared."""
+        await self._find_family(caller, family)
+        until = self._now() if query.until is None else query.until
+        since = until - _WINDOW_S if query.since is None else query.since
+        if until <= since:
+            raise InvalidRequestError(
+                violations=[
+                    Violation(
+                        ("query", "until"), "is not after since; give a later time.", "empty_range"
+                    )
+                ]
+            )
+
+        def read(connection: Connection) -> ShadowReport:
+            shadow = rows.find_shadow(connection, caller.account_id, family)
+            pairs = [] if shadow is None else _pairs(connection, shadow, since, until)
+            return ShadowReport(
+                shadow=None if shadow is None else _to_wire(shadow),
+                since=since,
+                until=until,
+                answers=len(pairs),
+                decisions=compare(pairs),
+            )
+
+        return await self._state.read(read)
+
+    async def _find_family(self, caller: Caller, family: str) -> None:
+        find_family((await self._lineages.read(caller.account_id)).lineage, family)
+
+    def tick(self) -> None:
+        """Score what families answered a moment ago with their shadows."""
+        for shadow in self._state.read_now(rows.all_shadows):
+            since = max(shadow.since, self._now() - LATEST_S)
+            untaken = self._state.read_now(
+                partial(rows.newest_untaken, shadow=shadow, since=since, limit=_LOOKED)
+            )
+            chosen = [one for one in untaken if is_chosen(one, shadow.share)][:_AT_ONCE]
+            if chosen:
+                try:
+                    self._score(shadow, chosen)
+                except SteelyardError as error:
+                    _log.warning("The shadow %s did not answer: %s", shadow.model, error.message)
+
+    def _score(self, shadow: Row[Any], chosen: Sequence[str]) -> None:
+        taken = self._state.write_now(
+            lambda connection: rows.take(connection, shadow, chosen, self._now())
+        )
+        found: dict[str, bytes] = {}
+        with self._models.open(shadow.account_id, shadow.model_id) as model:
+            asked = []
+            for decision_id, request in taken:
+                with _left_out(shadow):
+                    asked.append((decision_id, *_ask(model, request)))
+            for decision_id, prepared, scores in asked:
+                with _left_out(shadow):
+                    answer = model.decide.finish(prepared, scores.result(DEADLINE_S))
+                    found[decision_id] = msgspec.json.encode(answer.decisions)
+        self._state.write_now(lambda connection: rows.put_results(connection, found))
+
+
+@contextmanager
+def _left_out(shadow: Row[Any]) -> Iterator[None]:
+    """Log an answer that failed, and go on without it."""
+    try:
+        yield
+    except (SteelyardError, TimeoutError, CancelledError) as error:
+        _log.warning("The shadow %s left out an answer: %s", shadow.model, error)
+
+
+def _ask(model: HostedModel, request: bytes) -> tuple[Prepared, Scores]:
+    prepared = model.decide.prepare(request)
+    share = Share("shadow", is_public=True)
+    return prepared, model.queue.submit(prepared.rendered, DEADLINE_S, share)
+
+
+def _pairs(connection: Connection, shadow: Row[Any], since: float, until: float) -> list[Pair]:
+    found = rows.answered_pairs(connection, shadow, since=since, until=until, limit=_MOST_COMPARED)
+    observed: dict[str, dict[str, Any]] = {}
+    for start in range(0, len(found), _LOOKED):
+        ids = [one.id for one in found[start : start + _LOOKED]]
+        observed |= feedback_of_answers(connection, ids)
+    return [
+        Pair(_tops.decode(one.results), _tops.decode(one.shadow_results), observed.get(one.id, {}))
+        for one in found
+    ]
+
+
+def _to_wire(shadow: Row[Any]) -> Shadow:
+    return Shadow(family=shadow.family, model=shadow.model, share=shadow.share, since=shadow.since)
+
+
+def _refused(field: str, message: str, code: str) -> InvalidRequestError:
+    return InvalidRequestError(violations=[Violation((*BODY, field), message, code)])
