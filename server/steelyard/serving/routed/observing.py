@@ -104,14 +104,15 @@ def _gather(gathered: _Gathered, row: Mapping[str, Any], answers: list[DecideRes
 def _figures(
     decision: str, targets: Mapping[str, float], answer: DecideResponse
 ) -> tuple[float, float, float]:
-    """Return an answer's top probability, the target of its top outcome, and its loss in nats."""
+    """Return an answer's top probability, whether its top is the target's, and its loss in nats."""
     result = answer.decisions[decision]
     loss = sum(
         -share * float(np.log(max(result.probabilities[outcome], _LEAST)))
         for outcome, share in targets.items()
         if share
     )
-    return result.p_top, float(targets.get(result.top, 0.0)), loss
+    likeliest = max(result.probabilities, key=lambda outcome: targets.get(outcome, 0.0))
+    return result.p_top, float(result.top == likeliest), loss
 
 
 def _side(gathered: _Gathered, prices: Mapping[str, int]) -> Side:

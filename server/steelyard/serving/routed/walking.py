@@ -21,7 +21,7 @@ Mask = NDArray[np.bool_]
 class Answers:
     """What one model answered to labelled decisions; arrays of shape (n_decisions,).
 
-    ``right`` is the label's share of the top outcome, ``loss`` the log loss in nats.
+    ``right`` is 1 where the top outcome is the target's likeliest, ``loss`` the log loss in nats.
     """
 
     model: str
