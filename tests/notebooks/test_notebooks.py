@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import nbformat
@@ -11,6 +12,8 @@ from support.knowing_model import knows_tickets
 from support.remote_models import remote_model
 from support.repository import ROOT
 
+#: Bytes of the outputs of a saved notebook.
+MOST_BYTES = 300_000
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -40,7 +43,6 @@ def local_model(monkeypatch):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path, tmp_path, monkeypatch, local_model):
     client = pytest.importorskip("nbclient", reason="needs the notebook tools")
-    pytest.importorskip("bokeh", reason="needs the workbench extra")
     for name in ("HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR"):
         monkeypatch.setenv(name, str(tmp_path))
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
@@ -54,6 +56,7 @@ def test_it_runs(path, tmp_path, monkeypatch, local_model):
     ).execute()
     shown = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.outputs]
     assert shown
+    assert len(json.dumps([cell.outputs for cell in shown])) < MOST_BYTES
     if "LOCAL_MODEL_URL" in path.read_text(encoding="utf-8"):
         assert local_model.asked
         assert "asked: steelyard-base-1 (0." in str(shown)
