@@ -89,6 +89,11 @@ class TestConnected:
         checked = json.loads(ask("check", "far", "--json").stdout)
         assert checked["answered"] == checked["asked"]
         assert checked["flips_when_reordered"] == 0
+        ask("add", "again", "--wire", "hub", "--model", "tiny/nli")
+        ask("remove", "far")
+        assert folder.exists()
+        ask("remove", "again")
+        assert not folder.exists()
 
     def test_a_check_says_how_it_answers(self, ask, far):
         ask("add", "far", "--wire", "chat", "--url", far.url)

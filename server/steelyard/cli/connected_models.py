@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -130,7 +131,7 @@ def list_models(*, as_json: bool, home: str | None) -> None:
 @click.argument("name")
 @setting_option("home")
 def remove(*, name: str, home: str | None) -> None:
-    """Disconnect the model NAME; what it answered stays stored."""
+    """Disconnect the model NAME, and delete its export; what it answered stays stored."""
     from steelyard.serving.connected.declared import read_file, write_models
 
     folder, models = home_folder(home), _declared(home)
@@ -140,7 +141,10 @@ def remove(*, name: str, home: str | None) -> None:
             f"The route {through[0]!r} asks {name!r}; remove it first: steelyard route remove "
             f"{through[0]}"
         )
-    write_models(folder, {other: one for other, one in models.items() if other != name})
+    removed = models.pop(name)
+    write_models(folder, models)
+    if removed.folder and removed.folder not in {one.folder for one in models.values()}:
+        shutil.rmtree(folder / removed.folder, ignore_errors=True)
     click.echo(f"Disconnected {name}.")
 
 
