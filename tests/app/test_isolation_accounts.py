@@ -103,6 +103,7 @@ BODIES: dict[str, tuple[str, object]] = {
     "POST /v1/drafts/{draft}/seal": ("application/json", {"as": "dataset"}),
     "POST /v1/labeling/jobs/{labeling_job}/finalize": ("application/json", {"row_indices": [0]}),
     "POST /v1/models/{model}/keep-warm": ("application/json", {"enabled": True}),
+    "POST /v1/families/{family}/shadow": ("application/json", {"model": MODEL}),
 }
 #: Calls that name a thing elsewhere than in their path: how its id begins, and the call.
 REFERENCES: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {

@@ -28,6 +28,8 @@ def test_the_system_is_followed_until_a_theme_is_chosen_which_is_kept(quiet_page
     expect(quiet_page).not_to_have_url(re.compile(r"theme="))
     quiet_page.get_by_role("button", name="Toggle theme").click()
     expect(quiet_page.locator(".mui-light").first).to_be_visible()
+    # The choice is drawn at once, and kept when the server has answered.
+    quiet_page.wait_for_function("document.cookie.includes('steelyard-theme=light')")
     visit(quiet_page, "page=settings")
     expect(quiet_page.locator(".mui-light").first).to_be_visible()
     expect(quiet_page.locator(".mui-dark")).to_have_count(0)

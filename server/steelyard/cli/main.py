@@ -32,7 +32,7 @@ COMMANDS = {
     "lint": "Show what about a request makes its answers worse.",
     "model": "Show the model that ships, and connect others.",
     "restore": "Put a copy in the place of a home.",
-    "route": "Fit and list routes: models asked in turn, cheap ones first.",
+    "route": "Fit, list and remove routes: models asked in turn, cheap ones first.",
     "serve": "Answer decisions over HTTP.",
     "workbench": "Show a server's workbench in the browser.",
     "worker": "Run the evaluations and fine-tunes of a server.",
