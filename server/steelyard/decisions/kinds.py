@@ -51,7 +51,7 @@ class Decision:
 
 
 def render_decision(decision: Decision) -> RenderedDecision:
-    """Return the text of a decision: its id, its index and its policy are no part of it.
+    """Return the text of a decision; its id and its index are no part of it.
 
     >>> outcomes = Outcomes(("low", "high"), (None, "over 100"))
     >>> render_decision(Decision("a", "ordinal", "How much?", outcomes)).outcomes
@@ -63,4 +63,5 @@ def render_decision(decision: Decision) -> RenderedDecision:
         question=render_value(decision.question),
         outcomes=tuple(render_outcome(name, description) for name, description in named),
         names=decision.outcomes.names,
+        policy=decision.policy,
     )

@@ -11,7 +11,10 @@ import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steelyard.decisions.policy import Policy
 
 #: What an empty context is read as.
 NO_CONTEXT = "no context"
@@ -36,6 +39,8 @@ class RenderedDecision:
     outcomes: tuple[str, ...]
     #: The outcomes' names alone; their texts begin with them.
     names: tuple[str, ...] = field(default=(), compare=False)
+    #: No part of the text: a route asks the next model where it abstains.
+    policy: Policy | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

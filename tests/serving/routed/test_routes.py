@@ -185,11 +185,24 @@ def test_the_callers_temperature_changes_no_way(serve):
             assert soft["decisions"][one]["p_top"] < result["p_top"]
 
 
-def test_a_policy_acts_on_the_answer_of_who_decided(serve):
+@pytest.mark.parametrize(
+    ("policy", "least"),
+    [
+        ({"policy": {"abstain_below": 0.79}}, 0.79),
+        ({"costs": {"refunds": 10, "sales": 10}, "abstain": {"cost": 2.1}}, 0.79),
+        ({"policy": {"abstain_below": 0.9}}, 0.9),
+    ],
+    ids=["unsure", "dear", "to the end"],
+)
+def test_what_a_policy_abstains_on_goes_on(serve, policy, least):
     with serve() as server:
-        decisions = [{**one, "policy": {"abstain_below": 0.79}} for one in DECISIONS]
-        for result in ask(server, decisions=decisions).json()["decisions"].values():
-            assert (result["action"] == "abstain") == (result["p_top"] < 0.79)
+        decisions = [{**one, **policy} for one in DECISIONS]
+        answers = ask(server, decisions=decisions).json()["decisions"].values()
+        for result in answers:
+            first, *later = result["route"]
+            assert bool(later) == (first["p_top"] < least)
+            assert (result["action"] == "abstain") == (result["p_top"] < least)
+        assert {len(result["route"]) for result in answers} == {1, 2}
 
 
 def test_a_later_model_that_fails_is_the_routes_failure(serve, far):

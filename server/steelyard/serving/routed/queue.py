@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 
-from steelyard.decisions.rendering import RenderedRequest
+from steelyard.decisions.kinds import ABSTAIN
+from steelyard.decisions.policy import choose_action
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
 from steelyard.errors import DeadlineExceededError, EngineUnavailableError
 from steelyard.scoring.batching import ScoreFuture
 from steelyard.scoring.protocol import ScoredDecision
@@ -128,12 +130,25 @@ class _Walk:
         unsure = []
         for n, score in zip(decisions, scored, strict=True):
             decision = self._request.decisions[n]
-            p_top = max(step.model.decide.calibrated(decision.kind, len(decision.outcomes), score))
+            probabilities = step.model.decide.calibrated(
+                decision.kind, len(decision.outcomes), score
+            )
+            p_top = max(probabilities)
             before = self._scored[n].route if place else ()
             self._scored[n] = dataclasses.replace(score, route=(*before, (step.model.name, p_top)))
-            if p_top < step.threshold:
+            if place < len(self._steps) - 1 and (
+                p_top < step.threshold or _abstains(decision, probabilities)
+            ):
                 unsure.append(n)
         return unsure
+
+
+def _abstains(decision: RenderedDecision, probabilities: list[float]) -> bool:
+    """Whether the policy of a decision is not content with an answer: unsure, or too dear."""
+    if decision.policy is None:
+        return False
+    chosen = choose_action(decision.policy, decision.outcomes, probabilities)
+    return chosen.action == ABSTAIN
 
 
 def _give_up(asked: Scores, future: Scores) -> None:
