@@ -96,13 +96,14 @@ def serving(python: str, models: str = "", **settings: str) -> Iterator[tuple[in
             stderr=subprocess.DEVNULL,
         )
         try:
-            yield _port(Path(home, "serve.json"), process), keys
+            yield port_of(Path(home, "serve.json"), process), keys
         finally:
             process.terminate()
             process.wait(60)
 
 
-def _port(path: Path, process: subprocess.Popen[bytes]) -> int:
+def port_of(path: Path, process: subprocess.Popen[bytes]) -> int:
+    """Return the port that a starting server writes to its ``serve.json``."""
     give_up_at = time.monotonic() + _START_S
     while time.monotonic() < give_up_at and process.poll() is None:
         with suppress(FileNotFoundError, json.JSONDecodeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -19,9 +20,7 @@ def read_query(request: Request, shape: type[Query]) -> Query:
     given: dict[str, list[str]] = {}
     for name, value in request.get_query_args(keep_blank_values=True):
         given.setdefault(name, []).append(value)
-    hints = get_type_hints(shape, include_extras=True)
-    fields = {field.encode_name: field.name for field in msgspec.structs.fields(shape)}
-    types = {name: hints[attribute] for name, attribute in fields.items()}
+    fields, types = _fields_of(shape)
     violations: list[Violation] = []
     values: dict[str, Any] = {}
     for name, texts in given.items():
@@ -61,6 +60,14 @@ def read_query(request: Request, shape: type[Query]) -> Query:
     if violations:
         raise InvalidRequestError(violations=violations)
     return shape(**{fields[name]: value for name, value in values.items()})
+
+
+@lru_cache(None)
+def _fields_of(shape: type[msgspec.Struct]) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the attribute and the type of each parameter, by its name in the address."""
+    hints = get_type_hints(shape, include_extras=True)
+    fields = {field.encode_name: field.name for field in msgspec.structs.fields(shape)}
+    return fields, {name: hints[attribute] for name, attribute in fields.items()}
 
 
 def _kinds(annotated: Any) -> Iterator[Any]:

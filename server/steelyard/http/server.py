@@ -21,6 +21,7 @@ from sanic.signals import SignalRouter
 
 from steelyard.http.draining import Drain
 from steelyard.http.framing import StrictHttp
+from steelyard.http.transfers import keep_memory_whole
 
 #: Connections that wait to be accepted.
 _BACKLOG = 1024
@@ -118,6 +119,7 @@ def run_server(
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
 
+    keep_memory_whole()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(main())
 

@@ -20,8 +20,11 @@ FREE_BYTES = 64 * 1024
 RECEIVED_BYTES, SENT_BYTES = 64 * 1024 * 1024, 128 * 1024 * 1024
 #: Seconds to wait for a turn, and how many requests may.
 WAIT_S, MAX_WAITING = 5.0, 256
-#: Seconds without a transfer after which free memory goes back to the system.
+#: Seconds from a transfer's end until free memory goes back to the system.
 _TRIM_AFTER_S = 1.0
+#: Of glibc's malloc.h; blocks from so many bytes are mapped alone.
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
+_LARGE_BYTES, _HEAPS = 1024 * 1024, 2
 
 
 @dataclass(slots=True, eq=False)
@@ -86,9 +89,8 @@ class Transfers:
                 self._waiting.remove(entry)
                 self._held[entry.account] += entry.n_bytes
                 entry.turn.set_result(None)
-        if self._trimming is not None:
-            self._trimming.cancel()
-        self._trimming = asyncio.get_running_loop().call_later(_TRIM_AFTER_S, self._trim)
+        if self._trimming is None:
+            self._trimming = asyncio.get_running_loop().call_later(_TRIM_AFTER_S, self._trim)
 
     def _fits(self, account: str, n_bytes: int) -> bool:
         is_within_share = self._held[account] + n_bytes <= self._share
@@ -96,8 +98,7 @@ class Transfers:
 
     def _trim(self) -> None:
         self._trimming = None
-        if not self._held:
-            self._trimmer = asyncio.get_running_loop().run_in_executor(None, trim_memory)
+        self._trimmer = asyncio.get_running_loop().run_in_executor(None, trim_memory)
 
 
 def trim_memory() -> None:
@@ -105,6 +106,18 @@ def trim_memory() -> None:
     pa.default_memory_pool().release_unused()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def keep_memory_whole() -> None:
+    """Make the C library return large blocks when they are freed, and keep few heaps.
+
+    glibc raises its threshold for large blocks with each that is freed, and gives each thread a heap:
+    a pass's buffers then stay between small things that live on.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        c_library = ctypes.CDLL(None)
+        c_library.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+        c_library.mallopt(_M_ARENA_MAX, _HEAPS)
 
 
 def _full() -> QueueFullError:

@@ -28,8 +28,8 @@ from steelyard.datasets.wire import DEFAULT_PAGE_ROWS, SIDES, Partition, Side
 from steelyard.storage.frame_store import FrameStore
 
 _COLUMNS = ["index", *SENT_COLUMNS]
-#: Footers kept in memory; one is a few kilobytes for each hundred thousand rows.
-_CACHED_FOOTERS = 512
+#: Footers kept in memory; one of a small file takes some 35 kB.
+_CACHED_FOOTERS = 128
 #: Rows that are read at once for a download, and bytes of a file that are read at once for it.
 _ROWS, _BUFFER = 256, 64 * 1024
 #: Bytes of a piece of a download, so that a thread's turn is worth it.
