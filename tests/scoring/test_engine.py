@@ -122,3 +122,20 @@ def test_several_threads_may_run_it_at_once(random_engine):
     assert len(found) == len(workers)
     for index, pooled in found.items():
         assert np.allclose(pooled, alone[index % len(sizes)], atol=1e-3, rtol=1e-5)
+
+
+def test_a_passs_memory_goes_back_once_a_minute(make_engine, monkeypatch):
+    engine = make_engine(INT8)
+    clock = iter([100.0, 101.0, 159.0, 160.0, 161.0])
+    monkeypatch.setattr("steelyard.scoring.engine.time.monotonic", lambda: next(clock))
+    run, asked = engine._session.run, []
+
+    class Session:
+        def run(self, outputs, inputs, options):
+            asked.append(options is not None)
+            return run(outputs, inputs, options)
+
+    engine._session = Session()
+    for _ in range(5):
+        engine.run(make_inputs(), ["pooled"])
+    assert asked == [True, False, False, True, False]

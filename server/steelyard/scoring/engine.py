@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -20,8 +21,9 @@ FLOAT32, INT8 = "float32", "int8"
 _EXACT_PREFIX = "set_layer."
 _LOOKED_UP_PREFIX = "word_embeddings."
 #: Past tokens from which on a pass gives its memory back: few requests are that long, and what one
-#: needs would otherwise stay with the process.
-_LARGE_PAST = 2_048
+#: needs would otherwise stay with the process. Seconds after which any pass does, so that a crowd's
+#: memory goes with the crowd.
+_LARGE_PAST, _GIVE_BACK_S = 2_048, 60.0
 
 
 class PassEngine(Protocol):
@@ -56,6 +58,7 @@ class Engine:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._give_back = onnxruntime.RunOptions()
         self._give_back.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+        self._gives_back_at = 0.0
         tensors = graph_weights(weights, precision)
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in tensors.values()]
         options.add_external_initializers(list(tensors), values)
@@ -74,9 +77,12 @@ class Engine:
         if session is None:
             message = "The scoring engine is closed; start the service again."
             raise EngineUnavailableError(message, retry_after_s=1.0)
-        is_large = inputs["past_channels"].size > _LARGE_PAST
+        now = time.monotonic()
+        gives_back = inputs["past_channels"].size > _LARGE_PAST or now >= self._gives_back_at
+        if gives_back:
+            self._gives_back_at = now + _GIVE_BACK_S
         try:
-            values = session.run(list(outputs), inputs, self._give_back if is_large else None)
+            values = session.run(list(outputs), inputs, self._give_back if gives_back else None)
         except Exception as error:
             message = "The scoring engine failed on this request; try it again."
             raise EngineUnavailableError(message, retry_after_s=1.0) from error
