@@ -7,6 +7,7 @@ import json
 import pytest
 
 
+@pytest.mark.slow
 def test_a_run_measures_a_quiet_account_beside_crowds(script, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("STEELYARD_ENGINE", "hashing")
     figures = tmp_path / "figures.json"
@@ -23,6 +24,7 @@ def test_a_run_measures_a_quiet_account_beside_crowds(script, tmp_path, capsys, 
     assert "quiet, beside a crowd" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_run_watches_memory_and_health(script, tmp_path, monkeypatch):
     monkeypatch.setenv("STEELYARD_ENGINE", "hashing")
     figures = tmp_path / "figures.json"
@@ -52,6 +54,7 @@ def test_growth_leaves_out_what_fills_caches(script, slope):
     assert found["change"] == pytest.approx(slope * 20 / 60 / (400 + slope * 14.5 / 60))
 
 
+@pytest.mark.slow
 def test_connected_models_are_measured_by_wire_and_beside_one_that_hangs(
     script, tmp_path, monkeypatch
 ):

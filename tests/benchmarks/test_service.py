@@ -10,6 +10,7 @@ import pytest
 from support.live_server import live_server
 
 
+@pytest.mark.slow
 def test_a_run_measures_both_modes_alone_and_at_load(script, tmp_path, capsys):
     service = script("service")
     figures = tmp_path / "figures.json"
