@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
-import msgspec
 from msgspec import Struct
 
-from steelyard.billing.money import InvalidAmountError, from_usd, to_usd
-from steelyard.errors import PriceChangedError
 from steelyard.families.wire import MAX_STEPS, MIN_STEPS
-from steelyard.wire.payloads import open_payload
-from steelyard.wire.violations import BODY, Violations
 
 Body = TypeVar("Body", bound=Struct)
 
@@ -66,31 +60,3 @@ def charge_minutes(reserved_nano: int, used_s: float) -> int:
     """Return the charge of the part of an hour that was used; a minute begun counts."""
     minutes = min(max(-int(-used_s // 60), 0), _HOUR_MINUTES)
     return -(-reserved_nano * minutes // _HOUR_MINUTES)
-
-
-def check_price(price_nano: int, max_price_usd: str | None, what: str) -> None:
-    """Refuse a price above what the request would pay."""
-    if max_price_usd is not None and price_nano > from_usd(max_price_usd):
-        raise PriceChangedError(
-            f"{what} costs {to_usd(price_nano)} USD now, more than the {max_price_usd} USD that "
-            "the request allows; nothing was held.",
-            details=[{"price_usd": to_usd(price_nano)}],
-        )
-
-
-def priced(shape: type[Body]) -> Callable[[object], Body]:
-    """Return what reads a body that may name a price."""
-    return functools.partial(_read_priced, shape=shape)
-
-
-def _read_priced(payload: object, shape: type[Body]) -> Body:
-    found = Violations()
-    fields = open_payload(payload, shape, found)
-    price = fields.get("max_price_usd")
-    if isinstance(price, str):
-        try:
-            from_usd(price)
-        except InvalidAmountError as error:
-            found.add((*BODY, "max_price_usd"), f"cannot be used: {error}", "invalid_amount")
-    found.raise_if_any()
-    return msgspec.convert(fields, shape)

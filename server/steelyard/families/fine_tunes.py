@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from msgspec import UNSET, Struct
 
 from steelyard import errors
+from steelyard.billing.max_price import check_price
 from steelyard.evaluations.gate_wire import Gate
 from steelyard.families.continuing import Growth, check_continue
 from steelyard.families.draft import LineageChange, LineageDraft
 from steelyard.families.events import CancelJob, QueueJob
-from steelyard.families.fees import check_price
 from steelyard.families.fine_tuning.plan import TuningPlan
 from steelyard.families.fine_tuning.wire import (
     EventType,

@@ -7,8 +7,8 @@ import functools
 from msgspec import structs
 
 from steelyard import errors
+from steelyard.billing.max_price import priced
 from steelyard.families.base_models import describe_base, list_bases, readiness_of_base
-from steelyard.families.fees import priced
 from steelyard.families.models_wire import (
     GONE,
     DeleteModelQuery,

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from msgspec import UNSET, to_builtins
 
 from steelyard import errors
+from steelyard.billing.max_price import check_price
 from steelyard.families.draft import LineageChange, LineageDraft
-from steelyard.families.fees import check_price
 from steelyard.families.lineage import HOUR_S, Conditions, Holders, Lineage, kept_warm
 from steelyard.families.references import (
     Guard,

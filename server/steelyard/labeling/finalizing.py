@@ -14,12 +14,12 @@ from msgspec import Struct
 from sqlalchemy import Connection, Row
 
 from steelyard import errors
+from steelyard.billing.max_price import priced
 from steelyard.datasets.canonical import canonical_json
 from steelyard.datasets.ingesting import MadeRows, SentRows, read_sent
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.uploads import Upload
 from steelyard.datasets.wire import CreateDataset, Dataset, InputReceipt, LabelingLineage
-from steelyard.families.fees import priced
 from steelyard.labeling import store as rows
 from steelyard.labeling.service import read_results, require_job, require_ready, teachers_of
 from steelyard.labeling.sources import require_source

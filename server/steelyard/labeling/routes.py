@@ -8,10 +8,10 @@ from msgspec import Struct
 from sanic import Request
 
 from steelyard import errors
+from steelyard.billing.max_price import priced
 from steelyard.datasets.upload_bodies import NDJSON
 from steelyard.datasets.uploads import Upload
 from steelyard.datasets.wire import Dataset
-from steelyard.families.fees import priced
 from steelyard.http.bodies import media_type_of, read_stream
 from steelyard.http.routing import Access, Call, Form, Route
 from steelyard.labeling.finalizing import LabelingFinalizer, read_finalize

@@ -15,10 +15,10 @@ from msgspec import UNSET
 from sqlalchemy import Connection, Row
 
 from steelyard import errors
+from steelyard.billing.max_price import check_price
 from steelyard.billing.money import to_usd
 from steelyard.caller import Caller
 from steelyard.decisions.tokens import TokenCounter
-from steelyard.families.fees import check_price
 from steelyard.ids import new_id
 from steelyard.jobs.store import UNFINISHED
 from steelyard.labeling import files
@@ -27,6 +27,7 @@ from steelyard.labeling.judging import verdict_of
 from steelyard.labeling.reading import count_tokens, decisions_json
 from steelyard.labeling.sources import require_source
 from steelyard.labeling.summary import Summary
+from steelyard.labeling.tables import labeling_jobs
 from steelyard.labeling.teachers import JobTeacher, Teachers
 from steelyard.labeling.wire import (
     CreateLabelingJob,
@@ -39,6 +40,7 @@ from steelyard.labeling.wire import (
     ResultsQuery,
     TeacherJudgment,
 )
+from steelyard.operations import held_jobs
 from steelyard.operations.holds import require_credit
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
@@ -98,7 +100,7 @@ class LabelingJobs:
             tokens = source.tokens + source.open_rows * task_tokens
             price_nano = tokens * sum(one.price_nano for one in teachers)
             check_price(price_nano, request.max_price_usd, "The labeling")
-            rows.lock_account(connection, caller.account_id)
+            held_jobs.lock_account(connection, caller.account_id)
             self._check_room(connection, caller.account_id)
             if self._accounts_enabled:
                 require_credit(connection, caller.account_id, price_nano, "The labeling")
@@ -200,7 +202,7 @@ class LabelingJobs:
         return await self._writes.once(write, work)
 
     def _check_room(self, connection: Connection, account_id: str) -> None:
-        total, of_account = rows.count_backlog(connection, account_id)
+        total, of_account = held_jobs.count_backlog(connection, labeling_jobs, account_id)
         if of_account >= self._max_queue_per_account:
             raise errors.TenantQueueFullError(
                 f"{of_account} labeling jobs of the account have not ended, and no more may wait; "

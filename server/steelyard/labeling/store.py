@@ -14,13 +14,12 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from steelyard.datasets.store_owner import sweep_owned
 from steelyard.jobs import store as jobs
-from steelyard.jobs.store import UNFINISHED, PendingJob
+from steelyard.jobs.store import PendingJob
 from steelyard.labeling.tables import labeling_jobs, labeling_parts, labeling_sources
-from steelyard.operations import holds
+from steelyard.operations import held_jobs
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 from steelyard.storage.pages import RowPage, newest_first
-from steelyard.storage.tables import accounts
 
 
 def insert_source(connection: Connection, values: dict[str, Any]) -> None:
@@ -54,9 +53,8 @@ def page_of_sources(
 def erase_source(connection: Connection, source_id: str, at: float) -> None:
     """Delete a source and what teachers said of it; money that its jobs hold is freed."""
     of_source = labeling_jobs.c.source_id == source_id
-    for row in connection.execute(select(labeling_jobs).where(of_source)).all():
-        if row.charge == "reserved":
-            _settle(connection, row, amount_nano=0, at=at)
+    for job_id in connection.execute(select(labeling_jobs.c.id).where(of_source)).scalars().all():
+        held_jobs.settle(connection, labeling_jobs, job_id, is_charged=False, at=at)
     erased = select(labeling_jobs.c.id).where(of_source)
     connection.execute(delete(labeling_parts).where(labeling_parts.c.job_id.in_(erased)))
     connection.execute(
@@ -78,47 +76,24 @@ def erase_source(connection: Connection, source_id: str, at: float) -> None:
     )
 
 
-def lock_account(connection: Connection, account_id: str) -> None:
-    """Keep other writers of the account's jobs out until the transaction ends."""
-    connection.execute(select(accounts.c.id).where(accounts.c.id == account_id).with_for_update())
-
-
 def insert_job(
     connection: Connection, values: dict[str, Any], *, key_id: str | None, route: str
 ) -> None:
     """Add a queued job, and hold its price."""
-    price_nano = values["price_nano"]
     counts = ("completed_rows", "valid_rows", "agreement_rows", "error_rows")
-    connection.execute(
-        insert(labeling_jobs),
-        {
-            "status": "queued",
-            "generation": 1,
-            "attempt": 1,
-            **dict.fromkeys(counts, 0),
-            "charge": "reserved" if price_nano else "free",
-            **values,
-        },
+    held_jobs.insert_job(
+        connection,
+        labeling_jobs,
+        {**dict.fromkeys(counts, 0), **values},
+        key_id=key_id,
+        route=route,
+        what="labeling",
     )
-    if price_nano:
-        holds.hold(
-            connection,
-            _operation_id(values["id"]),
-            account_id=values["account_id"],
-            key_id=key_id,
-            route=route,
-            what="labeling",
-            amount_nano=price_nano,
-            at=values["created_at"],
-        )
 
 
 def find_job(connection: Connection, job_id: str, account_id: str | None = None) -> Row[Any] | None:
     """Return a job; ``None`` when there is none, or it is not the account's."""
-    wanted = [labeling_jobs.c.id == job_id]
-    if account_id is not None:
-        wanted.append(labeling_jobs.c.account_id == account_id)
-    return connection.execute(select(labeling_jobs).where(*wanted)).first()
+    return held_jobs.find_job(connection, labeling_jobs, job_id, account_id)
 
 
 def page_of_jobs(
@@ -140,15 +115,6 @@ def page_of_jobs(
     )
 
 
-def count_backlog(connection: Connection, account_id: str) -> tuple[int, int]:
-    """Count the jobs that have not ended: in all, and of one account."""
-    of_account = func.count().filter(labeling_jobs.c.account_id == account_id)
-    found = connection.execute(
-        select(func.count(), of_account).where(labeling_jobs.c.status.in_(UNFINISHED))
-    ).one()
-    return found[0], found[1]
-
-
 def has_unfinished(connection: Connection) -> bool:
     """Return whether there is a job that has not ended."""
     return jobs.has_unfinished(connection, labeling_jobs)
@@ -164,16 +130,9 @@ def move(
     **values: Any,
 ) -> bool:
     """Move a job to another status; one that ends without labels frees the money that it holds."""
-    moved = connection.execute(
-        update(labeling_jobs)
-        .where(labeling_jobs.c.id == job_id, labeling_jobs.c.status.in_(only_if))
-        .values(status=status, updated_at=at, **values)
+    return held_jobs.move(
+        connection, labeling_jobs, job_id, status, at=at, only_if=only_if, **values
     )
-    if moved.rowcount and status in {"failed", "cancelled"}:
-        row = find_job(connection, job_id)
-        if row is not None and row.charge == "reserved":
-            _settle(connection, row, amount_nano=0, at=at)
-    return moved.rowcount > 0
 
 
 def begin_run(connection: Connection, job: PendingJob, *, at: float) -> bool:
@@ -234,11 +193,9 @@ def finish_run(connection: Connection, job: PendingJob, *, at: float, **values: 
         updated_at=at,
         **values,
     )
-    row = find_job(connection, job.id)
-    if is_ours and row is not None:
+    if is_ours:
         connection.execute(delete(labeling_parts).where(labeling_parts.c.job_id == job.id))
-        if row.charge == "reserved":
-            _settle(connection, row, amount_nano=row.price_nano, at=at)
+        held_jobs.settle(connection, labeling_jobs, job.id, is_charged=True, at=at)
     return is_ours
 
 
@@ -259,23 +216,3 @@ def live_files(connection: Connection) -> set[str]:
         for named in (sources, answers, parts)
         for sha256 in connection.execute(named).scalars()
     }
-
-
-def _settle(connection: Connection, row: Row[Any], *, amount_nano: int, at: float) -> None:
-    """Charge an amount of what a job holds, which may be nothing, and free the rest."""
-    holds.settle(
-        connection,
-        _operation_id(row.id),
-        reserved_nano=row.price_nano,
-        amount_nano=amount_nano,
-        at=at,
-    )
-    connection.execute(
-        update(labeling_jobs)
-        .where(labeling_jobs.c.id == row.id)
-        .values(charge="charged" if amount_nano else "released")
-    )
-
-
-def _operation_id(job_id: str) -> str:
-    return f"op_{job_id}"

@@ -1,0 +1,45 @@
+"""The price that a request would pay at most: read from its body, and held against the price."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from steelyard.billing.money import InvalidAmountError, from_usd, to_usd
+from steelyard.errors import PriceChangedError
+from steelyard.wire.payloads import open_payload
+from steelyard.wire.violations import BODY, Violations
+
+Body = TypeVar("Body", bound=Struct)
+
+
+def check_price(price_nano: int, max_price_usd: str | None, what: str) -> None:
+    """Refuse a price above what the request would pay."""
+    if max_price_usd is not None and price_nano > from_usd(max_price_usd):
+        raise PriceChangedError(
+            f"{what} costs {to_usd(price_nano)} USD now, more than the {max_price_usd} USD that "
+            "the request allows; nothing was held.",
+            details=[{"price_usd": to_usd(price_nano)}],
+        )
+
+
+def priced(shape: type[Body]) -> Callable[[object], Body]:
+    """Return what reads a body that may name a price."""
+    return functools.partial(_read_priced, shape=shape)
+
+
+def _read_priced(payload: object, shape: type[Body]) -> Body:
+    found = Violations()
+    fields = open_payload(payload, shape, found)
+    price = fields.get("max_price_usd")
+    if isinstance(price, str):
+        try:
+            from_usd(price)
+        except InvalidAmountError as error:
+            found.add((*BODY, "max_price_usd"), f"cannot be used: {error}", "invalid_amount")
+    found.raise_if_any()
+    return msgspec.convert(fields, shape)
