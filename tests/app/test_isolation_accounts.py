@@ -41,6 +41,7 @@ PARAMETERS = {
     "draft": "draft_",
     "source": "src_",
     "labeling_job": "lab_",
+    "prompt_tuning_job": "pt_",
 }
 
 DECIDE = {
@@ -73,7 +74,8 @@ DATASET = {"name": "Quillfeather parcels", "examples": ROWS}
 MANY = {
     "name": "Quillfeather family",
     "examples": [
-        {**DECIDE, "context": f"{n}: {CONTEXT}", "targets": {"d": "yes"}} for n in range(60)
+        {**DECIDE, "context": f"{n}: {CONTEXT}", "targets": {"d": ("yes", "no")[n % 2]}}
+        for n in range(60)
     ],
 }
 NDJSON = "application/x-ndjson"
@@ -104,6 +106,10 @@ BODIES: dict[str, tuple[str, object]] = {
     "POST /v1/labeling/jobs/{labeling_job}/finalize": ("application/json", {"row_indices": [0]}),
     "POST /v1/models/{model}/keep-warm": ("application/json", {"enabled": True}),
     "POST /v1/families/{family}/shadow": ("application/json", {"model": MODEL}),
+    "PATCH /v1/prompt-tuning/jobs/{prompt_tuning_job}": (
+        "application/json",
+        {"label_issues_dismissed": True},
+    ),
 }
 #: Calls that name a thing elsewhere than in their path: how its id begins, and the call.
 REFERENCES: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
@@ -121,6 +127,8 @@ REFERENCES: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
         "src_",
         lambda thing: {"json": {"source_id": thing, "decisions": DECIDE["decisions"]}},
     ),
+    "POST /v1/prompt-tuning/jobs": ("ds_", lambda thing: {"json": {"dataset_id": thing}}),
+    "GET /v1/prompt-tuning/jobs": ("ds_", lambda thing: {"params": {"dataset_id": thing}}),
     "GET /v1/evaluations/compare": (
         "eval_",
         lambda thing: {"params": {"before": thing, "after": thing}},
@@ -161,12 +169,13 @@ class Account:
     jobs: list[str] = field(default_factory=list)
     drafts: list[str] = field(default_factory=list)
     labeling: list[str] = field(default_factory=list)
+    tunings: list[str] = field(default_factory=list)
 
     @property
     def things(self) -> list[str]:
         """Ids of all that is the account's."""
         made = [*self.decisions, *self.operations, *self.datasets, *self.evaluations]
-        made += [*self.families, *self.jobs, *self.drafts, *self.labeling]
+        made += [*self.families, *self.jobs, *self.drafts, *self.labeling, *self.tunings]
         return [self.id, *self.key_ids, *made]
 
     def post(self, path: str, body: object, key: str | None = None) -> httpx.Response:
@@ -226,6 +235,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             queued = owner.post("/v1/labeling/jobs", {"source_id": source})
             assert queued.is_success, queued.text
             owner.labeling += [source, queued.json()["id"]]
+            queued = owner.post("/v1/prompt-tuning/jobs", {"dataset_id": grown_on})
+            assert queued.is_success, queued.text
+            owner.tunings.append(queued.json()["id"])
             report = {"decision_id": owner.decisions[0], "outcomes": {"d": "yes"}}
             assert owner.post("/v1/feedback", report).status_code == 200
             kept = kept_by(owner)

@@ -77,6 +77,7 @@ RULED = {
     "families",
     "ids",
     "labeling",
+    "prompt_tuning",
     "review",
     "shadows",
     "wire",

@@ -33,6 +33,7 @@ from steelyard.http.server import QuietSignals
 from steelyard.http.transfers import RECEIVED_BYTES, SENT_BYTES, Transfers
 from steelyard.ids import new_id
 from steelyard.labeling import routes as labeling
+from steelyard.prompt_tuning import routes as prompt_tuning
 from steelyard.review import routes as drafts
 from steelyard.serving import routes as decide
 from steelyard.serving.scorer_metrics import ScorerFigures
@@ -55,6 +56,7 @@ ROUTES: tuple[Route, ...] = (
     *datasets.ROW_ROUTES,
     *drafts.ROUTES,
     *labeling.ROUTES,
+    *prompt_tuning.ROUTES,
     *shadows.ROUTES,
     *account.ROUTES,
     *http_routes.DOCUMENTS,

@@ -59,6 +59,8 @@ from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
 from steelyard.operations.service import LEASE_GRACE_S, OperationLog
+from steelyard.prompt_tuning import store as prompt_tuning_rows
+from steelyard.prompt_tuning.service import PromptTunings
 from steelyard.review.reviews import Reviews
 from steelyard.review.rows import DraftRows
 from steelyard.review.seal import DraftSeals
@@ -156,6 +158,7 @@ def open_service(
             ),
             labeling_sources=labeling.sources,
             labeling_teachers=labeling.teachers,
+            prompt_tunings=_open_prompt_tunings(on, datasets, evaluated, worker.wake),
             families=families.families,
             shadows=shadows,
             fine_tunes=families.fine_tunes,
@@ -205,7 +208,7 @@ def _open_child(on: Foundation) -> WorkerChild:
 
 def _has_jobs(connection: Connection) -> bool:
     """Return whether there is a job that has not ended."""
-    rooms = (evaluation_rows, fine_tune_rows, labeling_rows)
+    rooms = (evaluation_rows, fine_tune_rows, labeling_rows, prompt_tuning_rows)
     return any(room.has_unfinished(connection) for room in rooms)
 
 
@@ -319,6 +322,30 @@ def _open_labeling(
         ),
         LabelingFinalizer(on.state, store, on.writes, datasets),
     )
+
+
+def _open_prompt_tunings(
+    on: Foundation,
+    datasets: DatasetService,
+    models: EvaluatedModels,
+    wake: Callable[[], None],
+) -> PromptTunings:
+    settings, base = on.settings, on.models.default
+    tunings = PromptTunings(
+        on.state,
+        on.writes,
+        datasets,
+        models,
+        base.decide.tokenizer,
+        default_model=base.name,
+        accounts_enabled=settings.accounts == "on",
+        max_queue=settings.job_queue,
+        max_queue_per_account=settings.job_queue_per_account,
+        wake=wake,
+    )
+    datasets.register_reader(tunings.reader_of)
+    datasets.register_doubts(tunings.doubts_on)
+    return tunings
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ class DiscoveryService:
             recipes=list(recipes()),
             training_available=self._training_available,
             labeling_available=True,
-            prompt_tuning=Availability(available=False),
+            prompt_tuning=Availability(available=True),
             limits=self._limits.as_dict(),
             pricing=Pricing(
                 input_tokens_per_million_usd={

@@ -21,6 +21,7 @@ from steelyard.families.fine_tuning.run import FineTuneRuns
 from steelyard.families.lineage_store import LineageStore
 from steelyard.jobs.runtime import JobRuntime
 from steelyard.labeling.run import LabelingRuns
+from steelyard.prompt_tuning.run import PromptTuningRuns
 from steelyard.serving.base import ModelLoader, NamedModelLoader, parse_base_models
 from steelyard.settings import Settings, home_of, read_settings
 
@@ -56,4 +57,6 @@ def open_worker(
             threads=settings.threads,
             held_out=HeldOutEvaluations(predictions, datasets, on.models),
         )
-        yield closing.enter_context(JobRuntime(state, [evaluations, fine_tunes, labeling]))
+        tunings = PromptTuningRuns(state, datasets, models)
+        works = [evaluations, fine_tunes, labeling, tunings]
+        yield closing.enter_context(JobRuntime(state, works))

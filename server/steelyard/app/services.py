@@ -26,6 +26,7 @@ from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
+from steelyard.prompt_tuning.service import PromptTunings
 from steelyard.review.rows import DraftRows
 from steelyard.review.seal import DraftSeals
 from steelyard.review.service import DraftService
@@ -65,6 +66,7 @@ class ApiServices:
     labeling_reviews: LabelingReviews
     labeling_sources: LabelingSources
     labeling_teachers: Teachers
+    prompt_tunings: PromptTunings
     families: FamilyService
     shadows: Shadows
     fine_tunes: FineTuneJobs

@@ -36,6 +36,7 @@ COMMANDS = {
     "serve": "Answer decisions over HTTP.",
     "workbench": "Show a server's workbench in the browser.",
     "worker": "Run the evaluations and fine-tunes of a server.",
+    "tune": "Rewrite a decision's wording on a dataset's rows, and prove it.",
     "triton": "Run the models' passes in a Triton server.",
     "up": "Start everything, with sample datasets.",
 }

@@ -22,6 +22,7 @@ from steelyard.evaluations.wire import ENDED, Evaluation
 from steelyard.families.fine_tuning.wire import Job
 from steelyard.families.wire import Family
 from steelyard.labeling.wire import UNFINISHED_LABELING, LabelingJob
+from steelyard.prompt_tuning.wire import PromptTuningJob
 
 #: Seconds after the first of some failures in which a wait without an end of its own takes them for
 #: no news.
@@ -141,6 +142,23 @@ class LabelingFollowing(_Following):
         if job.status not in UNFINISHED_LABELING:
             return True
         self._patience.check(f"the labeling job is {job.status}")
+        return False
+
+
+class PromptTuningFollowing(_Following):
+    """Follows a prompt-tuning job to its end, and shows how far it is."""
+
+    def has_ended(self, job: PromptTuningJob) -> bool:
+        """Look at the job as it is now."""
+        now = job.progress
+        if now is None:
+            self._show(job.status == "succeeded", 1, job.status)
+        else:
+            loss = "" if now.best_loss is None else f", loss {now.best_loss:.4f}"
+            self._show(now.round, now.rounds, f"{now.phase}{loss}")
+        if job.status in ENDED:
+            return True
+        self._patience.check(f"the prompt tuning is {job.status}")
         return False
 
 

@@ -78,6 +78,14 @@ def readiness_of(definitions: Iterable[Definition]) -> PromptTuningReadiness:
     return PromptTuningReadiness(decisions=listed, unlisted=len(told) - len(listed))
 
 
+def readiness_of_decision(
+    definitions: Iterable[Definition], decision_id: str
+) -> DecisionReadiness | None:
+    """Return whether prompt tuning can tune a decision; ``None`` where no training row asks it."""
+    wordings = [one for one in definitions if one.id == decision_id]
+    return _readiness(wordings) if any(one.training for one in wordings) else None
+
+
 def _by_id(definitions: Iterable[Definition]) -> dict[str, list[Definition]]:
     worded: dict[str, list[Definition]] = {}
     for definition in definitions:

@@ -17,7 +17,8 @@ from sqlalchemy import Connection
 from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.access import require_dataset, require_version
-from steelyard.datasets.definitions import readiness_of
+from steelyard.datasets.definitions import Definition, readiness_of
+from steelyard.datasets.doubts import Doubt, labels_to_check
 from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.frames.scanning import load_definitions
 from steelyard.datasets.ingesting import (
@@ -52,6 +53,7 @@ from steelyard.datasets.wire import (
     DatasetVersions,
     DeletedDataset,
     LabelsToCheck,
+    LabelToCheck,
     RenameDataset,
     Side,
 )
@@ -96,6 +98,7 @@ class DatasetService:
         self._bounds = bounds
         self._now = now
         self._readers: list[ReaderCheck] = []
+        self._find_doubts: Callable[[Connection, str], list[Doubt]] = lambda *_: []
         self._erasers: list[Eraser] = []
         self._grown_on: GrownOn = _grows_nowhere
 
@@ -108,6 +111,14 @@ class DatasetService:
     def register_families(self, grown_on: GrownOn) -> None:
         """Register who knows the dataset that a family grows on: its rows go to no other."""
         self._grown_on = grown_on
+
+    def register_doubts(self, find: Callable[[Connection, str], list[Doubt]]) -> None:
+        """Register who doubts labels of a dataset."""
+        self._find_doubts = find
+
+    def definitions(self, at: DatasetAt) -> list[Definition]:
+        """Return every wording of the decisions of a version; it blocks."""
+        return load_definitions(self._store, at.manifest)
 
     async def create(
         self, write: Write, sent: SentRows, made: MadeRows[Answer] | None = None
@@ -199,8 +210,9 @@ class DatasetService:
     async def get(self, caller: Caller, dataset_id: str) -> Dataset:
         """Return a dataset, with what prompt tuning can tune in it."""
         row, manifest = await self._read(caller, dataset_id)
+        doubted = await self._doubted(DatasetAt(row.id, row.name, manifest))
         told = msgspec.structs.replace(
-            row.to_wire(manifest), storage_window=None, labels_to_check=0
+            row.to_wire(manifest), storage_window=None, labels_to_check=len(doubted)
         )
         if manifest.method != "sft":
             return told
@@ -222,11 +234,19 @@ class DatasetService:
         )
 
     async def labels_to_check(self, caller: Caller, dataset_id: str) -> LabelsToCheck:
-        """Return the labels that prompt tuning doubted."""
-        await self._state.read(
-            lambda connection: require_dataset(connection, caller.account_id, dataset_id)
+        """Return the labels of the latest version that prompt tuning doubted."""
+        at = await self.dataset_at(caller, dataset_id, is_new_work=False)
+        return LabelsToCheck(data=await self._doubted(at))
+
+    async def _doubted(self, at: DatasetAt) -> list[LabelToCheck]:
+        doubts = await self._state.read(
+            lambda connection: self._find_doubts(connection, at.dataset_id)
         )
-        return LabelsToCheck(data=[])
+        if not doubts:
+            return []
+        return await asyncio.to_thread(
+            lambda: labels_to_check(self._rows.iterate(at.manifest, "training"), doubts)
+        )
 
     async def rename(self, write: Write, dataset_id: str, request: RenameDataset) -> Dataset:
         """Rename a dataset."""

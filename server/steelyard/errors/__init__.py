@@ -33,6 +33,7 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── EvaluationNotRetryableError      409  evaluation_not_retryable      RuntimeError
     │   ├── LabelingNotReadyError            409  labeling_not_ready            RuntimeError
     │   ├── JobFinalizedError                409  job_finalized                 RuntimeError
+    │   ├── TuningNotSucceededError          409  tuning_not_succeeded          RuntimeError
     │   ├── DraftConflictError               409  draft_conflict                RuntimeError
     │   ├── DraftChangedError                409  draft_changed                 RuntimeError
     │   ├── DraftSealedError                 409  draft_sealed                  RuntimeError
@@ -83,6 +84,10 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── InvalidExampleError              422  invalid_example               ValueError
     │   ├── InvalidCsvError                  422  invalid_csv                   ValueError
     │   ├── TooFewRowsError                  422  too_few_rows                  ValueError
+    │   ├── ConflictingDecisionError         422  conflicting_decision          ValueError
+    │   ├── StructuredWordingError           422  structured_wording            ValueError
+    │   ├── TooFewPerOutcomeError            422  too_few_per_outcome           ValueError
+    │   ├── UnbalancedSplitError             422  unbalanced_split              ValueError
     │   ├── NotMeasurableError               422  not_measurable                ValueError
     │   ├── InvalidNameError                 422  invalid_name                  ValueError
     │   └── DatasetMismatchError             422  dataset_mismatch              ValueError
@@ -119,6 +124,7 @@ from steelyard.errors.evaluations import *  # noqa: F403
 from steelyard.errors.families import *  # noqa: F403
 from steelyard.errors.kinds import *  # noqa: F403
 from steelyard.errors.labeling import *  # noqa: F403
+from steelyard.errors.prompt_tuning import *  # noqa: F403
 from steelyard.errors.requests import *  # noqa: F403
 from steelyard.errors.review import *  # noqa: F403
 from steelyard.errors.serving import *  # noqa: F403

@@ -43,6 +43,7 @@ from steelyard.families.lineage import (
     Lineage,
     LineageRules,
     ModelUse,
+    WorkKind,
     answering,
     kept_warm,
 )
@@ -51,6 +52,7 @@ from steelyard.families.references import record_use
 from steelyard.families.store import StoredLineage
 from steelyard.families.tuned import TunedModels
 from steelyard.jobs.store import UNFINISHED
+from steelyard.prompt_tuning import store as prompt_tuning_rows
 from steelyard.storage import State
 
 _log = logging.getLogger(__name__)
@@ -77,6 +79,13 @@ class Applied:
     def lineage(self) -> Lineage:
         """The lineage as it is now."""
         return self.stored.lineage
+
+
+#: Work that has not ended, as its id and the model that it uses, by kind.
+_USES: dict[WorkKind, Callable[[Connection, str], list[tuple[str, str]]]] = {
+    "evaluation": evaluation_rows.unfinished_of_account,
+    "prompt_tuning": prompt_tuning_rows.unfinished_of_account,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,8 +350,9 @@ class LineageStore:
                 balances_of(connection, account_id)["wallet"] if rules.accounts_enabled else None
             ),
             work=tuple(
-                ModelUse(id=id_, kind="evaluation", adapter=model)
-                for id_, model in evaluation_rows.unfinished_of_account(connection, account_id)
+                ModelUse(id=id_, kind=kind, adapter=model)
+                for kind, unfinished in _USES.items()
+                for id_, model in unfinished(connection, account_id)
                 if model in lineage.models
             ),
             queue_room=rules.queue - job_rows.count_queued(connection),

@@ -18,8 +18,7 @@ from steelyard.storage.tables import metadata
 
 #: Paid work: ``pending``, then ``succeeded``, ``failed`` (its key repeats the failure) or
 #: ``released`` (its key is free again). ``credit`` adds to an account. ``instance`` names the
-#: process that runs it; without one, a fine-tune, a labeling job or an hour of keep warm says when
-#: it ends.
+#: process that runs it; without one, a job or an hour of keep warm says when it ends.
 operations = Table(
     "operations",
     metadata,

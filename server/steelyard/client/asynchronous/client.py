@@ -17,6 +17,7 @@ from steelyard.client.asynchronous.evaluations import AsyncEvaluations
 from steelyard.client.asynchronous.families import AsyncFamilies
 from steelyard.client.asynchronous.jobs import AsyncJobs
 from steelyard.client.asynchronous.labeling import AsyncLabeling
+from steelyard.client.asynchronous.prompt_tuning import AsyncPromptTuning
 from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.calls import Call
 from steelyard.client.calls import async_method as _method
@@ -68,6 +69,7 @@ class AsyncClient:
         self.jobs = AsyncJobs(self)
         self.drafts = AsyncDrafts(self)
         self.labeling = AsyncLabeling(self)
+        self.prompt_tuning = AsyncPromptTuning(self)
 
     decide = _method(routes.decide)
     estimate = _method(routes.estimate)

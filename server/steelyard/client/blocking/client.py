@@ -19,6 +19,7 @@ from steelyard.client.blocking.evaluations import Evaluations
 from steelyard.client.blocking.families import Families
 from steelyard.client.blocking.jobs import Jobs
 from steelyard.client.blocking.labeling import Labeling
+from steelyard.client.blocking.prompt_tuning import PromptTuning
 from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import Call
 from steelyard.client.calls import blocking_method as _method
@@ -70,6 +71,7 @@ class Client:
         self.jobs = Jobs(self)
         self.drafts = Drafts(self)
         self.labeling = Labeling(self)
+        self.prompt_tuning = PromptTuning(self)
 
     decide = _method(routes.decide)
     estimate = _method(routes.estimate)

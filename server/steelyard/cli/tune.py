@@ -1,0 +1,179 @@
+"""``steelyard tune``: a decision's wording rewritten on a dataset, and the rewrite proved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.failures import FAILED
+from steelyard.cli.local_state import show_table
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.prompt_tuning.wire import Effort, PromptTuningJob, TuningResult
+
+_EPILOG = """\b
+Examples:
+  steelyard tune start ds_01k… --decision team --follow
+  steelyard tune start ds_01k… --decision team --effort thorough --max-price 0.50
+  steelyard tune show pt_01k… --json
+  steelyard tune dismiss pt_01k…
+"""
+
+
+@click.group("tune", epilog=_EPILOG)
+def command() -> None:
+    """Rewrite a decision's wording on a dataset's rows, and prove it on rows put aside.
+
+    Exit status: 1 when a job that is followed did not succeed.
+    """
+
+
+@command.command("start", epilog=_EPILOG)
+@click.argument("dataset")
+@click.option("--decision", help="Id of the decision. [default: the only one]")
+@click.option("--model", help="A base model, or a family that answers. [default: the default base]")
+@click.option(
+    "--effort",
+    type=click.Choice(("standard", "thorough")),
+    default="standard",
+    help="Searches at most 4 rounds, or 12; standard by default.",
+)
+@click.option("--max-price", "max_price_usd", metavar="USD", help="Refuse a higher price.")
+@click.option("--follow", is_flag=True, help="Wait until it has ended.")
+@server_options
+def start(
+    *,
+    dataset: str,
+    decision: str | None,
+    model: str | None,
+    effort: Effort,
+    max_price_usd: str | None,
+    follow: bool,
+    server: Server,
+) -> None:
+    """Tune a decision's wording on DATASET; its price is held, and charged for an improvement."""
+    with server.connected() as client:
+        job = client.prompt_tuning.create(
+            dataset, decision=decision, model=model, effort=effort, max_price_usd=max_price_usd
+        )
+        if follow:
+            click.echo(f"Following {printable(job.id)}", err=True)
+            job = client.prompt_tuning.wait(job)
+    _end(job, server, is_followed=follow)
+
+
+@command.command("follow", epilog=_EPILOG)
+@click.argument("job")
+@server_options
+def follow(*, job: str, server: Server) -> None:
+    """Wait until JOB has ended, with a live bar."""
+    with server.connected() as client:
+        found = client.prompt_tuning.wait(job)
+    _end(found, server, is_followed=True)
+
+
+@command.command("list", epilog=_EPILOG)
+@click.option("--dataset", "dataset_id", help="Only those on this dataset.")
+@click.option("--status", "statuses", multiple=True, help="Only these; may be repeated.")
+@server_options
+def list_jobs(*, dataset_id: str | None, statuses: tuple[str, ...], server: Server) -> None:
+    """List the jobs, the newest first."""
+    with server.connected() as client:
+        found = list(client.prompt_tuning.list(dataset_id=dataset_id, status=statuses))
+    server.show(found, _show_jobs)
+
+
+@command.command("show", epilog=_EPILOG)
+@click.argument("job")
+@server_options
+def show(*, job: str, server: Server) -> None:
+    """Show JOB: how far it is, what it changed and what that is worth."""
+    with server.connected() as client:
+        found = client.prompt_tuning.get(job)
+    server.show(found, _show_job)
+
+
+@command.command("cancel", epilog=_EPILOG)
+@click.argument("job")
+@server_options
+def cancel(*, job: str, server: Server) -> None:
+    """Stop JOB; nothing is charged."""
+    with server.connected() as client:
+        found = client.prompt_tuning.cancel(job)
+    server.show(found, _show_job)
+
+
+@command.command("dismiss", epilog=_EPILOG)
+@click.argument("job")
+@click.option("--undo", is_flag=True, help="List them again.")
+@server_options
+def dismiss(*, job: str, undo: bool, server: Server) -> None:
+    """Take the labels that JOB doubts off the dataset's list; its result keeps them."""
+    with server.connected() as client:
+        found = client.prompt_tuning.dismiss_label_issues(job, dismissed=not undo)
+    server.show(found, _show_job)
+
+
+def _end(job: PromptTuningJob, server: Server, *, is_followed: bool) -> None:
+    server.show(job, _show_job)
+    if is_followed and job.status != "succeeded":
+        raise click.exceptions.Exit(FAILED)
+
+
+def _show_jobs(found: Sequence[PromptTuningJob]) -> None:
+    show_table(
+        ("ID", "DATASET", "DECISION", "MODEL", "STATUS", "VERDICT", "USD"),
+        [
+            (
+                one.id,
+                one.dataset_id,
+                one.decision,
+                one.model,
+                one.status,
+                None if one.result is None else one.result.verdict,
+                one.price_usd,
+            )
+            for one in found
+        ],
+    )
+
+
+def _show_job(job: PromptTuningJob) -> None:
+    _show_jobs([job])
+    if job.error is not None:
+        click.echo(printable(f"{job.error.message} ({job.error.code})"))
+    if job.progress is not None:
+        now = job.progress
+        click.echo(f"{now.phase}, round {now.round} of {now.rounds}")
+    if job.result is not None:
+        _show_result(job.result)
+
+
+def _show_result(result: TuningResult) -> None:
+    for reason in result.reasons:
+        click.echo(printable(reason))
+    if result.changes:
+        click.echo()
+        show_table(
+            ("PART", "BEFORE", "AFTER"),
+            [(one.part, one.before, one.after) for one in result.changes],
+        )
+    if result.test is not None:
+        test = result.test
+        click.echo()
+        click.echo(
+            f"On {test.rows} evaluation rows: log loss {test.original_loss:.4f} before, "
+            f"{test.tuned_loss:.4f} after (gain {test.gain:.4f}, 95 % from {test.gain_low:.4f} to "
+            f"{test.gain_high:.4f}; noise {result.noise_band:.4f}); right {test.original_accuracy:.3f} "
+            f"before, {test.tuned_accuracy:.3f} after."
+        )
+    if result.label_issues:
+        click.echo()
+        show_table(
+            ("LABEL TO CHECK", "WHY"), [(one.row, one.reason) for one in result.label_issues]
+        )

@@ -1,0 +1,96 @@
+"""``/v1/prompt-tuning``: a decision's wording rewritten, and the rewrite proved."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from steelyard import errors
+from steelyard.billing.max_price import priced
+from steelyard.http.routing import Access, Route
+from steelyard.prompt_tuning.service import PromptTunings
+from steelyard.prompt_tuning.wire import (
+    ChangePromptTuning,
+    CreatePromptTuning,
+    PromptTuningJob,
+    PromptTuningPage,
+    PromptTuningQuery,
+)
+from steelyard.serving.routes import UNCALLABLE
+
+_route = partial(Route, access=Access.KEYED, tags=("prompt tuning",))
+_KEYED = (
+    errors.NotFoundError,
+    errors.IdempotencyConflictError,
+    errors.IdempotencyResponseExpiredError,
+)
+_JOBS = "/v1/prompt-tuning/jobs"
+_JOB = f"{_JOBS}/{{prompt_tuning_job}}"
+
+ROUTES = (
+    _route(
+        method="POST",
+        path=_JOBS,
+        use=lambda call: call.service(PromptTunings).create(call.write, call.body),
+        summary="Tune a decision's wording; the price is held, and charged for an improvement.",
+        request=CreatePromptTuning,
+        read=priced(CreatePromptTuning),
+        response=PromptTuningJob,
+        errors=(
+            *_KEYED,
+            *UNCALLABLE,
+            errors.DatasetArchivedError,
+            errors.DatasetDeletedError,
+            errors.SupervisionMismatchError,
+            errors.ConflictingDecisionError,
+            errors.StructuredWordingError,
+            errors.TooFewRowsError,
+            errors.TooManyRowsToTuneError,
+            errors.TooFewPerOutcomeError,
+            errors.UnbalancedSplitError,
+            errors.InsufficientCreditError,
+            errors.KeyCapReachedError,
+            errors.PriceChangedError,
+            errors.TenantQueueFullError,
+            errors.QueueFullError,
+        ),
+    ),
+    _route(
+        method="GET",
+        path=_JOBS,
+        use=lambda call: call.service(PromptTunings).page(call.caller, call.query),
+        summary="Page the account's prompt-tuning jobs, the newest first.",
+        query=PromptTuningQuery,
+        response=PromptTuningPage,
+    ),
+    _route(
+        method="GET",
+        path=_JOB,
+        use=lambda call: call.service(PromptTunings).get(
+            call.caller, call.path["prompt_tuning_job"]
+        ),
+        summary="Return a job: how far it is, and what it proved.",
+        response=PromptTuningJob,
+        errors=(errors.NotFoundError,),
+    ),
+    _route(
+        method="PATCH",
+        path=_JOB,
+        use=lambda call: call.service(PromptTunings).change(
+            call.write, call.path["prompt_tuning_job"], call.body
+        ),
+        summary="Dismiss the label issues of a job, or take that back; its result keeps them.",
+        request=ChangePromptTuning,
+        response=PromptTuningJob,
+        errors=(*_KEYED, errors.TuningNotSucceededError),
+    ),
+    _route(
+        method="POST",
+        path=f"{_JOB}/cancel",
+        use=lambda call: call.service(PromptTunings).cancel(
+            call.write, call.path["prompt_tuning_job"]
+        ),
+        summary="Stop a job; nothing is charged.",
+        response=PromptTuningJob,
+        errors=_KEYED,
+    ),
+)

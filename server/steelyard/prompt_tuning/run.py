@@ -1,0 +1,292 @@
+"""Tuning a wording: the original is measured, rounds search, and one test on unseen rows proves.
+
+What is durable is the search after each round: a run that is taken up again repeats at most the
+round, or the test, in which its process died. Both are deterministic, and the charge is made in the
+transaction that ends the job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+from sqlalchemy import Connection, Row
+
+from steelyard import errors
+from steelyard.caller import Caller
+from steelyard.datasets.service import DatasetService
+from steelyard.decisions.kinds import Decision
+from steelyard.evaluations.models import EvaluatedModels
+from steelyard.jobs.store import PendingJob, unfinished
+from steelyard.jobs.work import LostRunError, Run, Work
+from steelyard.prompt_tuning import store as rows
+from steelyard.prompt_tuning.candidates import Candidates
+from steelyard.prompt_tuning.label_issues import find_label_issues
+from steelyard.prompt_tuning.proof import losses_of, noise_of, prove, shares_of
+from steelyard.prompt_tuning.reading import (
+    CHECKED_ROWS,
+    TEST_ROWS,
+    AskedRows,
+    learn_and_validate,
+    read_decision,
+    rows_asking,
+)
+from steelyard.prompt_tuning.scoring import WordingScorer
+from steelyard.prompt_tuning.search_state import Search, decode_search
+from steelyard.prompt_tuning.searching import SearchState, run_round
+from steelyard.prompt_tuning.tables import prompt_tunings
+from steelyard.prompt_tuning.telling_words import TellingWords
+from steelyard.prompt_tuning.wire import LabelIssue, TuningError, TuningResult, TuningTest, Verdict
+from steelyard.prompt_tuning.wording import Wording, as_sent, changes_between, wording_of
+from steelyard.storage import State
+
+#: Name of this kind of job.
+PROMPT_TUNING = "prompt_tuning"
+_NOTHING_FOUND = (
+    "The search found no wording that surely loses less than the original on the validation rows."
+)
+
+
+@dataclass(eq=False, slots=True)
+class PromptTuningRuns(Work):
+    """Prompt tuning as a kind of job."""
+
+    name: ClassVar[str] = PROMPT_TUNING
+
+    state: State
+    datasets: DatasetService
+    models: EvaluatedModels
+    _: KW_ONLY
+    now: Callable[[], float] = time.time
+
+    def pending(self, connection: Connection) -> list[PendingJob]:
+        """Return every job that has not ended, the oldest first."""
+        return unfinished(connection, prompt_tunings)
+
+    def claim(self, connection: Connection, job: PendingJob) -> None:
+        """Write that a job runs."""
+        rows.begin_run(connection, job, at=self.now())
+
+    def open(self, job: PendingJob) -> PromptTuningRun:
+        """Return the run of a job."""
+        return PromptTuningRun(job, self)
+
+    def fail(self, job: PendingJob, error: errors.SteelyardError) -> None:
+        """Note why a job cannot be done; nothing is charged."""
+        told = msgspec.json.encode(TuningError(code=error.code, message=error.message))
+        self._end(job, "failed", ("queued", "running"), error=told)
+
+    def cancel(self, job: PendingJob) -> None:
+        """End a job that is to stop; nothing is charged."""
+        self._end(job, "cancelled", ("cancelling",))
+
+    def sweep(self) -> None:
+        """Do nothing: a job has no files."""
+
+    def _end(self, job: PendingJob, status: str, only_if: Sequence[str], **values: Any) -> None:
+        self.state.write_now(
+            lambda connection: rows.move(
+                connection, job.id, status, at=self.now(), only_if=only_if, **values
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tuning:
+    """What a job works on."""
+
+    decision: Decision
+    sent: dict[str, Any]
+    original: Wording
+    training: AskedRows
+    validation: AskedRows
+    evaluation: AskedRows
+    rows_left_out: int
+    candidates: Candidates
+    scorer: WordingScorer
+    closing: ExitStack
+
+
+class PromptTuningRun(Run):
+    """A prompt-tuning job that runs here."""
+
+    def __init__(self, job: PendingJob, work: PromptTuningRuns) -> None:
+        super().__init__(job)
+        self._work = work
+        self._tuning: _Tuning | None = None
+
+    def advance(self) -> bool:
+        """Measure the original, search one round more, or test what was found and end the job."""
+        row = self._find()
+        try:
+            tuning = self._tuning = self._tuning or self._open(row)
+            search = decode_search(row.search) if row.search else None
+            if search is None:
+                self._save(_measure(tuning))
+            elif not search.is_over(row.effort):
+                score = tuning.scorer.on(tuning.validation)
+                after = run_round(search.state, tuning.candidates, tuning.validation.targets, score)
+                self._save(msgspec.structs.replace(search, state=after))
+            else:
+                self._finish(row, _test(tuning, search))
+                self.close()
+                return False
+        except BaseException:
+            self.close()
+            raise
+        return True
+
+    def close(self) -> None:
+        """Release the model."""
+        tuning, self._tuning = self._tuning, None
+        if tuning is not None:
+            tuning.closing.close()
+
+    def _find(self) -> Row[Any]:
+        job = self.job
+        row = self._work.state.read_now(lambda connection: rows.find_job(connection, job.id))
+        mine = ("running", job.generation, job.runner)
+        if row is None or (row.status, row.generation, row.runner) != mine:
+            raise LostRunError
+        return row
+
+    def _open(self, row: Row[Any]) -> _Tuning:
+        with ExitStack() as closing:
+            model = closing.enter_context(self._work.models.open(row.account_id, row.model_id))
+            if model.evaluation_key != row.model_sha256:
+                raise errors.ModelChangedError(
+                    f"The model {row.model} is another one than when the tuning was asked for; "
+                    "start a new one."
+                )
+            sent = msgspec.json.decode(row.asked)
+            decision = read_decision(sent)
+            caller = Caller(row.account_id, None, "full", "worker")
+            at = asyncio.run(
+                self._work.datasets.dataset_at(
+                    caller, row.dataset_id, row.dataset_version, is_new_work=False
+                )
+            )
+            side_rows = self._work.datasets.side_rows
+            training, n_otherwise = rows_asking(side_rows(at, "training"), decision)
+            evaluation, further = rows_asking(side_rows(at, "evaluation"), decision)
+            learnt, validation = learn_and_validate(training)
+            if not len(learnt) or not len(validation) or not len(evaluation):
+                raise errors.UnbalancedSplitError(
+                    "The rows that ask the decision have too few different contexts; add rows."
+                )
+            original = wording_of(decision)
+            words = TellingWords(learnt.contexts, learnt.labels, len(decision.outcomes.names))
+            return _Tuning(
+                decision=decision,
+                sent=sent,
+                original=original,
+                training=training,
+                validation=validation,
+                evaluation=evaluation.sample(TEST_ROWS),
+                rows_left_out=n_otherwise + further,
+                candidates=Candidates(decision, original, words),
+                scorer=WordingScorer(model, decision, self.stopping),
+                closing=closing.pop_all(),
+            )
+
+    def _save(self, search: Search) -> None:
+        encoded = msgspec.json.encode(search)
+        is_ours = self._work.state.write_now(
+            lambda connection: rows.save_search(connection, self.job, encoded, at=self._work.now())
+        )
+        if not is_ours:
+            raise LostRunError
+
+    def _finish(self, row: Row[Any], result: TuningResult) -> None:
+        def end(connection: Connection) -> bool:
+            is_charged = result.verdict == "improved" or rows.is_rerun(connection, row)
+            return rows.finish_run(
+                connection,
+                self.job,
+                msgspec.json.encode(result),
+                is_charged=is_charged,
+                at=self._work.now(),
+            )
+
+        if not self._work.state.write_now(end):
+            raise LostRunError
+
+
+def _measure(tuning: _Tuning) -> Search:
+    """Return the search at its start: what the original loses, and what chance makes of that."""
+    rows_ = tuning.validation
+    scores = tuning.scorer.on(rows_)([tuning.original], np.arange(len(rows_)))[0]
+    if not np.isfinite(scores.losses).all():
+        raise errors.ContextTooLongError(
+            "Some rows are longer than the model reads with the decision; shorten their contexts."
+        )
+    loss = float(scores.losses.mean())
+    return Search(
+        original_loss=loss,
+        noise_band=noise_of(scores.losses, rows_.context_places),
+        state=SearchState(best=tuning.original, best_loss=loss),
+    )
+
+
+def _test(tuning: _Tuning, search: Search) -> TuningResult:
+    """Return what the best wording is worth on evaluation rows, and the labels that look wrong."""
+    best, names = search.state.best, tuning.decision.outcomes.names
+    test: TuningTest | None = None
+    candidate = None
+    noise_band = search.noise_band
+    verdict: Verdict = "no_improvement"
+    reasons = [_NOTHING_FOUND]
+    if best != tuning.original:
+        unseen = tuning.evaluation
+        before, after = tuning.scorer.probabilities([tuning.original, best], unseen.contexts)
+        readable = ~(np.isnan(before) | np.isnan(after)).any(axis=1)
+        unseen = unseen.at(np.flatnonzero(readable).tolist())
+        proof = prove(
+            before[readable],
+            after[readable],
+            unseen.targets,
+            unseen.context_places,
+            shares_of(tuning.training.targets),
+            names,
+        )
+        verdict, reasons, test = proof.verdict, proof.reasons, proof.test
+        noise_band = proof.noise_band
+        candidate = as_sent(tuning.sent, names, best)
+    is_improved = verdict == "improved"
+    return TuningResult(
+        verdict=verdict,
+        reasons=reasons,
+        tuned=candidate if is_improved else None,
+        candidate=candidate,
+        changes=changes_between(tuning.decision, tuning.original, best),
+        test=test,
+        label_issues=_label_issues(tuning, best if is_improved else tuning.original),
+        original=tuning.sent,
+        decision=tuning.decision.id,
+        rows=len(tuning.training),
+        rows_left_out=tuning.rows_left_out,
+        noise_band=noise_band,
+        rounds=list(search.state.rounds),
+    )
+
+
+def _label_issues(tuning: _Tuning, wording: Wording) -> list[LabelIssue]:
+    """Return the training rows whose label contradicts a wording.
+
+    A model that tells no more than the shares of the labels doubts none.
+    """
+    checked = tuning.training.sample(CHECKED_ROWS)
+    told = tuning.scorer.probabilities([wording], checked.contexts)[0]
+    readable = np.flatnonzero(~np.isnan(told).any(axis=1)).tolist()
+    told, checked = told[readable], checked.at(readable)
+    shares = np.broadcast_to(shares_of(checked.targets), checked.targets.shape)
+    if losses_of(told, checked.targets).mean() >= losses_of(shares, checked.targets).mean():
+        return []
+    names = tuning.decision.outcomes.names
+    return find_label_issues(told, checked.targets, checked.indexes, names)

@@ -1,0 +1,117 @@
+"""A model's probabilities for rows in several wordings: a context is read once for many of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.decisions.kinds import Decision, render_decision
+from steelyard.decisions.rendering import RenderedDecision, RenderedRequest
+from steelyard.jobs.work import LostRunError
+from steelyard.prompt_tuning.proof import losses_of
+from steelyard.prompt_tuning.reading import AskedRows
+from steelyard.prompt_tuning.searching import Scores
+from steelyard.prompt_tuning.wording import Wording, reworded
+from steelyard.scoring.protocol import ScoredDecision
+from steelyard.serving.registry import HostedModel
+
+#: Wordings that are asked together on one context, and requests that wait at once.
+_TOGETHER, _AT_ONCE = 16, 4
+_LOOK_S = 0.1
+
+_Future = Future[list[ScoredDecision]]
+
+
+class WordingScorer:
+    """Asks a model about rows; not safe to use from several threads."""
+
+    def __init__(self, model: HostedModel, decision: Decision, stopping: threading.Event) -> None:
+        self._model, self._decision, self._stopping = model, decision, stopping
+
+    def on(self, rows: AskedRows) -> RowsScorer:
+        """Return what scores wordings on these rows."""
+        return RowsScorer(self, rows)
+
+    def probabilities(
+        self, wordings: Sequence[Wording], contexts: Sequence[str]
+    ) -> NDArray[np.float64]:
+        """Return probabilities of shape (n_wordings, n_contexts, n_outcomes).
+
+        Where a context and a wording are longer than the model reads, they are NaN.
+        """
+        decisions = [reworded(self._decision, one) for one in wordings]
+        rendered = [render_decision(one) for one in decisions]
+        shape = (len(wordings), len(contexts), len(self._decision.outcomes.names))
+        found = np.full(shape, np.nan)
+        waiting: dict[_Future, tuple[int, list[int]]] = {}
+        try:
+            for place, context in enumerate(contexts):
+                for group in self._groups(context, rendered):
+                    self._hear(found, waiting, most=_AT_ONCE - 1)
+                    request = RenderedRequest(context, tuple(rendered[n] for n in group))
+                    waiting[self._model.queue.submit(request)] = place, group
+            self._hear(found, waiting, most=0)
+        finally:
+            for future in waiting:
+                future.cancel()
+        return found
+
+    def _hear(
+        self,
+        found: NDArray[np.float64],
+        waiting: dict[_Future, tuple[int, list[int]]],
+        *,
+        most: int,
+    ) -> None:
+        """Take answers until at most so many requests wait."""
+        while len(waiting) > most:
+            if self._stopping.is_set():
+                raise LostRunError
+            for future in wait(waiting, _LOOK_S, FIRST_COMPLETED).done:
+                place, group = waiting.pop(future)
+                for number, score in zip(group, future.result(), strict=True):
+                    found[number, place] = self._model.decide.probabilities(self._decision, score)
+
+    def _groups(self, context: str, rendered: Sequence[RenderedDecision]) -> list[list[int]]:
+        """Return which wordings are asked together, so that the model can read all of a request."""
+        decide = self._model.decide
+        room = decide.limits.max_input_tokens - decide.count_tokens(context)
+        groups: list[list[int]] = []
+        left = 0
+        for number, tokens in enumerate(map(self._tokens_of, rendered)):
+            if tokens > room:
+                continue
+            if not groups or tokens > left or len(groups[-1]) == _TOGETHER:
+                groups.append([])
+                left = room
+            groups[-1].append(number)
+            left -= tokens
+        return groups
+
+    def _tokens_of(self, decision: RenderedDecision) -> int:
+        # More than it is: words that two outcomes share are counted for each.
+        characters = len(decision.question) + sum(map(len, decision.outcomes))
+        return characters + 8 * (len(decision.outcomes) + 2)
+
+
+class RowsScorer:
+    """Scores wordings on given rows."""
+
+    def __init__(self, scorer: WordingScorer, rows: AskedRows) -> None:
+        self._scorer, self._rows = scorer, rows
+
+    def __call__(self, wordings: Sequence[Wording], places: NDArray[np.int64]) -> list[Scores]:
+        """Return losses and probabilities of each wording; an infinite loss where it is too long."""
+        rows = self._rows.at(int(place) for place in places)
+        found = self._scorer.probabilities(wordings, rows.contexts)
+        scores = []
+        for told in found:
+            losses = np.where(
+                np.isnan(told).any(axis=1), np.inf, losses_of(np.nan_to_num(told), rows.targets)
+            )
+            scores.append(Scores(losses=losses, probabilities=np.nan_to_num(told)))
+        return scores

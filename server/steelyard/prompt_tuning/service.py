@@ -1,0 +1,350 @@
+"""Jobs of prompt tuning: asked for, followed, stopped, and what they doubt dismissed.
+
+A job is queued by a row of the state, with its price held; the job runtime finds it there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row
+
+from steelyard import errors
+from steelyard.billing.max_price import check_price
+from steelyard.billing.money import to_usd
+from steelyard.caller import Caller
+from steelyard.datasets.access import require_dataset
+from steelyard.datasets.definitions import (
+    MAX_ROWS,
+    MIN_ROWS,
+    MIN_ROWS_PER_OUTCOME,
+    Definition,
+    readiness_of_decision,
+)
+from steelyard.datasets.doubts import Doubt
+from steelyard.datasets.service import DatasetService
+from steelyard.datasets.store import mark_dataset_used
+from steelyard.datasets.version_service import DatasetAt
+from steelyard.datasets.wire import DecisionReadiness, ReadinessReason
+from steelyard.decisions.tokens import TokenCounter, count_input_tokens
+from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
+from steelyard.ids import new_id
+from steelyard.jobs.store import UNFINISHED
+from steelyard.operations import held_jobs
+from steelyard.operations.holds import require_credit
+from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.prompt_tuning import store as rows
+from steelyard.prompt_tuning.reading import read_decision, rows_asking
+from steelyard.prompt_tuning.search_state import decode_search, progress_of
+from steelyard.prompt_tuning.tables import prompt_tunings
+from steelyard.prompt_tuning.wire import (
+    ChangePromptTuning,
+    CreatePromptTuning,
+    Effort,
+    PromptTuningJob,
+    PromptTuningPage,
+    PromptTuningQuery,
+    TuningError,
+    TuningResult,
+)
+from steelyard.storage import State
+from steelyard.wire.violations import BODY, Violations, show
+
+#: A job costs as much as asking the model so many times about each of its rows.
+TIMES_ASKED: dict[Effort, int] = {"standard": 16, "thorough": 48}
+#: Seconds after which a full queue may have a place.
+_FULL_RETRY_S = 30.0
+
+_REFUSALS: dict[ReadinessReason, tuple[type[errors.SteelyardError], str]] = {
+    "conflicting_decision": (
+        errors.ConflictingDecisionError,
+        "Training rows word {} in more than one way; word it alike in all of them.",
+    ),
+    "structured_wording": (
+        errors.StructuredWordingError,
+        "The wording of {} is not plain text; give its question and its descriptions as text.",
+    ),
+    "too_few_rows": (
+        errors.TooFewRowsError,
+        f"{{}} has {{n}} training rows, and prompt tuning needs {MIN_ROWS}; add rows.",
+    ),
+    "too_many_rows": (
+        errors.TooManyRowsToTuneError,
+        f"{{}} has {{n}} training rows, and prompt tuning takes {MAX_ROWS}; make a dataset of fewer.",
+    ),
+    "too_few_per_outcome": (
+        errors.TooFewPerOutcomeError,
+        f"Each outcome of {{}} needs {MIN_ROWS_PER_OUTCOME} training rows; add rows for {{fewest}}.",
+    ),
+    "unbalanced_split": (
+        errors.UnbalancedSplitError,
+        "No evaluation row asks {}; add some, for a rewrite is proved on them.",
+    ),
+}
+
+_decode_result = msgspec.json.Decoder(TuningResult).decode
+_decode_error = msgspec.json.Decoder(TuningError).decode
+
+
+class PromptTunings:
+    """The prompt-tuning jobs of every account."""
+
+    def __init__(
+        self,
+        state: State,
+        writes: KeyedWrites,
+        datasets: DatasetService,
+        models: EvaluatedModels,
+        counter: TokenCounter,
+        *,
+        default_model: str,
+        accounts_enabled: bool,
+        max_queue: int,
+        max_queue_per_account: int,
+        wake: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state, self._writes, self._datasets = state, writes, datasets
+        self._models, self._counter, self._default_model = models, counter, default_model
+        self._accounts_enabled = accounts_enabled
+        self._max_queue, self._max_queue_per_account = max_queue, max_queue_per_account
+        self._wake, self._now = wake, now
+
+    async def create(self, write: Write, request: CreatePromptTuning) -> PromptTuningJob:
+        """Ask for a decision's wording to be tuned; the price is held, in one transaction."""
+        await self._writes.replay_known(write)
+        caller = write.caller
+        at = await self._datasets.dataset_at(caller, request.dataset_id)
+        model = await self._models.find(caller, request.model or self._default_model)
+        if at.method != "sft":
+            raise errors.SupervisionMismatchError(
+                "The dataset has rewards, and prompt tuning needs targets; take a dataset with "
+                "targets.",
+                path=(*BODY, "dataset_id"),
+            )
+        definitions = await asyncio.to_thread(self._datasets.definitions, at)
+        asked = _choose(definitions, request.decision)
+        price_nano = await self._price(caller, at, asked.decision, model, request.effort)
+
+        def work(connection: Connection) -> PromptTuningJob:
+            require_dataset(connection, caller.account_id, at.dataset_id, is_new_work=True)
+            self._models.require_ready(connection, caller.account_id, [model.id])
+            check_price(price_nano, request.max_price_usd, "The prompt tuning")
+            held_jobs.lock_account(connection, caller.account_id)
+            self._check_room(connection, caller.account_id)
+            if self._accounts_enabled:
+                require_credit(connection, caller.account_id, price_nano, "The prompt tuning")
+            now = self._now()
+            values = {
+                "id": new_id("pt"),
+                "account_id": caller.account_id,
+                "dataset_id": at.dataset_id,
+                "dataset_version": at.version,
+                "created_at": now,
+                "updated_at": now,
+                "model": model.label,
+                "model_id": model.id,
+                "model_sha256": model.evaluation_key,
+                "decision": asked.decision["id"],
+                "asked": msgspec.json.encode(asked.decision),
+                "effort": request.effort,
+                "price_nano": price_nano,
+            }
+            held_jobs.insert_job(
+                connection,
+                prompt_tunings,
+                values,
+                key_id=caller.key_id,
+                route=write.route,
+                what="prompt tuning",
+            )
+            mark_dataset_used(connection, at.dataset_id, now)
+            return to_wire(require_job(connection, caller, values["id"]))
+
+        job = await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+        if model.named is not None:
+            self._models.note_use(caller.account_id, model.named)
+        self._wake()
+        return job
+
+    async def page(self, caller: Caller, query: PromptTuningQuery) -> PromptTuningPage:
+        """Return a page of the account's jobs, the newest first."""
+        page = await self._state.read(
+            lambda connection: rows.page_of_jobs(
+                connection,
+                caller.account_id,
+                statuses=query.status,
+                dataset_id=query.dataset_id,
+                limit=query.limit,
+                cursor=query.cursor,
+            )
+        )
+        return PromptTuningPage(
+            data=[to_wire(row) for row in page.rows],
+            has_more=page.next_cursor is not None,
+            next_cursor=page.next_cursor,
+        )
+
+    async def get(self, caller: Caller, job_id: str) -> PromptTuningJob:
+        """Return a job."""
+        return to_wire(
+            await self._state.read(lambda connection: require_job(connection, caller, job_id))
+        )
+
+    async def change(
+        self, write: Write, job_id: str, request: ChangePromptTuning
+    ) -> PromptTuningJob:
+        """Dismiss what a job doubts of labels, or take that back."""
+
+        def work(connection: Connection) -> PromptTuningJob:
+            row = require_job(connection, write.caller, job_id)
+            if row.status != "succeeded":
+                raise errors.TuningNotSucceededError(
+                    f"The prompt tuning is {row.status}; only one that succeeded has label issues."
+                )
+            if (row.dismissed_at is not None) != request.label_issues_dismissed:
+                at = self._now()
+                dismissed_at = at if request.label_issues_dismissed else None
+                only_if = ("succeeded",)
+                rows.move(
+                    connection,
+                    row.id,
+                    "succeeded",
+                    at=row.updated_at,
+                    only_if=only_if,
+                    dismissed_at=dismissed_at,
+                )
+            return to_wire(require_job(connection, write.caller, job_id))
+
+        return await self._writes.once(write, work)
+
+    async def cancel(self, write: Write, job_id: str) -> PromptTuningJob:
+        """Stop a job and free what it holds; one that has ended stays as it is."""
+
+        def work(connection: Connection) -> PromptTuningJob:
+            row = require_job(connection, write.caller, job_id)
+            if row.status in UNFINISHED:
+                is_run = row.status != "queued" and row.runner is not None
+                runs = is_run and self._state.is_alive(connection, row.runner)
+                status = "cancelling" if runs else "cancelled"
+                rows.move(connection, row.id, status, at=self._now(), only_if=UNFINISHED)
+            return to_wire(require_job(connection, write.caller, job_id))
+
+        cancelled = await self._writes.once(write, work)
+        self._wake()
+        return cancelled
+
+    @staticmethod
+    def reader_of(connection: Connection, dataset_id: str) -> str | None:
+        """Return what still reads a dataset, as ``DatasetService.register_reader`` asks."""
+        return "a prompt-tuning job" if rows.has_unfinished(connection, dataset_id) else None
+
+    @staticmethod
+    def doubts_on(connection: Connection, dataset_id: str) -> list[Doubt]:
+        """Return the labels of a dataset that nobody dismissed, those of the newest job first."""
+        return [
+            Doubt(
+                int(issue.row.removeprefix("r")), row.decision, issue.reason, row.id, row.updated_at
+            )
+            for row in rows.succeeded_on(connection, dataset_id)
+            for issue in _decode_result(row.result).label_issues
+        ]
+
+    async def _price(
+        self,
+        caller: Caller,
+        at: DatasetAt,
+        sent: Any,
+        model: EvaluatedModel,
+        effort: Effort,
+    ) -> int:
+        prices = await self._models.prices_of(caller.account_id, [model.id])
+        if not (token_nano := prices.get(model.id, 0)):
+            return 0
+        tokens = await asyncio.to_thread(self._count_tokens, at, sent)
+        return tokens * TIMES_ASKED[effort] * token_nano
+
+    def _count_tokens(self, at: DatasetAt, sent: Any) -> int:
+        """Return the input tokens of asking the decision of every row once; it blocks."""
+        decision = read_decision(sent)
+        asked, _ = rows_asking(self._datasets.side_rows(at, "training"), decision)
+        each = count_input_tokens(self._counter, "", [decision])
+        return len(asked) * each + sum(map(self._counter.count, asked.contexts))
+
+    def _check_room(self, connection: Connection, account_id: str) -> None:
+        total, of_account = held_jobs.count_backlog(connection, prompt_tunings, account_id)
+        if of_account >= self._max_queue_per_account:
+            raise errors.TenantQueueFullError(
+                f"{of_account} prompt-tuning jobs of the account have not ended, and no more may "
+                "wait; ask again when some have.",
+                retry_after_s=_FULL_RETRY_S,
+            )
+        if total >= self._max_queue:
+            raise errors.QueueFullError(
+                "The server's queue of prompt-tuning jobs is full; ask again after Retry-After.",
+                retry_after_s=_FULL_RETRY_S,
+            )
+
+
+def _choose(definitions: Iterable[Definition], decision: str | None) -> DecisionReadiness:
+    """Return the decision to tune, or refuse it."""
+    asked = list(definitions)
+    names = sorted({one.id for one in asked if one.training})
+    if decision is None:
+        if len(names) != 1:
+            found = Violations()
+            listed = ", ".join(map(show, names[:8])) or "none"
+            found.add((*BODY, "decision"), f"is missing; the rows ask {listed}.", "missing")
+            found.raise_if_any()
+        decision = names[0]
+    ready = readiness_of_decision(asked, decision)
+    if ready is None:
+        raise errors.NotFoundError(
+            f"No training row of the dataset asks {show(decision)}; they ask "
+            f"{', '.join(map(show, names[:8]))}."
+        )
+    if ready.reason is not None:
+        refusal, message = _REFUSALS[ready.reason]
+        fewest = ", ".join(
+            show(name) for name, count in ready.labels.items() if count < MIN_ROWS_PER_OUTCOME
+        )
+        raise refusal(message.format(show(decision), n=ready.rows, fewest=fewest))
+    return ready
+
+
+def require_job(connection: Connection, caller: Caller, job_id: str) -> Row[Any]:
+    """Return a job of an account."""
+    row = rows.find_job(connection, job_id, caller.account_id)
+    if row is None:
+        raise errors.NotFoundError(
+            f"There is no prompt-tuning job {show(job_id)}; look at GET /v1/prompt-tuning/jobs."
+        )
+    return row
+
+
+def to_wire(row: Row[Any]) -> PromptTuningJob:
+    """Return a job as the wire has it."""
+    search = None if row.search is None else decode_search(row.search)
+    is_run = row.status in ("running", "cancelling")
+    return PromptTuningJob(
+        id=row.id,
+        status=row.status,
+        dataset_id=row.dataset_id,
+        dataset_version=row.dataset_version,
+        model=row.model,
+        decision=row.decision,
+        effort=row.effort,
+        price_usd=to_usd(row.price_nano),
+        charge=row.charge,
+        progress=progress_of(search, row.effort) if is_run else None,
+        result=None if row.result is None else _decode_result(row.result),
+        error=None if row.error is None else _decode_error(row.error),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        label_issues_dismissed_at=row.dismissed_at,
+    )

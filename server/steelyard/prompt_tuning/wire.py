@@ -1,0 +1,193 @@
+"""Prompt tuning on the wire: a job, how far it is, and what it proved.
+
+Losses are mean cross-entropies against the targets, in nats. Money is exact decimal text, times are
+Unix seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from steelyard.decisions.wire import Name
+from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.shown import Shown
+
+TuningStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
+Effort = Literal["standard", "thorough"]
+#: Where a running job is, in order.
+TuningPhase = Literal["measuring_noise", "searching", "testing"]
+Verdict = Literal["improved", "inconclusive", "no_improvement"]
+TuningCharge = Literal["free", "reserved", "charged", "released"]
+
+DatasetId = Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class CreatePromptTuning(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which decision of a dataset to tune the wording of."""
+
+    dataset_id: Annotated[DatasetId, Meta(description="Id of the dataset.")]
+    effort: Annotated[Effort, Meta(description="`standard` searches 4 rounds, `thorough` 12.")] = (
+        "standard"
+    )
+    decision: Annotated[
+        Name | None,
+        Meta(description="Id of the decision; may be left out when the dataset asks one."),
+    ] = None
+    model: Annotated[
+        Name | None,
+        Meta(description="A base model, or a tuned model that answers; the default base if not."),
+    ] = None
+    max_price_usd: Annotated[
+        str | None, Meta(description="Refuse with `price_changed`, and hold nothing, when dearer.")
+    ] = None
+
+
+class ChangePromptTuning(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Whether a job's label issues are dismissed."""
+
+    label_issues_dismissed: bool
+
+
+class PromptTuningQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of the account's prompt-tuning jobs."""
+
+    status: Annotated[
+        list[TuningStatus],
+        Meta(description="Those with one of these statuses; repeated, or separated by commas."),
+    ] = []
+    dataset_id: Annotated[DatasetId | None, Meta(description="Only those on this dataset.")] = None
+    limit: Annotated[PageSize, Meta(description="Jobs of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+
+
+class TuningProgress(Struct, frozen=True, kw_only=True):
+    """Where a running job is."""
+
+    phase: TuningPhase
+    round: Annotated[int, Meta(description="Rounds that ended.")]
+    rounds: Annotated[int, Meta(description="Rounds at most.")]
+    original_loss: Annotated[
+        float | None, Meta(description="On the validation rows; null before it is measured.")
+    ]
+    best_loss: Annotated[float | None, Meta(description="Of the best wording so far.")]
+
+
+class PartChange(Struct, frozen=True, kw_only=True):
+    """One part of the wording, before and after; empty where there is no description."""
+
+    part: Annotated[
+        str, Meta(description="`question`, `outcome:NAME`, or `level:N`, counted from 0.")
+    ]
+    before: str
+    after: str
+
+
+class TuningRound(Struct, frozen=True, kw_only=True):
+    """The best wording after a round of the search."""
+
+    round: int
+    best_loss: Annotated[float, Meta(description="On the validation rows.")]
+
+
+class LabelIssue(Struct, frozen=True, kw_only=True):
+    """A row whose label contradicts the wording."""
+
+    row: Annotated[str, Meta(description="`r4` is the row of index 4, from 0.")]
+    reason: str
+
+
+class OutcomeRecall(Struct, frozen=True, kw_only=True):
+    """How many of an outcome's evaluation rows each wording gets right."""
+
+    rows: int
+    original: Annotated[float | None, Meta(description="Null where no row has the label.")]
+    tuned: float | None
+
+
+class TuningTest(Struct, frozen=True, kw_only=True):
+    """The numbers behind a verdict: one test on evaluation rows, both wordings on each."""
+
+    rows: int
+    contexts: int
+    original_loss: float
+    tuned_loss: float
+    gain: Annotated[float, Meta(description="`original_loss` less `tuned_loss`.")]
+    gain_low: Annotated[float, Meta(description="95 % interval, paired, over contexts.")]
+    gain_high: float
+    label_shares_loss: Annotated[
+        float,
+        Meta(
+            description="Of telling every row the shares of the training labels, knowing nothing."
+        ),
+    ]
+    original_accuracy: float
+    tuned_accuracy: float
+    recall: Annotated[dict[str, OutcomeRecall], Meta(description="By outcome.")]
+
+
+class TuningResult(Struct, frozen=True, kw_only=True):
+    """What a job found and proved; use ``tuned`` only when the verdict is ``improved``."""
+
+    verdict: Verdict
+    reasons: Annotated[list[str], Meta(description="Why it is not proven, when it is not.")]
+    tuned: Annotated[
+        dict[str, Any] | None, Meta(description="The decision to use; null unless improved.")
+    ]
+    candidate: Annotated[
+        dict[str, Any] | None, Meta(description="The wording tested, proven or not.")
+    ]
+    changes: list[PartChange]
+    test: Annotated[
+        TuningTest | None, Meta(description="Null where the search found nothing to test.")
+    ]
+    label_issues: list[LabelIssue]
+    original: Annotated[dict[str, Any], Meta(description="The decision as the rows word it.")]
+    decision: str
+    rows: Annotated[int, Meta(description="Training rows that ask it in these words.")]
+    rows_left_out: Annotated[int, Meta(description="Rows that word it differently.")]
+    noise_band: Annotated[
+        float, Meta(description="The gain that chance alone makes; a proven one is larger.")
+    ]
+    rounds: list[TuningRound]
+
+
+class TuningError(Struct, frozen=True, kw_only=True):
+    """Why a job failed."""
+
+    code: str
+    message: str
+
+
+class PromptTuningJob(Shown, Struct, frozen=True, kw_only=True):
+    """A job that rewrites a decision's wording and proves the rewrite."""
+
+    id: str
+    object: Literal["prompt_tuning.job"] = "prompt_tuning.job"
+    status: TuningStatus
+    dataset_id: str
+    dataset_version: int
+    model: Annotated[str, Meta(description="The model that the wording is tuned for.")]
+    decision: Annotated[str, Meta(description="Id of the decision.")]
+    effort: Effort
+    price_usd: Annotated[
+        str, Meta(description="Held while it runs; charged for an improvement or a rerun.")
+    ]
+    charge: TuningCharge
+    progress: TuningProgress | None
+    result: TuningResult | None
+    error: TuningError | None
+    created_at: float
+    updated_at: float
+    label_issues_dismissed_at: float | None
+
+
+class PromptTuningPage(Struct, frozen=True, kw_only=True):
+    """A page of prompt-tuning jobs, newest first."""
+
+    data: list[PromptTuningJob]
+    has_more: bool
+    next_cursor: str | None
