@@ -20,7 +20,7 @@ def test_it_says_what_the_server_can_do(client, path):
     assert found["recipes"] == client.get("/v1/recipes").json()["data"]
     assert found["training_available"] is True
     assert found["labeling_available"] is True
-    assert found["prompt_tuning"] == {"available": False}
+    assert found["prompt_tuning"] == {"available": True}
     assert found["warnings"] == []
 
 

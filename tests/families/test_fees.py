@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steelyard.billing.max_price import check_price
 from steelyard.errors import PriceChangedError
 from steelyard.families.fees import (
     Fee,
     Tariff,
     charge_minutes,
-    check_price,
     count_trained_tokens,
     default_steps,
     fee_of,

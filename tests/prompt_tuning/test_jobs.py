@@ -239,7 +239,7 @@ FEW = [row for row in rows(60) if row["targets"] != {"team": {"t3": 1.0}}] + row
             "structured_wording",
         ),
         (rows(39), rows(9, start=60), {}, 422, "too_few_rows"),
-        (rows(5_001), rows(9, start=6_000), {}, 422, "too_many_rows"),
+        (rows(5_001), rows(9, start=6_000), {}, 413, "too_many_rows"),
         (FEW, rows(9, start=60), {}, 422, "too_few_per_outcome"),
         (rows(60), rows(9, start=60), {"decision": "mood"}, 404, "not_found"),
         (rows(60), rows(9, start=60), {"model": "nowhere"}, 404, "not_found"),

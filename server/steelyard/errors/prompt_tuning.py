@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from steelyard.errors.datasets import TooManyRowsError
 from steelyard.errors.kinds import ConflictError, UnprocessableError
 
 
@@ -34,9 +33,3 @@ class UnbalancedSplitError(UnprocessableError):
     """A decision that rows of one side alone ask."""
 
     code = "unbalanced_split"
-
-
-class TooManyRowsToTuneError(TooManyRowsError):
-    """More rows than prompt tuning reads."""
-
-    status = 422

@@ -44,7 +44,7 @@ ROUTES = (
             errors.ConflictingDecisionError,
             errors.StructuredWordingError,
             errors.TooFewRowsError,
-            errors.TooManyRowsToTuneError,
+            errors.TooManyRowsError,
             errors.TooFewPerOutcomeError,
             errors.UnbalancedSplitError,
             errors.InsufficientCreditError,

@@ -74,7 +74,7 @@ _REFUSALS: dict[ReadinessReason, tuple[type[errors.SteelyardError], str]] = {
         f"{{}} has {{n}} training rows, and prompt tuning needs {MIN_ROWS}; add rows.",
     ),
     "too_many_rows": (
-        errors.TooManyRowsToTuneError,
+        errors.TooManyRowsError,
         f"{{}} has {{n}} training rows, and prompt tuning takes {MAX_ROWS}; make a dataset of fewer.",
     ),
     "too_few_per_outcome": (

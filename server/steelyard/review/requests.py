@@ -121,7 +121,7 @@ def read_undo(payload: object) -> UndoEdit:
             (*BODY, "first"),
             f"must be at most `last`, and fewer than {MAX_EDITS} before it; give both, as the "
             "receipt of one call of edits has them.",
-            "out_of_range",
+            "conflict",
         )
         found.raise_if_any()
     return request
