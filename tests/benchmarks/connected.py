@@ -109,10 +109,12 @@ def _cpu_ms(port: int, key: str, model: str, n_decisions: int, n_requests: int) 
     return taken * 1e3 / ((n_requests - 5) * n_decisions)
 
 
-def _request(port: int, key: str, model: str, n_decisions: int, number: int) -> bytes:
+def _request(
+    port: int, key: str, model: str, n_decisions: int, number: int, **more: Any
+) -> bytes:
     context = make_context(CONTEXTS["short"], number)
     payload = json.loads(make_payload(context=context, n_questions=n_decisions, n_outcomes=4))
-    body = json.dumps({**payload, "model": model} if model else payload).encode()
+    body = json.dumps({**payload, **({"model": model} if model else {}), **more}).encode()
     return make_request(port, body, {"Authorization": f"Bearer {key}"})
 
 
@@ -121,7 +123,8 @@ async def _beside_hung(
 ) -> dict[str, list[float]]:
     """Return the p95 of short requests to the shipped model, alone and beside, by round."""
     short = _request(port, keys["quiet"], "", 1, 0)
-    hung = _request(port, keys["crowd"], "hung", 1, 0)
+    # With a fallback, the shipped model would answer these as well.
+    hung = _request(port, keys["crowd"], "hung", 1, 0, fallback="none")
     await repeat(port, short, Seen(), 2.0, 0.0)
     found: dict[str, list[float]] = {"alone": [], "beside": []}
     for _ in range(n_rounds):

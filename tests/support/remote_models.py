@@ -59,6 +59,7 @@ def chat_answer(path: str, body: Any, bias: float = 1.5) -> Any:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # an answer in one packet: the second of two waits 40 ms for the first's receipt
     model: RemoteModel
 
     def do_POST(self) -> None:
