@@ -18,7 +18,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 
 from steelyard.families.trainer.calibrating import fit_temperature
-from steelyard.families.trainer.crossfit import library_seed
 from steelyard.families.trainer.data import tells_apart
 from steelyard.families.trainer.rows import TuningRow
 from steelyard.scoring.head_specs import log_softmax
@@ -96,7 +95,7 @@ def fit_baseline(
         # Equal contexts are held out together, and which does not depend on the rows' order.
         draws = [int(rows[i].context_sha256[:8], 16) for i in members]
         is_held = np.array([(draw + seed) % _HELD_OUT == 0 for draw in draws])
-        fitted[name] = _fit_tempered(contexts, targets, is_held, seed)
+        fitted[name] = _fit_tempered(contexts, targets, is_held)
     return TextBaseline(fitted)
 
 
@@ -108,21 +107,19 @@ def _target(row: TuningRow, method: str) -> Doubles:
     return share
 
 
-def _fit_tempered(
-    contexts: Sequence[str], targets: Doubles, is_held: NDArray[np.bool_], seed: int
-) -> _Fitted:
+def _fit_tempered(contexts: Sequence[str], targets: Doubles, is_held: NDArray[np.bool_]) -> _Fitted:
     """Fit on all rows, at the temperature that suits a fit on most of them on the others."""
-    fitted = _fit(contexts, targets, seed)
+    fitted = _fit(contexts, targets)
     kept, held = np.flatnonzero(~is_held).tolist(), np.flatnonzero(is_held).tolist()
     if len(held) < _LEAST_HELD_OUT or not kept:
         return fitted
-    part = _fit([contexts[i] for i in kept], targets[kept], seed)
+    part = _fit([contexts[i] for i in kept], targets[kept])
     shares = _predict(part, [contexts[i] for i in held])
     tempered = fit_temperature(np.log(shares), targets[held].astype(np.float32))
     return replace(fitted, temperature=tempered.temperature)
 
 
-def _fit(contexts: Sequence[str], targets: Doubles, seed: int) -> _Fitted:
+def _fit(contexts: Sequence[str], targets: Doubles) -> _Fitted:
     n_outcomes = targets.shape[1]
     prior = (1 - _EVEN) * targets.mean(axis=0) + _EVEN / n_outcomes
     # A soft target is a row for each outcome that has a share, weighing that share.
@@ -135,12 +132,12 @@ def _fit(contexts: Sequence[str], targets: Doubles, seed: int) -> _Fitted:
     if len(texts) >= _MANY_TEXTS:
         # Texts that share no word, such as codes, leave no word that two of them have.
         with suppress(ValueError):
-            return _Fitted(_fit_model(texts, labels, weights, seed, least=2), classes, prior)
-    return _Fitted(_fit_model(texts, labels, weights, seed, least=1), classes, prior)
+            return _Fitted(_fit_model(texts, labels, weights, least=2), classes, prior)
+    return _Fitted(_fit_model(texts, labels, weights, least=1), classes, prior)
 
 
 def _fit_model(
-    texts: list[str], labels: NDArray[np.intp], weights: Doubles, seed: int, *, least: int
+    texts: list[str], labels: NDArray[np.intp], weights: Doubles, *, least: int
 ) -> Pipeline:
     """Fit on n-grams that at least so many texts have."""
     model: Pipeline = make_pipeline(
@@ -150,7 +147,12 @@ def _fit_model(
             ),
             TfidfVectorizer(sublinear_tf=True, ngram_range=_RUNS, analyzer="char_wb", min_df=least),
         ),
-        LogisticRegression(C=_STRENGTH, max_iter=_STEPS, tol=1e-5, random_state=library_seed(seed)),
+        LogisticRegression(
+            C=_STRENGTH,
+            max_iter=_STEPS,
+            tol=1e-5,
+            solver="newton-cg",  # a tenth of the default's steps, and no threads that wait on each other
+        ),
     )
     return model.fit(texts, labels, logisticregression__sample_weight=weights)
 
