@@ -71,7 +71,7 @@ def crash_and_resume(home: Path, file: Path, rng: random.Random, n_kills: int):
 def test_a_killed_evaluation_resumes_and_scores_no_kept_row_again(tmp_path):
     expected = unbroken_metrics(tmp_path / "whole", tmp_path / "whole.txt", make_rows(N_ROWS))
     ended, scored_again = crash_and_resume(
-        tmp_path / "home", tmp_path / "scored.txt", random.Random(1), n_kills=2
+        tmp_path / "home", tmp_path / "scored.txt", random.Random(1), n_kills=1
     )
     assert ended.status == "succeeded"
     assert ended.completed_rows == N_ROWS

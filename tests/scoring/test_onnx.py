@@ -262,7 +262,7 @@ def with_other_end(text: str) -> str:
     return f"{head} water"
 
 
-@pytest.mark.parametrize("n_words", [CONTEXT_LENGTH - 20, 700, 3_000])
+@pytest.mark.parametrize("n_words", [CONTEXT_LENGTH - 20, 700, 1_500])
 def test_the_last_word_of_a_context_is_read(float32_model, n_words):
     other = RenderedRequest(with_other_end(make_words(n_words)), (TEAMS, PAID))
     request = RenderedRequest(make_words(n_words), (TEAMS, PAID))
