@@ -109,9 +109,7 @@ def _cpu_ms(port: int, key: str, model: str, n_decisions: int, n_requests: int) 
     return taken * 1e3 / ((n_requests - 5) * n_decisions)
 
 
-def _request(
-    port: int, key: str, model: str, n_decisions: int, number: int, **more: Any
-) -> bytes:
+def _request(port: int, key: str, model: str, n_decisions: int, number: int, **more: Any) -> bytes:
     context = make_context(CONTEXTS["short"], number)
     payload = json.loads(make_payload(context=context, n_questions=n_decisions, n_outcomes=4))
     body = json.dumps({**payload, **({"model": model} if model else {}), **more}).encode()
