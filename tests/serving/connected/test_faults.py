@@ -17,10 +17,10 @@ from steelyard.scoring.cancellation import only_while
 from steelyard.scoring.exported import ExportedModel
 from steelyard.scoring.shares import Share
 from steelyard.serving.connected import remote
+from steelyard.serving.connected.breaker import FAILURES, REST_S, Breaker
 from steelyard.serving.connected.declared import ConnectedModel, write_models
 from steelyard.serving.connected.hosting import open_queue
 from steelyard.serving.connected.queue import Loop
-from steelyard.serving.connected.remote import FAILURES, Breaker
 from support.dataset_rows import make_rows
 from support.error_shape import assert_canonical_error
 from support.exported_models import write_exported
@@ -202,14 +202,14 @@ def test_a_breaker_lets_one_try_after_a_rest_that_grows():
     for _ in range(FAILURES):
         breaker.check("far")
         breaker.failed()
-    assert breaker.rest_s == remote.REST_S
-    now[0] += remote.REST_S
+    assert breaker.rest_s == REST_S
+    now[0] += REST_S
     breaker.check("far")
     with pytest.raises(EngineUnavailableError):
         breaker.check("far")  # the one that tries has not come back
     breaker.failed()
-    assert breaker.rest_s == 2 * remote.REST_S
-    now[0] += 2 * remote.REST_S
+    assert breaker.rest_s == 2 * REST_S
+    now[0] += 2 * REST_S
     breaker.check("far")
     breaker.succeeded()
     breaker.check("far")

@@ -27,7 +27,7 @@ from steelyard.families.trainer.reading import read_rows
 from steelyard.families.trainer.task import ANSWERS, ROWS, BaseAnswer, Progress
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.connected.answers import UnusableAnswerError
-from steelyard.serving.connected.remote import RemoteFailureError
+from steelyard.serving.connected.breaker import RemoteFailureError
 from steelyard.serving.registry import HostedModel
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.methods import Method

@@ -27,7 +27,6 @@ from steelyard.serving.connected.declared import (
 )
 from steelyard.serving.connected.hub import HubEngine, HubWire
 from steelyard.serving.connected.queue import ConnectedQueue, Loop
-from steelyard.serving.connected.remote import Remote
 from steelyard.serving.connected.systemone import SystemOneWire
 from steelyard.serving.connected.wire import ModelWire
 from steelyard.serving.decide import DecideLimits, DecideService
@@ -37,6 +36,7 @@ from steelyard.settings import InvalidSettingError, Settings, home_of
 
 if TYPE_CHECKING:
     from steelyard.billing.prices import Prices
+    from steelyard.serving.connected.remote import Remote
 
 _log = logging.getLogger(__name__)
 #: Seconds between two looks at the file.
@@ -175,12 +175,19 @@ def open_queue(
     return ConnectedQueue(
         name,
         wire_of(name, model),
-        HubEngine(name, home / model.folder) if is_exported else Remote(name, model),
+        HubEngine(name, home / model.folder) if is_exported else _remote(name, model),
         loop,
         concurrency=1 if is_exported else model.concurrency,
         timeout_s=model.timeout_s,
         max_queue=max_queue,
     )
+
+
+def _remote(name: str, model: ConnectedModel) -> Remote:
+    # Here, so that a server with no such model does not import what calls others.
+    from steelyard.serving.connected.remote import Remote  # noqa: PLC0415
+
+    return Remote(name, model)
 
 
 def wire_of(name: str, model: ConnectedModel) -> ModelWire:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +21,12 @@ from steelyard.scoring.batching import ScoreFuture
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.scoring.shares import FairQueue, Share
 from steelyard.serving.connected.answers import Probabilities, UnusableAnswerError
-from steelyard.serving.connected.hub import HubEngine
-from steelyard.serving.connected.remote import Breaker, Remote, RemoteFailureError
+from steelyard.serving.connected.breaker import Breaker, RemoteFailureError
 from steelyard.serving.connected.wire import ModelWire
+
+if TYPE_CHECKING:  # the library that calls other servers is slow to import
+    from steelyard.serving.connected.hub import HubEngine
+    from steelyard.serving.connected.remote import Remote
 
 _log = logging.getLogger(__name__)
 _RETRY_S = 2.0
