@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from steelyard.cli import distill
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import REFUSED, is_problem, show_failure
 from steelyard.cli.job import show_job
@@ -29,6 +30,7 @@ Examples:
   steelyard family estimate router ds_01k…
   steelyard family create router ds_01k… --follow
   steelyard family shadow router qwen --share 0.1
+  steelyard family distill router --teacher qwen --from-log 30d
   steelyard family continue router --follow
   steelyard family switch router@3 on
   steelyard family rollback router router@2
@@ -74,6 +76,9 @@ def command() -> None:
     router@3, too. Exit status: 2 when a command is refused; what stands against it is then listed.
     With --follow: 1 when the fine-tune made no model.
     """
+
+
+command.add_command(distill.command)
 
 
 @command.command("list", epilog=_EPILOG)

@@ -10,6 +10,7 @@ import click
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.stored_queries import MAX_QUERIES, read_window, unsure_queries
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _EPILOG = """\b
 Examples:
   steelyard labeling teachers
   steelyard labeling upload queries.jsonl --name tickets
+  steelyard labeling from-log --name unsure --since 7d --unsure 0.6
   steelyard labeling start src_01k… --decisions decisions.json --follow
   steelyard labeling results lab_01k… --disagreements
   steelyard labeling finalize lab_01k… --agreed
@@ -56,6 +58,40 @@ def upload(*, file: str, name: str, server: Server) -> None:
     rows: Any = sys.stdin.buffer.read() if file == "-" else file
     with server.connected() as client:
         source = client.labeling.upload(name, rows)
+    server.show([source], _show_sources)
+
+
+@command.command("from-log", epilog=_EPILOG)
+@click.option("--name", required=True, help="Name of the source.")
+@click.option(
+    "--since",
+    "window_s",
+    callback=read_window,
+    default="7d",
+    show_default=True,
+    metavar="TIME",
+    help="Answered so long ago at most.",
+)
+@click.option(
+    "--unsure",
+    type=click.FloatRange(0, 1),
+    default=0.6,
+    show_default=True,
+    help="Only answers whose top probability is at most this.",
+)
+@click.option("--model", help="Only what this model or family answered.")
+@click.option("--decision", help="Only answers that are unsure of this decision.")
+@click.option("--limit", type=click.IntRange(1, MAX_QUERIES), default=1_000, show_default=True)
+@server_options
+def from_log(*, name: str, server: Server, **given: Any) -> None:
+    """Make a source of stored answers that were unsure and got no feedback, the newest first."""
+    with server.connected() as client:
+        queries = unsure_queries(client, **given)
+        if not queries:
+            raise click.ClickException(
+                "No stored answer matches; raise --unsure, or take a longer --since."
+            )
+        source = client.labeling.upload(name, queries)
     server.show([source], _show_sources)
 
 
