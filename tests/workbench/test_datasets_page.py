@@ -105,11 +105,31 @@ def buttons_of(rows):
     return {one.label for one in rows.__panel__().select(pmui.Button) if one not in within}
 
 
-def test_a_review_begins_row_by_row_whatever_was_looked_at_before(client, dataset):
-    page = opened(client, dataset=dataset.id, view="bulk")
-    [button] = named(page._box, "Review it")
+@pytest.mark.parametrize(
+    ("label", "where"),
+    [
+        ("Review it", ("review", "", "ev_1", "ant")),
+        ("Evaluate it", ("evaluations", "", "", "ant")),
+        ("Fine-tune on it", ("families", "start", "ev_1", "")),
+    ],
+)
+def test_what_comes_next_begins_afresh_whatever_was_looked_at_before(client, dataset, label, where):
+    page = opened(client, dataset=dataset.id, view="bulk", evaluation="ev_1", family="ant")
+    [button] = named(page._box, label)
     button.clicks += 1
-    assert (page.session.page, page.session.view) == ("review", "")
+    session = page.session
+    assert (session.page, session.view, session.evaluation, session.family) == where
+    assert session.dataset == dataset.id
+
+
+def test_what_a_dataset_is_not_ready_for_says_why(client):
+    held = client.datasets.create("held out", evaluation=[row(f"held {n}") for n in range(3)])
+    page = opened(client, dataset=held.id)
+    [refused] = named(page._box, "Fine-tune on it")
+    assert refused.disabled
+    assert "it has no training rows" in texts_of(page._box)
+    assert not named(page._box, "Evaluate it")[0].disabled
+    client.datasets.delete(held.id)
 
 
 def test_keys_open_one_row_after_the_other_with_its_labels(client, dataset):

@@ -119,6 +119,14 @@ def test_a_family_starts_as_it_was_estimated_and_no_dearer():
     assert page.session.job == "ftj_9"
 
 
+def test_who_comes_from_a_dataset_finds_the_form_first_with_that_dataset():
+    client = make_client(datasets_get=lambda one: told_dataset(id=one, name="far down"))
+    page = open_page(client, view="start", dataset="ds_500")
+    assert page.form.dataset.value == "ds_500"
+    assert page.parts[0] is page.families
+    assert page._box.objects.index(page.families.__panel__()) == len(page._box) - 1
+
+
 def test_an_estimate_of_other_fields_is_taken_back():
     page = open_page(make_client())
     run(page.form.estimate())

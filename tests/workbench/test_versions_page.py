@@ -120,6 +120,14 @@ def test_a_review_begins_with_the_version_that_is_shown(client, dataset):
     assert (page.session.page, page.session.version, page.session.view) == ("review", 2, "")
 
 
+def test_the_newest_version_alone_is_evaluated_and_fine_tuned_on(client, dataset):
+    for version, is_newest in ((2, False), (3, True)):
+        shown = opened(client, dataset=dataset.id, version=version).history.__panel__()
+        for label in ("Evaluate this version", "Fine-tune on this version"):
+            assert named(shown, label)[0].disabled is not is_newest
+        assert ("only the newest, version 3, can be" in texts_of(shown)) is not is_newest
+
+
 def test_without_a_dataset_one_is_chosen_and_without_any_it_leads_to_the_import(client, dataset):
     page = opened(client)
     assert "Choose a dataset" in texts_of(page._box)

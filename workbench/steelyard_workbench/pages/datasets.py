@@ -18,6 +18,7 @@ from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.datasets.actions import DatasetActions
 from steelyard_workbench.datasets.export_bar import ExportBar
 from steelyard_workbench.datasets.import_panel import ImportPanel
+from steelyard_workbench.datasets.next_steps import next_steps
 from steelyard_workbench.datasets.overview import (
     METHODS,
     section,
@@ -217,10 +218,6 @@ class DatasetsPage(Page):
     def _show_head(self, dataset: Dataset) -> Viewable:
         versions = pmui.Button(label="Show its versions", variant="contained")
         versions.on_click(lambda _: self.session.open("versions", version=0))
-        review = pmui.Button(
-            label="Review it", variant="outlined", disabled=dataset.archived_at is not None
-        )
-        review.on_click(lambda _: self.session.open("review", version=dataset.version, draft=""))
         visit = self.visit
         self.actions = DatasetActions(
             self.client,
@@ -230,7 +227,11 @@ class DatasetsPage(Page):
         )
         return pn.Column(
             section(dataset.name, show_facts(dataset)),
-            pn.FlexBox(versions, review),
+            pn.FlexBox(
+                versions,
+                *next_steps(self.session, dataset, dataset.version, "it"),
+                align_items="center",
+            ),
             self.actions,
             sizing_mode="stretch_width",
         )

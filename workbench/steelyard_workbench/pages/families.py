@@ -13,6 +13,7 @@ from steelyard.families.fine_tuning.wire import Job
 from steelyard.families.wire import Family, FamilyList
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.datasets.next_steps import START
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.labels import (
     continue_of,
@@ -26,13 +27,13 @@ from steelyard_workbench.families.one_family import OneFamily
 from steelyard_workbench.families.start_form import StartForm
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
+from steelyard_workbench.pages.evaluations import offered_datasets
 from steelyard_workbench.poller import Poller
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, verdict
 
 #: Milliseconds between two looks whether the family that is shown changed.
 _LOOK_MS = 3000
-_MOST_DATASETS = 200
 
 
 class FamiliesPage(Page):
@@ -72,11 +73,9 @@ class FamiliesPage(Page):
         self.one = None
         self.families = Loaded("The families", self.client.families.list, self.show_list)
         self.datasets = Loaded("The datasets", self._growable, self.show_start, n_lines=2)
-        return [
-            self.part(self.families),
-            heading("Start a family"),
-            self.part(self.datasets),
-        ]
+        every = [self.part(self.families)]
+        start = [heading("Start a family"), self.part(self.datasets)]
+        return [*start, *every] if self.session.view == START else [*every, *start]
 
     def on_key(self, action: str, number: int) -> bool:
         """Close the question that is open, or go through the held-out rows."""
@@ -151,7 +150,7 @@ class FamiliesPage(Page):
         return pmui.Paper(*shown, sizing_mode="stretch_width", margin=(6, 10))
 
     def _growable(self) -> list[Dataset]:
-        found = self.client.datasets.list(limit=_MOST_DATASETS).data
+        found = offered_datasets(self.client, self.session.dataset)
         return [one for one in found if not one.evaluation_only]
 
     def _open_started(self, job: Job) -> None:

@@ -18,6 +18,7 @@ from steelyard_workbench.components.frame_table import PageAsked, TablePage
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.datasets.changes import Changes, Transition, fetch_changes
 from steelyard_workbench.datasets.export_bar import ExportBar
+from steelyard_workbench.datasets.next_steps import next_steps
 from steelyard_workbench.datasets.overview import section, when
 from steelyard_workbench.datasets.row_pages import listed_page, search_page
 from steelyard_workbench.datasets.row_table import RowTable
@@ -26,7 +27,7 @@ from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.session import Session
-from steelyard_workbench.states import empty, refused_button, verdict
+from steelyard_workbench.states import empty, verdict
 
 #: Datasets that are offered, and transitions that have a button.
 _MOST_DATASETS, MOST_TRANSITIONS = 200, 40
@@ -196,11 +197,7 @@ class VersionsPage(Page):
     def _actions(self, dataset: Dataset, version: int) -> list[Viewable]:
         back = pmui.Button(label="All rows of the dataset", variant="text")
         back.on_click(lambda _: self.session.open("datasets"))
-        if dataset.archived_at is not None:
-            return [refused_button("Review this version", ["the dataset is archived"]), back]
-        review = pmui.Button(label="Review this version", variant="contained")
-        review.on_click(lambda _: self.session.open("review", version=version, draft=""))
-        return [review, back]
+        return [*next_steps(self.session, dataset, version, "this version"), back]
 
     # What a version changed
 
