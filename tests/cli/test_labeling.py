@@ -51,12 +51,31 @@ def test_from_queries_to_a_dataset(ask, server, source, decisions):
     differing = json.loads(ask("results", job, "--disagreements", "--json").stdout)
     assert [one["index"] for one in differing] == [1, 3]
     assert "even: refund=no; sure: refund=yes" in ask("results", job).stdout
+    first = json.loads(ask("next", job, "--n", "2", "--json").stdout)
+    # Teachers differ on 1 and 3: they are in more doubt.
+    assert {one["row"] for one in first} == {1, 3}
     dataset = json.loads(ask("finalize", job, "--agreed", "--json").stdout)
     assert (dataset["rows"], dataset["labeling"]["row_indices"]) == (2, [0, 2])
     assert ask("finalize", job, "--all").exit_code == 2
     assert ask("discard", job).exit_code == 2
     assert "Deleted" in ask("delete", source).stdout
     assert "deleted" in ask("show", job).stdout
+
+
+def test_which_rows_to_label_first(ask, source, decisions, tmp_path):
+    found = json.loads(ask("next", source, "--decisions", decisions, "--json").stdout)
+    assert sorted(one["row"] for one in found) == [0, 1, 2, 3]
+    assert all(0 < one["doubt"] <= 1 for one in found)
+    asked = ["--model", "even", "--n", "2", "--output", str(tmp_path / "next.jsonl")]
+    shown = ask("next", str(tmp_path / "queries.jsonl"), "--decisions", decisions, *asked)
+    assert shown.exit_code == 0, shown.output
+    lines = [json.loads(line) for line in (tmp_path / "next.jsonl").read_text().splitlines()]
+    assert [set(line) for line in lines] == [{"context", "decisions"}] * 2
+    # The model is surer of even rows, 0.8 of yes, than of the others, 0.3.
+    assert lines[0]["context"].split()[1] in {"1", "3"}
+    assert "is no file" in ask("next", "nothing").stderr
+    (tmp_path / "bad.jsonl").write_text('{"text": "a"}')
+    assert "line 1" in ask("next", str(tmp_path / "bad.jsonl")).stderr
 
 
 def test_what_cannot_be_used(ask, source, decisions, tmp_path):

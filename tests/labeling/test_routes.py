@@ -99,6 +99,15 @@ class TestSources:
         source = upload(http, name="März").json()
         assert (source["name"], source["rows"], source["input"]["format"]) == ("März", 6, "jsonl")
         assert http.get(f"/v1/labeling/sources/{source['id']}").json() == source
+        rows = http.get(
+            f"/v1/labeling/sources/{source['id']}/rows", params={"offset": 4, "limit": 1}
+        ).json()
+        assert [row["index"] for row in rows["data"]] == [4]
+        assert (rows["data"][0]["context"], rows["total"], rows["has_more"]) == (
+            "Invoice 4 was paid twice.",
+            6,
+            True,
+        )
         page = http.get("/v1/labeling/sources", params={"limit": 1}).json()
         assert (page["data"], page["has_more"]) == ([source], page["next_cursor"] is not None)
 

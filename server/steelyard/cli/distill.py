@@ -7,7 +7,6 @@ the same command again goes on where it was.
 from __future__ import annotations
 
 import json
-import math
 import statistics
 import time
 from contextlib import suppress
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from steelyard.client import Client
     from steelyard.evaluations.frontier_wire import FrontierPoint
     from steelyard.families.fine_tuning.wire import Job
-    from steelyard.labeling.wire import LabelingJob, LabelingResult
+    from steelyard.labeling.wire import LabelingJob
 
 _EPILOG = """\b
 Examples:
@@ -187,7 +186,12 @@ def _begin(
     """Start the labeling, at the price that was told."""
     from steelyard.errors import PriceChangedError
 
-    given = {"teacher_models": teachers, "decisions": decisions, "name": _title(name)}
+    given: dict[str, Any] = {
+        "teacher_models": teachers,
+        "decisions": decisions,
+        "name": _title(name),
+        "weighting": "probabilities",  # teachers without a calibration vote
+    }
     try:  # what costs nothing begins; else the refusal says what it costs
         return client.labeling.create(source, max_price_usd="0", **given)
     except PriceChangedError as error:
@@ -197,27 +201,14 @@ def _begin(
 
 
 def _finalize(client: Client, labeling: LabelingJob, review_share: float) -> list[int]:
-    """Make the dataset of all rows that have labels, or return the contested ones first."""
-    valid = [one for one in client.labeling.results(labeling.id) if one.valid]
-    n_contested = math.ceil(review_share * len(valid))
-    if n_contested:
-        valid.sort(key=_certainty)
-        return [one.index for one in valid[:n_contested]]
-    client.labeling.finalize(labeling.id, [one.index for one in valid])
-    return []
+    """Make the dataset of all rows that have labels, or return those that people look at first."""
+    from steelyard.labeling.contested import most_contested
 
-
-def _certainty(result: LabelingResult) -> tuple[bool, float]:
-    """Return what orders rows: those on which teachers differ first, then by how sure they are."""
-    from msgspec import UNSET
-
-    shares = [
-        max(held.values())
-        for said in result.teachers
-        if said.probabilities is not UNSET
-        for held in said.probabilities.values()
-    ]
-    return result.agreement, min(shares, default=0.0)
+    results = list(client.labeling.results(labeling.id))
+    contested = most_contested(results, review_share)
+    if not contested:
+        client.labeling.finalize(labeling.id, [one.index for one in results if one.valid])
+    return contested
 
 
 def _train(client: Client, purse: _Purse, name: str, dataset: str) -> Job:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from steelyard.cli import next_rows
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.failures import FAILED
 from steelyard.cli.local_state import show_table, show_time
@@ -25,6 +26,7 @@ Examples:
   steelyard labeling teachers
   steelyard labeling upload queries.jsonl --name tickets
   steelyard labeling from-log --name unsure --since 7d --unsure 0.6
+  steelyard labeling next src_01k… --n 200 --output next.jsonl
   steelyard labeling start src_01k… --decisions decisions.json --follow
   steelyard labeling results lab_01k… --disagreements
   steelyard labeling finalize lab_01k… --agreed
@@ -38,6 +40,9 @@ def command() -> None:
 
     Exit status: 1 when a job that is followed has no labels to review.
     """
+
+
+command.add_command(next_rows.command)
 
 
 @command.command("teachers", epilog=_EPILOG)

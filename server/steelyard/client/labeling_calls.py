@@ -25,6 +25,7 @@ from steelyard.labeling.wire import (
     LabelingSource,
     LabelingSourcePage,
     ReviewedTeachers,
+    SourceRowPage,
     TeacherList,
 )
 
@@ -58,6 +59,14 @@ def source_page(*, limit: int | None = None, cursor: str | None = None) -> Call[
 def source(source_id: str) -> Call[LabelingSource]:
     """Return a source: ``GET /v1/labeling/sources/{source}``."""
     return read(f"{_SOURCES}/{segment(source_id)}", LabelingSource)
+
+
+def source_rows_page(
+    source_id: str, *, offset: int | None = None, limit: int | None = None
+) -> Call[SourceRowPage]:
+    """Return a page of a source's queries: ``GET /v1/labeling/sources/{source}/rows``."""
+    path = f"{_SOURCES}/{segment(source_id)}/rows"
+    return read(path, SourceRowPage, offset=offset, limit=limit)
 
 
 def delete_source(source_id: str) -> Call[DeletedSource]:

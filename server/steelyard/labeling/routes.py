@@ -32,6 +32,7 @@ from steelyard.labeling.wire import (
     PageQuery,
     ResultsQuery,
     ReviewedTeachers,
+    SourceRowPage,
     TeacherList,
     UploadQuery,
 )
@@ -103,6 +104,17 @@ ROUTES = (
         use=lambda call: call.service(LabelingSources).get(call.caller, call.path["source"]),
         summary="Return a source.",
         response=LabelingSource,
+        errors=(errors.NotFoundError, errors.SourceDeletedError),
+    ),
+    _route(
+        method="GET",
+        path=f"{_SOURCE}/rows",
+        use=lambda call: call.service(LabelingSources).rows(
+            call.caller, call.path["source"], call.query
+        ),
+        summary="Page the queries of a source, in order.",
+        query=ResultsQuery,
+        response=SourceRowPage,
         errors=(errors.NotFoundError, errors.SourceDeletedError),
     ),
     _route(

@@ -26,6 +26,9 @@ from steelyard.labeling.wire import (
     LabelingSource,
     LabelingSourcePage,
     PageQuery,
+    ResultsQuery,
+    SourceRow,
+    SourceRowPage,
     UploadQuery,
 )
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
@@ -99,6 +102,25 @@ class LabelingSources:
         """Return a source."""
         return to_wire(
             await self._state.read(lambda connection: require_source(connection, caller, source_id))
+        )
+
+    async def rows(self, caller: Caller, source_id: str, query: ResultsQuery) -> SourceRowPage:
+        """Return a page of a source's queries."""
+        row = await self._state.read(
+            lambda connection: require_source(connection, caller, source_id)
+        )
+        found = await asyncio.to_thread(
+            files.read_rows, self._store, row.sha256, query.offset, query.limit
+        )
+        return SourceRowPage(
+            data=[
+                SourceRow(index=query.offset + place, **msgspec.json.decode(text))
+                for place, text in enumerate(found)
+            ],
+            total=row.rows,
+            offset=query.offset,
+            limit=query.limit,
+            has_more=query.offset + len(found) < row.rows,
         )
 
     async def delete(self, write: Write, source_id: str) -> DeletedSource:

@@ -121,6 +121,25 @@ class LabelingSourcePage(Shown, Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
+class SourceRow(Struct, frozen=True, kw_only=True):
+    """One query of a source."""
+
+    index: Annotated[int, Meta(description="Place in the source, from 0.")]
+    context: Any
+    decisions: list[Any] | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
+
+
+class SourceRowPage(Shown, Struct, frozen=True, kw_only=True):
+    """A page of a source's queries, in order."""
+
+    data: list[SourceRow]
+    total: int
+    offset: int
+    limit: int
+    has_more: bool
+
+
 class DeletedSource(Struct, frozen=True, kw_only=True):
     """A source that is gone for good, with what teachers said of it."""
 

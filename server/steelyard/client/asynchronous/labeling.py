@@ -9,7 +9,7 @@ from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.calls import async_method as _method
 from steelyard.client.progress import progress_bar
 from steelyard.client.waiting import LabelingFollowing, Looking
-from steelyard.labeling.wire import LabelingJob, LabelingResult, LabelingSource
+from steelyard.labeling.wire import LabelingJob, LabelingResult, LabelingSource, SourceRow
 
 
 class AsyncLabeling(AsyncResource):
@@ -18,6 +18,7 @@ class AsyncLabeling(AsyncResource):
     teachers = _method(calls.teachers)
     upload = _method(calls.upload)
     source = _method(calls.source)
+    source_rows_page = _method(calls.source_rows_page)
     delete_source = _method(calls.delete_source)
     create = _method(calls.create)
     get = _method(calls.get)
@@ -30,6 +31,17 @@ class AsyncLabeling(AsyncResource):
     def sources(self, *, page_size: int = 200) -> AsyncIterator[LabelingSource]:
         """Iterate over uploaded sources, newest first."""
         return self._iterate(lambda cursor: calls.source_page(limit=page_size, cursor=cursor))
+
+    async def source_rows(self, source_id: str) -> AsyncIterator[SourceRow]:
+        """Iterate over the queries of a source."""
+        offset = 0
+        while True:
+            page = await self.send(calls.source_rows_page(source_id, offset=offset, limit=200))
+            for one in page.data:
+                yield one
+            offset += len(page.data)
+            if not page.data or not page.has_more:
+                return
 
     def list(
         self, *, status: str | Sequence[str] | None = None, page_size: int = 200

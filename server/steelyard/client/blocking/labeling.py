@@ -11,7 +11,7 @@ from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.progress import progress_bar
 from steelyard.client.waiting import LabelingFollowing, Looking
-from steelyard.labeling.wire import LabelingJob, LabelingResult, LabelingSource
+from steelyard.labeling.wire import LabelingJob, LabelingResult, LabelingSource, SourceRow
 
 
 class Labeling(Resource):
@@ -20,6 +20,7 @@ class Labeling(Resource):
     teachers = _method(calls.teachers)
     upload = _method(calls.upload)
     source = _method(calls.source)
+    source_rows_page = _method(calls.source_rows_page)
     delete_source = _method(calls.delete_source)
     create = _method(calls.create)
     get = _method(calls.get)
@@ -32,6 +33,16 @@ class Labeling(Resource):
     def sources(self, *, page_size: int = 200) -> Iterator[LabelingSource]:
         """Iterate over uploaded sources, newest first."""
         return self._iterate(lambda cursor: calls.source_page(limit=page_size, cursor=cursor))
+
+    def source_rows(self, source_id: str) -> Iterator[SourceRow]:
+        """Iterate over the queries of a source."""
+        offset = 0
+        while True:
+            page = self.send(calls.source_rows_page(source_id, offset=offset, limit=200))
+            yield from page.data
+            offset += len(page.data)
+            if not page.data or not page.has_more:
+                return
 
     def list(
         self, *, status: str | Sequence[str] | None = None, page_size: int = 200

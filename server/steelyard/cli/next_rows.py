@@ -1,0 +1,197 @@
+"""``steelyard labeling next``: which unlabelled rows to label first.
+
+The shipped model reads the rows in this process, so that nothing is charged; with ``--model`` the
+server answers them, as any request.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.local_state import show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.client import Client
+    from steelyard.scoring.assets import BaseModel
+
+_EPILOG = """\b
+Examples:
+  steelyard labeling next queries.jsonl --n 200 --output next.jsonl
+  steelyard labeling next src_01k… --model router --dataset ds_01k… --n 100
+  steelyard labeling next lab_01k… --n 50
+"""
+#: Rows that are embedded together.
+_BATCH = 256
+_SHOWN_CHARACTERS = 60
+_MAX_LABELLED = 50_000
+
+
+@click.command("next", epilog=_EPILOG)
+@click.argument("rows")
+@click.option("--n", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rows.")
+@click.option("--dataset", help="Rows labelled so far: those that are like them come later.")
+@click.option("--model", help="The model or family whose doubts count; the shipped one by default.")
+@click.option("--decisions", type=click.File("rb"), help="JSON of decisions for rows without any.")
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write them as JSON Lines."
+)
+@server_options
+def command(
+    *,
+    rows: str,
+    n: int,
+    dataset: str | None,
+    model: str | None,
+    decisions: Any,
+    output: Path | None,
+    server: Server,
+) -> None:
+    """Order unlabelled ROWS by what their labels would teach, and give the first.
+
+    ROWS is a file of JSON Lines, a source (src_…), or a labeling job (lab_…), whose teachers' doubts
+    and disagreement then count. Rows come first that a model doubts and that are unlike the ones
+    before them.
+    """
+    import numpy as np
+
+    from steelyard.client.progress import progress_bar
+    from steelyard.labeling.choosing import choose, mean_doubt
+    from steelyard.scoring.assets import load_base_model
+
+    shared = None if decisions is None else json.load(decisions)
+    with server.connected() as client:
+        queries, said = _read(client, rows, shared)
+        shipped = load_base_model()
+        with progress_bar("Reading rows") as show:
+            if said is None:
+                said = []
+                for place, query in enumerate(queries):
+                    said.append(_ask(client, shipped, model, query))
+                    show(place + 1, len(queries), "asked")
+            vectors = _embed(shipped, [_text(query["context"]) for query in queries])
+            labelled = None
+            if dataset is not None:
+                labelled = _embed(shipped, _contexts(client, dataset))
+    doubts = [mean_doubt(one) for one in said]
+    places = choose(np.asarray(vectors), doubts, n, labelled=labelled)
+    found = [{"row": place, "doubt": round(doubts[place], 4), **queries[place]} for place in places]
+    if output is not None:
+        lines = (json.dumps(queries[place], ensure_ascii=False) for place in places)
+        output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        click.echo(f"{len(places)} rows are in {output}.", err=True)
+    server.show(found, _show)
+
+
+#: What models said of a row: by decision, the probabilities of each model.
+_Said = list[list[list[float]]]
+
+
+def _read(
+    client: Client, rows: str, shared: Any
+) -> tuple[list[dict[str, Any]], list[_Said] | None]:
+    """Return queries, and of a labeling job what its teachers said."""
+    from msgspec import UNSET
+
+    if rows.startswith("lab_"):
+        results = list(client.labeling.results(rows))
+        queries = [{"context": one.context, "decisions": one.decisions} for one in results]
+        said = []
+        for one in results:
+            held = [each.probabilities for each in one.teachers if each.probabilities is not UNSET]
+            names = list(held[0]) if held else []
+            said.append([[list(each[name].values()) for each in held] for name in names])
+        return queries, said
+    if rows.startswith("src_"):
+        found = [
+            {"context": one.context, "decisions": None if one.decisions is UNSET else one.decisions}
+            for one in client.labeling.source_rows(rows)
+        ]
+    else:
+        found = _read_file(Path(rows))
+    for query in found:
+        query["decisions"] = query.get("decisions") or shared
+    return [
+        {name: held for name, held in query.items() if held is not None} for query in found
+    ], None
+
+
+def _read_file(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        raise click.BadParameter(
+            f"{str(path)!r} is no file, and no id of a source or a labeling job.", param_hint="ROWS"
+        )
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            context = row["context"]
+        except (ValueError, TypeError, KeyError):
+            raise click.BadParameter(
+                f"line {number} is no JSON object with a context.", param_hint="ROWS"
+            ) from None
+        found.append({"context": context, "decisions": row.get("decisions")})
+    return found
+
+
+def _ask(client: Client, shipped: BaseModel, model: str | None, query: dict[str, Any]) -> _Said:
+    """Return what a model says of a row; nothing of one that asks nothing."""
+    if "decisions" not in query:
+        return []
+    if model is not None:
+        answer = client.decide(query["context"], query["decisions"], model=model, store=False)
+        return [[list(one.probabilities.values())] for one in answer.decisions.values()]
+    from steelyard.serving.decide import DecideLimits, DecideService
+
+    decide = DecideService(
+        model_name=shipped.scorer.name,
+        temperatures=shipped.temperatures,
+        tokenizer=shipped.tokenizer,
+        limits=DecideLimits(),
+    )
+    prepared = decide.prepare(query)
+    [scored] = shipped.scorer.score([prepared.rendered])
+    pairs = zip(prepared.request.decisions, scored, strict=True)
+    return [[decide.probabilities(decision, score)] for decision, score in pairs]
+
+
+def _embed(shipped: BaseModel, texts: Sequence[str]) -> Any:
+    import numpy as np
+
+    batches = [
+        shipped.scorer.embed(texts[start : start + _BATCH])
+        for start in range(0, len(texts), _BATCH)
+    ]
+    return np.concatenate(batches) if batches else np.zeros((0, 1), dtype=np.float32)
+
+
+def _contexts(client: Client, dataset: str) -> list[str]:
+    """Return the contexts of a dataset's rows, at most so many."""
+    found: list[str] = []
+    has_more = True
+    while has_more and len(found) < _MAX_LABELLED:
+        page = client.datasets.rows(dataset, offset=len(found), limit=500)
+        found += [_text(row.context) for row in page.data]
+        has_more = page.has_more and bool(page.data)
+    return found
+
+
+def _text(context: Any) -> str:
+    from steelyard.decisions.rendering import render_value
+
+    return render_value(context)
+
+
+def _show(found: Sequence[dict[str, Any]]) -> None:
+    show_table(
+        ("ROW", "DOUBT", "CONTEXT"),
+        [(one["row"], one["doubt"], _text(one["context"])[:_SHOWN_CHARACTERS]) for one in found],
+    )

@@ -1,0 +1,30 @@
+"""Which labelled rows people should look at first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
+from steelyard.labeling.wire import LabelingResult
+
+
+def most_contested(results: Sequence[LabelingResult], share: float) -> list[int]:
+    """Return the indices of a share of the rows that have labels, the most contested first.
+
+    A row is as contested as its least sure decision: by the highest probability in the mean of what
+    the teachers gave.
+    """
+    valid = sorted((one for one in results if one.valid), key=_certainty)
+    return [one.index for one in valid[: math.ceil(share * len(valid))]]
+
+
+def _certainty(result: LabelingResult) -> float:
+    said = [one.probabilities for one in result.teachers if one.probabilities is not UNSET]
+    means = (
+        max(math.fsum(one[decision][name] for one in said) for name in said[0][decision])
+        / len(said)
+        for decision in said[0]
+    )
+    return min(means, default=0.0)

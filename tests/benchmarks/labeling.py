@@ -1,0 +1,241 @@
+"""What teachers that are often right make of real queries: labels, a family, and which rows first."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from click.testing import CliRunner
+from machine import describe_machine
+from quality_tables import text_table
+from sklearn.linear_model import LogisticRegression
+
+import steelyard
+from steelyard.cli.main import main as steelyard_command
+from steelyard.labeling.choosing import choose, doubt_of
+from steelyard.labeling.contested import most_contested
+from steelyard.scoring.assets import load_base_model
+from steelyard.serving.connected.declared import Calibration, ConnectedModel, write_models
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from support.remote_models import remote_model
+
+#: The share of the rows that people look at.
+_REVIEWED = 0.15
+#: Labels after which a head is fitted again, seeds, and how often it is to be right.
+_SIZES = [100, 200, 400, 600, 800, 1_000, 1_200, 1_500, 2_000]
+_SEEDS, _WANTED = 5, 0.85
+_CALIBRATED = Calibration(number=1, dataset="ds_1", version=1, temperatures={"single": {"2": 1.0}})
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure teachers, or what is distilled from one; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("teachers", "distill", "next"))
+    parser.add_argument("--data", type=Path, required=True, help="folder of labelled text")
+    parser.add_argument("--task", help="clinc150 for distill, banking77 else")
+    parser.add_argument("--rows", type=int, default=2_000, help="queries that are labelled")
+    parser.add_argument(
+        "--test", type=int, default=1_000, help="rows whose truth is known, to test on"
+    )
+    parser.add_argument(
+        "--accuracies", type=float, nargs="+", help="how often each teacher is right"
+    )
+    options = parser.parse_args(arguments)
+    task = options.task or {"distill": "clinc150"}.get(options.what, "banking77")
+    file = options.data / "heldout" / f"{task}.train.jsonl.gz"
+    if not file.is_file():
+        print(f"There is no {file}; nothing was measured.")
+        return 0
+    rows = _rows(file, options.rows)
+    print("\n".join([*describe_machine(), f"{len(rows)} queries of {task}"]))
+    test = _rows(options.data / "heldout" / f"{task}.test.jsonl.gz", options.test)
+    if options.what == "teachers":
+        _teachers(rows, options.accuracies or [0.9, 0.8])
+    elif options.what == "next":
+        _next(rows, test)
+    else:
+        _distill(rows, test, options.accuracies or [0.9])
+    return 0
+
+
+def _rows(path: Path, n: int) -> list[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = {row["context"]: row for row in map(json.loads, lines)}
+    chosen = list(rows.values())
+    random.Random(1).shuffle(chosen)
+    return chosen[:n]
+
+
+def _truth(row: dict[str, Any]) -> str:
+    [target] = row["targets"].values()
+    return max(target, key=target.get)
+
+
+def _teacher(rows: list[dict[str, Any]], accuracy: float, seed: int) -> Callable[[str, Any], Any]:
+    """Answer ``systemone``: sure to degrees, right as often as it is sure, so often in the mean."""
+    truths = {row["context"]: _truth(row) for row in rows}
+
+    def answer(path: str, body: Any) -> Any:
+        assert path == "/v1/systemone"
+        context = body["state"]
+        digest = hashlib.sha256(f"{seed} {context}".encode()).digest()
+        draw = np.random.default_rng(int.from_bytes(digest[:8]))
+        answers = {}
+        for name, question in body["questions"].items():
+            labels = list(question["criteria"])
+            # Beta: most answers all but sure, a few in doubt.
+            sure = float(np.clip(draw.beta(5 * accuracy, 5 * (1 - accuracy)), 0.02, 0.999))
+            truth = truths[context]
+            others = [label for label in labels if label != truth]
+            wrong = others[int(draw.integers(len(others)))]
+            chosen, other = (truth, wrong) if draw.random() < sure else (wrong, truth)
+            rest = (1 - sure) / 2
+            shares = dict.fromkeys(labels, rest / max(len(labels) - 2, 1))
+            shares |= {chosen: sure, other: rest}
+            total = sum(shares.values())
+            answers[name] = {
+                "type": "choice",
+                "choice": chosen,
+                "probabilities": {label: share / total for label, share in shares.items()},
+            }
+        return {"answers": answers}
+
+    return answer
+
+
+class _Taught(ExitStack):
+    """A server with simulated teachers."""
+
+    def __init__(self, rows: list[dict[str, Any]], accuracies: Sequence[float]) -> None:
+        super().__init__()
+        home = Path(self.enter_context(TemporaryDirectory()))
+        self.names = [f"teacher-{accuracy:g}" for accuracy in accuracies]
+        declared = {}
+        for seed, (name, accuracy) in enumerate(zip(self.names, accuracies, strict=True)):
+            far = self.enter_context(remote_model(_teacher(rows, accuracy, seed)))
+            declared[name] = ConnectedModel(
+                wire="systemone",
+                url=far.url,
+                teacher=True,
+                concurrency=2,
+                price_in="0.15",
+                calibrations=(_CALIBRATED,),
+            )
+        write_models(home, declared)
+        self.server = self.enter_context(steelyard.embed(home=home))
+
+
+def _teachers(rows: list[dict[str, Any]], accuracies: Sequence[float]) -> None:
+    """Print how many labels are right: each teacher's, all together, and after a review."""
+    with _Taught(rows, accuracies) as taught:
+        client = taught.server.client
+        queries = [{"context": row["context"], "decisions": row["decisions"]} for row in rows]
+        source = client.labeling.upload("queries", queries)
+        for weighting in ("votes", "probabilities"):
+            job = client.labeling.create(
+                source.id, teacher_models=taught.names, weighting=weighting
+            )
+            job = client.labeling.wait(job, progress=False)
+            results = list(client.labeling.results(job.id))
+            right = [
+                max(next(iter(one.targets.values())).items(), key=lambda held: held[1])[0]
+                == _truth(row)
+                for one, row in zip(results, rows, strict=True)
+            ]
+            seen = set(most_contested(results, _REVIEWED))
+            for place, name in enumerate(taught.names):
+                alone = [
+                    next(iter(one.teachers[place].labels.values())) == _truth(row)
+                    for one, row in zip(results, rows, strict=True)
+                ]
+                print(f"{weighting}: {name} alone {np.mean(alone):.3f}")
+            reviewed = [is_right or n in seen for n, is_right in enumerate(right)]
+            print(
+                f"{weighting}: all teachers {np.mean(right):.3f}, after a review of the contested "
+                f"{_REVIEWED:.0%} {np.mean(reviewed):.3f}"
+            )
+
+
+def _distill(
+    rows: list[dict[str, Any]], test: list[dict[str, Any]], accuracies: Sequence[float]
+) -> None:
+    """Print how often the family of a teacher is right where the truth is known."""
+    with _Taught([*rows, *test], accuracies) as taught:
+        client = taught.server.client
+        queries = [{"context": row["context"], "decisions": row["decisions"]} for row in rows]
+        source = client.labeling.upload("queries", queries)
+        words = ["family", "distill", "student", "--source", source.id, "--yes"]
+        for name in taught.names:
+            words += ["--teacher", name]
+        began = time.monotonic()
+        done = CliRunner().invoke(steelyard_command, [*words, "--url", taught.server.url])
+        print(done.output)
+        print(f"in {time.monotonic() - began:.0f} s")
+        for model in ("steelyard-base-1", *taught.names, "student"):
+            right, times = [], []
+            for row in test:
+                began = time.perf_counter()
+                answer = client.decide(row["context"], row["decisions"], model=model)
+                times.append((time.perf_counter() - began) * 1e3)
+                [decision] = answer.decisions.values()
+                right.append(decision.top == _truth(row))
+            error = 1.96 * float(np.std(right)) / len(right) ** 0.5
+            print(
+                f"{model}: {np.mean(right):.3f} ± {error:.3f} right of {len(right)}, "
+                f"{np.median(times):.0f} ms, {answer.charge.amount_usd} USD for the last"
+            )
+
+
+def _next(rows: list[dict[str, Any]], test: list[dict[str, Any]]) -> None:
+    """Print how often a head is right by labels, of rows chosen at random and as ``next`` does.
+
+    The head is logistic regression on the shipped model's vectors; it is fitted again after each
+    step, and its doubts choose the next rows.
+    """
+    scorer = load_base_model().scorer
+    vectors, held_out = (scorer.embed([row["context"] for row in found]) for found in (rows, test))
+    labels, truth = (np.array([_truth(row) for row in found]) for found in (rows, test))
+    found: dict[str, list[list[float]]] = {"random": [], "next": []}
+    for seed in range(_SEEDS):
+        order = np.random.default_rng(seed).permutation(len(rows))
+        for name, accuracies in found.items():
+            chosen = order[: _SIZES[0]].tolist()
+            accuracies.append([])
+            for size in [*_SIZES[1:], None]:
+                head = LogisticRegression(C=30, max_iter=200, tol=1e-3)
+                head.fit(vectors[chosen], labels[chosen])
+                accuracies[-1].append(head.score(held_out, truth))
+                if size is None:
+                    continue
+                if name == "random":
+                    chosen = order[:size].tolist()
+                    continue
+                rest = np.setdiff1d(order, chosen)
+                doubts = [doubt_of([one]) for one in head.predict_proba(vectors[rest])]
+                places = choose(vectors[rest], doubts, size - len(chosen), labelled=vectors[chosen])
+                chosen += rest[places].tolist()
+    header = ["labels", *map(str, _SIZES)]
+    body = []
+    for name, accuracies in found.items():
+        mean, spread = np.mean(accuracies, axis=0), np.std(accuracies, axis=0)
+        body.append([name, *(f"{m:.3f} ± {s:.3f}" for m, s in zip(mean, spread, strict=True))])
+        enough = [np.interp(_WANTED, one, _SIZES) for one in accuracies if max(one) >= _WANTED]
+        told = f"{np.mean(enough):.0f} labels" if len(enough) == _SEEDS else "not by all seeds"
+        print(f"{name}: {_WANTED} right with {told}")
+    print(text_table(header, body))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
