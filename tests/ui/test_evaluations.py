@@ -95,3 +95,8 @@ def test_two_are_compared_and_their_flips_are_read(quiet_page, server, dataset):
     quiet_page.get_by_role("button", name=f"fixed ({flips.fixed})").click()
     expect(quiet_page.get_by_text(f"{flips.fixed} fixed: wrong before")).to_be_visible()
     expect(quiet_page.get_by_role("heading", name="Slices by change")).to_be_visible()
+    quiet_page.keyboard.press("j")
+    read = quiet_page.get_by_role("region", name="Context of flip").inner_text()
+    quiet_page.get_by_role("button", name="Send to review").click()
+    expect(quiet_page.get_by_role("heading", name="Review", exact=True)).to_be_visible()
+    expect(quiet_page.get_by_text(read, exact=True)).to_be_visible()

@@ -9,6 +9,7 @@ import pytest
 
 import steelyard
 from steelyard.app.job_runtime import open_worker
+from steelyard.errors import NotFoundError
 from steelyard.evaluations.wire import Change, Unpaired
 from steelyard.wire.measures import Measure
 from support.dataset_rows import make_rows
@@ -20,6 +21,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 from steelyard_workbench.components.numbers import measure_text
 from steelyard_workbench.evaluations.charts import ForestRow, sliced_changes
 from steelyard_workbench.evaluations.record_filter import filter_from
+from steelyard_workbench.evaluations.records import context_text
 from steelyard_workbench.pages.compare import (
     ComparePage,
     judged,
@@ -27,6 +29,9 @@ from steelyard_workbench.pages.compare import (
     show_unpaired,
     side_text,
 )
+from steelyard_workbench.pages.evaluations import EvaluationsPage
+from steelyard_workbench.pages.review import ReviewPage
+from steelyard_workbench.review.sending import draft_at
 from steelyard_workbench.session import Session
 
 GIVEN = {"base_models": "second=hashing", "dataset_min_rows": 1}
@@ -43,7 +48,8 @@ def server(tmp_path_factory):
 def pair(server):
     """A dataset and two evaluations of it; and one that has a single evaluation."""
     client = server.client
-    both = client.datasets.create("tickets", evaluation=make_rows(40))
+    training = make_rows(6, start=100)
+    both = client.datasets.create("tickets", training=training, evaluation=make_rows(40))
     single = client.datasets.create("single", evaluation=make_rows(5, start=60))
     with open_worker(settings_of(server.home, **GIVEN)):
         first, second = client.evaluations.create(both.id, ["hashing", "second"]).data
@@ -226,3 +232,47 @@ def test_an_inconclusive_change_says_how_many_decisions_would_settle_it():
     assert rows_to_settle(msgspec.structs.replace(change, change=0.0)) is None
     assert rows_to_settle(msgspec.structs.replace(change, low=None)) is None
     assert rows_to_settle(msgspec.structs.replace(change, change=1e-6)) is None
+
+
+def read_flip(page):
+    page.flips.kind.value = next(kind for kind, n in page.flips.counts.items() if n)
+    page.on_key("next", 1)
+    return page.flips._context_of(page.flips._flips[page.flips._open_place])
+
+
+def read_record(page):
+    page.on_key("next", 1)
+    return context_text(page.opened.browser.opened)
+
+
+@pytest.mark.parametrize("find", [read_flip, read_record])
+def test_a_wrong_answer_opens_its_own_row_in_review(server, pair, find):
+    session = Session(server.client, page="compare", dataset=pair.dataset, evaluation=pair.after,
+                      before=pair.before, after=pair.after)  # fmt: skip
+    page = (ComparePage if find is read_flip else EvaluationsPage)(session)
+    page.open()
+    read = find(page)
+    [send] = named(page.__panel__(), "Send to review")
+    send.clicks += 1
+    assert session.page == "review"
+    review = ReviewPage(session)
+    review.open()
+    shown = review.desk.rows.current
+    assert (shown.row, shown.context) == (session.row, read)
+    assert shown.side == "evaluation"
+    drafts = server.client.drafts.list(dataset_id=pair.dataset, status="open").data
+    assert [one.id for one in drafts] == [session.draft]  # the second finds that of the first
+    review.desk.step(1)
+    assert session.row == -1
+
+
+def test_a_row_that_was_relabelled_since_says_so(server, pair):
+    client = server.client
+    place, draft = draft_at(client, pair.other, 2)
+    edit = {"row": place, "action": "exclude", "seen": 0}
+    client.drafts.edit(draft.id, [edit])
+    client.drafts.seal(draft.id, "version")
+    with pytest.raises(NotFoundError, match="Version 2 of the dataset has row 2 no more"):
+        draft_at(client, pair.other, 2)
+    _, newer = draft_at(client, pair.other, 3)
+    assert newer.dataset_version == 2

@@ -449,6 +449,7 @@ def test_the_rows_behind_a_gate_come_with_their_contexts_and_filters():
     assert rows._table.total == 2
     rows._number.value = "1"
     assert "Text b" in texts(rows._row)
+    assert "Send to review" in buttons(rows._row)
 
 
 def open_slow_records() -> tuple[FamiliesPage, threading.Event, threading.Event]:

@@ -420,6 +420,17 @@ def test_a_row_of_the_table_or_of_anywhere_opens_in_focus() -> None:
     assert desk.rows.current.row == 0
 
 
+def test_a_review_begins_at_the_row_of_the_address() -> None:
+    desk, _ = make_desk(n_rows=60, row=50)
+    assert desk.rows.current is not None
+    assert desk.rows.current.row == 50
+    assert desk._session.row == 50
+    desk, _ = make_desk(n_rows=3, row=50)
+    assert "The draft has no row 50." in texts(desk)
+    assert desk.rows.current is not None
+    assert (desk.rows.current.row, desk._session.row) == (0, -1)
+
+
 def test_a_draft_is_sealed_and_then_takes_no_more_edits() -> None:
     desk, client = make_desk()
     press(desk, "choose 2")

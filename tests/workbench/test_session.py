@@ -27,6 +27,17 @@ def test_a_text_in_the_address_stays_that_text(text):
     assert (read.query, read.page, read.version) == (text, "review", 3)
 
 
+@pytest.mark.parametrize("row", [-1, 0, 12])
+def test_a_row_in_the_address_stays_that_row(row):
+    written = Location()
+    session = Session(None, row=7)
+    written.sync(session, {"row": "row"})
+    session.row = row
+    read = Session(None)
+    Location(search=written.search).sync(read, {"row": "row"})
+    assert read.row == row
+
+
 def test_json_that_a_person_typed_is_read_too():
     read = Session(None)
     Location(search='?query={"words":"refund"}').sync(read, {"query": "query"})

@@ -17,6 +17,7 @@ IN_ADDRESS = (
     "version",
     "against",
     "draft",
+    "row",
     "evaluation",
     "before",
     "after",
@@ -54,6 +55,20 @@ class AddressText(param.String):
         return json.dumps(value, ensure_ascii=False)
 
 
+class AddressPlace(param.Integer):
+    """A place from 0, or -1 for none: nothing in the address, which Panel would read as a float."""
+
+    @classmethod
+    def serialize(cls, value: Any) -> Any:
+        """Return the place as it stands in the address."""
+        return "" if value < 0 else value
+
+    @classmethod
+    def deserialize(cls, value: Any) -> Any:
+        """Return the place that an address has."""
+        return value if isinstance(value, int) and not isinstance(value, bool) else -1
+
+
 def _text(doc: str, default: str = "") -> Any:
     """Declare a text of the address; to type checkers it is one."""
     return AddressText(default=default, doc=doc)
@@ -69,6 +84,7 @@ class Session(param.Parameterized):
         default=0, doc="Version that it is compared with; 0 for the one before."
     )
     draft = _text("Id of the draft under review.")
+    row: Any = AddressPlace(default=-1, doc="Place of the row that review opens at; -1 for none.")
     evaluation = _text("Id of the evaluation.")
     before = _text("Id of the evaluation compared with.")
     after = _text("Id of the evaluation compared.")
@@ -88,9 +104,11 @@ class Session(param.Parameterized):
         super().__init__(**given)
         self.client = client
 
-    def open(self, page: str, *, query: str = "", view: str = "", **chosen: Any) -> None:
+    def open(
+        self, page: str, *, query: str = "", view: str = "", row: int = -1, **chosen: Any
+    ) -> None:
         """Go to a page with something chosen on it; the rest of the choice stays.
 
-        The filter and the view do not: those that are there are of what is left.
+        The filter, the view and the row do not: those that are there are of what is left.
         """
-        self.param.update(page=page, query=query, view=view, **chosen)
+        self.param.update(page=page, query=query, view=view, row=row, **chosen)

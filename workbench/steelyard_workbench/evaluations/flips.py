@@ -13,12 +13,18 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.errors import DatasetDeletedError
-from steelyard.evaluations.wire import EvaluationComparison, FlipKind, FlippedRecord
+from steelyard.evaluations.wire import (
+    EvaluationComparison,
+    EvaluationRecord,
+    FlipKind,
+    FlippedRecord,
+)
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.evaluations.record_browser import show_text
 from steelyard_workbench.evaluations.records import context_text
+from steelyard_workbench.review.sending import RowReview
 from steelyard_workbench.states import empty
 from steelyard_workbench.tasks import Task
 
@@ -54,14 +60,18 @@ class FlipBrowser(Viewer):
         Id of the one decision that is shown; empty for all.
     """
 
-    def __init__(self, client: Client, comparison: EvaluationComparison, after: str) -> None:
+    def __init__(
+        self, client: Client, comparison: EvaluationComparison, after: str, reviews: RowReview
+    ) -> None:
         super().__init__()
-        self._client = client
+        self._client, self._reviews = client, reviews
         self._after = after
         self._comparison = comparison
         # Each by its place here: whatever is chosen meanwhile, a row of the table stays the same flip.
         self._flips = [*comparison.flipped, *comparison.changed]
         self._contexts: dict[str, str] = {}
+        # By context and decision: the place of the row among the evaluation rows.
+        self._rows: dict[tuple[str, str], int] = {}
         self._is_gone = False
         self.decision = ""
         self.counts = {
@@ -154,6 +164,9 @@ class FlipBrowser(Viewer):
                 variant="body2",
             ),
         ]
+        row = self._rows.get((one.context_sha256, one.decision_id))
+        if row is not None:
+            self._read.append(self._reviews.offer(self._after, row))
 
     def on_key(self, action: str) -> bool:
         """Go through the flips with the keys of a review."""
@@ -197,7 +210,9 @@ class FlipBrowser(Viewer):
             self._is_gone = True
             return {}
         self._is_gone = False
-        return {one.context_sha256: context_text(cast("Any", one)) for one in found}
+        scored = cast("Sequence[EvaluationRecord]", found)
+        self._rows |= {(one.context_sha256, one.decision_id): one.row for one in scored}
+        return {one.context_sha256: context_text(one) for one in scored}
 
     def _tell(self) -> None:
         kind = cast("FlipKind", self.kind.value)

@@ -39,6 +39,7 @@ from steelyard_workbench.evaluations.record_filter import RecordFilter
 from steelyard_workbench.evaluations.scored import Scored
 from steelyard_workbench.evaluations.what_if import WhatIf
 from steelyard_workbench.report import records_csv, records_parquet, report_html, report_json
+from steelyard_workbench.review.sending import RowReview
 from steelyard_workbench.states import empty, loading
 from steelyard_workbench.tasks import Scope, Task
 
@@ -71,6 +72,7 @@ class OpenedEvaluation(Viewer):
         client: Client,
         scored: Scored,
         *,
+        reviews: RowReview,
         section: str,
         chosen: RecordFilter,
         on_section: Callable[[str], None],
@@ -85,6 +87,7 @@ class OpenedEvaluation(Viewer):
             client,
             scored.evaluation,
             scored.detail,
+            reviews=reviews,
             chosen=chosen,
             on_choose=on_choose,
             on_read=on_read,

@@ -32,6 +32,7 @@ from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.evaluations.charts import TITLES, bin_name
 from steelyard_workbench.evaluations.record_filter import RecordFilter
 from steelyard_workbench.evaluations.records import context_text, right_outcomes
+from steelyard_workbench.review.sending import RowReview
 from steelyard_workbench.states import empty
 from steelyard_workbench.tasks import Scope, Task
 
@@ -77,6 +78,7 @@ class RecordBrowser(Viewer):
         evaluation: Evaluation,
         detail: EvaluationDetail,
         *,
+        reviews: RowReview,
         chosen: RecordFilter,
         on_choose: Callable[[RecordFilter], None],
         on_read: Callable[[int | None], None] = lambda _: None,
@@ -85,7 +87,7 @@ class RecordBrowser(Viewer):
         self._client = client
         self._evaluation = evaluation
         self._detail = detail
-        self._on_choose, self._on_read = on_choose, on_read
+        self._reviews, self._on_choose, self._on_read = reviews, on_choose, on_read
         self._is_filling = False
         self._has_contexts = True
         # By their places: whichever answer came last, a row of the table stays the same decision.
@@ -171,6 +173,8 @@ class RecordBrowser(Viewer):
             self.opened = record
             self.table.mark(place)
             self._read[:] = [show_record(record)]
+            if self._has_contexts:
+                self._read.append(self._reviews.offer(self._evaluation.id, record.row))
             self._on_read(record.row)
 
     def on_key(self, action: str) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import panel as pn
 import panel_material_ui as pmui
@@ -14,12 +14,13 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.errors import SteelyardError
-from steelyard.evaluations.wire import Evaluation, JobRecord, RecordGroup
+from steelyard.evaluations.wire import Evaluation, EvaluationRecord, JobRecord, RecordGroup
 from steelyard.families.fine_tuning.wire import Job
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.gate_card import RowsAsked
+from steelyard_workbench.review.sending import RowReview
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.states import empty
 
@@ -83,14 +84,17 @@ class HeldOutRows(Viewer):
         against: RecordGroup,
         earlier_job: str | None,
         asked: RowsAsked,
+        reviews: RowReview,
     ) -> None:
         super().__init__()
-        self._client = client
+        self._client, self._reviews = client, reviews
         self._job = job
         self._against = against
         self._earlier_job = earlier_job
         self._frame: pl.DataFrame | None = None
         self._contexts: dict[str, str] = {}
+        # By context and decision: the place of the row among the evaluation rows.
+        self._places: dict[tuple[str, str], int] = {}
         self._filters = {
             "group": _select("Rows", {_ALL: "", **_GROUPS}, asked.group),
             "flip": _select("Right or wrong", {_ALL: "", **_FLIPS}, asked.flip),
@@ -153,6 +157,10 @@ class HeldOutRows(Viewer):
         }
         self._table.mark(number)
         self._row[:] = [facts(shown)]
+        place = self._places.get((row["context_sha256"], row["decision"]))
+        evaluation = self._job.dataset_evaluation
+        if place is not None and isinstance(evaluation, Evaluation):
+            self._row.append(self._reviews.offer(evaluation.id, place))
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -202,9 +210,10 @@ class HeldOutRows(Viewer):
             found = self._client.evaluations.records(evaluation.id, contexts=wanted, context=True)
         except SteelyardError:
             return
-        for record in found:
-            if record.context is not UNSET:  # type: ignore[attr-defined]
-                self._contexts[record.context_sha256] = _text(record.context)  # type: ignore[attr-defined]
+        for record in cast("Sequence[EvaluationRecord]", found):
+            if record.context is not UNSET:
+                self._contexts[record.context_sha256] = _text(record.context)
+                self._places[record.context_sha256, record.decision_id] = record.row
 
     def _context_of(self, name: str) -> str:
         return self._contexts.get(name, "(not available)")

@@ -44,6 +44,7 @@ from steelyard_workbench.families.line_moves import LineMoves
 from steelyard_workbench.families.line_picture import draw_line
 from steelyard_workbench.families.serving import Serving
 from steelyard_workbench.problems import leave_to_banner, not_loaded, problem_of
+from steelyard_workbench.review.sending import RowReview
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, failed, loading, refused_button, verdict
 from steelyard_workbench.tasks import Task, Write
@@ -95,7 +96,8 @@ class OneFamily(Serving, LineMoves):
             return
         earlier = _job_before(self.family, seen.job.id)
         self._rows_place[:] = [loading(4, "The held-out rows")]
-        rows = HeldOutRows(self._client, seen.job, seen.job.gate.against, earlier, asked)
+        reviews = RowReview(self._session, self.loaded.refresh.scope)
+        rows = HeldOutRows(self._client, seen.job, seen.job.gate.against, earlier, asked, reviews)
         # A table that is filled before the browser has drawn it fails there: it is filled first.
         await rows.start()
         self.rows = rows

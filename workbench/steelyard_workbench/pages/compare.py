@@ -42,6 +42,7 @@ from steelyard_workbench.pages.evaluations import (
     no_dataset,
     offered_datasets,
 )
+from steelyard_workbench.review.sending import RowReview
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, verdict
 from steelyard_workbench.theme import Status
@@ -221,7 +222,7 @@ class ComparePage(Page):
         return pmui.Row(*fields, swap)
 
     async def _show(self, found: EvaluationComparison, before: str, after: str) -> Viewable:
-        self.flips = FlipBrowser(self.client, found, after)
+        self.flips = FlipBrowser(self.client, found, after, RowReview(self.session, self.visit))
         await self.flips.refresh()
         sides = await asyncio.to_thread(self._fetch_sides, found, before, after)
         warnings = [] if before != after else [

@@ -33,6 +33,7 @@ from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.poller import Poller
 from steelyard_workbench.problems import leave_to_banner
+from steelyard_workbench.review.sending import RowReview
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty
 from steelyard_workbench.tasks import Task
@@ -192,6 +193,7 @@ class EvaluationsPage(Page):
         self.opened = OpenedEvaluation(
             self.client,
             found,
+            reviews=RowReview(self.session, self.visit),
             section=self.session.view,
             chosen=filter_from(self.session.query),
             on_section=lambda name: self.session.param.update(view=name),

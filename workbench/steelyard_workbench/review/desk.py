@@ -67,7 +67,7 @@ class Desk(Viewer):
         )
         self._keys = DeskKeys(self)
         self._filling_table = Task(self._fill_table)
-        self._opening = Task(self._open_number, on_failure=self._show_trouble)
+        self._opening = Task(self._open_number, on_failure=self._show_failure)
         self._make_views(on_leave)
         if draft.sealed is not None:
             self.steps.forbid(_sealed_text(draft))
@@ -151,11 +151,17 @@ class Desk(Viewer):
         return str(self._live.text)
 
     def start(self) -> None:
-        """Show the draft, and what is new in it."""
+        """Show the draft, and what is new in it; at the row that is asked for, if one is."""
         self._head.show_view(is_bulk=self.is_bulk)
         self.beside.filtered(self._reader.filter)
         self._keep_choice()
-        self.reload()
+        if self._session.row < 0:
+            self.reload()
+        else:
+            self._reader.restart()
+            self.deciding.leave()
+            self._show_in_middle(loading(6, "The row"))
+            self._opening.start(self._session.row)
         self.queue.send_again()
 
     def stop(self) -> None:
@@ -173,6 +179,7 @@ class Desk(Viewer):
 
     def reload(self) -> None:
         """Fetch the queue from its start."""
+        self._session.row = -1
         self._reader.restart()
         self.deciding.leave()
         self._filling_table.drop()
@@ -231,14 +238,23 @@ class Desk(Viewer):
         self._opening.start(number)
 
     async def _open_number(self, number: int) -> None:
-        for row in await self._reader.fetch_row(number):
+        found = await self._reader.fetch_row(number)
+        for row in found:
             self.open_row(row)
+        if not found:
+            self._show_trouble(empty(f"The draft has no row {number:,}."))
 
-    def _show_trouble(self, error: Exception) -> None:
-        self._notices.show_trouble(failed(problem_of(error, not_loaded("The row"))))
+    def _show_failure(self, error: Exception) -> None:
+        self._show_trouble(failed(problem_of(error, not_loaded("The row"))))
+
+    def _show_trouble(self, told: Viewable) -> None:
+        self._notices.show_trouble(told)
+        if not self.rows.rows:
+            self.reload()
 
     def step(self, step: int) -> None:
         """Go to the next row or the one before."""
+        self._session.row = -1
         self.deciding.leave()
         if self.rows.move(step):
             self._show()
