@@ -374,22 +374,26 @@ def test_queues_and_their_counts(opened, draft):
 
 
 def test_suspect_labels_are_found_once_and_come_worst_first(tmp_path):
-    rows = make_rows(20)
-    for row in rows:
-        row["targets"] = {"route": "billing"}
-    rows[11]["targets"] = {"route": "support"}
+    rows = make_rows(40)
+    for number, row in enumerate(rows):
+        row["targets"] = {"route": ("billing", "support")[number % 2]}
+    rows[11]["targets"] = {"route": "billing"}
 
     def embed(texts):
-        return np.ones((len(texts), 1), dtype=np.float32)
+        numbers = [int(text.split()[1].strip(".:,")) for text in texts]
+        vectors = [[number % 2, 1 - number % 2, number / 1e4] for number in numbers]
+        return np.array(vectors, dtype=np.float32)
 
     with closing(Opened(tmp_path, embed)) as opened:
         draft = opened.draft(opened.dataset(rows))
         assert opened.page(draft).suspects.status is None
         page = opened.page(draft, "suspect")
-        assert (page.suspects.status, page.suspects.done) == ("ready", 20)
-        assert [(row.row, row.suspect, row.neighbours_label) for row in page.data] == [
-            (11, 1.0, {"route": "billing"})
-        ]
+        assert (page.suspects.status, page.suspects.done) == ("ready", 40)
+        [row] = page.data
+        assert (row.row, set(row.expected)) == (11, {"route"})
+        told = row.expected["route"]
+        assert told.outcome == "support"
+        assert row.suspect == pytest.approx(told.probability - told.label_probability, abs=1e-3)
         opened.edit(draft, {"row": 11, "action": "accept"})
         assert opened.page(draft, "suspect").counts["suspect"] == 0
 

@@ -62,7 +62,7 @@ def make_row(
             reviewer=None,
         ),
         suspect=None,
-        neighbours_label=None,
+        expected=None,
     )  # fmt: skip
 
 

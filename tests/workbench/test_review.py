@@ -133,7 +133,7 @@ def test_a_reward_row_keeps_its_rewards_and_exchanges_the_best() -> None:
     )
     row = DraftRow(
         row=0, side="training", context="a", decisions=[TEAM], rewards=rewards, now=now,
-        suspect=None, neighbours_label=None,
+        suspect=None, expected=None,
     )  # fmt: skip
     desk, client = make_desk([row])
     client.drafts.failing = [ModelUnavailableError("stop here")]

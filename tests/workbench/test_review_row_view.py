@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("panel", reason="needs the workbench extra")
 
-from steelyard.review.wire import DraftRow
+from steelyard.review.wire import DraftRow, ExpectedOutcome
 from steelyard_workbench.components.row_card import RowCard
 from steelyard_workbench.review.questions import with_now
 from steelyard_workbench.review.row_view import RowView, images_of, marked, said_of
@@ -89,11 +89,15 @@ def test_the_active_question_has_the_keys_and_meanings_are_given_where_there_are
 
 def test_what_was_said_is_text_as_it_was_written() -> None:
     row = msgspec.structs.replace(
-        make_row(0), suspect=0.75, neighbours_label={"team": "shipping", "urgent": "no"}
+        make_row(0),
+        suspect=0.75,
+        expected={
+            "team": ExpectedOutcome(outcome="shipping", probability=0.8, label_probability=0.05)
+        },
     )
     row = with_now(row, reviewer="*Bo* <i>", note="<script>")
     assert ["".join(text for text, _ in line) for line in said_of(row)] == [
-        "The nearest rows say team: shipping, urgent: no. 75% of them are labelled otherwise.",
+        "From the other rows: team: shipping, 80%; its label 5%.",
         "Last edit by *Bo* <i>.",
         "Note: <script>",
     ]

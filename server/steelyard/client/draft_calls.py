@@ -244,7 +244,7 @@ def rows(
     ----------
     queue : str, default "all"
         ``all``, ``to_review`` (rows that nobody decided on, skipped ones last), ``suspect``
-        (undecided rows whose nearest rows are labelled otherwise, the worst first), ``audit`` (a
+        (undecided rows whose label models of the other rows contradict, the worst first), ``audit`` (a
         random sample), ``excluded``, ``noted``, ``changed`` (relabelled or excluded), or ``mine``
         (rows that ``reviewer`` edited last).
     where : mapping, optional

@@ -24,7 +24,7 @@ from steelyard import errors
 from steelyard.caller import Caller
 from steelyard.datasets.filters import AsksFilter, Filter, LabelFilter, Sort
 from steelyard.datasets.frames.pages import RowStore
-from steelyard.datasets.frames.suspects import SUSPECT_OVER, SuspectTable
+from steelyard.datasets.frames.suspects import SuspectTable
 from steelyard.datasets.versions import Manifest
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
@@ -47,7 +47,15 @@ from steelyard.review.reviews import Reviews
 from steelyard.review.serializers import lock_draft, receipt_of, require_open, rows_now
 from steelyard.review.service import DraftService, OpenDraft
 from steelyard.review.suspects import SuspectSearch
-from steelyard.review.wire import MAX_TOLD, DraftRow, DraftRowPage, EditReceipt, Queue, RowNow
+from steelyard.review.wire import (
+    MAX_TOLD,
+    DraftRow,
+    DraftRowPage,
+    EditReceipt,
+    ExpectedOutcome,
+    Queue,
+    RowNow,
+)
 from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.violations import BODY, Violations
 
@@ -60,7 +68,7 @@ _KEPT_ROWS, _KEPT_ORDERS = 8_000_000, 256
 _WHOLE = 1 - 1e-9
 
 Mask = NDArray[np.bool_]
-_decode_neighbours = msgspec.json.Decoder(dict[str, str]).decode
+_decode_expected = msgspec.json.Decoder(dict[str, ExpectedOutcome]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +333,7 @@ def _masks_of(
         "changed": (state == EXCLUDED) | (state == RELABELLED),
     }
     if suspects is not None:
-        masks["suspect"] = is_open & (np.nan_to_num(suspects.score) > SUSPECT_OVER)
+        masks["suspect"] = is_open & (np.nan_to_num(suspects.score) > 0)
     if reviewer is not None:
         masks["mine"] = review.held_by(reviewer)
     return masks
@@ -343,7 +351,7 @@ def _draft_row(
 ) -> DraftRow:
     side, row = originals.rows[place]
     score = None if suspects is None else float(suspects.score[place])
-    neighbours = None if suspects is None else suspects.neighbours.get(place)
+    expected = None if suspects is None else suspects.expected.get(place)
     optional: dict[str, Any] = {
         name: UNSET if value is None else value
         for name, value in (
@@ -360,6 +368,6 @@ def _draft_row(
         decisions=row.decisions,
         now=now,
         suspect=None if score is None or np.isnan(score) else score,
-        neighbours_label=None if neighbours is None else _decode_neighbours(neighbours),
+        expected=None if expected is None else _decode_expected(expected),
         **optional,
     )

@@ -295,6 +295,14 @@ class History(Struct, frozen=True, kw_only=True):
     revision: int
 
 
+class ExpectedOutcome(Struct, frozen=True, kw_only=True):
+    """What models of the other rows predict against a label."""
+
+    outcome: str
+    probability: float
+    label_probability: Annotated[float, Meta(description="Of the label that the version has.")]
+
+
 class DraftRow(Struct, frozen=True, kw_only=True):
     """A row of a draft: as the version has it, and how it stands now."""
 
@@ -313,11 +321,14 @@ class DraftRow(Struct, frozen=True, kw_only=True):
     now: RowNow
     suspect: Annotated[
         float | None,
-        Meta(description="Share of the nearest rows whose label differs, 0 to 1; null if unknown."),
+        Meta(
+            description="By how much another outcome is likelier than the label of the row's worst "
+            "decision, 0 to 1; 0 where no label is suspect, null if unknown."
+        ),
     ]
-    neighbours_label: Annotated[
-        dict[str, str] | None,
-        Meta(description="Decision to the outcome that the nearest rows expect most."),
+    expected: Annotated[
+        dict[str, ExpectedOutcome] | None,
+        Meta(description="Of the decisions whose label is suspect."),
     ]
 
 
@@ -329,7 +340,7 @@ class Suspects(Struct, frozen=True, kw_only=True):
     ]
     done: Annotated[int, Meta(description="Rows embedded so far, which is most of the work.")]
     rows: int
-    method: Annotated[str, Meta(description="How rows are compared.")]
+    method: Annotated[str, Meta(description="What makes a label suspect.")]
     message: Annotated[str | None, Meta(description="Why it is unavailable; else null.")]
 
 

@@ -1,4 +1,4 @@
-"""Suspect labels: what the nearest rows say, kept beside the version."""
+"""Suspect labels: what models of the other rows predict, kept beside the version."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from steelyard.datasets.frames import suspects
-from steelyard.datasets.frames.suspects import SUSPECT_OVER, find_suspects, load_suspects
+from steelyard.datasets.frames.suspects import find_suspects, load_suspects
 from support.dataset_rows import make_row_dict, write_version
 
 
@@ -41,23 +41,28 @@ def rows_of_two_kinds(n_rows, wrong=()):
     ]
 
 
-def test_a_label_against_that_of_the_nearest_rows_is_suspect(store):
+def test_a_label_against_what_the_other_rows_predict_is_suspect(store):
     version = write_version(store, rows_of_two_kinds(40, wrong=[6, 21]))
     found = find_suspects(store, version, Words(), scorer="words")
-    assert np.flatnonzero(found.score > SUSPECT_OVER).tolist() == [6, 21]
-    assert msgspec.json.decode(found.neighbours[6]) == {"route": "billing", "refund": "yes"}
-    assert msgspec.json.decode(found.neighbours[21]) == {"route": "support", "refund": "yes"}
-    assert float(found.score.min()) >= 0
+    assert np.flatnonzero(found.score > 0).tolist() == [6, 21]
+    # The other decision has one label only, which says nothing.
+    for place, outcome in ((6, "billing"), (21, "support")):
+        [(decision, told)] = msgspec.json.decode(found.expected[place]).items()
+        assert (decision, told["outcome"]) == ("route", outcome)
+        assert told["probability"] >= 4 * told["label_probability"]
+        assert found.score[place] == pytest.approx(
+            told["probability"] - told["label_probability"], abs=1e-3
+        )
 
 
 def test_what_was_found_is_kept_and_goes_with_the_version(store):
-    version = write_version(store, rows_of_two_kinds(20, wrong=[3]))
+    version = write_version(store, rows_of_two_kinds(30, wrong=[3]))
     embed, steps = Words(), []
     assert load_suspects(store, version, "words") is None
     found = find_suspects(store, version, embed, scorer="words", progress=steps.append)
     kept = load_suspects(store, version, "words")
     assert (kept.score == found.score).all()
-    assert kept.neighbours == found.neighbours
+    assert kept.expected == found.expected
     assert steps[-1] == version.rows
     assert load_suspects(store, version, "another") is None
     assert store.sweep(version.files(), older_than_s=0) == []
@@ -66,7 +71,7 @@ def test_what_was_found_is_kept_and_goes_with_the_version(store):
 
 @pytest.mark.parametrize("left", [b"", b"PAR1 half of a file"])
 def test_what_was_kept_and_is_damaged_is_made_again(store, left, caplog):
-    version = write_version(store, rows_of_two_kinds(20, wrong=[3]))
+    version = write_version(store, rows_of_two_kinds(30, wrong=[3]))
     embed = Words()
     found = find_suspects(store, version, embed, scorer="words")
     n_texts = embed.n_texts
@@ -92,21 +97,22 @@ def test_the_same_rows_in_another_order_are_looked_at_again(store):
     find_suspects(store, second, Words(), scorer="words")
     for version, wrong in ((first, [6, 21]), (second, [18, 33])):
         kept = load_suspects(store, version, "words")
-        assert np.flatnonzero(kept.score > SUSPECT_OVER).tolist() == wrong
-        assert sorted(kept.neighbours) == list(range(40))
+        assert np.flatnonzero(kept.score > 0).tolist() == wrong
+        assert sorted(kept.expected) == wrong
 
 
 def test_many_rows_are_held_against_a_sample(store, monkeypatch):
-    monkeypatch.setattr(suspects, "MAX_REFERENCES", 30)
+    monkeypatch.setattr(suspects, "MAX_REFERENCES", 50)
     version = write_version(store, rows_of_two_kinds(80, wrong=[10]))
     found = find_suspects(store, version, Words(), scorer="words")
-    assert np.flatnonzero(found.score > SUSPECT_OVER).tolist() == [10]
+    assert np.flatnonzero(found.score > 0).tolist() == [10]
 
 
 def test_too_few_rows_say_nothing(store):
     version = write_version(store, rows_of_two_kinds(2))
     found = find_suspects(store, version, Words(), scorer="words")
-    assert np.isnan(found.score).all() or (found.score[~np.isnan(found.score)] >= 0).all()
+    assert np.isnan(found.score).all()
+    assert found.expected == {}
 
 
 def test_a_search_that_is_stopped_keeps_nothing(store):

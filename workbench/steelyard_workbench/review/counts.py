@@ -20,7 +20,7 @@ TITLES: dict[Queue, str] = {
 #: What each queue is, for its empty state.
 MEANINGS: dict[Queue, str] = {
     "to_review": "rows that nobody has decided on",
-    "suspect": "rows whose nearest rows are labelled otherwise",
+    "suspect": "rows whose label models of the other rows contradict",
     "audit": "a random sample, which estimates the labels without bias",
     "changed": "rows that were relabelled or excluded",
     "excluded": "rows that the sealed data will not have",

@@ -98,14 +98,14 @@ class Deciding:
         if row is None or self._steps.forbidden:
             return
         question = self._question()
-        near = (row.neighbours_label or {}).get(question.id) if question is not None else None
+        near = (row.expected or {}).get(question.id) if question is not None else None
         if (
             action == "accept"
             and question is not None
             and near is not None
             and expected_of(row, question.id) is None
         ):
-            self.choose(question.id, near)
+            self.choose(question.id, near.outcome)
             return
         if action == "exclude" and row.now.state == "excluded":
             action = "include"

@@ -116,17 +116,17 @@ class RowView(Viewer):
         return {"questions": questions, "actions": [self._action(name, row) for name in _ACTIONS]}
 
     def _asked(self, place: int, question: Question, row: DraftRow) -> Asked:
-        """Mark the label of a row, what its neighbours say, and the keys while it is active."""
+        """Mark the label of a row, what is predicted against it, and the keys while it is active."""
         here = expected_of(row, question.id)
-        near = (row.neighbours_label or {}).get(question.id)
+        near = (row.expected or {}).get(question.id)
         changed = " (changed)" if question.id in row.now.relabelled else ""
         outcomes: list[Choice] = []
         for digit, outcome in zip(digits_of(question.outcomes), question.outcomes, strict=True):
             words = [outcome]
             if outcome == here:
                 words.append("✓ label")
-            if outcome == near:
-                words.append("≈ neighbours")
+            if near is not None and outcome == near.outcome:
+                words.append("≈ predicted")
             outcomes.append(
                 Choice(
                     name=outcome,
@@ -159,15 +159,12 @@ class RowView(Viewer):
 
 
 def said_of(row: DraftRow) -> list[list[Run]]:
-    """Return what neighbours and people said about a row, and its metadata, a line each."""
+    """Return what models and people said about a row, and its metadata, a line each."""
     lines: list[list[Run]] = []
-    if row.neighbours_label:
-        line: list[Run] = [("The nearest rows say ", "")]
-        for name, top in row.neighbours_label.items():
-            line += [(f"{name}: {top}", "strong"), (", ", "")]
-        share = "" if row.suspect is None else f" {row.suspect:.0%} of them are labelled otherwise."
-        line[-1] = (f".{share}", "")
-        lines.append(line)
+    for name, found in (row.expected or {}).items():
+        told = f", {found.probability:.0%}; its label {found.label_probability:.0%}."
+        line: list[Run] = [("From the other rows: ", ""), (f"{name}: {found.outcome}", "strong")]
+        lines.append([*line, (told, "")])
     if row.now.reviewer:
         lines.append([(f"Last edit by {row.now.reviewer}.", "")])
     if row.now.note:

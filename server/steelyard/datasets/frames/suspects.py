@@ -1,8 +1,7 @@
-"""Rows whose label is not that of the rows most like them: edited nearest neighbours.
+"""Rows whose label is not what models of the other rows predict.
 
-A row is held against the rows whose contexts have the nearest vectors: the share of them, weighted
-by the cosine, that is labelled otherwise is its score. From a half on the row's own label loses the
-vote, which is where Wilson's rule of edited nearest neighbours (1972) would drop it.
+A linear model of the contexts' vectors learns from four fifths of the rows and predicts the fifth;
+where its prediction contradicts a label by the rule of ``confident``, the label is suspect.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from steelyard.datasets.confident import MOST_RATIO, rivals_of
 from steelyard.datasets.frames.scanning import scan
 from steelyard.datasets.frames.vectors import Embed, Vectors, vectors_of
 from steelyard.datasets.versions import Manifest
@@ -25,29 +26,40 @@ from steelyard.storage.frame_store import FrameStore
 
 _log = logging.getLogger(__name__)
 
-#: How many nearest rows vote, and the fewest labelled ones among them.
-NEIGHBOURS, LEAST_VOTES = 10, 3
-#: From over this share of the votes on, a label is suspect.
-SUSPECT_OVER = 0.5
-#: Rows that others are held against: a seeded sample of so many where there are more.
+#: Parts of which each is predicted by a model of the others; labelled rows that this takes.
+FOLDS, LEAST_ROWS = 5, 20
+#: Rows that models learn from: a seeded sample of so many where there are more.
 MAX_REFERENCES = 20_000
-#: Rows compared at a time.
-_BATCH = 512
+#: Inverse of the models' penalty.
+_STRENGTH = 10.0
 METHOD = (
-    f"Share of the {NEIGHBOURS} rows with the nearest contexts (cosine of their vectors, weighted "
-    "by it) whose label in the version differs; over 0.5 a label is suspect. Edited nearest "
-    "neighbours (Wilson, 1972)."
+    "Each fifth of the rows is predicted by a linear model of the contexts' vectors that learned from "
+    "the other four. A label is suspect where another outcome is at least as likely as it is, in the "
+    f"mean, for rows with that label, and {1 / MOST_RATIO:.0f} times as likely as the label "
+    "(confident learning; Northcutt et al., 2021). The worst come first."
 )
 
-_SCHEMA = {"index": pl.Int64, "score": pl.Float32, "neighbours": pl.String}
+_SCHEMA = {"index": pl.Int64, "score": pl.Float32, "expected": pl.String}
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What models expect of a decision whose label is suspect."""
+
+    outcome: str
+    probability: float
+    label_probability: float
 
 
 @dataclass(frozen=True, slots=True)
 class SuspectTable:
-    """What was found: by place, a score of 0 to 1; NaN where too few neighbours have labels."""
+    """What was found, by place.
+
+    ``score`` is how much likelier another outcome is than the label of the row's worst decision: 0
+    where none is suspect, NaN where too few rows have labels. ``expected`` is JSON, by decision.
+    """
 
     score: NDArray[np.float32]
-    neighbours: dict[int, str]
+    expected: dict[int, str]
 
 
 def load_suspects(store: FrameStore, manifest: Manifest, scorer: str) -> SuspectTable | None:
@@ -71,7 +83,7 @@ def find_suspects(
     scorer: str,
     progress: Callable[[int], None] = lambda _: None,
 ) -> SuspectTable:
-    """Hold every row against its neighbours, and keep what was found beside the version.
+    """Hold every label against a prediction, and keep what was found beside the version.
 
     It blocks, for as long as the contexts take to be embedded once.
     """
@@ -84,69 +96,73 @@ def find_suspects(
         return embed(texts)
 
     vectors = [vectors_of(store, part, watched, scorer) for part in manifest.parts]
-    votes = _Votes(store, manifest, vectors)
-    frames = [pl.DataFrame(schema=_SCHEMA)]
-    for indexes, of_part in vectors:
-        for start in range(0, len(indexes), _BATCH):
-            stop = start + _BATCH
-            frames.append(votes.count(indexes[start:stop], of_part[start:stop]))
-            progress(n_done)
+    indexes = np.concatenate([of_part for of_part, _ in vectors])
+    stacked = np.concatenate([of_part for _, of_part in vectors])
+    found = _judge(store, manifest, indexes, stacked, lambda: progress(n_done))
     progress(manifest.rows)
-    found = pl.concat(frames)
     file_bytes = io.BytesIO()
     found.write_parquet(file_bytes, compression="zstd")
     store.put_beside(_name_of(manifest, scorer), file_bytes.getvalue())
     return _table(found, manifest.next_index)
 
 
-class _Votes:
-    """The rows that others are held against, with their labels."""
+def _judge(
+    store: FrameStore,
+    manifest: Manifest,
+    indexes: NDArray[np.int64],
+    vectors: Vectors,
+    progress: Callable[[], None],
+) -> pl.DataFrame:
+    """Return the score of every row, and what is expected where its label is doubted."""
+    is_sample = np.isin(indexes, _sample(indexes, manifest))
+    # By the vector, so that equal contexts are held out together.
+    folds = np.array([zlib.crc32(one.tobytes()) % FOLDS for one in vectors], dtype=np.intp)
+    scores = np.full(len(indexes), np.nan, dtype=np.float32)
+    expected: list[dict[str, Expected]] = [{} for _ in range(len(indexes))]
+    all_codes, outcomes = _labels_of(store, manifest)
+    for decision, codes in all_codes.items():
+        asked = np.flatnonzero(codes[indexes] >= 0)
+        found, labels = np.unique(codes[indexes[asked]], return_inverse=True)
+        if len(asked) < LEAST_ROWS or len(found) < 2:
+            continue
+        shares = _held_out(vectors[asked], labels, folds[asked], is_sample[asked], progress)
+        rows = np.arange(len(asked))
+        rivals = rivals_of(shares, labels)
+        own, rival = shares[rows, labels], shares[rows, rivals]
+        severity = np.where(rivals >= 0, rival - own, 0.0).astype(np.float32)
+        scores[asked] = np.fmax(scores[asked], severity)
+        for row in np.flatnonzero(rivals >= 0).tolist():
+            expected[asked[row]][decision] = Expected(
+                outcome=outcomes[found[rivals[row]]],
+                probability=round(float(rival[row]), 4),
+                label_probability=round(float(own[row]), 4),
+            )
+    encoded = [msgspec.json.encode(one).decode() if one else None for one in expected]
+    return pl.DataFrame({"index": indexes, "score": scores, "expected": encoded}, schema=_SCHEMA)
 
-    def __init__(
-        self,
-        store: FrameStore,
-        manifest: Manifest,
-        vectors: list[tuple[NDArray[np.int64], Vectors]],
-    ) -> None:
-        indexes = np.concatenate([one for one, _ in vectors])
-        chosen = _sample(indexes, manifest)
-        is_chosen = np.isin(indexes, chosen)
-        self._places = indexes[is_chosen]
-        self._vectors = np.concatenate([of_part[np.isin(one, chosen)] for one, of_part in vectors])
-        self._codes, self._outcomes = _labels_of(store, manifest)
-        self._n_places = manifest.next_index
 
-    def count(self, indexes: NDArray[np.int64], vectors: Vectors) -> pl.DataFrame:
-        """Return the scores of some rows, and what their neighbours expect."""
-        likeness = vectors @ self._vectors.T
-        # No row votes on itself.
-        likeness[indexes[:, None] == self._places[None, :]] = -np.inf
-        k = min(NEIGHBOURS, likeness.shape[1])
-        nearest = np.argpartition(-likeness, k - 1, axis=1)[:, :k]
-        weights = np.clip(np.take_along_axis(likeness, nearest, axis=1), 1e-6, None)
-        weights[~np.isfinite(np.take_along_axis(likeness, nearest, axis=1))] = 0.0
-        voters = self._places[nearest]
-        scores = np.full(len(indexes), np.nan, dtype=np.float32)
-        expected: list[dict[str, str]] = [{} for _ in range(len(indexes))]
-        for decision, codes in self._codes.items():
-            own, theirs = codes[indexes], codes[voters]
-            counted = np.where(theirs >= 0, weights, 0.0)
-            total = counted.sum(axis=1)
-            can_vote = ((theirs >= 0) & (weights > 0)).sum(axis=1) >= min(LEAST_VOTES, k)
-            said = can_vote & (own >= 0) & (total > 0)
-            agreeing = np.where(theirs == own[:, None], counted, 0.0).sum(axis=1)
-            share = 1.0 - np.divide(agreeing, total, out=np.ones_like(total), where=total > 0)
-            scores = np.where(said, np.fmax(scores, share.astype(np.float32)), scores)
-            # Of each voter: the weight of all that vote as it does.
-            alike = (theirs[:, :, None] == theirs[:, None, :]) * counted[:, None, :]
-            best = np.where(theirs >= 0, alike.sum(axis=2), -1.0).argmax(axis=1)
-            winners = np.take_along_axis(theirs, best[:, None], axis=1)[:, 0]
-            for row in np.flatnonzero(said).tolist():
-                expected[row][decision] = self._outcomes[winners[row]]
-        encoded = [msgspec.json.encode(one).decode() if one else None for one in expected]
-        return pl.DataFrame(
-            {"index": indexes, "score": scores, "neighbours": encoded}, schema=_SCHEMA
-        )
+def _held_out(
+    vectors: Vectors,
+    labels: NDArray[np.intp],
+    folds: NDArray[np.intp],
+    is_sample: NDArray[np.bool_],
+    progress: Callable[[], None],
+) -> NDArray[np.float64]:
+    """Return each row's probabilities by a model that learned from rows of the other folds."""
+    from sklearn.linear_model import LogisticRegression
+
+    n_outcomes = int(labels.max()) + 1
+    shares = np.full((len(labels), n_outcomes), 1 / n_outcomes)
+    for fold in range(FOLDS):
+        progress()
+        learned, held = is_sample & (folds != fold), np.flatnonzero(folds == fold)
+        if len(held) == 0 or len(np.unique(labels[learned])) < 2:
+            continue
+        model = LogisticRegression(C=_STRENGTH, max_iter=200, tol=1e-3)
+        model.fit(vectors[learned], labels[learned])
+        shares[held] = 0.0
+        shares[np.ix_(held, model.classes_)] = model.predict_proba(vectors[held])
+    return shares
 
 
 def _sample(indexes: NDArray[np.int64], manifest: Manifest) -> NDArray[np.int64]:
@@ -186,9 +202,9 @@ def _labels_of(
 def _table(found: pl.DataFrame, n_places: int) -> SuspectTable:
     score = np.full(n_places, np.nan, dtype=np.float32)
     score[found["index"].to_numpy()] = found["score"].to_numpy()
-    told = found.filter(pl.col("neighbours").is_not_null())
+    told = found.filter(pl.col("expected").is_not_null())
     return SuspectTable(
-        score, dict(zip(told["index"].to_list(), told["neighbours"].to_list(), strict=True))
+        score, dict(zip(told["index"].to_list(), told["expected"].to_list(), strict=True))
     )
 
 
