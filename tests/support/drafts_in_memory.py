@@ -298,3 +298,5 @@ class FakeClient:
     def __init__(self, rows: list[DraftRow], names: list[str] | None = None) -> None:
         self.drafts = FakeDrafts(rows)
         self.datasets = FakeDatasets(["tickets"] if names is None else names)
+        self.evaluations = SimpleNamespace(list=lambda dataset_id: iter([]))
+        self.families = SimpleNamespace(list=lambda: SimpleNamespace(data=[]))

@@ -65,6 +65,7 @@ def test_five_rows_are_reviewed_by_keys_one_is_undone_and_the_draft_is_sealed(
     expect(dialog.get_by_text("rows get another label")).to_be_visible()
     dialog.get_by_role("button", name="Seal", exact=True).click()
     expect(page.get_by_text("it became version 2").first).to_be_visible(timeout=SLOWLY)
+    expect(page.get_by_role("button", name="Evaluate it")).to_be_visible()
 
     sealed = server.client.datasets.get(dataset.id)
     assert (sealed.version, sealed.rows) == (2, 7)

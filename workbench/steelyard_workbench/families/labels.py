@@ -24,6 +24,8 @@ from steelyard_workbench.theme import Status
 
 ACTIVE = frozenset({"queued", "running", "cancelling"})
 _OFF = {"owner": "switched off", "idle": "switched off because nobody used it", None: "off"}
+#: View of a family that asks at once whether to continue it.
+CONTINUE = "continue"
 #: Why a family cannot be continued, by the state that the server sends.
 CANNOT_CONTINUE = {
     "fine_tuning_off": "nothing can be trained here: the server has no trainer",

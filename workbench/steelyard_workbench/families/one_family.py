@@ -60,6 +60,7 @@ class OneFamily(Serving, LineMoves):
         self._rows_place = pn.Column(sizing_mode="stretch_width")
         self.show_rows = Task(self._show_rows)
         self.look = Task(self._look, on_failure=leave_to_banner)
+        self.arrive = Task(self._arrive)
         self._box = pn.Column(
             self._notes,
             self.loaded,
@@ -69,6 +70,13 @@ class OneFamily(Serving, LineMoves):
 
     def __panel__(self) -> Viewable:
         return self._box
+
+    async def _arrive(self) -> None:
+        """Fetch the family, and ask whether to continue it if it can be."""
+        await self.loaded.refresh()
+        told = None if self.loaded.data is None else continue_of(self.family)
+        if told is not None and told.state not in CANNOT_CONTINUE:
+            await self.ask_continue()
 
     async def _look(self) -> None:
         if self.loaded.data is None or self.loaded.state != "shown":

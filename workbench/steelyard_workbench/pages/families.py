@@ -16,6 +16,7 @@ from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.datasets.next_steps import START
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.labels import (
+    CONTINUE,
     continue_of,
     continue_text,
     idle_text,
@@ -53,6 +54,10 @@ class FamiliesPage(Page):
         """Show the families, or the one that the address names, and look after it."""
         super().open()
         if self.one is not None:
+            if self.session.view == CONTINUE:
+                self.session.view = ""  # asked once, and not whenever the page is shown again
+                self.one.arrive.scope = self.visit
+                self.one.arrive.start()
             self._poller.start()
         else:
             self._poller.stop()

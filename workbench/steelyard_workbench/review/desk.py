@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import panel as pn
-import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
 from steelyard.review.wire import Draft, DraftRow, Queue
 from steelyard_workbench.components.live_text import LiveText
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.problems import not_loaded, problem_of
+from steelyard_workbench.review.after_sealing import AfterSealing
 from steelyard_workbench.review.beside import Beside
 from steelyard_workbench.review.bulk_view import BulkView
 from steelyard_workbench.review.deciding import Deciding
@@ -363,13 +363,9 @@ class Desk(Viewer):
             return
         told = _sealed_text(draft)
         self.steps.forbid(told)
-        go = pmui.Button(label=f"Open version {sealed.version}", variant="contained")
-        go.on_click(
-            lambda _: self._session.open(
-                "versions", dataset=sealed.dataset_id, version=sealed.version
-            )
-        )
-        self._notices.show_trouble(empty(f"**{told}**", go, is_good=True))
+        following = AfterSealing(self._session, draft, sealed)
+        self._notices.show_trouble(empty(f"**{told}**", is_good=True), following.__panel__())
+        following.part.start()
         self.tell(told)
 
 
