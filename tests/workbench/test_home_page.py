@@ -10,10 +10,11 @@ import pytest
 pytest.importorskip("panel", reason="needs the workbench extra")
 
 import steelyard
+from steelyard.cli import samples
 from steelyard.errors import SteelyardError
 from steelyard.families.wire import Move
 from steelyard.review.wire import Draft
-from steelyard_workbench import attention
+from steelyard_workbench import attention, beginning
 from steelyard_workbench.attention import (
     OpenDrafts,
     draft_needs,
@@ -22,11 +23,12 @@ from steelyard_workbench.attention import (
     job_needs,
     server_needs,
 )
-from steelyard_workbench.pages.home import HomePage
+from steelyard_workbench.pages.home import HomePage, fetch_spend, show_course, show_spend
 from steelyard_workbench.session import Session
 from steelyard_workbench.shared_fetch import SharedFetch
+from support.family_data import deleted, model
 from support.shown_parts import buttons, texts_of
-from support.told_families import told_evaluation
+from support.told_families import told_evaluation, told_family
 
 NOW = 1_000_000.0
 
@@ -142,13 +144,64 @@ def test_a_new_server_needs_nobody_and_shows_where_to_begin(server):
     assert page.session.page == "datasets"
 
 
-def test_what_is_recent_leads_to_it(server):
+def labelled_rows():
     decision = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
-    rows = [
+    return [
         {"context": f"case {n}", "decisions": [decision], "targets": {"team": "billing"}}
         for n in range(12)
     ]
-    made = server.client.datasets.create("recent desk", rows)
+
+
+def test_a_newcomer_finds_three_cards_until_there_is_more_than_the_samples(server):
+    assert beginning.SAMPLES == samples.SAMPLES
+    page = HomePage(Session(server.client))
+    page.open()
+    cards = {"Ask a question": "playground", "Import your data": "datasets"}
+    for label, where in cards.items():
+        buttons(page._box)[label].clicks += 1
+        assert page.session.page == where
+    assert buttons(page._box)["Review the sample"].disabled
+    sample = server.client.datasets.create("support_triage", labelled_rows())
+    for _ in range(2):  # the second opens the draft of the first
+        page.open()
+        buttons(page._box)["Review the sample"].clicks += 1
+        assert (page.session.page, page.session.dataset) == ("review", sample.id)
+    [draft] = server.client.drafts.list().data
+    assert page.session.draft == draft.id
+    server.client.drafts.delete(draft.id)
+    own = server.client.datasets.create("own", labelled_rows())
+    page.open()
+    assert "Review the sample" not in buttons(page._box)
+    for one in (sample, own):
+        server.client.datasets.delete(one.id)
+
+
+def test_a_family_has_its_course_as_a_line_that_is_told_in_words(server):
+    grown = told_family(models=[model(1), model(2, heldout={"accuracy": 0.9, "n": 80.0})])
+    [row] = show_course(grown)
+    label = (
+        "Held-out accuracy of router, each on the rows of its own gate: router@1 0.870; "
+        "router@2 0.900 (n = 80)"
+    )
+    assert f'role="img" aria-label="{label}"' in texts_of(row)
+    assert "held-out accuracy 0.870 to 0.900, 2 models" in texts_of(row)
+    assert show_course(told_family(models=[model(1), deleted(2)])) == []
+
+
+def test_what_is_spent_is_told_where_accounts_are_on(server):
+    assert fetch_spend(server.client) is None
+    wallet = SimpleNamespace(available_usd="4.5", reserved_usd="0.25")
+    account = SimpleNamespace(
+        get=lambda: SimpleNamespace(accounts_enabled=True, wallet=wallet),
+        keys=lambda: iter([SimpleNamespace(month_spent_usd=spent) for spent in ("1.2", None)]),
+    )
+    told = texts_of(show_spend(fetch_spend(SimpleNamespace(account=account))))
+    assert "1.2 USD, by the account" in told
+    assert "4.5 USD, and 0.25 USD held" in told
+
+
+def test_what_is_recent_leads_to_it(server):
+    made = server.client.datasets.create("recent desk", labelled_rows())
     page = HomePage(Session(server.client))
     page.open()
     [button] = page._box.select(lambda one: getattr(one, "label", "") == "recent desk")
@@ -176,6 +229,7 @@ def test_a_part_that_fails_leaves_the_others_and_nobody_says_that_all_is_well(se
     client = SimpleNamespace(
         drafts=SimpleNamespace(list=fail), datasets=whole.datasets, families=whole.families,
         evaluations=whole.evaluations, capabilities=whole.capabilities, send=whole.send,
+        account=whole.account,
     )  # fmt: skip
     page = HomePage(Session(client))
     page.open()

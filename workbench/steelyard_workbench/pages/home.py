@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
 from typing import Any, TypeVar
 
 import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard.accounts.wire import WalletBalance
+from steelyard.client import Client
+from steelyard.client.display_families import heldout_of
 from steelyard.datasets.wire import Dataset
+from steelyard.errors import SteelyardError
 from steelyard.evaluations.wire import Evaluation
 from steelyard.families.wire import Family
 from steelyard_workbench.attention import (
@@ -23,8 +30,10 @@ from steelyard_workbench.attention import (
     recent_jobs,
     server_needs,
 )
-from steelyard_workbench.components.facts import heading
+from steelyard_workbench.beginning import Beginning, find_beginning, show_beginning
+from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.components.sparkline import sparkline
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.session import Session
@@ -32,6 +41,9 @@ from steelyard_workbench.shared_fetch import SharedFetch
 from steelyard_workbench.states import empty, verdict
 
 T = TypeVar("T")
+#: What a family's course is drawn of: the first of these that its models have.
+_COURSE = {"accuracy": "accuracy", "expected_reward": "expected reward"}
+_MOST_KEYS = 100
 #: A line that stands close under what it is about.
 _CLOSE = {"& p": {"margin": 0}}
 #: Things of each kind that are listed as recent.
@@ -73,7 +85,15 @@ class HomePage(Page):
             ("Evaluations", Loaded("Recent evaluations", evaluations, self._show_evaluations)),
             ("Models", Loaded("Recent models", families, self._show_models)),
         )
+        begin = Loaded(
+            "Where to begin",
+            lambda: _beginning(datasets, evaluations, families),
+            self._show_beginning,
+            n_lines=1,
+        )
+        spend = Loaded("The spend", lambda: fetch_spend(client), show_spend, n_lines=1)
         return [
+            self.part(begin),
             heading("What needs you"),
             self.summary_box,
             *needing,
@@ -85,7 +105,13 @@ class HomePage(Page):
                 ),
                 sizing_mode="stretch_width",
             ),
+            self.part(spend),
         ]
+
+    def _show_beginning(self, found: Beginning | None) -> Viewable:
+        if found is None:
+            return pn.Column(visible=False)
+        return show_beginning(self.session, found, self.visit)
 
     def _needs(
         self, name: str, fetch: Callable[[], T], find: Callable[[T], list[Need]]
@@ -160,18 +186,15 @@ class HomePage(Page):
             go.on_click(lambda _: self.session.open("families", family=""))
             return empty("No models of your own yet. A family grows on a dataset.", go)
         made.sort(key=lambda one: -(one.latest.created_at or 0) if one.latest else 0)
-        return self._links(
-            [
-                (
-                    one.latest.ref if one.latest else one.id,
-                    f"made {ago(one.latest.created_at if one.latest else None)}; "
-                    + (f"{one.id} serves {one.served.ref}" if one.served else "not served"),
-                    "families",
-                    {"family": one.id},
-                )
-                for one in made[:MOST_RECENT]
-            ]
-        )
+        shown: list[Viewable] = []
+        for one in made[:MOST_RECENT]:
+            text = f"made {ago(one.latest.created_at if one.latest else None)}; " + (
+                f"{one.id} serves {one.served.ref}" if one.served else "not served"
+            )
+            label = one.latest.ref if one.latest else one.id
+            shown += [self._links([(label, text, "families", {"family": one.id})])]
+            shown += show_course(one)
+        return pn.Column(*shown, sizing_mode="stretch_width")
 
     def _links(self, entries: Sequence[tuple[str, str, str, dict[str, Any]]]) -> Viewable:
         shown: list[Viewable] = []
@@ -185,3 +208,71 @@ class HomePage(Page):
                 pmui.Typography(text, variant="body2", margin=(0, 10, 6, 10), sx=_CLOSE),
             ]
         return pn.Column(*shown, sizing_mode="stretch_width")
+
+
+def show_course(family: Family) -> list[Viewable]:
+    """Show how a family's models did, oldest first; nothing of fewer than two."""
+    for measure, word in _COURSE.items():
+        found = [
+            (model.ref, heldout[measure], heldout.get("n"))
+            for model in family.models
+            if measure in (heldout := heldout_of(model))
+        ]
+        if len(found) > 1:
+            told = "; ".join(
+                f"{ref} {value:.3f}" + (f" (n = {n:,.0f})" if n else "") for ref, value, n in found
+            )
+            label = f"Held-out {word} of {family.id}, each on the rows of its own gate: {told}"
+            first, last = found[0], found[-1]
+            text = f"held-out {word} {first[1]:.3f} to {last[1]:.3f}, {len(found)} models"
+            return [
+                pn.Row(
+                    sparkline([value for _, value, _ in found], label),
+                    pmui.Typography(text, variant="body2", margin=0, sx=_CLOSE),
+                )
+            ]
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """What an account has left, and what its keys spent this month."""
+
+    wallet: WalletBalance
+    month_usd: Decimal
+
+
+def fetch_spend(client: Client) -> Spend | None:
+    """Return what is spent; ``None`` where accounts are off and nothing is."""
+    account = client.account.get()
+    if not account.accounts_enabled:
+        return None
+    keys = islice(client.account.keys(), _MOST_KEYS)
+    return Spend(
+        account.wallet, sum((Decimal(key.month_spent_usd or 0) for key in keys), Decimal())
+    )
+
+
+def show_spend(found: Spend | None) -> Viewable:
+    """Show what is spent, and nothing where accounts are off."""
+    if found is None:
+        return pn.Column(visible=False)
+    wallet = found.wallet
+    values = {
+        "This month": f"{found.month_usd} USD, by the account's keys",
+        "Available": f"{wallet.available_usd} USD, and {wallet.reserved_usd} USD held by work in "
+        "progress",
+    }
+    return pn.Column(heading("Spend"), facts(values), sizing_mode="stretch_width")
+
+
+def _beginning(
+    datasets: Callable[[], Sequence[Dataset]],
+    evaluations: Callable[[], Sequence[Evaluation]],
+    families: Callable[[], Sequence[Family]],
+) -> Beginning | None:
+    """Return where a newcomer begins; ``None`` where what fails says so in its own part."""
+    try:
+        return find_beginning(datasets(), evaluations(), families())
+    except SteelyardError:
+        return None

@@ -79,6 +79,11 @@ def draft_at(client: Client, evaluation_id: str, row: int) -> tuple[int, Draft |
             f"or left out since version {scored.dataset_version}, which was evaluated. Evaluate "
             "again to see how it is answered now."
         )
+    return place, draft_of(client, dataset_id, newest.version)
+
+
+def draft_of(client: Client, dataset_id: str, version: int) -> Draft | DraftSummary:
+    """Return the newest open draft of a version, or else a new one."""
     opened = client.drafts.list(dataset_id=dataset_id, status="open").data
-    found = next((one for one in opened if one.dataset_version == newest.version), None)
-    return place, found or client.drafts.create(dataset_id, newest.version)
+    found = next((one for one in opened if one.dataset_version == version), None)
+    return found or client.drafts.create(dataset_id, version)
