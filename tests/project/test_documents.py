@@ -184,7 +184,7 @@ def test_the_reasons_of_a_gate_are_explained():
 
 
 def test_the_pages_of_the_workbench_are_listed():
-    listed = re.findall(r"^\| (\w+) \|", page("analysts/workbench.md"), flags=re.MULTILINE)
+    listed = re.findall(r"^\| (\w[\w ]*) \|", page("analysts/workbench.md"), flags=re.MULTILINE)
     assert listed[1:] == [entry.title for entry in ENTRIES]
 
 

@@ -25,6 +25,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("versions", "Versions", "call_split", "versions:VersionsPage"),
     Entry("labeling", "Labeling", "label", "labeling:LabelingPage"),
     Entry("review", "Review", "fact_check", "review:ReviewPage"),
+    Entry("tuning", "Prompt tuning", "edit_note", "tuning:TuningPage"),
     Entry("families", "Families", "timeline", "families:FamiliesPage"),
     Entry("jobs", "Jobs", "schedule", "jobs:JobsPage"),
     Entry("evaluations", "Evaluations", "query_stats", "evaluations:EvaluationsPage"),

@@ -24,6 +24,7 @@ IN_ADDRESS = (
     "family",
     "job",
     "labeling",
+    "tuning",
     "decision",
     "query",
     "view",
@@ -91,6 +92,7 @@ class Session(param.Parameterized):
     family = _text("Name of the family.")
     job = _text("Id of the fine-tune.")
     labeling = _text("Id of the labeling job.")
+    tuning = _text("Id of the prompt-tuning job.")
     decision = _text("Id of the decision looked at.")
     query = _text("JSON of the rows' filter, sort and search.")
     view = _text("How the page shows it, such as `bulk`.")

@@ -1,0 +1,122 @@
+"""The Prompt tuning page: a job is started, followed, and what it proved is used."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import steelyard
+from steelyard.app.job_runtime import open_worker
+from support.shown_parts import buttons, named, texts
+from support.wordings import TEAM, rows, tuned_server
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+from steelyard_workbench.pages.tuning import TuningPage
+from steelyard_workbench.session import Session
+from steelyard_workbench.tuning.changes import changed_words
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory):
+    with tuned_server(tmp_path_factory.mktemp("home"), price_in="1") as (services, http, _):
+        yield services, http
+
+
+@pytest.fixture(scope="module")
+def client(services):
+    with steelyard.connect(str(services[1].base_url)) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def improved(client, services):
+    dataset = client.datasets.create(
+        "<tickets>", training=rows(63, wrong={5, 33, 61}), evaluation=rows(42, start=63)
+    )
+    with open_worker(services[0].settings):
+        return client.prompt_tuning.wait(
+            client.prompt_tuning.create(dataset.id, model="far"), progress=False
+        )
+
+
+def opened(client, **chosen):
+    page = TuningPage(Session(client, page="tuning", **chosen))
+    page.open()
+    return page
+
+
+def test_a_price_is_told_before_a_job_is_started(client, improved):
+    page = opened(client, dataset=improved.dataset_id)
+    assert "succeeded, improved · far" in texts(page.__panel__())
+    form = page.form
+    assert form.dataset.value == improved.dataset_id
+    form.model.value = "far"
+    before = len(list(client.prompt_tuning.list()))
+    asyncio.run(form.begin())
+    assert "It costs 0.0" in texts(page.__panel__())
+    assert len(list(client.prompt_tuning.list())) == before
+    asyncio.run(form.begin())
+    assert page.session.tuning
+    job = client.prompt_tuning.get(page.session.tuning)
+    assert (job.status, job.price_usd) == ("queued", improved.price_usd)
+    page = opened(client, tuning=job.id)
+    named(page.__panel__(), "Cancel")[0].clicks += 1
+    assert "cancelled" in texts(page.__panel__())
+    [back] = named(page.__panel__(), "All prompt-tuning jobs")
+    back.clicks += 1
+    assert page.form is not None
+
+
+def test_what_cannot_be_tuned_is_told(client, improved):
+    page = opened(client, dataset=improved.dataset_id)
+    page.form.decision.value = "nothing"
+    asyncio.run(page.form.begin())
+    assert "Not started:" in texts(page.__panel__())
+    assert page.session.tuning == ""
+
+
+def test_what_was_proved_is_shown_and_becomes_a_dataset(client, improved):
+    assert improved.result.verdict == "improved"
+    page = opened(client, tuning=improved.id)
+    shown = texts(page.__panel__())
+    assert "Improved." in shown
+    assert "evaluation rows the log loss went from" in shown
+    assert "<ins" in shown
+    assert "Rows of each outcome that are right" in shown
+    made = asyncio.run(_press(page, "Make a dataset with this wording"))
+    assert "Made a dataset of 105 rows." in made
+    named(page.__panel__(), "Open it")[0].clicks += 1
+    dataset = client.datasets.get(page.session.dataset)
+    assert (dataset.name, dataset.rows) == ("<tickets>, tuned wording", 105)
+    assert (dataset.split.training, dataset.split.evaluation) == (63, 42)
+    [row] = client.datasets.rows(dataset.id, limit=1).data
+    assert row.decisions[0]["question"] == improved.result.tuned["question"]
+    assert row.decisions != [TEAM]
+
+
+async def _press(page, name):
+    named(page.__panel__(), name)[0].clicks += 1
+    for _ in range(200):
+        await asyncio.sleep(0.02)
+        if "Made a dataset" in texts(page.__panel__()):
+            break
+    return texts(page.__panel__())
+
+
+def test_labels_that_contradict_the_wording_are_dismissed_and_listed_again(client, improved):
+    page = opened(client, tuning=improved.id)
+    assert improved.result.label_issues[0].row in texts(page.__panel__())
+    named(page.__panel__(), "Dismiss them")[0].clicks += 1
+    assert client.prompt_tuning.get(improved.id).label_issues_dismissed_at is not None
+    assert buttons(page.__panel__())["List them again"]
+
+
+def test_changed_words_are_marked_and_everything_is_escaped():
+    shown = changed_words("Is it <paid>?", "Is it settled?")
+    assert shown.startswith("Is it <del")
+    assert "&lt;" in shown
+    assert "<ins" in shown
+    assert shown.endswith("?")
+    assert changed_words("", "a").count("<ins") == 1

@@ -1,0 +1,207 @@
+"""Prompt tuning: jobs that rewrite a decision's wording, and what each proved."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable
+
+from steelyard.datasets.wire import Dataset
+from steelyard.prompt_tuning.wire import PromptTuningJob
+from steelyard_workbench.components.facts import facts, heading, table
+from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.page import Page
+from steelyard_workbench.poller import Poller
+from steelyard_workbench.session import Session
+from steelyard_workbench.states import empty, verdict
+from steelyard_workbench.tasks import Write
+from steelyard_workbench.tuning.form import StartForm
+from steelyard_workbench.tuning.result import show_result
+from steelyard_workbench.tuning.rewording import reworded_dataset
+
+_LOOK_MS = 2000
+_MOST = 100
+_UNFINISHED = frozenset({"queued", "running", "cancelling"})
+_NONE = "No wording was tuned yet. A tuned wording keeps the outcomes' names and changes the words around them."
+
+_Listed = tuple[list[PromptTuningJob], list[Dataset]]
+
+
+class TuningPage(Page):
+    """The prompt-tuning jobs, or what one of them proved."""
+
+    slug = "tuning"
+    title = "Prompt tuning"
+    summary = "A decision's question and descriptions, rewritten on your rows and proved on others."
+    watched = ("tuning",)
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.form: StartForm | None = None
+        self._part: Loaded[Any] | None = None
+        self._poller = Poller(self.look, _LOOK_MS)
+
+    def open(self) -> None:
+        """Show the page, and look at what is running every two seconds while it is open."""
+        super().open()
+        self._poller.start()
+
+    def close(self) -> None:
+        """Stop looking."""
+        super().close()
+        self._poller.stop()
+
+    def build(self) -> list[Viewable]:
+        """Return the list, or the job that is opened."""
+        self._body = pn.Column(*self._content(), sizing_mode="stretch_width")
+        return [self._body]
+
+    def on_session(self, *events: Any) -> None:
+        """Show what is chosen now."""
+        del events
+        self.begin_visit()
+        self._body[:] = self._content()
+        for part in list(self.parts):
+            part.start()
+
+    async def look(self) -> None:
+        """Bring the job that runs up to date."""
+        part = self._part
+        if part is None or part.state != "shown" or not self.session.tuning:
+            return
+        if part.data is not None and part.data.status in _UNFINISHED:
+            await part.refresh(quietly=True)
+
+    def _content(self) -> list[Viewable]:
+        self.form = None
+        if not self.session.tuning:
+            self._part = Loaded("The prompt-tuning jobs", self._fetch, self._show)
+            return [self.part(self._part)]
+        self._part = Loaded("The prompt-tuning job", self._fetch_opened, self._show_opened)
+        back = pmui.Button(label="All prompt-tuning jobs", variant="text")
+        back.on_click(lambda _: self.session.param.update(tuning=""))
+        return [back, self.part(self._part)]
+
+    def _fetch(self) -> _Listed:
+        jobs = list(islice(self.client.prompt_tuning.list(), _MOST))
+        return jobs, list(islice(self.client.datasets.iterate(), _MOST))
+
+    def _show(self, found: _Listed) -> Viewable:
+        jobs, datasets = found
+        shown: list[Viewable] = []
+        if datasets:
+            self.form = StartForm(
+                self.client,
+                datasets,
+                self.session.dataset,
+                lambda job: self.session.param.update(tuning=job.id),
+                self.visit,
+            )
+            shown.append(self.form)
+        names = {one.id: one.name for one in datasets}
+        shown += [self._line(job, names) for job in jobs] if jobs else [empty(_NONE)]
+        return pn.Column(*shown, sizing_mode="stretch_width")
+
+    def _line(self, job: PromptTuningJob, names: dict[str, str]) -> Viewable:
+        dataset = names.get(job.dataset_id, job.dataset_id)
+        open_ = pmui.Button(label=f"{job.decision} of {dataset}", variant="text", width=300)
+        open_.on_click(lambda _: self.session.param.update(tuning=job.id))
+        text = f"{_state_of(job)} · {job.model} · {ago(job.created_at)}"
+        return pmui.Paper(
+            pn.Row(open_, pmui.Typography(text, variant="body2"), sizing_mode="stretch_width"),
+            sizing_mode="stretch_width",
+            margin=(3, 10),
+            elevation=1,
+        )
+
+    def _fetch_opened(self) -> PromptTuningJob:
+        return self.client.prompt_tuning.get(self.session.tuning)
+
+    def _show_opened(self, job: PromptTuningJob) -> Viewable:
+        values = {
+            "Status": _state_of(job),
+            "Model": job.model,
+            "Dataset": f"{job.dataset_id}, version {job.dataset_version}",
+            "Price": f"{job.price_usd} USD, {job.charge}",
+        }
+        if job.progress is not None:
+            now = job.progress
+            phase = now.phase.replace("_", " ")
+            values["Progress"] = f"{phase}, round {now.round} of at most {now.rounds}"
+            if now.original_loss is not None and now.best_loss is not None:
+                values["Loss so far"] = f"{now.original_loss:.4f} to {now.best_loss:.4f}"
+        if job.error is not None:
+            values["Why"] = f"{job.error.message} ({job.error.code})"
+        place = pn.Column(sizing_mode="stretch_width")
+        shown: list[Viewable] = [heading(f"Wording of {job.decision}"), facts(values)]
+        if job.status in _UNFINISHED:
+            shown.append(self._button("Cancel", self.client.prompt_tuning.cancel, job, place))
+        if job.result is not None:
+            shown.append(show_result(job.result))
+            if job.result.tuned is not None:
+                shown.append(self._use(job, place))
+            shown += self._issues(job, place)
+        return pn.Column(*shown, place, sizing_mode="stretch_width")
+
+    def _use(self, job: PromptTuningJob, place: pn.Column) -> Viewable:
+        async def make() -> None:
+            made = await asyncio.to_thread(reworded_dataset, self.client, job)
+            open_ = pmui.Button(label="Open it", variant="contained")
+            open_.on_click(lambda _: self.session.open("datasets", dataset=made.id, version=0))
+            place[:] = [
+                verdict("good", f"Made a dataset of {made.rows:,} rows.", "Train a family on it."),
+                open_,
+            ]
+
+        button = pmui.Button(label="Make a dataset with this wording", variant="contained")
+        button.on_click(Write(make, "Not made:", place, scope=self.visit).on_event)
+        return button
+
+    def _issues(self, job: PromptTuningJob, place: pn.Column) -> list[Viewable]:
+        """Return the labels that contradict the wording, and what may be done about them."""
+        issues: Sequence[Any] = () if job.result is None else job.result.label_issues
+        if not issues:
+            return []
+        review = pmui.Button(label="Review the dataset", variant="outlined")
+        review.on_click(
+            lambda _: self.session.open("review", dataset=job.dataset_id, version=0, draft="")
+        )
+        is_off = job.label_issues_dismissed_at is not None
+        toggle = self._button(
+            "List them again" if is_off else "Dismiss them",
+            lambda job_id: self.client.prompt_tuning.dismiss_label_issues(
+                job_id, dismissed=not is_off
+            ),
+            job,
+            place,
+        )
+        rows = [(one.row, one.reason) for one in issues]
+        return [
+            heading("Labels that contradict the wording"),
+            table(("row", "why"), rows, label="Labels that contradict the wording"),
+            pn.FlexBox(review, toggle),
+        ]
+
+    def _button(
+        self, label: str, act: Callable[[str], Any], job: PromptTuningJob, place: pn.Column
+    ) -> Viewable:
+        async def do() -> None:
+            await asyncio.to_thread(act, job.id)
+            if self._part is not None:
+                await self._part.refresh(quietly=True)
+
+        button = pmui.Button(label=label, variant="outlined")
+        button.on_click(Write(do, f"{label}: not done:", place, scope=self.visit).on_event)
+        return button
+
+
+def _state_of(job: PromptTuningJob) -> str:
+    if job.result is not None:
+        return f"{job.status}, {job.result.verdict.replace('_', ' ')}"
+    return job.status

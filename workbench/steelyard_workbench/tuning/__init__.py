@@ -1,0 +1,1 @@
+"""A decision's wording, rewritten and proved."""

@@ -1,0 +1,88 @@
+"""What a job of prompt tuning proved: the verdict, the numbers behind it, and the wording."""
+
+from __future__ import annotations
+
+import json
+
+import panel as pn
+from bokeh.models import ColumnDataSource
+from panel.viewable import Viewable
+
+from steelyard.prompt_tuning.wire import TuningResult, TuningTest
+from steelyard_workbench.components import figures
+from steelyard_workbench.components.copy_text import CopyText
+from steelyard_workbench.components.facts import heading, table
+from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.states import verdict
+from steelyard_workbench.theme import BLUE, Status
+from steelyard_workbench.tuning.changes import show_changes
+
+_WORDS: dict[str, tuple[Status, str]] = {
+    "improved": ("good", "Improved."),
+    "inconclusive": ("unsure", "Not proven."),
+    "no_improvement": ("off", "No improvement."),
+}
+
+
+def show_result(result: TuningResult) -> Viewable:
+    """Show a result, the verdict first."""
+    status, word = _WORDS[result.verdict]
+    text = escape_markdown(verdict_text(result))
+    shown: list[Viewable] = [verdict(status, word, text)]
+    if result.changes:
+        shown += [heading("Wording before and after"), show_changes(result.changes)]
+    if len(result.rounds) > 1:
+        shown += [heading("Loss by round"), _rounds(result)]
+    if result.test is not None and result.test.recall:
+        shown += [heading("Rows of each outcome that are right"), _recall(result.test)]
+    if result.tuned is not None:
+        text = json.dumps(result.tuned, indent=1, ensure_ascii=False)
+        shown += [heading("The decision to use"), CopyText(text, "tuned decision")]
+    return pn.Column(*shown, sizing_mode="stretch_width")
+
+
+def verdict_text(result: TuningResult) -> str:
+    """Return in one sentence what the test says, and why a gain is not proven."""
+    test = result.test
+    if test is None:
+        return " ".join(result.reasons) or "The search found no better wording."
+    told = (
+        f"On {test.rows:,} evaluation rows the log loss went from {test.original_loss:.3f} to "
+        f"{test.tuned_loss:.3f}: a gain of {test.gain:+.3f} (95 % interval {test.gain_low:+.3f} to "
+        f"{test.gain_high:+.3f}; chance alone makes {result.noise_band:.3f}). "
+        f"{test.original_accuracy:.1%} were right before, {test.tuned_accuracy:.1%} after."
+    )
+    return " ".join([told, *result.reasons])
+
+
+def _rounds(result: TuningResult) -> Viewable:
+    made = figures.plot(
+        "Best loss after each round, on validation rows", "round", "loss (nats)", height=220
+    )
+    source = ColumnDataSource(
+        {
+            "round": [one.round for one in result.rounds],
+            "loss": [one.best_loss for one in result.rounds],
+        }
+    )
+    made.line(x="round", y="loss", source=source, color=BLUE, line_width=2)
+    made.scatter(x="round", y="loss", source=source, color=BLUE, size=7)
+    made.hover.tooltips = [("round", "@round"), ("loss", "@loss{0.0000}")]
+    return figures.show(made)
+
+
+def _recall(test: TuningTest) -> Viewable:
+    rows = [
+        (name, f"{one.rows:,}", _share(one.original), _share(one.tuned))
+        for name, one in test.recall.items()
+    ]
+    return table(
+        ("outcome", "rows", "before", "after"),
+        rows,
+        label="Rows of each outcome that are right",
+        numbers=(1, 2, 3),
+    )
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"

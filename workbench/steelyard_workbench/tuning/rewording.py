@@ -1,0 +1,71 @@
+"""A dataset of the same rows with a decision in other words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from steelyard.client import Client
+from steelyard.datasets.wire import Dataset
+from steelyard.prompt_tuning.wire import PromptTuningJob
+
+#: The most rows that are read here and sent again.
+MAX_ROWS = 20_000
+_PAGE = 500
+
+
+def reworded_dataset(client: Client, job: PromptTuningJob) -> Dataset:
+    """Make a dataset of a job's rows whose decision has the tuned words; sides stay.
+
+    Raises
+    ------
+    ValueError
+        When the job improved nothing, or the dataset has too many rows.
+    """
+    if job.result is None or job.result.tuned is None:
+        raise ValueError("The job improved nothing, so there are no words to use.")
+    source = client.datasets.get(job.dataset_id)
+    if source.rows > MAX_ROWS:
+        raise ValueError(
+            f"The dataset has {source.rows:,} rows, and up to {MAX_ROWS:,} are made anew here; "
+            "download it, put the decision in, and upload it as a new one."
+        )
+    original, tuned = job.result.original, job.result.tuned
+    sides: dict[str, list[dict[str, Any]]] = {"training": [], "evaluation": []}
+    for side, rows in sides.items():
+        has_more = True
+        while has_more:
+            page = client.datasets.rows(
+                source.id,
+                partition=side,  # type: ignore[arg-type]
+                version=job.dataset_version,
+                offset=len(rows),
+                limit=_PAGE,
+            )
+            rows += [_reworded(msgspec.to_builtins(row), original, tuned) for row in page.data]
+            has_more = page.has_more and bool(page.data)
+    return client.datasets.create(
+        f"{source.name}, tuned wording"[:128],
+        training=sides["training"],
+        evaluation=sides["evaluation"],
+    )
+
+
+def _reworded(
+    row: dict[str, Any], original: dict[str, Any], tuned: dict[str, Any]
+) -> dict[str, Any]:
+    decisions = [
+        {**one, **tuned} if _words(one) == _words(original) else one for one in row["decisions"]
+    ]
+    return {
+        name: held for name, held in {**row, "decisions": decisions}.items() if held is not None
+    }
+
+
+def _words(decision: dict[str, Any]) -> Any:
+    """Return what a model reads of a decision."""
+    outcomes = decision.get("outcomes")
+    if isinstance(outcomes, list):
+        outcomes = dict.fromkeys(outcomes)
+    return (decision["id"], decision.get("question"), outcomes, decision.get("rubric"))
