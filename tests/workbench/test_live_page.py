@@ -214,6 +214,8 @@ def test_selected_rows_are_sent_to_review(bare: Client) -> None:
     asyncio.run(page.sending.do())
     made = bare.datasets.get(page.session.dataset)
     assert (page.session.page, made.rows) == ("review", 2)
+    [draft] = bare.drafts.list(dataset_id=made.id).data
+    assert page.session.draft == draft.id
 
 
 def test_nothing_to_send_says_why(bare: Client) -> None:

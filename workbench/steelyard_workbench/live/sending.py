@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import islice
 from typing import Any
 
@@ -19,6 +19,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.live.view import View
 from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.review.sending import SEND
 from steelyard_workbench.tasks import Scope, Write
 
 _MOST_DATASETS = 200
@@ -34,7 +35,7 @@ class SendForm(Viewer):
         *,
         selected: Callable[[], list[str]],
         view: Callable[[], View],
-        on_sent: Callable[[Dataset], None],
+        on_sent: Callable[[Dataset], Awaitable[None]],
         scope: Scope | None = None,
     ) -> None:
         self._client = client
@@ -47,11 +48,9 @@ class SendForm(Viewer):
         self.new_name = pmui.TextInput(
             label="Name of the new dataset", value="", width=260, size="small"
         )
-        self.send = pmui.Button(label="Send to review", variant="contained", size="small")
+        self.send = pmui.Button(label=SEND, variant="contained", size="small")
         self._problem = pn.Column(sizing_mode="stretch_width")
-        self.do = Write(
-            self._do, "Not sent to review:", self._problem, refused="Send to review", scope=scope
-        )
+        self.do = Write(self._do, "Not sent to review:", self._problem, refused=SEND, scope=scope)
         super().__init__()
         self.send.on_click(self.do.on_event)
         self.part = Loaded("The datasets", self._datasets, self._offer, n_lines=1)
@@ -88,7 +87,7 @@ class SendForm(Viewer):
         self._problem[:] = []
         # What they look at now, perhaps the review of a draft, stays.
         if not self._scope.say_if_ended(f"Sent to review: {made.name} ({made.id})."):
-            self._on_sent(made)
+            await self._on_sent(made)
 
     def _send(self) -> Dataset:
         ids, view = self._selected(), self._view()

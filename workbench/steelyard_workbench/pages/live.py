@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from contextlib import suppress
 from typing import Any
 
 import panel as pn
@@ -11,6 +13,7 @@ from panel.viewable import Viewable
 
 from steelyard.datasets.wire import Dataset
 from steelyard.decision_log.wire import DecisionSummary
+from steelyard.errors import SteelyardError
 from steelyard.shadows.wire import ShadowReport
 from steelyard_workbench.components.copy_text import CopyText
 from steelyard_workbench.components.facts import heading
@@ -26,6 +29,7 @@ from steelyard_workbench.live.view import WINDOWS, RowFilter, View, from_text, t
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.poller import Poller
+from steelyard_workbench.review.sending import draft_of
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
 from steelyard_workbench.snippets import as_curl
@@ -187,8 +191,14 @@ class LivePage(Page):
         schedule(self.feed.look)
         schedule(self.sum_up)
 
-    def _review(self, made: Dataset) -> None:
-        self.session.open("review", dataset=made.id, version=0, draft="")
+    async def _review(self, made: Dataset) -> None:
+        """Open a draft of what was sent, or the choice of one where none can be made."""
+        visit, draft_id = self.visit, ""
+        with suppress(SteelyardError):
+            draft = await asyncio.to_thread(draft_of, self.client, made.id, made.version)
+            draft_id = draft.id
+        if not visit.say_if_ended(f"Sent to review: {made.name} ({made.id})."):
+            self.session.open("review", dataset=made.id, version=made.version, draft=draft_id)
 
     def _changed(self) -> None:
         self._has_changed = True
