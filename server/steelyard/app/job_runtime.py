@@ -22,6 +22,7 @@ from steelyard.families.lineage_store import LineageStore
 from steelyard.jobs.runtime import JobRuntime
 from steelyard.labeling.run import LabelingRuns
 from steelyard.prompt_tuning.run import PromptTuningRuns
+from steelyard.prompt_tuning.writing import find_writer
 from steelyard.serving.base import ModelLoader, NamedModelLoader, parse_base_models
 from steelyard.settings import Settings, home_of, read_settings
 
@@ -57,6 +58,8 @@ def open_worker(
             threads=settings.threads,
             held_out=HeldOutEvaluations(predictions, datasets, on.models),
         )
-        tunings = PromptTuningRuns(state, datasets, models)
+        tunings = PromptTuningRuns(
+            state, datasets, models, find_writer=lambda: find_writer(home_of(settings))
+        )
         works = [evaluations, fine_tunes, labeling, tunings]
         yield closing.enter_context(JobRuntime(state, works))

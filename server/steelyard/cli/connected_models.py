@@ -73,6 +73,7 @@ Examples:
     help="Orders of the outcomes that are averaged (chat).",
 )
 @click.option("--teacher", is_flag=True, help="Let it label rows.")
+@click.option("--writer", is_flag=True, help="Let it write wordings for prompt tuning (chat).")
 @click.option("--replace", is_flag=True, help="Change a model that is there.")
 @setting_option("home")
 def add(*, name: str, replace: bool, home: str | None, **given: Any) -> None:

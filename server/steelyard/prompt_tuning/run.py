@@ -1,7 +1,8 @@
 """Tuning a wording: the original is measured, rounds search, and one test on unseen rows proves.
 
 What is durable is the search after each round: a run that is taken up again repeats at most the
-round, or the test, in which its process died. Both are deterministic, and the charge is made in the
+round, or the test, in which its process died. Both are deterministic, but for what a chat model
+writes, and the charge is made in the
 transaction that ends the job.
 """
 
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import msgspec
@@ -39,13 +41,16 @@ from steelyard.prompt_tuning.reading import (
 )
 from steelyard.prompt_tuning.scoring import WordingScorer
 from steelyard.prompt_tuning.search_state import Search, decode_search
-from steelyard.prompt_tuning.searching import SearchState, run_round
+from steelyard.prompt_tuning.searching import Scores, SearchState, run_round
 from steelyard.prompt_tuning.tables import prompt_tunings
 from steelyard.prompt_tuning.telling_words import TellingWords
 from steelyard.prompt_tuning.wire import LabelIssue, TuningError, TuningResult, TuningTest, Verdict
 from steelyard.prompt_tuning.wording import Wording, as_sent, changes_between, wording_of
+from steelyard.prompt_tuning.writing import Writer, WrongRow
 from steelyard.storage import State
 
+#: Rows that a writer is shown.
+SHOWN_ROWS = 12
 #: Name of this kind of job.
 PROMPT_TUNING = "prompt_tuning"
 _NOTHING_FOUND = (
@@ -63,6 +68,7 @@ class PromptTuningRuns(Work):
     datasets: DatasetService
     models: EvaluatedModels
     _: KW_ONLY
+    find_writer: Callable[[], Writer | None] = lambda: None
     now: Callable[[], float] = time.time
 
     def pending(self, connection: Connection) -> list[PendingJob]:
@@ -109,6 +115,7 @@ class _Tuning:
     evaluation: AskedRows
     rows_left_out: int
     candidates: Candidates
+    writer: Writer | None
     scorer: WordingScorer
     closing: ExitStack
 
@@ -131,7 +138,9 @@ class PromptTuningRun(Run):
                 self._save(_measure(tuning))
             elif not search.is_over(row.effort):
                 score = tuning.scorer.on(tuning.validation)
-                after = run_round(search.state, tuning.candidates, tuning.validation.targets, score)
+                targets = tuning.validation.targets
+                write = partial(_write, tuning)
+                after = run_round(search.state, tuning.candidates, targets, score, write=write)
                 self._save(msgspec.structs.replace(search, state=after))
             else:
                 self._finish(row, _test(tuning, search))
@@ -191,6 +200,7 @@ class PromptTuningRun(Run):
                 evaluation=evaluation.sample(TEST_ROWS),
                 rows_left_out=n_otherwise + further,
                 candidates=Candidates(decision, original, words),
+                writer=self._work.find_writer(),
                 scorer=WordingScorer(model, decision, self.stopping),
                 closing=closing.pop_all(),
             )
@@ -216,6 +226,23 @@ class PromptTuningRun(Run):
 
         if not self._work.state.write_now(end):
             raise LostRunError
+
+
+def _write(tuning: _Tuning, best: Wording, scores: Scores) -> list[Wording]:
+    """Return what the writer makes of the rows that lose most, where there is one."""
+    if tuning.writer is None:
+        return []
+    names, rows_ = tuning.decision.outcomes.names, tuning.validation
+    worst = np.argsort(-np.nan_to_num(scores.losses), kind="stable")[:SHOWN_ROWS].tolist()
+    wrong = [
+        WrongRow(
+            rows_.contexts[place],
+            names[int(rows_.targets[place].argmax())],
+            names[int(scores.probabilities[place].argmax())],
+        )
+        for place in worst
+    ]
+    return tuning.writer.write(tuning.decision, best, wrong)
 
 
 def _measure(tuning: _Tuning) -> Search:

@@ -45,6 +45,8 @@ class Scores:
     probabilities: FloatArray  # (n_rows, n_outcomes)
 
 
+#: Returns further wordings, of the best one and its scores on all rows.
+Write = Callable[[Wording, Scores], list[Wording]]
 #: Scores wordings on rows, both given by place; raises when the search is to stop.
 Score = Callable[[Sequence[Wording], NDArray[np.int64]], list[Scores]]
 
@@ -56,6 +58,7 @@ def run_round(
     score: Score,
     *,
     kept: int = KEPT,
+    write: Write = lambda best, scores: [],  # noqa: ARG005
 ) -> SearchState:
     """Return the search after one more round; it is over when no candidate is left to try."""
     number = len(state.rounds) + 1
@@ -64,7 +67,7 @@ def run_round(
     tried = candidates.whole(state.best) if number % 2 else []
     for outcome, rival in _worst(before, targets):
         tried += candidates.of_outcome(state.best, outcome, rival)
-    tried = list(dict.fromkeys(tried))
+    tried = list(dict.fromkeys([*tried, *write(state.best, before)]))
     found = _choose(state.best, tried, before, score, number, kept=kept)
     if found is None:
         found = state.best, float(before.losses.mean())

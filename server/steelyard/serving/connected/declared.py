@@ -61,6 +61,8 @@ class ConnectedModel(
     max_input_tokens: Annotated[int, Meta(ge=1, le=65_536)] = 65_536
     #: Whether it may label rows.
     teacher: bool = False
+    #: Whether prompt tuning may ask it for wordings, and show it rows (``chat``).
+    writer: bool = False
     added: dt.date | None = None
     calibrations: tuple[Calibration, ...] = ()
 
@@ -71,6 +73,8 @@ class ConnectedModel(
             raise _bad(name, "a model of wire 'hub' has a folder and no url, any other a url")
         if self.wire != "hub":
             self._check_url(name)
+        if self.writer and self.wire != "chat":
+            raise _bad(name, "only a model of wire 'chat' can be a writer")
         if self.key_env and self.key_file:
             raise _bad(name, "set one of key_env and key_file")
         _ = self.price_nano
