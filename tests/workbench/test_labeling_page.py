@@ -143,10 +143,13 @@ def test_a_dataset_is_made_once_however_often_it_is_clicked(client, ready):
     assert finalize.n_calls == 1
 
 
-def test_one_is_cancelled_and_one_is_discarded(client, ready):
+def test_one_that_waits_is_cancelled(client):
     page = opened(client, labeling=start(client).id)
     named(page.__panel__(), "Cancel")[0].clicks += 1
     assert "cancelled" in texts(page.__panel__())
+
+
+def test_one_that_is_ready_is_discarded(client, ready):
     page = opened(client, labeling=ready.id)
     named(page.__panel__(), "Discard")[0].clicks += 1
     assert "discarded" in texts(page.__panel__())
