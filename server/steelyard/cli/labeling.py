@@ -86,7 +86,13 @@ def upload(*, file: str, name: str, server: Server) -> None:
 )
 @click.option("--model", help="Only what this model or family answered.")
 @click.option("--decision", help="Only answers that are unsure of this decision.")
-@click.option("--limit", type=click.IntRange(1, MAX_QUERIES), default=1_000, show_default=True)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MAX_QUERIES),
+    default=1_000,
+    show_default=True,
+    help="Queries at most.",
+)
 @server_options
 def from_log(*, name: str, server: Server, **given: Any) -> None:
     """Make a source of stored answers that were unsure and got no feedback, the newest first."""
