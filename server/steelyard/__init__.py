@@ -23,10 +23,20 @@ from typing import TYPE_CHECKING, Any
 from steelyard.version import __version__
 
 if TYPE_CHECKING:
+    from steelyard.batch.classifier import SteelyardClassifier
     from steelyard.client import AsyncClient, Client, ClientOptions
     from steelyard.embedded import Embedded
 
-__all__ = ["__version__", "connect", "connect_async", "decide", "embed", "lint"]
+__all__ = [
+    "SteelyardClassifier",
+    "__version__",
+    "connect",
+    "connect_async",
+    "decide",
+    "decide_frame",
+    "embed",
+    "lint",
+]
 
 
 def decide(
@@ -78,6 +88,68 @@ def decide(
     if model is not None:
         request["model"] = model
     return default_deployment().answers.answer_dict(request)
+
+
+def decide_frame(
+    frame: Any,
+    decisions: Sequence[Mapping[str, Any]],
+    *,
+    context: str | Sequence[str] = "text",
+    model: str | None = None,
+    temperature: float | None = None,
+    client: Client | None = None,
+    progress: bool = True,
+    resume: str | Path | None = None,
+) -> Any:
+    """Return a frame with the answers to decisions about each of its rows.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame or pandas.DataFrame
+        Rows to decide about; it is not changed.
+    decisions : sequence of mapping
+        1 to 64 of them, as for ``decide``.
+    context : str or sequence of str, default "text"
+        The column of contexts, or several that make an object.
+    model : str, optional
+        Name of a model; the shipped one, or the server's default, when left out.
+    temperature : float, optional
+        0.2 to 5; below 1 sharpens the probabilities, above 1 softens them.
+    client : steelyard.client.Client, optional
+        Asks this client's server, for its families, routes and connected models; this process
+        answers when left out. A row is charged once, however often it is sent.
+    progress : bool, default True
+        Whether a notebook or a terminal shows how far it is.
+    resume : path, optional
+        A folder in which answered rows are kept: the same call after a crash goes on from them.
+        Remove it when it is no longer needed.
+
+    Returns
+    -------
+    polars.DataFrame or pandas.DataFrame
+        As given, with columns for each decision: ``ID.top``, ``ID.p_top``, ``ID.action``,
+        ``ID.p.OUTCOME`` for each outcome and, for an ordinal, ``ID.expected_level``; last ``error``,
+        which says why a row has no answer and is null where it has one.
+
+    Raises
+    ------
+    ValueError
+        When a column is missing or would be there twice, or ``resume`` holds other rows.
+    steelyard.errors.SteelyardError
+        When the decisions cannot be asked, or nobody answers.
+    """
+    from steelyard.batch.scoring import Questions, decide_rows
+    from steelyard.client.progress import progress_bar
+
+    questions = Questions(decisions, model, temperature, client)
+    with progress_bar("Decide", is_shown=progress) as show:
+        return decide_rows(
+            frame,
+            questions,
+            context=context,
+            progress=lambda done, total: show(done, total, "rows"),
+            resume=None if resume is None else Path(resume),
+        )
 
 
 def lint(
@@ -257,3 +329,12 @@ def _client_options(
 
     settings = read_settings({"url": url, "api_key": api_key})
     return ClientOptions(settings.url, settings.api_key, timeout_s, max_retries, gzip_over)
+
+
+def __getattr__(name: str) -> Any:
+    # scikit-learn is loaded with the classifier, not with the package.
+    if name == "SteelyardClassifier":
+        from steelyard.batch.classifier import SteelyardClassifier
+
+        return SteelyardClassifier
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

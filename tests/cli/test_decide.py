@@ -154,3 +154,26 @@ def test_an_engine_that_is_not_there(run, monkeypatch):
 
 def test_the_double_is_not_the_shipped_model():
     assert load_named_model("hashing", None).scorer.engine == "hashing"
+
+
+def test_rows_of_a_file(run, tmp_path, request_file):
+    (tmp_path / "mails.csv").write_text("n,body\n1,Paid twice.\n2,\n")
+    files = ("--input", str(tmp_path / "mails.csv"), "--output", str(tmp_path / "b.csv"))
+    result = run("decide", *files, "--column", "body", "--decisions", str(request_file))
+    assert "2 rows answered" in result.stdout
+    lines = (tmp_path / "b.csv").read_text().splitlines()
+    assert lines[0].startswith("n,body,team.top,team.p_top,team.action,team.p.billing")
+    assert len(lines) == 3
+    again = run("decide", *files, "--column", "body", "--decisions", str(request_file))
+    assert (again.exit_code, "there already" in again.stderr) == (2, True)
+    columns = ("--column", "n", "--overwrite", "--json")
+    flags = ("--question", "Which team?", *TWO_OUTCOMES)
+    answered = run("decide", *files, *columns, *flags)
+    assert json.loads(answered.stdout) == {"rows": 2, "errors": 0, "resumed": 0}
+    for arguments in (
+        files,
+        files[:2],
+        (*files, *flags, "--context", "x"),
+        (*files, "--decisions", str(tmp_path / "mails.csv")),
+    ):
+        assert run("decide", *arguments).exit_code == 2

@@ -69,10 +69,12 @@ def test_a_client_loads_no_server():
 
 def test_exported_names():
     assert steelyard.__all__ == [
+        "SteelyardClassifier",
         "__version__",
         "connect",
         "connect_async",
         "decide",
+        "decide_frame",
         "embed",
         "lint",
     ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from steelyard.cli.decide_rows import decide_rows, rows_options
 from steelyard.cli.local_state import show_json
 from steelyard.cli.options import setting_option
 from steelyard.cli.requests import read_request, request_options
@@ -27,6 +28,8 @@ Examples:
       --rubric "can wait" --rubric "today" --rubric "at once"
   steelyard decide request.json
   cat request.json | steelyard decide - --json
+  steelyard decide --input mails.csv --column body --output scored.parquet \\
+      --question "Which team should own this?" --outcome billing --outcome shipping
 """
 
 
@@ -39,6 +42,7 @@ Examples:
     help="0.2 to 5: below 1 sharper, above 1 softer. [default: the model's own]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@rows_options
 @setting_option("engine")
 @setting_option("threads")
 @click.pass_context
@@ -46,8 +50,12 @@ def command(ctx: click.Context, /, **flags: Any) -> None:
     """Answer decisions about one context, in this process.
 
     The request is a JSON file with the body of POST /v1/decide (- reads it from the input stream),
-    or, for one decision, flags.
+    or, for one decision, flags. With --input and --output every row of a file is answered, by a
+    server with --url.
     """
+    if flags["source"] is not None or flags["target"] is not None:
+        decide_rows(ctx, flags)
+        return
     from steelyard.app.deployment import open_deployment
     from steelyard.settings import read_settings
 

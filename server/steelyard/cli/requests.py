@@ -87,6 +87,15 @@ def request_from_flags(ctx: click.Context, flags: dict[str, Any]) -> dict[str, A
             context = _read_bytes(context_file).decode()
         except UnicodeDecodeError:
             raise click.UsageError(f"{context_file} is not text in UTF-8.", ctx) from None
+    request: dict[str, Any] = {"context": context, "decisions": [decision_from_flags(ctx, flags)]}
+    for name in ("model", "temperature"):
+        if flags.get(name) is not None:
+            request[name] = flags[name]
+    return request
+
+
+def decision_from_flags(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
+    """Return the decision that flags spell."""
     decision: dict[str, Any] = {
         "id": flags["decision_id"] if flags["decision_id"] is not None else "decision",
         "question": flags["question"],
@@ -97,11 +106,7 @@ def request_from_flags(ctx: click.Context, flags: dict[str, Any]) -> dict[str, A
         decision["outcomes"] = outcomes_from_flags(ctx, flags["outcomes"], flags["kind"])
     if flags["rubric"]:
         decision["rubric"] = list(flags["rubric"])
-    request: dict[str, Any] = {"context": context, "decisions": [decision]}
-    for name in ("model", "temperature"):
-        if flags.get(name) is not None:
-            request[name] = flags[name]
-    return request
+    return decision
 
 
 def outcomes_from_flags(

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any, Protocol
 
 import msgspec
@@ -33,6 +34,7 @@ from steelyard.decisions.wire import (
 from steelyard.errors import (
     ContextTooLongError,
     DeadlineExceededError,
+    EngineUnavailableError,
     ImagesNotSupportedError,
     InternalError,
     InvalidRequestError,
@@ -40,12 +42,17 @@ from steelyard.errors import (
     SteelyardError,
     Violation,
 )
+from steelyard.errors.kinds import UnprocessableError
 from steelyard.ids import new_id
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.scoring.shares import Share
 
 #: The calibration of what is calibrated already: a temperature of 1.
 _UNTEMPERED = TemperatureTable()
+#: Requests of one caller with many that wait in the queue at a time.
+_MANY = 64
+#: Seconds between two looks for room in a queue that others have filled.
+_PATIENCE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,18 +320,72 @@ class AnswerService:
         prepared = self._decide.prepare(payload)
         submitted = perf_counter()
         future = self._queue.submit(prepared.rendered, self._deadline_s)
-        try:
-            scored = future.result(timeout=self._deadline_s)
-        except SteelyardError:  # one of them is a TimeoutError too
-            raise
-        except TimeoutError:
-            raise _late(future, self._deadline_s) from None
+        scored = self._wait(future)
         return self._finish(prepared, scored, submitted, getattr(future, "started_at", submitted))
+
+    def answer_many(
+        self, payloads: Sequence[Mapping[str, Any]]
+    ) -> list[DecideResponse | UnprocessableError]:
+        """Answer requests of one caller, in their order; one that cannot be used gets its refusal.
+
+        A share of the queue's room is used, the longest first, so that others find room too and
+        passes have texts of like lengths.
+        """
+        answers: list[DecideResponse | UnprocessableError | None] = [None] * len(payloads)
+        waiting: deque[tuple[int, Prepared, float, concurrent.futures.Future[Any]]] = deque()
+
+        def take() -> None:
+            place, prepared, submitted, future = waiting.popleft()
+            scored = self._wait(future)
+            started = getattr(future, "started_at", submitted)
+            answers[place] = self._finish(prepared, scored, submitted, started)
+
+        lengths = [len(str(payload.get("context"))) for payload in payloads]
+        try:
+            for place in sorted(range(len(payloads)), key=lengths.__getitem__, reverse=True):
+                try:
+                    prepared = self._decide.prepare(payloads[place])
+                except UnprocessableError as refusal:
+                    answers[place] = refusal
+                    continue
+                submitted = perf_counter()
+                while (future := self._submit_by(prepared, submitted + self._deadline_s)) is None:
+                    take() if waiting else sleep(_PATIENCE_S)
+                waiting.append((place, prepared, submitted, future))
+                if len(waiting) >= _MANY:
+                    take()
+            while waiting:
+                take()
+        finally:
+            for *_, future in waiting:
+                future.cancel()
+        return [one for one in answers if one is not None]
+
+    def _submit_by(
+        self, prepared: Prepared, give_up_at: float
+    ) -> concurrent.futures.Future[list[ScoredDecision]] | None:
+        """Queue a request without a deadline of its own; ``None`` while there is no room for it."""
+        try:
+            return self._queue.submit(prepared.rendered)
+        except EngineUnavailableError:
+            if perf_counter() > give_up_at:
+                raise
+            return None
 
     def answer_dict(self, payload: bytes | Mapping[str, Any]) -> dict[str, Any]:
         """Answer a request as plain dictionaries and lists."""
         answer: dict[str, Any] = msgspec.to_builtins(self.answer(payload))
         return answer
+
+    def _wait(
+        self, future: concurrent.futures.Future[list[ScoredDecision]]
+    ) -> list[ScoredDecision]:
+        try:
+            return future.result(timeout=self._deadline_s)
+        except SteelyardError:  # one of them is a TimeoutError too
+            raise
+        except TimeoutError:
+            raise _late(future, self._deadline_s) from None
 
     def _finish(
         self, prepared: Prepared, scored: list[ScoredDecision], submitted: float, started: float

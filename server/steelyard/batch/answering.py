@@ -1,0 +1,54 @@
+"""Who answers rows: the model of this process, or a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from steelyard.batch.columns import Answered
+from steelyard.errors import SteelyardError
+from steelyard.errors.kinds import UnprocessableError
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
+    from steelyard.serving.decide import AnswerService
+
+#: Answers contexts in their order; the key names this row of this run, for any number of attempts.
+Answer = Callable[[Sequence[Any], Sequence[str]], list[Answered]]
+
+#: Calls of a server at a time.
+_CALLS = 8
+
+
+def by_this_process(answers: AnswerService, asked: dict[str, Any]) -> Answer:
+    """Return what answers with a loaded model; ``asked`` has the decisions and the options."""
+
+    def answer(contexts: Sequence[Any], keys: Sequence[str]) -> list[Answered]:  # noqa: ARG001
+        found = answers.answer_many([{**asked, "context": context} for context in contexts])
+        return [
+            one if isinstance(one, SteelyardError) else msgspec.to_builtins(one.decisions)
+            for one in found
+        ]
+
+    return answer
+
+
+def by_server(client: Client, asked: dict[str, Any]) -> Answer:
+    """Return what answers by calls of a server, each charged once however often it is sent."""
+
+    def ask(context: Any, key: str) -> Answered:
+        try:
+            answered = client.decide(context, **asked, idempotency_key=key)
+        except UnprocessableError as error:
+            return error
+        decisions: dict[str, Any] = msgspec.to_builtins(answered.decisions)
+        return decisions
+
+    def answer(contexts: Sequence[Any], keys: Sequence[str]) -> list[Answered]:
+        with ThreadPoolExecutor(_CALLS) as pool:
+            return list(pool.map(ask, contexts, keys))
+
+    return answer

@@ -1,0 +1,158 @@
+"""A scikit-learn classifier of texts: the shipped model's answers, calibrated on the training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from steelyard.batch.answering import by_this_process
+from steelyard.errors import SteelyardError
+
+_FLOOR = 1e-9
+_MOST_CLASSES = 255
+
+
+class SteelyardClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier of texts that asks one question about each.
+
+    ``fit`` takes the classes from the labels and, with ``calibrate``, fits a logistic regression on
+    the logarithms of the model's probabilities (matrix scaling; Guo et al., 2017, Kull et al., 2019).
+    Without, the model answers as it is and the labels only name the outcomes.
+
+    Parameters
+    ----------
+    question : str
+        What is asked about each text.
+    outcomes : mapping, optional
+        Descriptions of classes, by class; a class that is not in it goes by its name alone.
+    calibrate : bool, default True
+        Whether probabilities are fitted to the training rows.
+    C : float, default 1.0
+        Inverse strength of the fit's regularisation, above 0.
+    model : str, optional
+        Name of a base model; the shipped one when left out.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+
+    Raises
+    ------
+    ValueError
+        When a text cannot be read, or the labels are of one class, or of more than 255.
+
+    Examples
+    --------
+    >>> from steelyard import SteelyardClassifier
+    >>> team = SteelyardClassifier("Which team should own this ticket?")
+    >>> team.fit(texts, teams).predict(["I was charged twice."])  # doctest: +SKIP
+    array(['billing'], dtype='<U8')
+    """
+
+    def __init__(
+        self,
+        question: str = "Which of these is it about?",
+        outcomes: Mapping[Any, str] | None = None,
+        *,
+        calibrate: bool = True,
+        C: float = 1.0,  # noqa: N803  scikit-learn's name
+        model: str | None = None,
+    ) -> None:
+        self.question = question
+        self.outcomes = outcomes
+        self.calibrate = calibrate
+        self.C = C
+        self.model = model
+
+    def fit(self, X: Sequence[str], y: Sequence[Any]) -> SteelyardClassifier:  # noqa: N803
+        """Take the classes from ``y`` and fit the calibration; return the classifier.
+
+        Parameters
+        ----------
+        X : sequence of str, of length n
+            Texts.
+        y : sequence, of length n
+            Their classes.
+        """
+        texts, labels = _texts(X), np.asarray(y)
+        if len(texts) != len(labels):
+            raise ValueError(
+                f"There are {len(texts)} texts and {len(labels)} labels; give as many."
+            )
+        check_classification_targets(labels)
+        self.classes_: NDArray[Any] = np.unique(labels)
+        if not 2 <= len(self.classes_) <= _MOST_CLASSES:
+            raise ValueError(
+                f"The labels are of {len(self.classes_)} class(es); give 2 to {_MOST_CLASSES}."
+            )
+        self.fitted_: LogisticRegression | None = None
+        if self.calibrate:
+            fit = LogisticRegression(C=self.C, max_iter=1000)
+            self.fitted_ = fit.fit(self._logs(texts), labels)
+        return self
+
+    def predict_proba(self, X: Sequence[str]) -> NDArray[np.float64]:  # noqa: N803
+        """Return the probability of each class, of shape (n, n_classes)."""
+        check_is_fitted(self)
+        logs = self._logs(_texts(X))
+        if self.fitted_ is None:
+            shares: NDArray[np.float64] = np.exp(logs)
+            normalised: NDArray[np.float64] = shares / shares.sum(axis=1, keepdims=True)
+            return normalised
+        probabilities: NDArray[np.float64] = self.fitted_.predict_proba(logs)
+        return probabilities
+
+    def predict(self, X: Sequence[str]) -> NDArray[Any]:  # noqa: N803
+        """Return the likeliest class of each text, of shape (n,)."""
+        probabilities = self.predict_proba(X)
+        classes: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
+        return classes
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
+
+    def _logs(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return the logarithms of the model's probabilities, (n, n_classes)."""
+        from steelyard.app.deployment import default_deployment  # noqa: PLC0415
+
+        described = self.outcomes or {}
+        names = [str(one) for one in self.classes_]
+        outcomes = dict(zip(names, (described.get(one) for one in self.classes_), strict=True))
+        decision = {"id": "class", "question": self.question, "outcomes": outcomes}
+        asked: dict[str, Any] = {"decisions": [decision]}
+        if self.model is not None:
+            asked["model"] = self.model
+        rows: list[list[float]] = []
+        answers = by_this_process(default_deployment().answers, asked)(texts, [])
+        for place, answered in enumerate(answers):
+            if isinstance(answered, SteelyardError):
+                told = f"Text {place} cannot be used: {answered.message}"
+                raise ValueError(told) from answered  # noqa: TRY004
+            rows.append([answered["class"]["probabilities"][name] for name in names])
+        shares = np.asarray(rows, dtype=np.float64).reshape(-1, len(names))
+        logs: NDArray[np.float64] = np.log(np.clip(shares, _FLOOR, 1))
+        return logs
+
+
+def _texts(texts: Sequence[str]) -> list[str]:
+    """Return texts as a list; raise ``ValueError`` for what is not one."""
+    if isinstance(texts, str):
+        raise ValueError("Give a sequence of texts, not one text.")  # noqa: TRY004  scikit-learn's
+    listed = list(texts)
+    for place, text in enumerate(listed):
+        if not isinstance(text, str):
+            raise ValueError(f"X[{place}] is of type {type(text).__name__}; give texts.")  # noqa: TRY004
+    return listed

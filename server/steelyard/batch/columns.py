@@ -1,0 +1,63 @@
+"""The columns that decisions add to rows: outcomes, probabilities and actions, or why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from steelyard.decisions.kinds import Decision
+from steelyard.errors import SteelyardError
+
+#: Why a row has no answer; null where it has one.
+ERROR = "error"
+
+#: The answer's decisions by id, as plain values, or why there is none.
+Answered = Mapping[str, Any] | SteelyardError
+
+
+def schema_of(decisions: Sequence[Decision]) -> dict[str, pl.DataType]:
+    """Return the columns of decisions, in their order, and last the one of errors."""
+    schema: dict[str, pl.DataType] = {}
+    for one in decisions:
+        schema |= {f"{one.id}.top": pl.String(), f"{one.id}.p_top": pl.Float64()}
+        schema[f"{one.id}.action"] = pl.String()
+        if one.kind == "ordinal":
+            schema[f"{one.id}.expected_level"] = pl.Float64()
+        schema |= {f"{one.id}.p.{name}": pl.Float64() for name in one.outcomes.names}
+    return schema | {ERROR: pl.String()}
+
+
+def scored_frame(decisions: Sequence[Decision], answers: Sequence[Answered]) -> pl.DataFrame:
+    """Return the columns of answered rows: one row for each answer."""
+    columns: dict[str, list[Any]] = {name: [] for name in schema_of(decisions)}
+    for answered in answers:
+        if isinstance(answered, SteelyardError):
+            for values in columns.values():
+                values.append(None)
+            columns[ERROR][-1] = answered.message
+            continue
+        for one in decisions:
+            result = answered[one.id]
+            columns[f"{one.id}.top"].append(result["top"])
+            columns[f"{one.id}.p_top"].append(result["p_top"])
+            columns[f"{one.id}.action"].append(result["action"])
+            if one.kind == "ordinal":
+                columns[f"{one.id}.expected_level"].append(result["expected_level"])
+            for name in one.outcomes.names:
+                columns[f"{one.id}.p.{name}"].append(result["probabilities"][name])
+        columns[ERROR].append(None)
+    return pl.DataFrame(columns, schema=schema_of(decisions))
+
+
+def check_columns(names: Sequence[str], context: Sequence[str], added: Sequence[str]) -> None:
+    """Raise ``ValueError`` when a column of the context is missing, or one to be added is there."""
+    missing = [name for name in context if name not in names]
+    if missing:
+        raise ValueError(
+            f"There is no column {missing[0]!r}; name the context's among {', '.join(names)}."
+        )
+    taken = [name for name in added if name in names]
+    if taken:
+        raise ValueError(f"The rows have a column {taken[0]!r} already; rename or drop it.")

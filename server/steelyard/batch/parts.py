@@ -1,0 +1,98 @@
+"""What a run has scored so far: a folder of whole parts that a later run goes on from."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+import pyarrow.parquet as pq
+
+from steelyard.durable import flush, write_atomically
+
+_MANIFEST = "run.json"
+
+
+class Parts:
+    """Scored parts in the order of the rows; each is there whole or not at all.
+
+    ``run`` is a name of the run that stays when it is taken up again.
+    """
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self.folder = folder
+        self.run = run
+        self.paths = sorted(folder.glob("part-*.parquet"))
+        self.n_rows = sum(pq.read_metadata(path).num_rows for path in self.paths)
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Keep a part for good."""
+        path = self.folder / f"part-{len(self.paths):08}.parquet"
+        content = io.BytesIO()
+        frame.write_parquet(content)
+        write_atomically(path, content.getvalue())
+        flush(self.folder)
+        self.paths.append(path)
+        self.n_rows += frame.height
+
+    def scan(self) -> pl.LazyFrame:
+        """Return all rows, unread; a column that a part lacks is null there."""
+        return pl.concat([pl.scan_parquet(path) for path in self.paths], how="diagonal_relaxed")
+
+    def remove(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self.folder)
+
+
+@contextmanager
+def opened_parts(folder: Path, of: Mapping[str, Any], *, restart: bool = False) -> Iterator[Parts]:
+    """Yield the parts of a run, which is told by ``of``; those of an earlier one are gone on from.
+
+    Raise ``ValueError`` when the folder holds another run, or somebody works in it.
+    """
+    folder.mkdir(exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"Another run works in {folder}; wait for it, or choose another output."
+            ) from None
+        if restart:
+            for path in folder.glob("part-*.parquet"):
+                path.unlink()
+            (folder / _MANIFEST).unlink(missing_ok=True)
+        yield Parts(folder, _run_of(folder, of))
+    finally:
+        os.close(handle)
+
+
+def _run_of(folder: Path, of: Mapping[str, Any]) -> str:
+    """Return the name of the folder's run; a new one is written down first."""
+    manifest = folder / _MANIFEST
+    wanted = msgspec.json.decode(msgspec.json.encode(of))
+    if manifest.exists():
+        kept = msgspec.json.decode(manifest.read_bytes())
+        changed = [name for name in wanted if kept["of"].get(name) != wanted[name]]
+        if changed:
+            raise ValueError(
+                f"{folder} holds the rows of a run with other {' and '.join(changed)}; start over "
+                "with restart, or choose another output."
+            )
+        return str(kept["run"])
+    if any(folder.iterdir()):
+        raise ValueError(f"{folder} has files that are no run's; choose another output.")
+    run = uuid.uuid4().hex
+    write_atomically(manifest, msgspec.json.encode({"run": run, "of": wanted}))
+    flush(folder)
+    flush(folder.parent)
+    return run

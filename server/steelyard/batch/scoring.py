@@ -1,0 +1,198 @@
+"""Decisions about every row of a frame or a file, with progress, and resumed after a crash."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import polars as pl
+
+from steelyard.batch import files
+from steelyard.batch.answering import Answer, by_server, by_this_process
+from steelyard.batch.columns import ERROR, check_columns, schema_of, scored_frame
+from steelyard.batch.parts import Parts, opened_parts
+from steelyard.decisions.kinds import Decision
+from steelyard.decisions.validation import read_request
+
+if TYPE_CHECKING:
+    from steelyard.client import Client
+    from steelyard.serving.decide import AnswerService
+
+#: Rows that are scored, and then kept for good, at a time.
+PART_ROWS = 1024
+
+#: Takes how many rows are done, and how many there are.
+Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What is asked about every row, and of whom.
+
+    ``client`` asks a server, for its families, routes and connected models. Without one a model of
+    this process answers: what ``load`` gives, or else the one that ``steelyard.decide`` asks.
+    """
+
+    decisions: Sequence[Mapping[str, Any]]
+    model: str | None = None
+    temperature: float | None = None
+    client: Client | None = None
+    load: Callable[[], AnswerService] | None = None
+
+    def checked(self) -> tuple[Decision, ...]:
+        """Return the decisions; raise ``InvalidRequestError`` when they cannot be asked."""
+        return read_request({**self._asked, "context": ""}).decisions
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        options = {"model": self.model, "temperature": self.temperature}
+        return {
+            "decisions": list(self.decisions),
+            **{name: value for name, value in options.items() if value is not None},
+        }
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells these questions from others."""
+        return {"decisions": self._asked["decisions"], "model": [self.model, self.temperature]}
+
+    def answer(self) -> Answer:
+        """Return what answers them; a model that is not loaded loads now."""
+        if self.client is not None:
+            return by_server(self.client, self._asked)
+        if self.load is not None:
+            return by_this_process(self.load(), self._asked)
+        from steelyard.app.deployment import default_deployment  # noqa: PLC0415
+
+        return by_this_process(default_deployment().answers, self._asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """How scoring a file ended: its rows, those without an answer, and those an earlier run had."""
+
+    rows: int
+    errors: int
+    resumed: int
+
+
+def decide_rows(
+    frame: Any,
+    questions: Questions,
+    *,
+    context: str | Sequence[str] = "text",
+    progress: Progress | None = None,
+    resume: Path | None = None,
+) -> Any:
+    """Return a frame with the columns that decisions about each row add; see ``decide_frame``."""
+    if isinstance(frame, pl.LazyFrame):
+        raise TypeError(
+            "The frame is lazy; give frame.collect(), or score a file with decide_file."
+        )
+    is_polars = isinstance(frame, pl.DataFrame)
+    names = list(map(str, frame.columns))
+    columns = [context] if isinstance(context, str) else list(context)
+    decisions = questions.checked()
+    check_columns(names, columns, list(schema_of(decisions)))
+    contexts = files.contexts_of(frame, columns) if is_polars else _pandas_contexts(frame, columns)
+    sha256 = hashlib.sha256(msgspec.json.encode(contexts, enc_hook=str)).hexdigest()
+    with ExitStack() as closing:
+        folder = resume or Path(closing.enter_context(tempfile.TemporaryDirectory()), "parts")
+        of = {"rows": sha256, **questions.identity()}
+        parts = closing.enter_context(opened_parts(folder, of))
+        batches = (
+            (pl.DataFrame(), contexts[start : start + PART_ROWS])
+            for start in range(parts.n_rows, len(contexts), PART_ROWS)
+        )
+        _score(batches, decisions, questions, parts, len(contexts), progress)
+        scored = (
+            parts.scan().collect() if parts.paths else pl.DataFrame(schema=schema_of(decisions))
+        )
+    if is_polars:
+        return frame.hstack(scored)
+    return frame.assign(**{name: scored[name].to_list() for name in scored.columns})
+
+
+def decide_file(
+    source: Path,
+    target: Path,
+    questions: Questions,
+    *,
+    context: Sequence[str] = ("text",),
+    progress: Progress | None = None,
+    restart: bool = False,
+    overwrite: bool = False,
+) -> Scored:
+    """Write the rows of a file with the columns that decisions add, in the format of its ending.
+
+    Scored rows are kept beside the output until all are there: a run that died goes on from them.
+    Raise ``ValueError`` when a file, a format or a column cannot be used.
+    """
+    for path in (source, target):
+        files.check_format(path)
+    if target.exists() and not overwrite:
+        raise ValueError(f"{target} is there already; name another output, or overwrite it.")
+    decisions = questions.checked()
+    names = files.column_names(source)
+    added = list(schema_of(decisions))
+    if names is not None:
+        check_columns(names, context, added)
+    about = source.stat()
+    of = {
+        "input": [str(source.resolve()), about.st_size, about.st_mtime_ns],
+        "columns": list(context),
+        **questions.identity(),
+    }
+    folder = target.with_name(f"{target.name}.parts")
+    with opened_parts(folder, of, restart=restart) as parts:
+        resumed = parts.n_rows
+        batches = (
+            (batch.rows, batch.contexts)
+            for batch in files.batches_of(source, context, PART_ROWS, start=resumed)
+        )
+        _score(batches, decisions, questions, parts, files.count_rows(source), progress)
+        if not parts.paths:
+            parts.remove()
+            raise ValueError(f"{source} has no rows.")
+        rows = parts.scan()
+        n_errors = rows.select(pl.col(ERROR).is_not_null().sum()).collect().item()
+        before = [name for name in rows.collect_schema().names() if name not in added]
+        files.write_rows(rows.select([*before, *added]), target)
+        done = Scored(parts.n_rows, n_errors, resumed)
+        parts.remove()
+    return done
+
+
+def _score(
+    batches: Iterable[tuple[pl.DataFrame, Sequence[Any]]],
+    decisions: Sequence[Decision],
+    questions: Questions,
+    parts: Parts,
+    n_rows: int,
+    progress: Progress | None,
+) -> None:
+    """Score batches and keep each as a part."""
+    answer: Answer | None = None
+    for rows, contexts in batches:
+        check_columns([*rows.columns], [], list(schema_of(decisions)))
+        if answer is None:
+            answer = questions.answer()
+        if progress is not None:
+            progress(parts.n_rows, n_rows)
+        keys = [f"{parts.run}-{parts.n_rows + place}" for place in range(len(contexts))]
+        scored = scored_frame(decisions, answer(contexts, keys))
+        parts.add(rows.hstack(scored) if rows.width else scored)
+    if progress is not None:
+        progress(parts.n_rows, parts.n_rows)
+
+
+def _pandas_contexts(frame: Any, columns: Sequence[str]) -> list[Any]:
+    """Return the contexts of a pandas frame; what is not there is ``None``."""
+    wanted = frame[list(columns)].astype(object)
+    records = wanted.where(wanted.notna(), None).to_dict("records")
+    return [record[columns[0]] if len(columns) == 1 else record for record in records]

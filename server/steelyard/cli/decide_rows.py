@@ -1,0 +1,117 @@
+"""``steelyard decide --input``: decisions about every row of a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from steelyard.cli.connecting import Server
+from steelyard.cli.failures import FAILED, disk_failures
+from steelyard.cli.local_state import show_json
+from steelyard.cli.requests import decision_from_flags
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+_OPTIONS = (
+    click.option(
+        "--input",
+        "source",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="A file of rows to answer: CSV, TSV, JSON Lines or Parquet, by its ending.",
+    ),
+    click.option(
+        "--output", "target", type=_FILE, help="Where the answered rows go; any of these."
+    ),
+    click.option(
+        "--column",
+        "columns",
+        multiple=True,
+        help="The column of contexts; several make an object. [default: text]",
+    ),
+    click.option(
+        "--decisions",
+        "decisions_file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="A JSON file with decisions, or with a request that has them; else flags spell one.",
+    ),
+    click.option("--url", help="Ask this server: for families, routes and connected models."),
+    click.option("--restart", is_flag=True, help="Answer rows again that an earlier run answered."),
+    click.option("--overwrite", is_flag=True, help="Replace an output that is there."),
+)
+
+
+def rows_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of rows, in their order."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def decide_rows(ctx: click.Context, flags: dict[str, Any]) -> None:
+    """Answer the rows of a file, and say how it ended; exit status 1 when some have no answer."""
+    from steelyard.app.deployment import open_deployment
+    from steelyard.batch.scoring import Questions, decide_file
+    from steelyard.client.progress import progress_bar
+    from steelyard.settings import read_settings
+
+    source, target = flags["source"], flags["target"]
+    if source is None or target is None:
+        raise click.UsageError("Give both --input and --output.", ctx)
+    if any(flags[name] is not None for name in ("request_file", "context", "context_file")):
+        raise click.UsageError("With --input the contexts are a column; name it by --column.", ctx)
+    decisions = _decisions(ctx, flags)
+    settings = read_settings({"engine": flags["engine"], "threads": flags["threads"]})
+    with ExitStack() as closing:
+        client = None
+        if flags["url"] is not None:
+            client = closing.enter_context(Server(flags["url"], None, as_json=False).connected())
+        questions = Questions(
+            decisions,
+            flags["model"],
+            flags["temperature"],
+            client,
+            load=lambda: closing.enter_context(open_deployment(settings)).answers,
+        )
+        show = closing.enter_context(progress_bar(source.name))
+        closing.enter_context(disk_failures())
+        try:
+            done = decide_file(
+                source,
+                target,
+                questions,
+                context=flags["columns"] or ("text",),
+                progress=lambda n_done, n_rows: show(n_done, n_rows, "rows"),
+                restart=flags["restart"],
+                overwrite=flags["overwrite"],
+            )
+        except ValueError as error:
+            raise click.UsageError(str(error), ctx) from None
+    if flags["as_json"]:
+        show_json({"rows": done.rows, "errors": done.errors, "resumed": done.resumed})
+    else:
+        resumed = f", {done.resumed:,} of them by an earlier run" if done.resumed else ""
+        click.echo(f"{done.rows:,} rows answered in {target}{resumed}")
+    if done.errors:
+        click.echo(f"{done.errors:,} rows have no answer; their column error says why.", err=True)
+        raise click.exceptions.Exit(FAILED)
+
+
+def _decisions(ctx: click.Context, flags: dict[str, Any]) -> list[Any]:
+    path, question = flags["decisions_file"], flags["question"]
+    if (path is None) == (question is None):
+        raise click.UsageError("Give --decisions, or --question with its outcomes.", ctx)
+    if path is None:
+        return [decision_from_flags(ctx, flags)]
+    try:
+        found = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise click.UsageError(f"{path} is no JSON: {error}.", ctx) from None
+    decisions = found.get("decisions") if isinstance(found, dict) else found
+    if not isinstance(decisions, list):
+        raise click.UsageError(f"{path} has no list of decisions.", ctx)
+    return decisions

@@ -1,0 +1,269 @@
+"""Decisions about frames and files: what is added, what is refused, and where a dead run goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import msgspec
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.utils.estimator_checks import check_estimator
+
+import steelyard
+from steelyard.app.deployment import open_deployment
+from steelyard.batch import scoring
+from steelyard.batch.scoring import Questions, decide_file
+from steelyard.errors import ContextTooLongError, EngineUnavailableError, InvalidRequestError
+from steelyard.settings import read_settings
+
+TEAM = {"id": "team", "question": "Which team?", "outcomes": {"billing": "money", "other": None}}
+URGENCY = {"id": "urgency", "kind": "ordinal", "question": "How urgent?", "rubric": ["low", "high"]}
+ADDED = [
+    *(f"team.{name}" for name in ("top", "p_top", "action", "p.billing", "p.other")),
+    *(f"urgency.{name}" for name in ("top", "p_top", "action", "expected_level", "p.0", "p.1")),
+    "error",
+]
+TEXTS = [f'Order {number} was charged twice,\nsaid "x"; é.' for number in range(10)]
+
+
+@pytest.fixture(scope="module")
+def deployment():
+    with open_deployment(read_settings({"engine": "hashing"}, environ={})) as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def here(deployment, monkeypatch):
+    """The model of this process is the test double, and parts are of four rows."""
+    monkeypatch.setattr("steelyard.app.deployment.default_deployment", lambda: deployment)
+    monkeypatch.setattr(scoring, "PART_ROWS", 4)
+
+
+class Server:
+    """A client whose calls are counted, of a server that may fail."""
+
+    def __init__(self, deployment, *, fails_at=None):
+        self.answers, self.keys, self.fails_at = deployment.answers, [], fails_at
+
+    def decide(self, context, *, idempotency_key, **asked):
+        self.keys.append(idempotency_key)
+        if len(self.keys) == self.fails_at:
+            raise EngineUnavailableError("The engine is gone; try again.")
+        if context == "long":
+            raise ContextTooLongError("Shorten it.", path=("body", "context"))
+        answer = self.answers.answer({"context": context, **asked})
+        return SimpleNamespace(decisions=answer.decisions)
+
+
+def expected(deployment, context, name="team"):
+    return deployment.answers.answer_dict({"context": context, "decisions": [TEAM, URGENCY]})[
+        "decisions"
+    ][name]
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame])
+def test_a_frame_gets_what_decide_answers_for_each_row(deployment, kind):
+    frame = kind({"n": list(range(11)), "text": [*TEXTS, None]})
+    scored = steelyard.decide_frame(frame, [TEAM, URGENCY], progress=False)
+    assert type(scored) is kind
+    assert list(scored.columns) == ["n", "text", *ADDED]
+    assert list(frame.columns) == ["n", "text"]
+    rows = scored.to_dicts() if kind is pl.DataFrame else scored.to_dict("records")
+    for row, text in zip(rows, TEXTS, strict=False):
+        team, urgency = (expected(deployment, text, name) for name in ("team", "urgency"))
+        assert row["team.p.billing"] == pytest.approx(team["probabilities"]["billing"])
+        assert (row["team.top"], row["team.action"]) == (team["top"], team["action"])
+        assert row["urgency.expected_level"] == pytest.approx(urgency["expected_level"])
+        assert pd.isna(row["error"])
+    assert "context is null" in rows[-1]["error"]
+    assert pd.isna(rows[-1]["team.top"])
+
+
+def test_several_columns_make_an_object_and_an_empty_frame_gets_columns(deployment):
+    frame = pl.DataFrame({"subject": ["Twice"], "body": ["Charged."]})
+    options = {"context": ["subject", "body"], "progress": False}
+    row = steelyard.decide_frame(frame, [TEAM], **options).to_dicts()[0]
+    asked = {"subject": "Twice", "body": "Charged."}
+    assert row["team.p_top"] == pytest.approx(expected(deployment, asked)["p_top"])
+    empty = steelyard.decide_frame(frame.clear(), [TEAM], **options)
+    assert empty.columns == ["subject", "body", *ADDED[:5], "error"]
+
+
+def test_what_cannot_be_asked_is_told_before_anything_is_scored():
+    frame = pl.DataFrame({"text": ["x"], "error": ["y"]})
+    with pytest.raises(ValueError, match="no column 'mail'"):
+        steelyard.decide_frame(frame, [TEAM], context="mail")
+    with pytest.raises(ValueError, match="have a column 'error'"):
+        steelyard.decide_frame(frame, [TEAM])
+    with pytest.raises(InvalidRequestError):
+        steelyard.decide_frame(frame, [{"id": "team"}])
+    with pytest.raises(TypeError, match="collect"):
+        steelyard.decide_frame(frame.lazy(), [TEAM])
+
+
+def test_a_server_is_asked_once_for_each_row_and_again_only_for_what_is_lost(deployment, tmp_path):
+    frame = pl.DataFrame({"text": [*TEXTS[:9], "long"]})
+    options = {"progress": False, "resume": tmp_path / "kept"}
+    failing = Server(deployment, fails_at=7)
+    with pytest.raises(EngineUnavailableError):
+        steelyard.decide_frame(frame, [TEAM], client=failing, **options)
+    again = Server(deployment)
+    scored = steelyard.decide_frame(frame, [TEAM], client=again, **options)
+    # The first part is kept; a row that may have been charged has the key that it had.
+    assert len(again.keys) == 6
+    assert set(failing.keys[4:]) <= set(again.keys)
+    assert scored["error"].to_list() == [None] * 9 + ["Shorten it."]
+    assert scored["team.top"][8] == expected(deployment, TEXTS[8])["top"]
+    with pytest.raises(ValueError, match="other rows"):
+        steelyard.decide_frame(frame.head(3), [TEAM], client=again, **options)
+
+
+def write(frame, path):
+    if path.suffix == ".parquet":
+        frame.write_parquet(path)
+    elif path.suffix == ".jsonl":
+        path.write_bytes(b"\n".join(map(msgspec.json.encode, frame.to_dicts())) + b"\n\n")
+    else:
+        frame.write_csv(path, separator="\t" if path.suffix == ".tsv" else ",", include_bom=True)
+
+
+def read(path):
+    if path.suffix == ".parquet":
+        return pl.read_parquet(path)
+    if path.suffix == ".jsonl":
+        return pl.read_ndjson(path)
+    return pl.read_csv(path, separator="\t" if path.suffix == ".tsv" else ",")
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("a.csv", "b.parquet"), ("a.tsv", "b.csv"), ("a.jsonl", "b.tsv"), ("a.parquet", "b.jsonl")],
+)
+def test_a_file_is_scored_into_any_format(deployment, tmp_path, source, target):
+    write(pl.DataFrame({"id": range(10), "text": TEXTS}), tmp_path / source)
+    seen = []
+    done = decide_file(
+        tmp_path / source,
+        tmp_path / target,
+        Questions([TEAM, URGENCY]),
+        progress=lambda n_done, _: seen.append(n_done),
+    )
+    assert (done.rows, done.errors, done.resumed) == (10, 0, 0)
+    assert seen == [0, 4, 8, 10]
+    scored = read(tmp_path / target)
+    assert scored.columns == ["id", "text", *ADDED]
+    assert scored["text"].to_list() == TEXTS
+    assert scored["team.p.other"].to_list() == pytest.approx(
+        [expected(deployment, text)["probabilities"]["other"] for text in TEXTS]
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == [source, target]
+
+
+def test_a_file_goes_on_where_a_run_died(deployment, tmp_path):
+    source, target = tmp_path / "a.jsonl", tmp_path / "b.parquet"
+    write(pl.DataFrame({"text": TEXTS}), source)
+    with pytest.raises(EngineUnavailableError):
+        decide_file(source, target, Questions([TEAM], client=Server(deployment, fails_at=6)))
+    assert not target.exists()
+    with pytest.raises(ValueError, match="other decisions"):
+        decide_file(source, target, Questions([URGENCY]))
+    done = decide_file(source, target, Questions([TEAM], client=Server(deployment)))
+    assert (done.rows, done.resumed) == (10, 4)
+    assert pl.read_parquet(target)["text"].to_list() == TEXTS
+    with pytest.raises(ValueError, match="there already"):
+        decide_file(source, target, Questions([TEAM]))
+    assert decide_file(source, target, Questions([TEAM]), overwrite=True).resumed == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.csv", b"mail\nx\n", "no column 'text'"),
+        ("a.csv", b"text,text\nx,y\n", "several columns 'text'"),
+        ("a.csv", b"text,n\nx\n", "cannot be read"),
+        ("a.csv", b"text\n\xff\xfe\n", "UTF-8"),
+        ("a.csv", b"text\n", "no rows"),
+        ("a.jsonl", b'{"text": "x"}\n[]\n', "Line 2"),
+        ("a.jsonl", b'{"mail": "x"}\n', "no field 'text'"),
+        ("a.jsonl", b'{"text": "x", "team.top": "y"}\n', "column 'team.top'"),
+        ("a.xls", b"", "no known format"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_with_its_place(tmp_path, name, content, told):
+    source = tmp_path / name
+    source.write_bytes(content)
+    with pytest.raises(ValueError, match=told):
+        decide_file(source, tmp_path / "b.parquet", Questions([TEAM]))
+    assert not (tmp_path / "b.parquet").exists()
+
+
+def test_rows_of_objects_keep_their_contexts(deployment, tmp_path):
+    contexts = [{"a": 1, "b": {"c": "x"}}, {"a": "two"}, ["x", 3]]
+    lines = [json.dumps({"text": one, "n": place}) for place, one in enumerate(contexts)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    decide_file(tmp_path / "a.jsonl", tmp_path / "b.parquet", Questions([TEAM]))
+    scored = pl.read_parquet(tmp_path / "b.parquet")
+    assert [json.loads(one) for one in scored["text"]] == contexts
+    assert scored["team.p_top"].to_list() == pytest.approx(
+        [expected(deployment, one)["p_top"] for one in contexts]
+    )
+
+
+def test_the_classifier_passes_the_estimator_checks_and_learns(monkeypatch):
+    assert steelyard.SteelyardClassifier.__name__ in steelyard.__all__
+    with pytest.warns(UserWarning, match="requires input"):  # texts alone
+        checks = check_estimator(steelyard.SteelyardClassifier())
+    assert {one["status"] for one in checks} == {"passed"}
+    texts = [f"{word} {number}" for number in range(15) for word in ("refund", "parcel")]
+    labels = [["billing", "shipping"][place % 2] for place in range(len(texts))]
+    fitted = steelyard.SteelyardClassifier("Which team?", {"billing": "money"}).fit(texts, labels)
+    shares = fitted.predict_proba(texts[:5])
+    assert shares.shape == (5, 2)
+    assert shares.sum(axis=1) == pytest.approx(1)
+    assert set(fitted.predict(texts)) <= {"billing", "shipping"}
+    plain = steelyard.SteelyardClassifier("Which team?", calibrate=False).fit(texts, labels)
+    asked = {"id": "x", "question": "Which team?", "outcomes": ["billing", "shipping"]}
+    answer = steelyard.decide(texts[0], [asked])["decisions"]["x"]
+    assert plain.predict_proba(texts[:1])[0] == pytest.approx(
+        list(answer["probabilities"].values()), abs=1e-6
+    )
+    for wrong, told in ((([1], ["a"]), "give texts"), ((["x", "y"], ["a", "a"]), "1 class")):
+        with pytest.raises(ValueError, match=told):
+            steelyard.SteelyardClassifier().fit(*wrong)
+
+
+@pytest.mark.slow
+def test_a_killed_command_goes_on(tmp_path):
+    n_rows = 20_000
+    frame = pl.DataFrame({"text": [f"Order {number}" for number in range(n_rows)]})
+    frame.write_csv(tmp_path / "a.csv")
+    ask = ("--question", "Which team?", "--outcome", "billing", "--outcome", "other", "--json")
+    files = ("--input", str(tmp_path / "a.csv"), "--output", str(tmp_path / "b.parquet"))
+    command = [sys.executable, "-m", "steelyard", "decide", *files, *ask, "--engine", "hashing"]
+    kept = 0
+    for _ in range(20):
+        before = len(list(tmp_path.glob("b.parquet.parts/part-*.parquet")))
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        while process.poll() is None:
+            if len(list(tmp_path.glob("b.parquet.parts/part-*.parquet"))) > before:
+                os.kill(process.pid, signal.SIGKILL)
+                kept += 1
+                break
+            time.sleep(0.01)
+        process.wait()
+        if (tmp_path / "b.parquet").exists():
+            break
+    assert kept > 5
+    if not (tmp_path / "b.parquet").exists():
+        done = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        assert done["resumed"] > 0
+    scored = pl.read_parquet(tmp_path / "b.parquet")
+    assert scored["text"].to_list() == frame["text"].to_list()
+    assert scored["error"].null_count() == n_rows
