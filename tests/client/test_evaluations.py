@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from html import escape
+from xml.etree import ElementTree as ET
 
+import bokeh.embed
+import bokeh.plotting
 import httpx
 import pytest
 
@@ -93,6 +98,46 @@ def test_details_turn_into_frames_and_tables(client, pair):
     assert "Reliability" in shown
 
 
+def test_details_draw_figures_that_a_cell_shows_as_small_pictures(client, pair):
+    detail = client.evaluations.detail(pair[0].id)
+    curve = client.evaluations.cost_curve(
+        pair[0].id, "<refund>", false_positive=8, false_negative=3
+    )
+    drawn = (
+        detail.plot.reliability(),
+        detail.plot.thresholds(),
+        detail.plot.thresholds("<refund>"),
+        detail.plot.confusion("<refund>"),
+        curve.plot(),
+    )
+    for figure in drawn:
+        assert isinstance(figure, bokeh.plotting.figure)
+        shown = figure._repr_html_()
+        ET.fromstring(shown)
+        assert len(shown) < 30_000
+        assert "<refund>" not in shown
+        assert bokeh.embed.json_item(figure)["doc"]["roots"][0]["name"] == "Figure"
+    assert "share that was right" in drawn[0]._repr_html_()
+    assert "&lt;refund&gt;" in drawn[3]._repr_html_()
+
+
+def test_a_figure_of_what_is_not_there_says_what_is(client, pair):
+    plot = client.evaluations.detail(pair[0].id).plot
+    with pytest.raises(ValueError, match=r"Say which decision: .*<refund>"):
+        plot.confusion()
+    with pytest.raises(ValueError, match=r"'tem'; choose among .*<refund>"):
+        plot.thresholds("tem")
+
+
+def test_without_bokeh_a_figure_names_the_extra(client, pair, monkeypatch):
+    plot = client.evaluations.detail(pair[0].id).plot
+    monkeypatch.delitem(sys.modules, "steelyard.client.bokeh_figures", raising=False)
+    monkeypatch.delattr("steelyard.client.bokeh_figures", raising=False)
+    monkeypatch.setitem(sys.modules, "bokeh.plotting", None)
+    with pytest.raises(ModuleNotFoundError, match=r"steelyard\[notebook\]"):
+        plot.reliability()
+
+
 def test_the_frontier_is_a_frame_and_a_table(client, pair):
     found = client.evaluations.frontier(pair[0].dataset_id, "log_loss")
     frame = found.to_polars()
@@ -133,7 +178,9 @@ def test_a_page_of_the_records_behind_a_mark(client, pair):
         context=True,
     )
     assert worst in records
+    assert records.to_polars().columns[0] == "context"
     assert records.to_polars()["context"][0] == worst.context
+    assert escape(str(worst.context)[:100]) in records._repr_html_()
 
 
 def test_comparisons(client, pair):

@@ -25,6 +25,15 @@ def job_answer(**fields: object) -> Job:
     return msgspec.convert(job(**fields), Job)
 
 
+def test_a_gate_draws_its_changes():
+    figure = gate_answer().plot()
+    assert "new rows" in figure._repr_html_()
+    assert "new rows" in figure.y_range.factors
+    few = {name: of for name, of in group().items() if name != "loss"}
+    with pytest.raises(ValueError, match="too few decisions to draw"):
+        gate_answer(groups={"new": few}, baseline=few).plot()
+
+
 def test_a_gate_that_passed_shows_its_changes_on_a_number_line():
     page = Page(gate_answer()._repr_html_())
     assert "svg" in page.tags

@@ -13,6 +13,7 @@ from steelyard.client import (  # noqa: F401
     display_evaluations,
     display_families,
     display_gates,
+    plots,
 )
 from steelyard.client.answers import DecideAnswer, LintAnswer
 from steelyard.client.asynchronous import AsyncClient

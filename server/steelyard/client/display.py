@@ -79,11 +79,9 @@ def _(page: RowPage) -> str:
     caption = f"Rows {page.offset + 1:,} to {last:,} of {page.total:,}, version {page.version}"
     rows = []
     for row in page.data:
-        text = _text(row.context)
-        cut = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
         tops = {name: expected_of(row, name) for name in labels_of(row)}
         labels = ", ".join(f"{name}: {top}" for name, top in tops.items() if top is not None)
-        rows.append((cut, labels))
+        rows.append((cut_context(row.context), labels))
     return table_html(
         caption if rows else f"No rows of {page.total:,}, version {page.version}",
         ("context", "labels"),
@@ -120,6 +118,12 @@ def _datasets_html(datasets: Sequence[Dataset]) -> str:
         numbers = "".join(f'<td style="{_NUMBER}">{count:,}</td>' for count in counts)
         rows.append(f"{_cell(one.name)}{_cell(one.id)}{numbers}{_cell(one.method)}")
     return _table_html("Datasets", columns, rows)
+
+
+def cut_context(context: Any) -> str:
+    """Return as much of a context as a table shows."""
+    text = _text(context)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
 
 
 def _text(context: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from steelyard.client.answers import RecordList
-from steelyard.client.display import table_html
+from steelyard.client.display import cut_context, table_html
 from steelyard.evaluations.frontier_wire import Frontier
 from steelyard.evaluations.wire import (
     Change,
@@ -149,12 +149,18 @@ def _(frontier: Frontier) -> str:
 
 @to_html.register
 def _(records: RecordList) -> str:
+    shown = records[:_SHOWN_RECORDS]
+    contexts = [getattr(record, "context", msgspec.UNSET) for record in shown]
+    has_contexts = any(one is not msgspec.UNSET for one in contexts)
     return table_html(
         f"{len(records):,} scored decisions",
-        ("decision", "top", "right"),
+        ("decision", "top", "right", *(["context"] if has_contexts else [])),
         [
-            (record.decision_id, _top(record.probabilities), _top(_labels(record)))
-            for record in records[:_SHOWN_RECORDS]
+            (
+                *(record.decision_id, _top(record.probabilities), _top(_labels(record))),
+                *([cut_context(context)] if has_contexts else []),
+            )
+            for record, context in zip(shown, contexts, strict=True)
         ],
     )
 
@@ -306,7 +312,9 @@ def _top(values: dict[str, float]) -> str:
 
 
 def _record_row(record: JobRecord) -> dict[str, Any]:
+    held = msgspec.to_builtins(record)
     row: dict[str, Any] = {
+        **({"context": held["context"]} if "context" in held else {}),
         "context_sha256": record.context_sha256,
         "decision_id": record.decision_id,
         "top": max(record.probabilities, key=record.probabilities.__getitem__),
@@ -316,7 +324,7 @@ def _record_row(record: JobRecord) -> dict[str, Any]:
         "probabilities": list(record.probabilities.values()),
         "labels": list(_labels(record).values()),
     }
-    held = msgspec.to_builtins(record)
-    row.update((name, held[name]) for name in ("row", "context") if name in held)
+    if "row" in held:
+        row["row"] = held["row"]
     row.update((name, held.get(name)) for name in (*MEASURES[:3], *MEASURES[4:]) if name in held)
     return row

@@ -6,12 +6,14 @@ colour says is also said in words beside it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 _BLUE, _GREEN, _RED = "#2f6f9f", "#2e8b57", "#c0392b"
 _GREY = "rgba(128,128,128,0.6)"
+#: Characters of an outcome's name beside a matrix.
+_MOST_NAME = 18
 _DASHES = ' stroke-dasharray="3 2"'
 _FONT = 'font-family="sans-serif" font-size="11" fill="currentColor"'
 
@@ -77,11 +79,10 @@ def draw_curve(points: Sequence[tuple[float, float]], *, across: str, up: str) -
         )
 
     bottom = top + height
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(place, points))
     parts = [
         _line(left, bottom, left + width, bottom),
         _line(left, top, left, bottom),
-        f'<polyline points="{line}" fill="none" stroke="{_BLUE}" stroke-width="1.5"></polyline>',
+        f'<polyline points="{_path([*map(place, points)])}" fill="none" stroke="{_BLUE}" stroke-width="1.5"></polyline>',
         _circle(*place(points[-1]), 3, _BLUE, fill=_BLUE),
         _text(left - 6, top + 8, f"{max(ys):.3g}", "end"),
         _text(left - 6, bottom, f"{min(ys):.3g}", "end"),
@@ -120,6 +121,103 @@ def draw_line(stops: Sequence[Stop]) -> str:
         ]
     told = ", ".join(f"{stop.label} {stop.note}".strip() for stop in stops)
     return _svg(80 + gap * (len(stops) - 1), y + 34, told, parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Points on a plane as x, y and the ends of y's 95 % interval: joined by a line, or each alone."""
+
+    label: str
+    points: Sequence[tuple[float, float, float, float]]
+    color: str = _BLUE
+    is_line: bool = True
+    is_dashed: bool = False
+
+
+def draw_plane(
+    series: Sequence[Series], *, title: str, across: str, up: str, top: float | None = None
+) -> str:
+    """Draw series over x from 0 to 1, with their intervals; y goes from 0 to ``top`` or the largest."""
+    left, above, width, height = 52, 26, 380, 240
+    most = top or max((one[3] for held in series for one in held.points), default=0.0) or 1.0
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return left + x * width, above + height - min(y, most) / most * height
+
+    bottom = above + height
+    parts = [_text(left, 14, title, "start"), _line(left, above, left, bottom)]
+    for step in range(6):
+        x, y = left + step / 5 * width, bottom - step / 5 * height
+        parts += [
+            _line(left, y, left + width, y, is_dashed=step > 0),
+            _text(left - 6, y + 4, f"{step / 5 * most:.3g}", "end"),
+            _text(x, bottom + 15, f"{step / 5:.1f}", "middle"),
+        ]
+    for number, one in enumerate(series):
+        parts += _series(one, place)
+        y = bottom + 50 + 16 * number
+        parts += [
+            _line(left, y - 4, left + 22, y - 4, color=one.color, width=2, is_dashed=one.is_dashed),
+            _text(left + 28, y, one.label, "start"),
+        ]
+    parts.append(_text(left + width / 2, bottom + 31, f"{up}, by {across}", "middle"))
+    told = f"{title}: {up}, by {across}. {'; '.join(one.label for one in series)}"
+    return _svg(left + width + 12, bottom + 40 + 16 * len(series), told, parts)
+
+
+def _series(one: Series, place: Callable[[float, float], tuple[float, float]]) -> list[str]:
+    """Return the marks of a series: a band and a line, or a point with a whisker each."""
+    parts = []
+    dots = [place(x, y) for x, y, _, _ in one.points]
+    ends = [(place(x, low), place(x, high)) for x, _, low, high in one.points]
+    if one.is_line:
+        band = [high for _, high in ends] + [low for low, _ in reversed(ends)]
+        dashes = _DASHES if one.is_dashed else ""
+        style = f'fill="none" stroke="{one.color}" stroke-width="2"{dashes}'
+        parts += [
+            f'<polygon points="{_path(band)}" fill="{one.color}" fill-opacity="0.2"></polygon>',
+            f'<polyline points="{_path(dots)}" {style}></polyline>',
+        ]
+    else:
+        for (x, y), ((_, low), (_, high)) in zip(dots, ends, strict=True):
+            parts += [
+                _line(x, low, x, high, color=one.color, width=2),
+                _circle(x, y, 4, one.color, fill=one.color),
+            ]
+    return parts
+
+
+def draw_cells(names: Sequence[str], counts: Sequence[Sequence[int]], *, title: str) -> str:
+    """Draw a matrix of counts; a cell is the fuller the larger its share of its line."""
+    side, left, above = 46, 130, 26
+    width, bottom = side * len(names), above + side * len(names)
+    parts = [_text(8, 14, title, "start")]
+    for i, (name, line) in enumerate(zip(names, counts, strict=True)):
+        y = above + side * i
+        x = left + side * (i + 0.5)
+        turned = f'<g transform="rotate(35 {x:.1f} {bottom + 14})">'
+        parts += [
+            _text(left - 8, y + side / 2 + 4, _cut(name), "end"),
+            f"{turned}{_text(x, bottom + 14, _cut(name), 'start')}</g>",
+        ]
+        for j, count in enumerate(line):
+            # A full cell is not opaque: the page's own ink stays readable on it, light and dark.
+            share = count / (sum(line) or 1) * 0.55
+            style = f'fill="{_BLUE}" fill-opacity="{share:.2f}" stroke="{_GREY}"'
+            x = left + side * j
+            parts += [
+                f'<rect x="{x}" y="{y}" width="{side}" height="{side}" {style}></rect>',
+                _text(x + side / 2, y + side / 2 + 4, f"{count:,}", "middle"),
+            ]
+    return _svg(left + width + 90, bottom + 90, title, parts)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _MOST_NAME else f"{name[: _MOST_NAME - 1]}…"
+
+
+def _path(places: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
 
 def _color_of(one: Interval, *, fall_is_good: bool) -> str:

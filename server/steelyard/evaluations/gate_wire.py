@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from steelyard.evaluations.gate_reasons import sentence_of
 from steelyard.evaluations.wire import Flips
-from steelyard.wire.shown import Framed
+from steelyard.wire.shown import Framed, Plotted
 
 
 class GateChange(Struct, frozen=True, kw_only=True):
@@ -86,7 +86,7 @@ class GateDeltas(Struct, frozen=True, kw_only=True):
     ece: float | None = None
 
 
-class Gate(Framed, Struct, frozen=True, kw_only=True):
+class Gate(Framed, Plotted, Struct, frozen=True, kw_only=True):
     """Whether a candidate holds up on held-out rows against the model it would replace."""
 
     passed: bool

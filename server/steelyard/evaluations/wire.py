@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from steelyard.decisions.wire import Kind
 from steelyard.wire.measures import Measure, ReliabilityRow
 from steelyard.wire.methods import Method
-from steelyard.wire.shown import Framed, Shown
+from steelyard.wire.shown import Framed, Plotted, Shown
 
 EvaluationStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
 RecordGroup = Literal["adapted", "base", "parent"]
@@ -269,7 +269,7 @@ class Latency(Struct, frozen=True, kw_only=True):
     n: Annotated[int, Meta(description="Rows that were timed.")]
 
 
-class EvaluationDetail(Framed, Struct, frozen=True, kw_only=True):
+class EvaluationDetail(Framed, Plotted, Struct, frozen=True, kw_only=True):
     """Everything measured on an evaluation's decisions."""
 
     metrics: EvaluationMetrics
@@ -314,7 +314,7 @@ class CostPoint(Struct, frozen=True, kw_only=True):
     ] = UNSET
 
 
-class CostCurve(Struct, frozen=True, kw_only=True):
+class CostCurve(Plotted, Struct, frozen=True, kw_only=True):
     """Mean cost by threshold.
 
     Of a binary decision with two costs, ``threshold`` is the least probability of "yes" to act on

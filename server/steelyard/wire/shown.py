@@ -9,7 +9,7 @@ own registry of formatters would leave out marimo, Panel and whoever converts a 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,6 +25,12 @@ def to_html(answer: object) -> str | None:  # noqa: ARG001
 def to_frame(answer: object) -> pl.DataFrame:
     """Return an answer as a Polars frame; raises ``TypeError`` where nothing is registered."""
     raise TypeError(f"{type(answer).__name__} has no form as a frame; import steelyard.client.")
+
+
+@functools.singledispatch
+def to_plots(answer: object) -> Any:
+    """Return what draws an answer; raises ``TypeError`` where nothing is registered."""
+    raise TypeError(f"{type(answer).__name__} cannot be drawn; import steelyard.client.")
 
 
 class Shown:
@@ -44,3 +50,14 @@ class Framed(Shown):
     def to_polars(self) -> pl.DataFrame:
         """Return it as a Polars frame; which columns it has stands at the call that answers it."""
         return to_frame(self)
+
+
+class Plotted:
+    """An answer that can be drawn."""
+
+    __slots__ = ()
+
+    @property
+    def plot(self) -> Any:
+        """What draws it: to be called, or with a method for each figure."""
+        return to_plots(self)

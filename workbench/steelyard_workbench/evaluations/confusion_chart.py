@@ -8,21 +8,12 @@ from typing import Any
 import numpy as np
 from bokeh.models import ColumnDataSource
 
+from steelyard.client.plots import shown_outcomes
 from steelyard.evaluations.wire import ConfusionMatrix
 from steelyard_workbench.components import figures
 from steelyard_workbench.theme import GREY
 
-#: The most outcomes of a confusion matrix that are drawn.
-MOST_OUTCOMES = 20
 _FAINTEST, _FULLEST = (0xEA, 0xF3, 0xFB), (0x00, 0x45, 0x6B)
-
-
-def shown_outcomes(matrix: ConfusionMatrix) -> list[int]:
-    """Return the places of the outcomes that are drawn: the most frequent, in their own order."""
-    counts = np.array(matrix.counts).reshape(len(matrix.outcomes), -1)
-    weight = counts.sum(axis=0) + counts.sum(axis=1)
-    most = np.argsort(-weight, kind="stable")[:MOST_OUTCOMES]
-    return sorted(most.tolist())
 
 
 def confusion_chart(

@@ -13,6 +13,7 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.client.display_evaluations import MEASURES, measure_of
+from steelyard.client.plots import MOST_OUTCOMES
 from steelyard.evaluations.wire import ConfusionMatrix, Measures
 from steelyard.wire.measures import Measure
 from steelyard_workbench.components import figures
@@ -33,7 +34,7 @@ from steelyard_workbench.evaluations.charts import (
     slice_rows,
     slice_text,
 )
-from steelyard_workbench.evaluations.confusion_chart import MOST_OUTCOMES, confusion_chart
+from steelyard_workbench.evaluations.confusion_chart import confusion_chart
 from steelyard_workbench.evaluations.record_browser import RecordBrowser
 from steelyard_workbench.evaluations.record_filter import RecordFilter
 from steelyard_workbench.evaluations.scored import Scored
