@@ -125,8 +125,8 @@ def test_without_any_label_it_fails_and_says_why(tmp_path):
             running.advance()
         runs.fail(running.job, failed.value)
         ended = get(http, job)
-        assert ended["error"]["code"] == "labeling_unavailable"
-        assert "even" in ended["error"]["message"]
+        assert ended["error_code"] == "labeling_unavailable"
+        assert "even" in ended["error"]
         assert ended["charge"] == "released"
 
 
@@ -154,7 +154,7 @@ def test_a_teacher_that_changed_since_ends_the_job(tmp_path):
         with pytest.raises(ModelChangedError) as changed:
             running.advance()
         runs.fail(running.job, changed.value)
-        assert get(http, job)["error"]["code"] == "model_changed"
+        assert get(http, job)["error_code"] == "model_changed"
 
 
 class TestMoney:

@@ -312,7 +312,7 @@ def _show_job(job: LabelingJob) -> None:
 
     _show_jobs([job])
     if job.error is not UNSET:
-        click.echo(printable(f"{job.error.message} ({job.error.code})"))
+        click.echo(printable(f"{job.error} ({job.error_code})"))
     if job.dataset_id is not UNSET:
         click.echo(f"Dataset {printable(job.dataset_id)}")
     if job.decisions is UNSET or job.teachers is UNSET:

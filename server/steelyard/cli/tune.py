@@ -146,7 +146,7 @@ def _show_jobs(found: Sequence[PromptTuningJob]) -> None:
 def _show_job(job: PromptTuningJob) -> None:
     _show_jobs([job])
     if job.error is not None:
-        click.echo(printable(f"{job.error.message} ({job.error.code})"))
+        click.echo(printable(f"{job.error} ({job.error_code})"))
     if job.progress is not None:
         now = job.progress
         click.echo(f"{now.phase}, round {now.round} of {now.rounds}")

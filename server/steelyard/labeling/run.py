@@ -29,6 +29,7 @@ from steelyard.decisions.kinds import Decision
 from steelyard.decisions.validation import read_request
 from steelyard.evaluations.models import EvaluatedModels
 from steelyard.evaluations.rows import ReadyRow, RowRenderer
+from steelyard.jobs.failures import Failure
 from steelyard.jobs.store import PendingJob, unfinished
 from steelyard.jobs.work import LostRunError, Run, Work
 from steelyard.labeling import files
@@ -39,7 +40,6 @@ from steelyard.labeling.service import teachers_of
 from steelyard.labeling.summary import Judged, Summary, summarize
 from steelyard.labeling.tables import labeling_jobs
 from steelyard.labeling.teachers import JobTeacher
-from steelyard.labeling.wire import LabelingError
 from steelyard.scoring.protocol import ScoredDecision
 from steelyard.serving.registry import HostedModel
 from steelyard.storage import State
@@ -92,7 +92,7 @@ class LabelingRuns(Work):
 
     def fail(self, job: PendingJob, error: errors.SteelyardError) -> None:
         """Note why a job cannot be done; nothing is charged."""
-        told = msgspec.json.encode(LabelingError(code=error.code, message=error.message))
+        told = msgspec.json.encode(Failure(code=error.code, message=error.message))
         self._end(job, "failed", ("queued", "running"), error=told)
 
     def cancel(self, job: PendingJob) -> None:

@@ -20,6 +20,7 @@ from steelyard.billing.money import to_usd
 from steelyard.caller import Caller
 from steelyard.decisions.tokens import TokenCounter
 from steelyard.ids import new_id
+from steelyard.jobs.failures import Failure
 from steelyard.jobs.store import UNFINISHED
 from steelyard.labeling import files
 from steelyard.labeling import store as rows
@@ -32,7 +33,6 @@ from steelyard.labeling.teachers import JobTeacher, Teachers
 from steelyard.labeling.wire import (
     CreateLabelingJob,
     JobsQuery,
-    LabelingError,
     LabelingJob,
     LabelingJobPage,
     LabelingResult,
@@ -55,7 +55,7 @@ REVIEWABLE = ("review_ready", "finalized")
 
 _decode_teachers = msgspec.json.Decoder(list[JobTeacher]).decode
 _decode_summary = msgspec.json.Decoder(Summary).decode
-_decode_error = msgspec.json.Decoder(LabelingError).decode
+_decode_error = msgspec.json.Decoder(Failure).decode
 
 
 class LabelingJobs:
@@ -295,6 +295,7 @@ def read_results(
 def to_wire(row: Row[Any]) -> LabelingJob:
     """Return a job as the wire has it."""
     summary = None if row.summary is None else _decode_summary(row.summary)
+    error = None if row.error is None else _decode_error(row.error)
     return LabelingJob(
         id=row.id,
         name=row.name,
@@ -312,7 +313,8 @@ def to_wire(row: Row[Any]) -> LabelingJob:
         created_at=row.created_at,
         updated_at=row.updated_at,
         dataset_id=UNSET if row.dataset_id is None else row.dataset_id,
-        error=UNSET if row.error is None else _decode_error(row.error),
+        error=UNSET if error is None else error.message,
+        error_code=UNSET if error is None else error.code,
         decisions=UNSET if summary is None else summary.decisions,
         teachers=UNSET if summary is None else summary.teachers,
     )

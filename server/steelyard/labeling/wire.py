@@ -50,7 +50,9 @@ class Teacher(Struct, frozen=True, kw_only=True):
 
     id: str
     name: str
-    reasoning: Annotated[bool, Meta(description="Whether it writes before it answers.")] = False
+    reasoning: Annotated[
+        str, Meta(description="How much it writes before it answers; `none` of those here do.")
+    ] = "none"
 
 
 class TeacherList(Shown, Struct, frozen=True, kw_only=True):
@@ -206,13 +208,6 @@ class CreateLabelingJob(Struct, frozen=True, forbid_unknown_fields=True, kw_only
     ] = None
 
 
-class LabelingError(Struct, frozen=True, kw_only=True):
-    """Why a job failed."""
-
-    code: str
-    message: str
-
-
 class DecisionAgreement(Struct, frozen=True, kw_only=True):
     """How far teachers agree on one decision."""
 
@@ -260,7 +255,8 @@ class LabelingJob(Shown, Struct, frozen=True, kw_only=True):
     created_at: float
     updated_at: float
     dataset_id: str | UnsetType = UNSET
-    error: LabelingError | UnsetType = UNSET
+    error: Annotated[str | UnsetType, Meta(description="Why it failed.")] = UNSET
+    error_code: str | UnsetType = UNSET
     decisions: Annotated[
         list[DecisionAgreement] | UnsetType, Meta(description="Once labels are ready.")
     ] = UNSET

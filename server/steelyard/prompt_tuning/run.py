@@ -25,6 +25,7 @@ from steelyard.caller import Caller
 from steelyard.datasets.service import DatasetService
 from steelyard.decisions.kinds import Decision
 from steelyard.evaluations.models import EvaluatedModels
+from steelyard.jobs.failures import Failure
 from steelyard.jobs.store import PendingJob, unfinished
 from steelyard.jobs.work import LostRunError, Run, Work
 from steelyard.prompt_tuning import store as rows
@@ -44,7 +45,7 @@ from steelyard.prompt_tuning.search_state import Search, decode_search
 from steelyard.prompt_tuning.searching import Scores, SearchState, run_round
 from steelyard.prompt_tuning.tables import prompt_tunings
 from steelyard.prompt_tuning.telling_words import TellingWords
-from steelyard.prompt_tuning.wire import LabelIssue, TuningError, TuningResult, TuningTest, Verdict
+from steelyard.prompt_tuning.wire import LabelIssue, TuningResult, TuningTest, Verdict
 from steelyard.prompt_tuning.wording import Wording, as_sent, changes_between, wording_of
 from steelyard.prompt_tuning.writing import Writer, WrongRow
 from steelyard.storage import State
@@ -85,7 +86,7 @@ class PromptTuningRuns(Work):
 
     def fail(self, job: PendingJob, error: errors.SteelyardError) -> None:
         """Note why a job cannot be done; nothing is charged."""
-        told = msgspec.json.encode(TuningError(code=error.code, message=error.message))
+        told = msgspec.json.encode(Failure(code=error.code, message=error.message))
         self._end(job, "failed", ("queued", "running"), error=told)
 
     def cancel(self, job: PendingJob) -> None:

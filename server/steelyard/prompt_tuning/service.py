@@ -33,6 +33,7 @@ from steelyard.datasets.wire import DecisionReadiness, ReadinessReason
 from steelyard.decisions.tokens import TokenCounter, count_input_tokens
 from steelyard.evaluations.models import EvaluatedModel, EvaluatedModels
 from steelyard.ids import new_id
+from steelyard.jobs.failures import Failure
 from steelyard.jobs.store import UNFINISHED
 from steelyard.operations import held_jobs
 from steelyard.operations.holds import require_credit
@@ -49,7 +50,6 @@ from steelyard.prompt_tuning.wire import (
     PromptTuningJob,
     PromptTuningPage,
     PromptTuningQuery,
-    TuningError,
     TuningResult,
 )
 from steelyard.storage import State
@@ -88,7 +88,7 @@ _REFUSALS: dict[ReadinessReason, tuple[type[errors.SteelyardError], str]] = {
 }
 
 _decode_result = msgspec.json.Decoder(TuningResult).decode
-_decode_error = msgspec.json.Decoder(TuningError).decode
+_decode_error = msgspec.json.Decoder(Failure).decode
 
 
 class PromptTunings:
@@ -330,9 +330,11 @@ def require_job(connection: Connection, caller: Caller, job_id: str) -> Row[Any]
 def to_wire(row: Row[Any]) -> PromptTuningJob:
     """Return a job as the wire has it."""
     search = None if row.search is None else decode_search(row.search)
+    error = None if row.error is None else _decode_error(row.error)
     is_run = row.status in ("running", "cancelling")
     return PromptTuningJob(
         id=row.id,
+        object="prompt_tuning.job",
         status=row.status,
         dataset_id=row.dataset_id,
         dataset_version=row.dataset_version,
@@ -343,7 +345,8 @@ def to_wire(row: Row[Any]) -> PromptTuningJob:
         charge=row.charge,
         progress=progress_of(search, row.effort) if is_run else None,
         result=None if row.result is None else _decode_result(row.result),
-        error=None if row.error is None else _decode_error(row.error),
+        error=None if error is None else error.message,
+        error_code=None if error is None else error.code,
         created_at=row.created_at,
         updated_at=row.updated_at,
         label_issues_dismissed_at=row.dismissed_at,

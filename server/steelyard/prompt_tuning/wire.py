@@ -129,7 +129,7 @@ class TuningTest(Struct, frozen=True, kw_only=True):
     recall: Annotated[dict[str, OutcomeRecall], Meta(description="By outcome.")]
 
 
-class TuningResult(Struct, frozen=True, kw_only=True):
+class TuningResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a job found and proved; use ``tuned`` only when the verdict is ``improved``."""
 
     verdict: Verdict
@@ -142,8 +142,8 @@ class TuningResult(Struct, frozen=True, kw_only=True):
     ]
     changes: list[PartChange]
     test: Annotated[
-        TuningTest | None, Meta(description="Null where the search found nothing to test.")
-    ]
+        TuningTest | None, Meta(description="Not there where the search found nothing to test.")
+    ] = None
     label_issues: list[LabelIssue]
     original: Annotated[dict[str, Any], Meta(description="The decision as the rows word it.")]
     decision: str
@@ -155,18 +155,11 @@ class TuningResult(Struct, frozen=True, kw_only=True):
     rounds: list[TuningRound]
 
 
-class TuningError(Struct, frozen=True, kw_only=True):
-    """Why a job failed."""
-
-    code: str
-    message: str
-
-
-class PromptTuningJob(Shown, Struct, frozen=True, kw_only=True):
+class PromptTuningJob(Shown, Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A job that rewrites a decision's wording and proves the rewrite."""
 
     id: str
-    object: Literal["prompt_tuning.job"] = "prompt_tuning.job"
+    object: Literal["prompt_tuning.job"]
     status: TuningStatus
     dataset_id: str
     dataset_version: int
@@ -179,10 +172,13 @@ class PromptTuningJob(Shown, Struct, frozen=True, kw_only=True):
     charge: TuningCharge
     progress: TuningProgress | None
     result: TuningResult | None
-    error: TuningError | None
     created_at: float
     updated_at: float
-    label_issues_dismissed_at: float | None
+    error: Annotated[str | None, Meta(description="Why it failed; not there otherwise.")] = None
+    error_code: str | None = None
+    label_issues_dismissed_at: Annotated[
+        float | None, Meta(description="Not there unless they are dismissed.")
+    ] = None
 
 
 class PromptTuningPage(Struct, frozen=True, kw_only=True):

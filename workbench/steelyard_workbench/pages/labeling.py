@@ -123,7 +123,7 @@ class LabelingPage(Page):
             "Price": f"{job.price_usd} USD, {job.charge}",
         }
         if job.error is not UNSET:
-            values["Why"] = f"{job.error.message} ({job.error.code})"
+            values["Why"] = f"{job.error} ({job.error_code})"
         shown: list[Viewable] = [heading(job.name), facts(values)]
         place = pn.Column(sizing_mode="stretch_width")
         if job.status in UNFINISHED_LABELING:

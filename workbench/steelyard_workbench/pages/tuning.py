@@ -137,7 +137,7 @@ class TuningPage(Page):
             if now.original_loss is not None and now.best_loss is not None:
                 values["Loss so far"] = f"{now.original_loss:.4f} to {now.best_loss:.4f}"
         if job.error is not None:
-            values["Why"] = f"{job.error.message} ({job.error.code})"
+            values["Why"] = f"{job.error} ({job.error_code})"
         place = pn.Column(sizing_mode="stretch_width")
         shown: list[Viewable] = [heading(f"Wording of {job.decision}"), facts(values)]
         if job.status in _UNFINISHED:
