@@ -18,6 +18,32 @@ def test_it_opens_at_home_and_a_key_shows_the_keys(quiet_page):
     expect(quiet_page.get_by_text("Choose the outcome of that number")).to_be_hidden()
 
 
+def test_a_page_and_a_row_are_found_by_keys_alone(quiet_page, server):
+    asked = {"id": "team", "question": "Who?", "outcomes": ["billing", "shipping"]}
+    rows = [
+        {"context": f"crate {n}", "decisions": [asked], "targets": {"team": {"billing": 1.0}}}
+        for n in range(12)
+    ]
+    made = server.client.datasets.create("crates", rows)
+    visit(quiet_page)
+    quiet_page.keyboard.press("Control+k")
+    field = quiet_page.get_by_role("combobox", name="Find a page, dataset, model or row")
+    expect(field).to_be_focused()
+    quiet_page.keyboard.type("crate 7")
+    expect(quiet_page.get_by_role("option")).to_have_count(1)
+    expect(quiet_page.get_by_role("option", name="row crate 7 crates")).to_be_visible()
+    quiet_page.keyboard.press("Enter")
+    expect(field).to_be_hidden()
+    expect(quiet_page).to_have_url(re.compile(f"dataset={made.id}"))
+    expect(quiet_page.get_by_text("1 to 1 of 1")).to_be_visible()
+    expect(quiet_page.get_by_role("button", name="Datasets /")).to_be_visible()
+    quiet_page.keyboard.press("Control+k")
+    quiet_page.keyboard.type("liv")
+    expect(quiet_page.get_by_role("option", name="page Live")).to_be_visible()
+    quiet_page.keyboard.press("Enter")
+    expect(quiet_page.get_by_role("heading", level=1)).to_have_text("Live")
+
+
 def test_the_browser_is_told_what_the_page_may_do(quiet_page):
     answers = []
 

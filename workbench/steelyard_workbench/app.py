@@ -27,7 +27,9 @@ from steelyard_workbench.components.page_history import PageHistory
 from steelyard_workbench.components.plain_markdown import draw_plain_markdown
 from steelyard_workbench.components.select_keys import SelectKeys
 from steelyard_workbench.components.skip_link import SkipLink
+from steelyard_workbench.crumbs import Crumbs
 from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.finding import Finding
 from steelyard_workbench.keys import (
     KEYS,
     PLACES,
@@ -39,7 +41,8 @@ from steelyard_workbench.navigation import ENTRIES, entry_of, make_page
 from steelyard_workbench.page import Page
 from steelyard_workbench.poller import Poller
 from steelyard_workbench.session import IN_ADDRESS, Session
-from steelyard_workbench.states import empty
+from steelyard_workbench.states import empty, loading
+from steelyard_workbench.tasks import Task
 from steelyard_workbench.theme import ON_BAR, THEME_CONFIG
 
 _log = logging.getLogger(__name__)
@@ -47,8 +50,12 @@ _log = logging.getLogger(__name__)
 #: What IPython sets, and Panel looks for.
 _IPYTHON = "__IPYTHON__"
 _SETTING_UP = threading.Lock()
+#: Seconds after which what a page shows has been sent to the browser.
+_SENT_S = 0.02
 #: Milliseconds between two looks whether the server answers.
 _LOOK_MS = 3000
+#: Buttons in the bar at the top.
+_ON_BAR: dict[str, Any] = {"size": "small", "margin": (0, 4), "align": "center", "sx": ON_BAR}
 _LOST = (
     "**The server does not answer.** What you see is from before; nothing can be changed until it "
     "is back. Edits that were not sent are kept."
@@ -78,7 +85,10 @@ class App:
         # after them.
         self._place = pn.Column(sizing_mode="stretch_width", styles={"max-height": "none"})
         self._help = DrawnDialog("Keys", draw=_key_lists, width=520)
+        self._opening = Task(self._open_soon)
         self._poller = Poller(self.look, _LOOK_MS)
+        self._finding = Finding(self.session)
+        self._crumbs = Crumbs(self.session)
         self._window = BrowserWindow()
         self._window.on_msg(lambda event: self._on_window(**event.data))
         self._shell: pmui.Page | None = None
@@ -94,19 +104,26 @@ class App:
 
     def view(self) -> Viewable:
         """Return the whole page, and begin to look after the connection."""
-        keys_button = pmui.Button(label="Keys ?", variant="text", color="light", sx=ON_BAR)
+        find_button = pmui.Button(label="Find  Ctrl+K", variant="outlined", **_ON_BAR)
+        find_button.on_click(lambda _: self._finding.open())
+        keys_button = pmui.Button(label="Keys ?", variant="text", **_ON_BAR)
         keys_button.on_click(lambda _: self._help.open())
         shell = pmui.Page(
             title="Steelyard",
-            header=[pmui.Row(keys_button, align="end")],
+            header=[
+                pn.Row(
+                    self._crumbs, pn.layout.HSpacer(), find_button, keys_button,
+                    sizing_mode="stretch_width", margin=0, align="center",
+                )
+            ],
             sidebar=[self._menu],
             main=[
                 self._lost, self._place, self._help, self._keys,
-                SelectKeys(), FrameRoles(), SkipLink(),
+                SelectKeys(), FrameRoles(), SkipLink(), self._finding.finder,
                 # The history, and the window, of a notebook that draws the app are the notebook's.
                 *([] if pn.state.curdoc is None else [PageHistory(), self._window]),
             ],
-            sidebar_width=220,
+            sidebar_width=190,
             theme_config=THEME_CONFIG,
         )  # fmt: skip
         if pn.state.location is not None:
@@ -239,12 +256,25 @@ class App:
             self.page = None
             self._place[:] = [empty(f"There is no page “{escape_markdown(slug[:40])}”.", home)]
             return
+        active = next(i for i, entry in enumerate(ENTRIES) if entry.slug == slug)
+        self._menu.active = (active,)
+        if pn.state.curdoc is None or not pn.state.loaded:
+            self._open(slug)
+            return
+        # The browser has a skeleton at once; making a page may take longer than a person waits.
+        self.page = None
+        self._place[:] = [loading(6, ENTRIES[active].title)]
+        self._opening.start(slug)
+
+    async def _open_soon(self, slug: str) -> None:
+        await asyncio.sleep(_SENT_S)
+        self._open(slug)
+
+    def _open(self, slug: str) -> None:
         if slug not in self._pages:
             self._pages[slug] = make_page(slug, self.session)
         self.page = self._pages[slug]
         self._place[:] = [self.page]
-        active = next(i for i, entry in enumerate(ENTRIES) if entry.slug == slug)
-        self._menu.active = (active,)
         self.page.open()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Where = Literal["everywhere", "rows", "review", "table", "go"]
+Where = Literal["everywhere", "rows", "review", "table", "go", "found"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,9 +14,10 @@ class Key:
 
     Parameters
     ----------
-    where : {"everywhere", "rows", "review", "table", "go"}
+    where : {"everywhere", "rows", "review", "table", "go", "found"}
         Where it works: on every page; on pages with rows; on the review page; on the row of a
-        table that has the focus, whatever the page does with it; on every page, to go to another.
+        table that has the focus, whatever the page does with it; on every page, to go to another;
+        on every page, where the search listens for it.
     """
 
     action: str
@@ -71,6 +72,7 @@ KEYS: tuple[Key, ...] = (
     Key("page before", ("[",), "Page before", "table"),
     Key("page after", ("]",), "Next page", "table"),
     Key("search", ("/",), "Search"),
+    Key("find", ("Ctrl+k",), "Find a page, dataset, model or row; in a field too", "found"),
     Key("close", ("Escape",), "Close, or leave the field"),
     Key("help", ("?",), "This table"),
     Key("go home", ("g h",), "Go to Home", "go"),
@@ -92,6 +94,7 @@ PLACES: dict[Where, str] = {
     "table": "On the row of a table, once Tab went into it",
     "review": "In a review",
     "go": "To another page",
+    "found": "Find anything",
 }
 
 #: Pages that go from row to row; on the others those keys stay the browser's.
@@ -100,7 +103,7 @@ _REVIEW = "review"
 _ACTIONS = {
     key: (entry.action, n)
     for entry in KEYS
-    if entry.where != "table"
+    if entry.where not in {"table", "found"}
     for n, key in enumerate(entry.keys, start=1)
 }
 

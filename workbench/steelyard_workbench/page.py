@@ -12,6 +12,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.session import Session
 from steelyard_workbench.tasks import Scope
+from steelyard_workbench.theme import TITLE
 
 
 class Page(Viewer):
@@ -112,4 +113,4 @@ class Page(Viewer):
             self.on_session(*events)
 
 
-_HEADING = {"fontSize": "1.6rem", "fontWeight": 600}
+_HEADING = {"fontSize": TITLE, "fontWeight": 600}

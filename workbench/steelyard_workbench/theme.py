@@ -47,20 +47,44 @@ _AS_WRITTEN = {"textTransform": "none", "whiteSpace": "nowrap"}
 #: Colours change at once for whoever wants less motion.
 _STILL = {"@media (prefers-reduced-motion: reduce)": {"transition": "none"}}
 
-#: Of what stands in the bar at the top, which is darker than that.
-ON_BAR = {"&.Mui-focusVisible": {"outline": "3px solid #fff", "outlineOffset": "-3px"}}
+#: The one scale of sizes, in rem: titles, headings, text, and what stands beside text.
+TITLE, HEADING, TEXT, SMALL = "1.25rem", "1rem", "0.875rem", "0.8125rem"
+_TYPOGRAPHY = {
+    "h1": {"fontSize": TITLE, "fontWeight": 600},
+    "h2": {"fontSize": HEADING, "fontWeight": 600},
+    "h3": {"fontSize": HEADING, "fontWeight": 600},
+    "body1": {"fontSize": TEXT},
+    "body2": {"fontSize": TEXT},
+    "button": {"fontSize": SMALL},
+}
 
-#: The bar at the top is dark in both themes: its words are white.
-_COMPONENTS = {
-    "MuiAppBar": {
-        "styleOverrides": {
-            "root": {
-                "backgroundColor": "#004a73",
-                "color": "#fff",
-                "&& :focus-visible": {"outline": "3px solid #fff", "outlineOffset": "-3px"},
+
+#: Of buttons in the bar at the top: quiet, in the colour of its words.
+ON_BAR = {"&&": {"color": "inherit", "borderColor": "rgba(128,128,128,0.5)"}, **_AS_WRITTEN}
+
+
+def _bar(paper: str, ink: str) -> dict[str, object]:
+    """Return the style of the bar at the top: slim, of the paper's colour, with a line under it."""
+    return {
+        "MuiAppBar": {
+            "styleOverrides": {
+                "root": {
+                    "backgroundColor": paper,
+                    "backgroundImage": "none",
+                    "color": ink,
+                    "boxShadow": "none",
+                    "borderBottom": "1px solid rgba(128,128,128,0.35)",
+                    "&& :focus-visible": _INNER,
+                    "&& .title": {"color": ink, "fontSize": HEADING, "fontWeight": 700},
+                }
             }
-        }
-    },
+        },
+        # The bar, and the room that is kept for it above the page.
+        "MuiToolbar": {"styleOverrides": {"root": {"&&": {"minHeight": "48px"}}}},
+    }
+
+
+_COMPONENTS = {
     "MuiButtonBase": {"styleOverrides": {"root": {"&.Mui-focusVisible": _OUTLINE}}},
     "MuiListItemButton": {"styleOverrides": {"root": {"&.Mui-focusVisible": _INNER}}},
     "MuiMenuItem": {"styleOverrides": {"root": {"&.Mui-focusVisible": _INNER}}},
@@ -81,10 +105,12 @@ _COMPONENTS = {
 THEME_CONFIG = {
     "light": {
         "palette": {"primary": {"main": "#005a8c"}, "secondary": {"main": "#a63c00"}},
-        "components": _COMPONENTS,
+        "typography": _TYPOGRAPHY,
+        "components": {**_COMPONENTS, **_bar("#ffffff", "#1b1b1b")},
     },
     "dark": {
         "palette": {"primary": {"main": "#6cc4f5"}, "secondary": {"main": "#ff9d66"}},
-        "components": _COMPONENTS,
+        "typography": _TYPOGRAPHY,
+        "components": {**_COMPONENTS, **_bar("#121212", "#eeeeee")},
     },
 }

@@ -10,10 +10,11 @@ import panel_material_ui as pmui
 from panel.viewable import Viewable
 
 from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.theme import HEADING, TEXT
 
-_TABLE = "border-collapse:collapse;width:100%;font-size:0.9rem"
+_TABLE = f"border-collapse:collapse;width:100%;font-size:{TEXT}"
 _CELL = (
-    "text-align:left;padding:0.35em 0.8em 0.35em 0;vertical-align:top;"
+    "text-align:left;padding:0.3em 0.8em 0.3em 0;vertical-align:top;"
     "border-bottom:1px solid rgba(128,128,128,0.3)"
 )
 
@@ -27,7 +28,7 @@ def heading(text: str, level: int = 2) -> Viewable:
     return pmui.Typography(
         escape_markdown(text),
         variant=f"h{level}",
-        sx={"fontSize": "1.2rem", "fontWeight": 600, "marginTop": "0.8em"},
+        sx={"fontSize": HEADING, "fontWeight": 600, "marginTop": "0.8em"},
     )
 
 

@@ -13,7 +13,7 @@ from panel.viewable import Viewable
 from steelyard_workbench.theme import FOCUS
 
 _STYLE = f"""
-table {{ border-collapse: collapse; width: 100%; font-size: 0.9rem; }}
+table {{ border-collapse: collapse; width: 100%; font-size: 0.875rem; }}
 th, td {{
   text-align: left; vertical-align: top; padding: 0.35em 0.8em 0.35em 0;
   border-bottom: 1px solid rgba(128, 128, 128, 0.3);

@@ -29,7 +29,7 @@ from steelyard_workbench.tasks import Write
 #: Outcomes that are drawn, the likeliest first.
 _MOST_BARS = 12
 _TEXT = "white-space:pre-wrap;overflow-wrap:anywhere;max-height:16em;overflow:auto;margin:0"
-_HEADING = {"fontSize": "1.05rem", "fontWeight": 600, "marginTop": "0.4em"}
+_HEADING = {"fontSize": "1rem", "fontWeight": 600, "marginTop": "0.4em"}
 
 
 class OpenedAnswer(Viewer):

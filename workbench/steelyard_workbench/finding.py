@@ -1,0 +1,160 @@
+"""What a search over everything finds: pages, datasets, models, and rows that have its words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from steelyard.client import Client
+from steelyard.client.display import cut_context
+from steelyard.errors import SteelyardError
+from steelyard_workbench.components.finder import Finder
+from steelyard_workbench.navigation import ENTRIES
+from steelyard_workbench.review.row_filter import RowFilter, write_query
+from steelyard_workbench.session import Session
+from steelyard_workbench.tasks import Task
+
+#: Results of each kind.
+_MOST = 5
+#: Datasets and models that are looked through by name.
+_LOOKED_THROUGH = 200
+#: Datasets whose rows are searched: the one that is open, and the newest.
+_ROWS_OF = 3
+#: Characters of a search from which rows are looked for, and those of a row that are shown.
+_LEAST, _SHOWN = 3, 90
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Something found, and where choosing it goes."""
+
+    kind: str
+    label: str
+    note: str = ""
+    goes: dict[str, Any] = field(default_factory=dict)
+
+
+def find_pages(text: str) -> list[Found]:
+    """Return the pages whose title has a text."""
+    wanted = text.lower()
+    return [
+        Found("page", entry.title, goes={"page": entry.slug})
+        for entry in ENTRIES
+        if wanted in entry.title.lower()
+    ]
+
+
+def find_datasets(client: Client, text: str) -> list[Found]:
+    """Return the datasets whose name or id has a text, newest first."""
+    wanted = text.lower()
+    return [
+        Found(
+            "dataset",
+            one.name,
+            f"{one.rows:,} rows",
+            {"page": "datasets", "dataset": one.id, "version": 0},
+        )
+        for one in client.datasets.list(limit=_LOOKED_THROUGH).data
+        if wanted in f"{one.name} {one.id}".lower()
+    ][:_MOST]
+
+
+def find_models(client: Client, text: str) -> list[Found]:
+    """Return the families and the other models whose name has a text."""
+    wanted = text.lower()
+    families = [one.id for one in client.families.list().data]
+    others = [one.id for one in client.models.list().data if one.id not in families]
+    found = [
+        Found("family", name, goes={"page": "families", "family": name, "job": ""})
+        for name in families
+    ] + [Found("model", name, goes={"page": "playground"}) for name in others]
+    return list(islice((one for one in found if wanted in one.label.lower()), _MOST))
+
+
+def find_rows(client: Client, text: str, dataset: str) -> list[Found]:
+    """Return rows with the words of a text, of the dataset that is open and of the newest."""
+    if len(text.strip()) < _LEAST:
+        return []
+    names = {one.id: one.name for one in client.datasets.list(limit=_LOOKED_THROUGH).data}
+    ids = list(dict.fromkeys([*([dataset] if dataset in names else []), *names]))[:_ROWS_OF]
+    found: list[Found] = []
+    for one in ids:
+        page = client.datasets.search(one, text=text, limit=_MOST - len(found))
+        query = write_query(RowFilter(words=text), "all")
+        found += [
+            Found(
+                "row",
+                cut_context(row.context)[:_SHOWN],
+                names[one],
+                {"page": "datasets", "dataset": one, "version": 0, "query": query},
+            )
+            for row in page.data
+        ]
+        if len(found) >= _MOST:
+            break
+    return found
+
+
+class Finding:
+    """The search of one browser: answers what is typed, the latest alone, and goes to what is chosen."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.finder = Finder()
+        self.finder.on_msg(lambda event: self._on_message(**event.data))
+        self.find = Task(self._find, on_failure=self._tell_failure)
+        self._found: tuple[int, Sequence[Found]] = (0, ())
+
+    def open(self) -> None:
+        """Show the search."""
+        self.finder.opened += 1
+
+    def choose(self, n: int, place: int) -> None:
+        """Go to a result of the answer with a number."""
+        number, found = self._found
+        if n == number and 0 <= place < len(found):
+            goes = dict(found[place].goes)
+            self._session.open(goes.pop("page"), **goes)
+
+    def _on_message(self, *, n: int, text: str = "", chosen: int = -1) -> None:
+        if chosen >= 0:
+            self.choose(n, chosen)
+        else:
+            self.find.start(text[:200], n)
+
+    async def _find(self, text: str, n: int) -> None:
+        text = text.strip()
+        client, dataset = self._session.client, self._session.dataset
+        found = find_pages(text)
+        if text:
+            found += await _gather(
+                lambda: find_datasets(client, text),
+                lambda: find_models(client, text),
+                lambda: find_rows(client, text, dataset),
+            )
+        self._found = (n, found)
+        self._tell(n, found, "" if found else "Nothing has these words. Fewer find more.")
+
+    def _tell_failure(self, error: Exception) -> None:
+        self._tell(self._found[0], [], f"Not searched: {error}")
+
+    def _tell(self, n: int, found: Sequence[Found], said: str) -> None:
+        shown = [{"kind": one.kind, "label": one.label, "note": one.note} for one in found]
+        self.finder.answer = {"n": n, "found": shown, "said": said}
+
+
+async def _gather(*searches: Callable[[], list[Found]]) -> list[Found]:
+    """Return what several searches found; what one cannot find leaves the others as they are."""
+    told = await asyncio.gather(
+        *(asyncio.to_thread(search) for search in searches), return_exceptions=True
+    )
+    found: list[Found] = []
+    for one in told:
+        if isinstance(one, list):
+            found += one
+        elif not isinstance(one, SteelyardError):
+            raise one
+    return found
