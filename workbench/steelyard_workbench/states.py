@@ -116,8 +116,9 @@ def verdict(status: Status, word: str, text: str = "") -> Viewable:
 
 
 def refused_button(label: str, reasons: Sequence[str]) -> Viewable:
-    """Show an action that cannot be done now, and why beside it."""
-    return pmui.Row(
+    """Show an action that cannot be done now, and why under it."""
+    return pmui.Column(
         pmui.Button(label=label, disabled=True, variant="outlined"),
-        pmui.Typography("; ".join(reasons), variant="body2", align="center"),
+        pmui.Typography("; ".join(reasons), variant="body2", margin=(0, 10)),
+        styles={"max-width": "360px"},
     )

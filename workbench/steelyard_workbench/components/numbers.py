@@ -39,6 +39,17 @@ def change_text(change: Change | None, *, places: int = 3) -> str:
     )
 
 
+def is_free(price_usd: str) -> bool:
+    """Whether a price is nothing.
+
+    Examples
+    --------
+    >>> is_free("0"), is_free("0.00"), is_free("0.25")
+    (True, True, False)
+    """
+    return float(price_usd) == 0
+
+
 def ago(at: float | None, now: float | None = None) -> str:
     """Return how long ago a time was, in words.
 

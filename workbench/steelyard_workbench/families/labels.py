@@ -18,7 +18,7 @@ from steelyard.families.wire import (
     ModelVersion,
     Move,
 )
-from steelyard_workbench.components.numbers import ago, ahead
+from steelyard_workbench.components.numbers import ago, ahead, is_free
 from steelyard_workbench.families.verdicts import verdict_of
 from steelyard_workbench.theme import Status
 
@@ -135,6 +135,8 @@ def warm_text(thing: Family | ModelVersion) -> str:
     if thing.keep_warm:
         window = thing.keep_warm_window
         if window is None:
+            return "kept warm"
+        if is_free(window.reserved_usd):
             return "kept warm"
         return (
             f"kept warm: {window.reserved_usd} USD are held for the hour that ends "

@@ -11,8 +11,10 @@ from panel.viewable import Viewable
 from steelyard.errors import KeyScopeError, RollbackChangedError
 from steelyard.families.wire import Family, ModelVersion
 from steelyard_workbench.components.confirmation import Confirmation
+from steelyard_workbench.components.numbers import is_free
 from steelyard_workbench.families.changes import CHANGED, FamilyChanges, adapter_of
 from steelyard_workbench.families.start_form import show_estimate
+from steelyard_workbench.families.taking import fetch_expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +63,27 @@ class LineMoves(FamilyChanges):
         )
 
     async def ask_continue(self) -> None:
-        """Ask about the next fine-tune, with its fee."""
+        """Ask about the next fine-tune, with what it takes."""
         latest = adapter_of(self.family.latest)
         told = await self._answer(
-            "Estimating the fee",
+            "Estimating it",
             lambda: self._client.families.estimate_continue(self._name, latest=latest),
         )
         if told is None:
             return
+        job = None if self.loaded.data is None else self.loaded.data.job
+        seconds = await asyncio.to_thread(
+            fetch_expected,
+            self._client,
+            told.steps,
+            is_adapting=job is not None and bool(job.hyperparameters.lora_rank),
+        )
+        is_paid = not is_free(told.price_usd)
         self._ask(
             Confirmation(
                 f"Continue {self._name}?",
-                show_estimate(told),
-                action=f"Continue for {told.price_usd} USD",
+                show_estimate(told, seconds),
+                action=f"Continue for {told.price_usd} USD" if is_paid else "Continue",
                 act=lambda: self._confirmed(
                     f"The next fine-tune of {self._name} is queued.",
                     lambda: self._continue(latest, told.seed, told.dataset_version, told.price_usd),

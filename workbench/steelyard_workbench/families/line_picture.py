@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -83,13 +84,14 @@ def _stop(family: Family, choice: Choice) -> _Stop:
         name = f"version {choice.job.dataset_version}"
         return _Stop(name, outcome_of(choice.job)[1], "diamond", ORANGE, choice.job.id, None)
     note = roles_of(family, model)
+    day = f"{datetime.fromtimestamp(choice.job.created_at, UTC):%d %b}"
     if model.status != "ready":
         shape = ("circle_x", GREY)
     elif note.startswith("served"):
         shape = ("star", GREEN)
     else:
         shape = ("circle", BLUE)
-    return _Stop(f"@{model.version}", note, *shape, model.adapter, model.parent or _ORIGIN)
+    return _Stop(f"@{model.version}, {day}", note, *shape, model.adapter, model.parent or _ORIGIN)
 
 
 def _arcs(stops: list[_Stop]) -> tuple[list[list[float]], list[list[float]]]:

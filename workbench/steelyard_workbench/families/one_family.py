@@ -18,6 +18,7 @@ from steelyard.families.wire import DeletedModelVersion, Family, ModelVersion
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.facts import facts, heading, table
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.changes import Seen
 from steelyard_workbench.families.gate_card import RowsAsked, show_gate
 from steelyard_workbench.families.held_out import HeldOutRows
@@ -43,6 +44,7 @@ from steelyard_workbench.families.labels import (
 from steelyard_workbench.families.line_moves import LineMoves
 from steelyard_workbench.families.line_picture import draw_line
 from steelyard_workbench.families.serving import Serving
+from steelyard_workbench.families.timeline import COLUMNS, timeline_rows
 from steelyard_workbench.problems import leave_to_banner, not_loaded, problem_of
 from steelyard_workbench.review.sending import RowReview
 from steelyard_workbench.session import Session
@@ -135,12 +137,15 @@ class OneFamily(Serving, LineMoves):
         family = seen.family
         if seen.job is None or seen.job.id != self._rows_job:
             self._drop_rows()  # they are of another model than the gate that is shown now
-        return pn.Column(
-            *self._now(family),
-            heading("The line"),
-            *self._line(family, seen),
-            *self._chosen(family, seen),
-            sizing_mode="stretch_width",
+        return _beside(
+            pn.Column(
+                *self._now(family),
+                heading("The line"),
+                *self._line(family, seen),
+                *self._chosen(family, seen),
+                sizing_mode="stretch_width",
+            ),
+            self._family_actions(family),
         )
 
     def _now(self, family: Family) -> list[Viewable]:
@@ -164,7 +169,7 @@ class OneFamily(Serving, LineMoves):
         if family.moved is not None:
             came = family.moved.from_ or "no model"
             values["Moved by itself"] = f"from {came}, {ago(family.moved.at)}"
-        return [*shown, facts(values), self._family_actions(family)]
+        return [*shown, facts(values)]
 
     def _continue_fact(self, family: Family) -> str:
         told = continue_of(family)
@@ -206,7 +211,22 @@ class OneFamily(Serving, LineMoves):
         dataset.on_click(
             lambda _: self._session.open("datasets", dataset=family.dataset_id, version=0)
         )
-        return pmui.FlexBox(switch, warm, go_on, delete, dataset)
+        name = escape_markdown(family.id)
+        return pn.Column(
+            switch,
+            _sentence(
+                f"On, calls to {name} are answered; off, they are refused and nothing is lost."
+            ),
+            warm,
+            _sentence("Kept warm, its model stays loaded: no call waits until it is."),
+            go_on,
+            _sentence(
+                "The next fine-tune takes the rows that its dataset gained, and must pass the gate."
+            ),
+            dataset,
+            delete,
+            sizing_mode="stretch_width",
+        )
 
     def _line(self, family: Family, seen: Seen) -> list[Viewable]:
         choices = choices_of(family)
@@ -215,6 +235,8 @@ class OneFamily(Serving, LineMoves):
         shown: list[Viewable] = [figures.show(draw_line(family, self.choose))]
         if family.models:
             shown.append(table(LINE_COLUMNS, line_rows(family), label="Models of the line"))
+            shown.append(heading("What happened"))
+            shown.append(table(COLUMNS, timeline_rows(family), label="What happened"))
         else:
             shown.append(empty("No model has joined yet: the first does once its gate passes it."))
         chosen = next(
@@ -264,7 +286,7 @@ class OneFamily(Serving, LineMoves):
         values = {
             "Fine-tune": f"{job.id}, {outcome_of(choice.job)[1]}, started {ago(job.created_at)}",
             "Dataset version": str(job.dataset_version),
-            "Fee": f"{job.price_usd} USD, {job.charge}",
+            **({} if job.charge == "free" else {"Fee": f"{job.price_usd} USD, {job.charge}"}),
         }
         if job.reason and job.gate is None:
             values["Reason"] = job.reason
@@ -319,7 +341,15 @@ class OneFamily(Serving, LineMoves):
             _why_not_delete_model(family, model, is_latest=is_latest),
             is_harmful=True,
         )
-        return pmui.FlexBox(switch, warm, back, delete)
+        name = escape_markdown(model.ref)
+        return pn.Column(
+            pmui.FlexBox(switch, warm, back, delete),
+            _sentence(
+                f"Its own switch answers calls to {name} by its number, whatever the family serves. "
+                f"Its own keep warm keeps it loaded for them."
+            ),
+            sizing_mode="stretch_width",
+        )
 
     def _links(self, job: Job) -> Viewable:
         follow = pmui.Button(label="Follow its fine-tune", variant="text")
@@ -352,6 +382,36 @@ class OneFamily(Serving, LineMoves):
         )
         button.on_click(Write(act).on_event)
         return button
+
+
+def _beside(shown: Viewable, controls: Viewable) -> Viewable:
+    """Return what is shown with its controls beside it, which stay in sight; above it where narrow."""
+    return pn.Row(
+        pn.Column(
+            shown,
+            sizing_mode="stretch_width",
+            styles={"flex": "1 1 460px", "min-width": "0", "width": "auto"},
+        ),
+        pn.Column(
+            controls,
+            sizing_mode="stretch_width",
+            # The lines are wrapped upwards, so that the end of each is its top.
+            styles={
+                "flex": "0 1 280px",
+                "min-width": "240px",
+                "width": "auto",
+                "position": "sticky",
+                "top": "56px",
+                "align-self": "flex-end",
+            },
+        ),
+        sizing_mode="stretch_width",
+        styles={"flex-wrap": "wrap-reverse"},
+    )
+
+
+def _sentence(text: str) -> Viewable:
+    return pmui.Typography(text, variant="body2", margin=(0, 10, 8, 10))
 
 
 def _job_before(family: Family, job_id: str) -> str | None:

@@ -16,6 +16,8 @@ from steelyard.datasets.wire import Dataset
 from steelyard.families.fine_tuning.wire import FineTuneEstimate, Job
 from steelyard.families.wire import MAX_LORA_RANK
 from steelyard_workbench.components.facts import facts
+from steelyard_workbench.components.numbers import is_free
+from steelyard_workbench.families.taking import fetch_expected, time_text
 from steelyard_workbench.problems import not_loaded
 from steelyard_workbench.states import loading
 from steelyard_workbench.tasks import Scope, Task, Write
@@ -23,13 +25,15 @@ from steelyard_workbench.tasks import Scope, Task, Write
 _RANKS = {"as the server chooses": 0, **{str(n): n for n in (1, 2, 4, 8, MAX_LORA_RANK)}}
 
 
-def show_estimate(told: FineTuneEstimate) -> Viewable:
-    """Show what a fine-tune would cost and take."""
+def show_estimate(told: FineTuneEstimate, seconds: float | None) -> Viewable:
+    """Show what a fine-tune would cost, where anything costs, and take."""
     minimum = ", the minimum" if told.minimum_applied else ""
+    fee = f"{told.price_usd} USD{minimum}: held now, charged only if it succeeds"
     tokens = "" if told.trained_tokens is None else f", {told.trained_tokens:,} trained tokens"
     return facts(
         {
-            "Fee": f"{told.price_usd} USD{minimum}: held now, charged only if it succeeds",
+            **({} if is_free(told.price_usd) else {"Fee": fee}),
+            "Takes": time_text(seconds),
             "Training": f"{told.steps:,} steps, {told.passes:.3g} passes{tokens}",
             "Rows": (
                 f"{told.rows.new:,} new and {told.rows.earlier:,} earlier for training, "
@@ -76,10 +80,10 @@ class StartForm(Viewer):
         super().__init__()
         self.place = pn.Column(sizing_mode="stretch_width")
         self.estimate = Task(
-            self._estimate, not_loaded("The fee"), self.place, can_retry=False, refused="Start",
+            self._estimate, not_loaded("The plan"), self.place, can_retry=False, refused="Start",
             scope=scope,
         )  # fmt: skip
-        self.estimate_button = pmui.Button(label="Show the fee", variant="contained")
+        self.estimate_button = pmui.Button(label="Show the plan", variant="contained")
         self.estimate_button.on_click(self.estimate.on_event)
         #: The start at the price that was shown, with the fields as they were then.
         self._offer: Write[[], None] | None = None
@@ -98,9 +102,12 @@ class StartForm(Viewer):
     async def _estimate(self) -> None:
         self._take_back()
         fields, training = self._fields(), self._training()
-        self.place[:] = [loading(2, "The fee")]
+        self.place[:] = [loading(2, "The plan")]
         told = await asyncio.to_thread(
             self._client.families.estimate, **fields, hyperparameters=training
+        )
+        seconds = await asyncio.to_thread(
+            fetch_expected, self._client, told.steps, is_adapting="lora_rank" in training
         )
         self._offered = Scope(self._scope)
         place = pn.Column(sizing_mode="stretch_width")
@@ -112,10 +119,11 @@ class StartForm(Viewer):
             scope=self._offered,
         )
         self.start_button = pmui.Button(
-            label=f"Start for {told.price_usd} USD", variant="contained"
+            label="Start" if is_free(told.price_usd) else f"Start for {told.price_usd} USD",
+            variant="contained",
         )
         self.start_button.on_click(self.start)
-        place[:] = [show_estimate(told), self.start_button]
+        place[:] = [show_estimate(told, seconds), self.start_button]
         self.place[:] = [place]
 
     async def start(self, *_: Any) -> None:

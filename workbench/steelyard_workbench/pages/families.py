@@ -72,9 +72,7 @@ class FamiliesPage(Page):
         if self.session.family:
             self.one = OneFamily(self.session)
             self.part(self.one.loaded)
-            back = pmui.Button(label="All families", variant="text")
-            back.on_click(lambda _: self.session.param.update(family="", job=""))
-            return [pmui.Row(back), heading(self.session.family), self.one]
+            return [heading(self.session.family), self.one]
         self.one = None
         self.families = Loaded("The families", self.client.families.list, self.show_list)
         self.datasets = Loaded("The datasets", self._growable, self.show_start, n_lines=2)
