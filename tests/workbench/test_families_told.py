@@ -54,7 +54,9 @@ def test_a_plan_says_how_long_it_takes_by_those_that_ended_like_it(seconds, rank
 
 
 def test_every_switch_has_its_sentence_and_a_refused_one_its_reason():
-    page = open_page(make_client(), family="router")
+    page = open_page(
+        make_client(families_get=lambda name: told_family(jobs=[family_job(3)])), family="router"
+    )
     shown = texts(page._box)
     for sentence in (
         "On, calls to router are answered; off, they are refused",
