@@ -412,8 +412,10 @@ def _card(title: str, measure: Measure) -> Viewable:
         ),
         pmui.Typography(f"{interval}, n = {measure.n:,}", variant="body2", margin=(0, 12, 8, 12)),
         width=220,
+        # A row of cards takes the height that they say, and not that of their words.
+        min_height=92,
         margin=4,
-        elevation=2,
+        elevation=1,
     )  # fmt: skip
 
 

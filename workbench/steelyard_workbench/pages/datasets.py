@@ -15,6 +15,7 @@ from steelyard.datasets.wire import Dataset
 from steelyard_workbench import corner
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.components.numbers import ago
+from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.datasets.actions import DatasetActions
 from steelyard_workbench.datasets.export_bar import ExportBar
 from steelyard_workbench.datasets.import_panel import ImportPanel
@@ -202,8 +203,11 @@ class DatasetsPage(Page):
         doubts = Loaded("The labels to check", self._doubts, show_doubts, n_lines=1, is_late=True)
         return [
             back,
-            self.part(head),
-            section("What the labels expect", self.part(labels)),
+            side_by_side(
+                self.part(head),
+                section("What the labels expect", self.part(labels)),
+                least_width=460,
+            ),
             section("Rows", self.bar, self.rows),
             section("Labels to check", self.part(doubts)),
             self.part(foot),
