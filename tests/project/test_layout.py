@@ -92,6 +92,7 @@ WORLDLY = {
     "embedded",
     "http",
     "jobs",
+    "mcp",
     "operations",
     "scoring",
     "serving",

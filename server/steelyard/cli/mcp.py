@@ -1,0 +1,60 @@
+"""``steelyard mcp``: a server's API as tools of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import click
+
+from steelyard.cli.options import setting_option
+
+_EPILOG = """\b
+Examples:
+  steelyard mcp                        on stdio, for an agent that starts it
+  steelyard mcp --port 8421            over HTTP, at http://127.0.0.1:8421/mcp
+"""
+
+
+@click.command("mcp", epilog=_EPILOG)
+@setting_option("url")
+@setting_option("api_key")
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    help="Serve over HTTP on this port of 127.0.0.1; on stdio when left out.",
+)
+@click.option("--read-only", is_flag=True, help="Offer only the tools that change nothing.")
+def command(*, url: str | None, api_key: str | None, port: int | None, read_only: bool) -> None:
+    """Offer the API of a server to agents, as tools of the Model Context Protocol.
+
+    On stdio the key is that of STEELYARD_API_KEY, and one that only reads gets only the tools that
+    do. Over HTTP each caller brings a key of its own as a bearer token.
+    """
+    try:
+        from steelyard.mcp.server import make_server, reads_only
+    except ImportError as error:
+        raise click.ClickException(
+            f"The package {error.name} is missing; install it: pip install 'steelyard[mcp]'."
+        ) from None
+    from steelyard.client import ClientOptions
+    from steelyard.settings import read_settings
+
+    settings = read_settings({"url": url, "api_key": api_key})
+    try:
+        options = ClientOptions(settings.url, settings.api_key)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+    async def serve() -> None:
+        if port is not None:
+            server: Any = make_server(options, read_only=read_only)
+            click.echo(f"MCP at http://127.0.0.1:{port}/mcp, for {options.url}", err=True)
+            await server.run_streamable_http_async(
+                host="127.0.0.1", port=port, json_response=True, stateless_http=True
+            )
+            return
+        is_reader = read_only or await reads_only(options)
+        await make_server(options, read_only=is_reader).run_stdio_async()
+
+    asyncio.run(serve())

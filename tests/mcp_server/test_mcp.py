@@ -1,0 +1,190 @@
+"""The tools for agents, asked by the protocol's own client: in process, on stdio and over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from steelyard.client import ClientOptions
+from steelyard.mcp.server import READING, WRITING, make_server, reads_only
+from steelyard.settings import child_environment
+from support.dataset_rows import make_rows
+from support.live_server import live_server
+
+mcp = pytest.importorskip("mcp.client.client")
+TEAM = {"id": "team", "question": "Which team?", "outcomes": ["billing", "shipping"]}
+ASKED = {"context": "I was charged twice.", "decisions": [TEAM]}
+
+
+@pytest.fixture(scope="module")
+def server():
+    with live_server(jobs="off") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def paid():
+    """A server with accounts, and a full and a reading key of an account without credit."""
+    with live_server(accounts="on", prices="hashing=1000", jobs="off") as server:
+        accounts = server.services.accounts
+        account = accounts.create_account("agents").id
+        keys = {
+            scope: accounts.create_key(account=account, scope=scope).secret
+            for scope in ("full", "read")
+        }
+        yield server, keys
+
+
+def talk(transport, say):
+    """What a block of calls returns, made by a client of the protocol."""
+
+    async def run():
+        async with mcp.Client(transport) as client:
+            return await say(client)
+
+    return asyncio.run(run())
+
+
+async def answer_of(client, name, **given):
+    result = await client.call_tool(name, given)
+    assert not result.is_error, result.content[0].text
+    return result.structured_content
+
+
+def test_every_tool_answers_as_the_api_does(server):
+    from steelyard.client import Client
+
+    with Client(ClientOptions(server.url)) as direct:
+        dataset = direct.datasets.create("tickets", make_rows(30), evaluation_fraction=0.5)
+
+        async def say(client):
+            tools = {one.name: one for one in (await client.list_tools()).tools}
+            assert set(tools) == {*READING, *WRITING}
+            assert all(tools[name].annotations.read_only_hint for name in READING)
+            assert all(one.output_schema and one.input_schema for one in tools.values())
+            assert tools["decide"].input_schema["required"] == ["context", "decisions"]
+            answer = await answer_of(client, "decide", **ASKED)
+            assert (await answer_of(client, "estimate", **ASKED))["models"]
+            assert (await answer_of(client, "lint", **ASKED))["warnings"] is not None
+            models = await answer_of(client, "list_models")
+            assert [one["id"] for one in models["data"]] == ["hashing"]
+            explained = await answer_of(client, "explain_answer", model="hashing")
+            assert explained["model"]["id"] == "hashing"
+            recipes = await answer_of(client, "list_recipes")
+            first = recipes["data"][0]
+            shown = await client.read_resource(f"steelyard://recipes/{first['id']}")
+            assert json.loads(shown.contents[0].text) == first
+            found = await answer_of(client, "search_rows", dataset=dataset.id, limit=3)
+            assert len(found["data"]) == 3
+            card = await client.read_resource(f"steelyard://datasets/{dataset.id}")
+            assert json.loads(card.contents[0].text)["rows"] == 30
+            page = await client.read_resource("steelyard://llms.txt")
+            assert "/v1/decide" in page.contents[0].text
+            asked = {"answer": answer["id"], "outcomes": {"team": "billing"}}
+            assert await answer_of(client, "record_feedback", **asked)
+            started = await answer_of(
+                client, "start_evaluation", dataset=dataset.id, models=["hashing"]
+            )
+            one = started["data"][0]["id"]
+            assert (await answer_of(client, "get_evaluation", evaluation=one))["id"] == one
+            return answer
+
+        answer = talk(make_server(ClientOptions(server.url)), say)
+        same = direct.decide(ASKED["context"], [TEAM]).decisions["team"].probabilities
+        assert answer["decisions"]["team"]["probabilities"] == same
+
+
+def test_refusals_name_the_field_and_what_to_do(server):
+    async def say(client):
+        wrong = {**ASKED, "decisions": [{"id": "team", "question": "Which?"}]}
+        return (await client.call_tool("decide", wrong)), (
+            await client.call_tool("get_evaluation", {"evaluation": "eval_none"})
+        )
+
+    wrong, unknown = talk(make_server(ClientOptions(server.url)), say)
+    assert wrong.is_error
+    assert "decisions.0.outcomes" in wrong.content[0].text
+    assert unknown.is_error
+    assert "not_found" in unknown.content[0].text
+
+
+def test_a_key_that_reads_gets_the_tools_that_read(paid):
+    server, keys = paid
+    assert asyncio.run(reads_only(ClientOptions(server.url, keys["read"])))
+    assert not asyncio.run(reads_only(ClientOptions(server.url, keys["full"])))
+
+    async def say(client):
+        names = {one.name for one in (await client.list_tools()).tools}
+        return names, await client.call_tool("decide", ASKED)
+
+    options = ClientOptions(server.url, keys["read"])
+    names, refused = talk(make_server(options, read_only=True), say)
+    assert names == set(READING)
+    assert refused.is_error
+
+
+def test_on_stdio_a_key_of_the_environment(paid):
+    from mcp.client.stdio import StdioServerParameters
+
+    server, keys = paid
+    command = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "steelyard", "mcp", "--url", server.url],
+        env={**child_environment(), "STEELYARD_API_KEY": keys["read"]},
+    )
+
+    async def say(client):
+        return {one.name for one in (await client.list_tools()).tools}, await answer_of(
+            client, "list_models"
+        )
+
+    names, models = talk(command, say)
+    assert names == set(READING)
+    assert models["data"]
+
+
+def test_over_http_each_caller_brings_a_key(paid):
+    import httpx
+    from mcp.client.streamable_http import streamable_http_client
+
+    server, keys = paid
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = ["-m", "steelyard", "mcp", "--url", server.url, "--port", str(port)]
+    process = subprocess.Popen([sys.executable, *command], env=child_environment())
+    url = f"http://127.0.0.1:{port}/mcp"
+    try:
+        give_up_at = time.monotonic() + 30
+        while True:
+            try:
+                rebound = httpx.post(url, json={}, headers={"Host": "evil.example"})
+                break
+            except httpx.ConnectError:
+                assert time.monotonic() < give_up_at
+                time.sleep(0.05)
+        assert rebound.status_code in {400, 403, 421}
+
+        async def ask(headers):
+            async with (
+                httpx.AsyncClient(headers=headers) as http,
+                mcp.Client(streamable_http_client(url, http_client=http)) as client,
+            ):
+                return await client.call_tool("decide", ASKED)
+
+        nobody = asyncio.run(ask({}))
+        reader = asyncio.run(ask({"Authorization": f"Bearer {keys['read']}"}))
+        payer = asyncio.run(ask({"Authorization": f"Bearer {keys['full']}"}))
+        for result, code in ((nobody, "missing_api_key"), (reader, "key_scope")):
+            assert result.is_error
+            assert code in result.content[0].text
+        assert "insufficient_credit" in payer.content[0].text
+    finally:
+        process.terminate()
+        process.wait(10)
