@@ -109,7 +109,7 @@ class Tools:
             dict[str, str], Field(description="Decision id to the outcome that came true.")
         ],
     ) -> dict[str, Any]:
-        """Tell what really happened after a stored answer."""
+        """Store what really happened after a stored answer."""
         return await self._call(ctx, lambda client: client.feedback(answer, outcomes))
 
     async def start_evaluation(
