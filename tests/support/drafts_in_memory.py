@@ -273,6 +273,9 @@ class FakeDatasets:
     def __init__(self, names: list[str]) -> None:
         self.names = names
 
+    def get(self, dataset_id: str) -> Any:
+        return SimpleNamespace(id=dataset_id, name=self.names[0])
+
     def iterate(self) -> Any:
         return (
             SimpleNamespace(id=f"ds_{i}", name=name, rows=4)
