@@ -42,6 +42,20 @@ def test_words_tell_an_outcome_where_its_rows_say_them_more_often(words):
     assert set(words.of(1, 2, against=0)) <= {"market", "shares", "the market"}
 
 
+def test_a_letter_cut_off_by_an_apostrophe_is_no_word():
+    asked = TellingWords(["What 's the fee ?"] * 3 + ["Name a river"] * 3, [0] * 3 + [1] * 3, 2)
+    assert set(asked.of(0, 12)) == {"fee"}
+
+
+def test_many_telling_words_are_tried_for_an_outcome():
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    rows = [" ".join(f"{side}{one}x" for one in letters) for side in "pq" for _ in range(3)]
+    many = TellingWords(rows, [0] * 3 + [1] * 3, 2)
+    made = candidates_of(TOPIC, many).whole(wording_of(TOPIC))
+    counts = {len((one.descriptions[0] or "").split(", ")) for one in made}
+    assert {3, 6, 12, 24} <= counts
+
+
 def test_words_are_the_same_whatever_the_order_of_rows(words):
     turned = TellingWords((MATCHES + MARKETS)[::-1], [1] * 3 + [0] * 3, 2)
     assert [turned.of(place, 6) for place in (0, 1)] == [words.of(place, 6) for place in (0, 1)]

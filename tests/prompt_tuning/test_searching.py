@@ -28,11 +28,13 @@ class Liking:
     def __init__(self, bonus: float) -> None:
         self.bonus = bonus
         self.n_scored = 0
+        self.seen = set()
 
     def __call__(self, wordings, rows):
         found = []
         for wording in wordings:
             self.n_scored += len(rows)
+            self.seen.add(wording)
             logits = np.array(
                 [
                     [
@@ -72,6 +74,18 @@ def test_a_search_without_a_better_wording_is_over_after_two_rounds(candidates):
     assert state.best == wording_of(DECISION)
     assert state.is_over
     assert [one.best_loss for one in state.rounds] == pytest.approx([np.log(2)] * 2)
+
+
+def test_rounds_in_turn_change_the_whole_and_single_outcomes(candidates):
+    best = start().best
+    whole = set(candidates.whole(best))
+    single = {one for place in (0, 1) for one in candidates.of_outcome(best, place, None)} - whole
+    model = Liking(0.0)
+    first = run_round(start(), candidates, TARGETS, model)
+    assert whole <= model.seen
+    assert not single & model.seen
+    run_round(first, candidates, TARGETS, model)
+    assert single <= model.seen
 
 
 def test_most_candidates_see_a_part_of_the_rows(candidates):

@@ -1,7 +1,7 @@
 """Other wordings of a decision, by rules that need no model; the same rows make the same ones.
 
 A small model reads words far more than it reasons, so the rules bring words: the most telling ones
-of each outcome's training rows, names spelled out, and a row or two as examples. Others mend what
+of each outcome's training rows, names spelled out, and a row as an example. Others mend what
 the linter warns of: a question that negates or that runs on.
 """
 
@@ -50,10 +50,9 @@ _RECIPES = (
     Recipe(False, 3),
     Recipe(False, 6),
     Recipe(False, 12),
+    Recipe(False, 24),
     Recipe(False, 0, 1),
-    Recipe(False, 0, 2),
     Recipe(False, 6, 1),
-    Recipe(False, 12, 2),
     Recipe(True, 4),
     Recipe(True, 10),
     Recipe(True, 0, 1),

@@ -1,5 +1,6 @@
 """The search for a better wording: rounds of candidates, scored on validation rows alone.
 
+Rounds in turn change the wording as a whole, and what is said of the outcomes that lose most.
 Every round first tries all of its candidates on a part of the rows, then the most promising on all.
 The best takes a step only when it is better by more than chance makes of so many rows.
 """
@@ -64,9 +65,15 @@ def run_round(
     number = len(state.rounds) + 1
     everything = np.arange(len(targets))
     before = score([state.best], everything)[0]
-    tried = candidates.whole(state.best) if number % 2 else []
-    for outcome, rival in _worst(before, targets):
-        tried += candidates.of_outcome(state.best, outcome, rival)
+    # One outcome alone that has words draws every row to it: all get words first, then each others.
+    if number % 2:
+        tried = candidates.whole(state.best)
+    else:
+        tried = [
+            one
+            for outcome, rival in _worst(before, targets)
+            for one in candidates.of_outcome(state.best, outcome, rival)
+        ]
     tried = list(dict.fromkeys([*tried, *write(state.best, before)]))
     found = _choose(state.best, tried, before, score, number, kept=kept)
     if found is None:
