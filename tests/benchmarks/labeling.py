@@ -23,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 
 import steelyard
 from steelyard.cli.main import main as steelyard_command
+from steelyard.families.trainer.linear import fit_linear
 from steelyard.labeling.choosing import choose, doubt_of
 from steelyard.labeling.contested import most_contested
 from steelyard.scoring.assets import load_base_model
@@ -36,15 +37,17 @@ _REVIEWED = 0.15
 #: Labels after which a head is fitted again, seeds, and how often it is to be right.
 _SIZES = [100, 200, 400, 600, 800, 1_000, 1_200, 1_500, 2_000]
 _SEEDS, _WANTED = 5, 0.85
+#: Queries that a family learns from, and the penalty of its linear head.
+_GROWTH, _PENALTY = [800, 1_600, 3_200, 4_800, 8_000], 0.3
 _CALIBRATED = Calibration(number=1, dataset="ds_1", version=1, temperatures={"single": {"2": 1.0}})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure teachers, or what is distilled from one; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("teachers", "distill", "next"))
+    parser.add_argument("what", choices=("teachers", "distill", "growth", "next"))
     parser.add_argument("--data", type=Path, required=True, help="folder of labelled text")
-    parser.add_argument("--task", help="clinc150 for distill, banking77 else")
+    parser.add_argument("--task", help="clinc150 for distill and growth, banking77 else")
     parser.add_argument("--rows", type=int, default=2_000, help="queries that are labelled")
     parser.add_argument(
         "--test", type=int, default=1_000, help="rows whose truth is known, to test on"
@@ -53,29 +56,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--accuracies", type=float, nargs="+", help="how often each teacher is right"
     )
     options = parser.parse_args(arguments)
-    task = options.task or {"distill": "clinc150"}.get(options.what, "banking77")
+    of_clinc = options.what in {"distill", "growth"}
+    task = options.task or ("clinc150" if of_clinc else "banking77")
     file = options.data / "heldout" / f"{task}.train.jsonl.gz"
     if not file.is_file():
         print(f"There is no {file}; nothing was measured.")
         return 0
-    rows = _rows(file, options.rows)
+    of_test = file.with_name(f"{task}.test.jsonl.gz")
+    if of_clinc:
+        # One traffic: clinc150's queries out of scope are in its test file alone.
+        pool = _rows(file, of_test)
+        test, rows = pool[: options.test], pool[options.test :][: options.rows]
+    else:
+        rows, test = _rows(file)[: options.rows], _rows(of_test)[: options.test]
     print("\n".join([*describe_machine(), f"{len(rows)} queries of {task}"]))
-    test = _rows(options.data / "heldout" / f"{task}.test.jsonl.gz", options.test)
     if options.what == "teachers":
         _teachers(rows, options.accuracies or [0.9, 0.8])
     elif options.what == "next":
         _next(rows, test)
+    elif options.what == "growth":
+        _growth(rows, test, *(options.accuracies or [0.9])[:1])
     else:
         _distill(rows, test, options.accuracies or [0.9])
     return 0
 
 
-def _rows(path: Path, n: int) -> list[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        rows = {row["context"]: row for row in map(json.loads, lines)}
+def _rows(*paths: Path) -> list[dict[str, Any]]:
+    rows = {}
+    for path in paths:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            rows |= {row["context"]: row for row in map(json.loads, lines)}
     chosen = list(rows.values())
     random.Random(1).shuffle(chosen)
-    return chosen[:n]
+    return chosen
 
 
 def _truth(row: dict[str, Any]) -> str:
@@ -196,6 +209,41 @@ def _distill(
                 f"{model}: {np.mean(right):.3f} ± {error:.3f} right of {len(right)}, "
                 f"{np.median(times):.0f} ms, {answer.charge.amount_usd} USD for the last"
             )
+
+
+def _growth(rows: list[dict[str, Any]], test: list[dict[str, Any]], accuracy: float) -> None:
+    """Print how often a linear head is right on truth, by queries that a teacher labelled.
+
+    The head is that of fine-tunes on the shipped model's vectors alone, for lack of time.
+    """
+    scorer = load_base_model().scorer
+    vectors, held_out = (scorer.embed([row["context"] for row in found]) for found in (rows, test))
+    names = list(rows[0]["decisions"][0]["outcomes"])
+    teacher = _teacher([*rows, *test], accuracy, seed=0)
+    asked = {"intent": {"criteria": dict.fromkeys(names)}}
+
+    def said(row: dict[str, Any]) -> np.ndarray:
+        body = {"state": row["context"], "questions": asked}
+        shares = teacher("/v1/systemone", body)["answers"]["intent"]["probabilities"]
+        return np.array([shares[name] for name in names], np.float32)
+
+    labels, told = (np.stack([said(row) for row in found]) for found in (rows, test))
+    truth, held_truth = (
+        np.array([names.index(_truth(row)) for row in found]) for found in (rows, test)
+    )
+    in_scope = held_truth != (names.index("out of scope") if "out of scope" in names else -1)
+    known = np.eye(len(names), dtype=np.float32)
+    taught = {"probabilities": labels, "votes": known[labels.argmax(1)], "truth": known[truth]}
+    header = ["queries", "labels", "right", "of those in scope"]
+    right = told.argmax(1) == held_truth
+    body = [["", "the teacher itself", f"{right.mean():.3f}", f"{right[in_scope].mean():.3f}"]]
+    for size in sorted({min(size, len(rows)) for size in _GROWTH}):
+        for name, targets in taught.items():
+            fit = fit_linear(vectors[:size], targets[:size], _PENALTY)
+            right = fit.logits(held_out).argmax(1) == held_truth
+            shares = [f"{right.mean():.3f}", f"{right[in_scope].mean():.3f}"]
+            body.append([f"{size:,}", name, *shares])
+    print(text_table(header, body))
 
 
 def _next(rows: list[dict[str, Any]], test: list[dict[str, Any]]) -> None:
