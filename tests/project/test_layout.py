@@ -104,6 +104,7 @@ WORLDLY = {
     "serving",
     "settings",
     "storage",
+    "tracing",
     "training",
     "triton",
     "version",

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 
 from sqlalchemy import Connection
 
+from steelyard import tracing
 from steelyard.accounts.allowance import RequestLimits, TokenAllowance
 from steelyard.accounts.rate_limits import RateWindows
 from steelyard.accounts.service import AccountService, effective_limits
@@ -85,6 +86,7 @@ def open_service(
     """Open the state, load every model, and return what an HTTP application answers with."""
     settings = settings or read_settings()
     with ExitStack() as closing:
+        closing.enter_context(tracing.exporting())
         on = lay_foundation(settings, load_model, load_further, closing)
         _drop_repaired(on)
         windows = RateWindows(home_of(settings) / "rates.sqlite" if settings.workers > 1 else None)

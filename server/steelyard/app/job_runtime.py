@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from steelyard import tracing
 from steelyard.app.foundation import (
     lay_foundation,
     open_datasets,
@@ -37,6 +38,7 @@ def open_worker(
     """Open what jobs need, and run them until the end of the block."""
     settings = settings or read_settings()
     with ExitStack() as closing:
+        closing.enter_context(tracing.exporting())
         on = lay_foundation(settings, load_model, load_further, closing)
         state = on.state
         datasets, predictions = open_datasets(on), on.frames("evaluations")

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -22,6 +22,7 @@ from sanic import HTTPResponse, Request
 from sanic.http import Http
 from sanic.response import BaseHTTPResponse
 
+from steelyard import tracing
 from steelyard.errors import NotFoundError
 from steelyard.http.access import address_group, admit
 from steelyard.http.bodies import answer_response, discard_body, read_json_bytes
@@ -37,6 +38,9 @@ from steelyard.wire.json_values import decode_json
 from steelyard.wire.payloads import read_body
 from steelyard.wire.queries import NoQuery
 
+if TYPE_CHECKING:
+    from steelyard.tracing.spans import RequestSpan
+
 #: Seconds that a client has to send the rest of a body that is not wanted.
 _LINGER_S = 5.0
 #: Sanic's name for the method of a request whose head it could not read.
@@ -50,7 +54,8 @@ def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]
         request.ctx.route = route
         services = services_of(request)
         drain: Drain = request.app.ctx.drain
-        with drain.request(), ExitStack() as request.ctx.held:
+        inside = tracing.inside(request.ctx.span)
+        with inside, drain.request(), ExitStack() as request.ctx.held:
             request.app.ctx.origins.check_page(request, route)
             caller = request.ctx.caller = await admit(request, route, services)
             if not all(part.isprintable() for part in parts.values()):
@@ -123,6 +128,7 @@ async def begin(request: Request) -> None:
     What cannot be read as HTTP is counted against its address, like any call without a key.
     """
     request.ctx.started = perf_counter()
+    request.ctx.span = tracing.begin_request(request.method, request.headers)
     get_request_id(request)
     if request.method == _UNREAD:
         services_of(request).limits.take_public(address_group(request.ip))
@@ -150,6 +156,11 @@ async def finish(request: Request, response: BaseHTTPResponse) -> None:
     started = getattr(request.ctx, "started", None)
     seconds = 0.0 if started is None else perf_counter() - started
     log_access(request, response, seconds)
+    span: RequestSpan | None = getattr(request.ctx, "span", None)
+    if span is not None:
+        route = route_of(request)
+        pattern = None if route is None else route.path
+        span.end(request.method, pattern, response.status, get_request_id(request))
     metrics: Metrics = request.app.ctx.metrics
     metrics.observe(request, response, seconds)
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection
 
+from steelyard import tracing
 from steelyard.errors import InternalError, SteelyardError
 from steelyard.jobs.store import PendingJob
 from steelyard.jobs.work import LostRunError, Run, Work
@@ -171,7 +172,7 @@ class JobRuntime:
     def _drive(self, work: Work, run: Run) -> None:
         """Run a job to its end, or until it is to stop."""
         try:
-            while not run.stopping.is_set() and _advance(run):
+            while not run.stopping.is_set() and _step(work, run):
                 pass
         except LostRunError:
             pass
@@ -208,6 +209,15 @@ class JobRuntime:
         if job.runner is None or job.runner == self._state.instance:
             return False
         return self._state.is_alive(connection, job.runner)
+
+
+def _step(work: Work, run: Run) -> bool:
+    told: tracing.Attributes = {
+        "steelyard.job.id": run.job.id,
+        "steelyard.job.attempt": run.job.attempt,
+    }
+    with tracing.span(f"job {_noun(work)}", told):
+        return _advance(run)
 
 
 def _advance(run: Run) -> bool:

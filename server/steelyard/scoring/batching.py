@@ -14,7 +14,9 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
+from typing import Any
 
+from steelyard import tracing
 from steelyard.decisions.rendering import RenderedRequest
 from steelyard.errors import (
     DeadlineExceededError,
@@ -65,6 +67,8 @@ class _Waiting:
     expires_at: float | None
     share: Share = _NOBODY
     answer: ScoreFuture = field(default_factory=ScoreFuture)
+    #: The span that waits for it.
+    origin: Any = field(default_factory=tracing.origin)
 
 
 @dataclass(slots=True)
@@ -337,9 +341,17 @@ class Batcher:
             lane.calls.append(call)
             self._note_pass(lane)
         try:
-            with only_while(
-                lambda: any(not _is_past(entry) for entry in batch),
-                lambda: self._between(lane, call),
+            told = {
+                "steelyard.pass.requests": len(batch),
+                "steelyard.pass.characters": call.characters,
+            }
+            origins = [entry.origin for entry in batch]
+            with (
+                tracing.span("pass", told, origins=origins),
+                only_while(
+                    lambda: any(not _is_past(entry) for entry in batch),
+                    lambda: self._between(lane, call),
+                ),
             ):
                 scored = self._scorer.score([entry.request for entry in batch])
         finally:

@@ -30,6 +30,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from steelyard import tracing
 from steelyard.caller import Caller
 from steelyard.decisions.validation import ValidRequest
 from steelyard.decisions.wire import DecideResponse, FallbackReport
@@ -188,7 +189,11 @@ class Attempts:
         """Try the models in turn; raise ``UnansweredError`` when none answered."""
         self._task = asyncio.current_task()
         try:
-            return await self._try()
+            with tracing.span("decide", {"openinference.span.kind": "LLM"}) as span:
+                answer, model = await self._try()
+                if span is not None:
+                    span.set_attributes(_told(answer))
+                return answer, model
         finally:
             self._task = None
 
@@ -294,3 +299,17 @@ def _order(candidates: tuple[Answerer, ...]) -> list[Answerer]:
     """Return the models to try, in turn; all of them when every one failed recently."""
     healthy = [model for model in candidates if not model.failed_recently and not model.hangs]
     return healthy or list(candidates)
+
+
+def _told(answer: DecideResponse) -> tracing.Attributes:
+    """Return what a trace says of an answer (OpenInference): nothing that was asked, no outcome."""
+    decisions = list(answer.decisions.values())
+    return {
+        "llm.model_name": answer.model,
+        "llm.token_count.prompt": answer.usage.prompt_tokens,
+        "steelyard.decision.kinds": [one.kind for one in decisions],
+        "steelyard.decision.outcomes": [len(one.probabilities) for one in decisions],
+        "steelyard.decision.p_top": [one.p_top for one in decisions],
+        "steelyard.decision.acts_on_top": [one.action == one.top for one in decisions],
+        "steelyard.fallback": answer.fallback is not None,
+    }

@@ -10,6 +10,7 @@ import httpx
 import msgspec
 import tenacity
 
+from steelyard import tracing
 from steelyard.serving.connected.answers import UnusableAnswerError
 from steelyard.serving.connected.breaker import REFUSED_KEY, RemoteFailureError
 from steelyard.serving.connected.declared import ConnectedModel
@@ -61,12 +62,18 @@ class Remote:
         return await retrying(self._send, endpoint(self._url, path), content)
 
     async def _send(self, url: str, content: bytes) -> Any:
+        asked = {
+            "http.request.method": "POST",
+            "server.address": urlsplit(url).hostname or "",
+            "steelyard.model": self._name,
+        }
         async with self._places:
-            return await self._exchange(url, content)
+            with tracing.span("POST", asked, is_call=True):
+                return await self._exchange(url, content)
 
     async def _exchange(self, url: str, content: bytes) -> Any:
         self.n_requests += 1
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **tracing.outgoing_headers()}
         try:
             async with self._client.stream(
                 "POST", url, content=content, headers=headers
