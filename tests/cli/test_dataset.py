@@ -57,6 +57,28 @@ def test_a_file_becomes_a_dataset(run, file):
     assert (lines["name"], lines["rows"], lines["evaluation"]) == ("tickets", "20", "10")
 
 
+def test_a_table_becomes_a_dataset_without_its_bad_rows(run, tmp_path):
+    path, bad = tmp_path / "tickets.csv", tmp_path / "bad.csv"
+    rows = [f"Message number {n};{'billing' if n % 2 else 'shipping'};{n}" for n in range(20)]
+    path.write_text("\n".join(["message;team;ref", *rows, ";billing;99"]), encoding="utf-16")
+    asked = ("--label", "team=Which team?", "--metadata", "ref", "--bad-rows", bad)
+    tried = run("import", path, *asked, "--dry-run")
+    assert tried.stdout == ""
+    assert "separated by semicolons, UTF-16: 21 rows" in tried.stderr
+    assert "line 22: Its context is empty" in tried.stderr
+    made = json.loads(run("import", path, *asked, "--json").stdout)
+    assert (made["name"], made["rows"]) == ("tickets", 20)
+    assert bad.read_text().splitlines() == [
+        "line,reason,message,team,ref",
+        "22,Its context is empty; fill it.,,billing,99",
+    ]
+    row = json.loads(run("download", made["id"]).stdout.splitlines()[0])
+    assert row["decisions"][0]["question"] == "Which team?"
+    assert row["metadata"].keys() == {"ref"}
+    refused = run("import", path, "--label", "tema", status=2)
+    assert "There is no column 'tema'; the file has message, team, ref." in refused.stderr
+
+
 def test_every_problem_is_listed_with_its_line(run, tmp_path):
     rows = make_rows(30)
     rows[4]["targets"] = {"route": "nobody"}

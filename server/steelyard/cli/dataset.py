@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from steelyard.cli.connecting import Server, server_options
-from steelyard.cli.failures import REFUSED
+from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset
+from steelyard.cli.importing import command as import_command
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import printable
@@ -19,12 +20,10 @@ from steelyard.cli.terminal import printable
 if TYPE_CHECKING:
     import datetime as dt
 
-    from steelyard.client import Client
     from steelyard.client.dataset_calls import FoundRowsAnswer
     from steelyard.client.row_sources import Progress
     from steelyard.datasets.from_feedback_wire import DatasetFromFeedback
     from steelyard.datasets.wire import Dataset, DatasetVersions
-    from steelyard.errors import SteelyardError
 
 _SHOWN_CHARACTERS = 60
 _CSV = ".csv"
@@ -32,12 +31,12 @@ _CSV = ".csv"
 _EPILOG = """\b
 Examples:
   steelyard dataset create tickets.jsonl --name tickets
+  steelyard dataset import tickets.xlsx --name tickets --label team
   steelyard dataset add ds_… more.jsonl
   steelyard dataset rows ds_… --partition evaluation --limit 5
   steelyard dataset download ds_… > tickets.jsonl
   steelyard dataset from-feedback --dataset ds_… --since 2026-11-01
 """
-
 
 _partition = click.option(
     "--partition",
@@ -47,11 +46,6 @@ _partition = click.option(
     help="One side, or all rows.",
 )
 _version = click.option("--version", type=int, help="A version. [default: the latest]")
-_fraction = click.option(
-    "--evaluation-fraction",
-    type=float,
-    help="Share of the new contexts put aside for evaluation, 0.1 to 1. [default: 0.2]",
-)
 _file = click.argument(
     "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE"
 )
@@ -70,27 +64,30 @@ def command() -> None:
 @command.command("create")
 @_file
 @click.option("--name", required=True, help="Name of the dataset.")
-@_fraction
+@fraction_option
 @server_options
 def create(*, file: Path, name: str, evaluation_fraction: float | None, server: Server) -> None:
     """Make a dataset of a file."""
-    with _connected(server) as client, _progress(file) as progress:
+    with connected(server) as client, _progress(file) as progress:
         made = client.datasets.create(
             name, file, evaluation_fraction=evaluation_fraction, progress=progress
         )
-    server.show(made, _show_dataset)
+    server.show(made, show_dataset)
+
+
+command.add_command(import_command)
 
 
 @command.command("add")
 @click.argument("dataset")
 @_file
-@_fraction
+@fraction_option
 @server_options
 def add(*, dataset: str, file: Path, evaluation_fraction: float | None, server: Server) -> None:
     """Add the rows of a file as the next version; a .csv has a table."""
     from steelyard.client import dataset_calls
 
-    with _connected(server) as client, _progress(file) as progress:
+    with connected(server) as client, _progress(file) as progress:
         if file.suffix.lower() == _CSV:
             call = dataset_calls.add_rows(
                 dataset,
@@ -103,7 +100,7 @@ def add(*, dataset: str, file: Path, evaluation_fraction: float | None, server: 
             made = client.datasets.add_rows(
                 dataset, file, evaluation_fraction=evaluation_fraction, progress=progress
             )
-    server.show(made, _show_dataset)
+    server.show(made, show_dataset)
 
 
 @command.command("from-feedback")
@@ -119,7 +116,7 @@ def add(*, dataset: str, file: Path, evaluation_fraction: float | None, server: 
 @click.option(
     "--decision", "decisions", multiple=True, help="Only the decision of this id; may be repeated."
 )
-@_fraction
+@fraction_option
 @server_options
 def from_feedback(
     *,
@@ -138,7 +135,7 @@ def from_feedback(
     """
     if (name is None) == (dataset is None):
         raise click.UsageError("Give --name for a new dataset, or --dataset to add to one.")
-    with _connected(server) as client:
+    with connected(server) as client:
         made = client.datasets.from_feedback(
             name=name,
             dataset_id=dataset,
@@ -156,7 +153,7 @@ def from_feedback(
 @server_options
 def list_datasets(*, archived: bool, server: Server) -> None:
     """List datasets, the most recently used first."""
-    with _connected(server) as client:
+    with connected(server) as client:
         found = list(client.datasets.iterate(archived=archived))
     server.show(found, _show_datasets)
 
@@ -166,7 +163,7 @@ def list_datasets(*, archived: bool, server: Server) -> None:
 @server_options
 def show(*, dataset: str, server: Server) -> None:
     """Show a dataset, its decisions and how often each outcome is right."""
-    with _connected(server) as client:
+    with connected(server) as client:
         found = client.datasets.get(dataset)
     server.show(found, _show_detail)
 
@@ -198,7 +195,7 @@ def rows(
     server: Server,
 ) -> None:
     """Show a page of rows: the context, and what each row expects."""
-    with _connected(server) as client:
+    with connected(server) as client:
         page = client.datasets.search(
             dataset, text=text, partition=partition, version=version, offset=offset, limit=limit
         )
@@ -210,7 +207,7 @@ def rows(
 @server_options
 def versions(*, dataset: str, server: Server) -> None:
     """List the versions, the newest first."""
-    with _connected(server) as client:
+    with connected(server) as client:
         found = client.datasets.versions(dataset)
     server.show(found, _show_versions)
 
@@ -245,7 +242,7 @@ def download(
     api_key: str | None,
 ) -> None:
     """Write every row, as JSON Lines or as a Parquet file."""
-    with _connected(Server(url, api_key, as_json=False)) as client:
+    with connected(Server(url, api_key, as_json=False)) as client:
         read = client.datasets.download if format_ == "jsonl" else client.datasets.export
         data = read(dataset, partition=partition, version=version)
     if output is None:
@@ -263,9 +260,9 @@ def download(
 @server_options
 def rename(*, dataset: str, name: str, server: Server) -> None:
     """Rename a dataset."""
-    with _connected(server) as client:
+    with connected(server) as client:
         renamed = client.datasets.rename(dataset, name)
-    server.show(renamed, _show_dataset)
+    server.show(renamed, show_dataset)
 
 
 @command.command("restore")
@@ -273,9 +270,9 @@ def rename(*, dataset: str, name: str, server: Server) -> None:
 @server_options
 def restore(*, dataset: str, server: Server) -> None:
     """Take a dataset out of the archive."""
-    with _connected(server) as client:
+    with connected(server) as client:
         restored = client.datasets.restore(dataset)
-    server.show(restored, _show_dataset)
+    server.show(restored, show_dataset)
 
 
 @command.command("archive")
@@ -310,7 +307,7 @@ def delete(*, dataset: str, yes: bool, server: Server) -> None:
     """Delete a dataset with every version and all rows, for good."""
     if not yes:
         click.confirm(f"Delete {printable(dataset)} and all of its rows for good?", abort=True)
-    with _connected(server) as client:
+    with connected(server) as client:
         deleted = client.datasets.delete(dataset)
     server.show(deleted, lambda deleted: click.echo(f"{deleted.id} is deleted."))
 
@@ -322,7 +319,7 @@ def delete(*, dataset: str, yes: bool, server: Server) -> None:
 @server_options
 def diff(*, dataset: str, older: int | None, newer: int | None, server: Server) -> None:
     """Show what a version adds to an older one, and which contexts it labels otherwise."""
-    with _connected(server) as client:
+    with connected(server) as client:
         found = client.datasets.diff(dataset, older, newer)
     server.show(found, _show_diff)
 
@@ -346,50 +343,6 @@ def _show_diff(found: dict[str, Any]) -> None:
     if moved:
         click.echo()
         show_table(("DECISION", "BEFORE", "AFTER", "CONTEXTS"), moved)
-
-
-@contextmanager
-def _connected(server: Server) -> Iterator[Client]:
-    """Yield a client; rows that cannot be used are listed line by line."""
-    from steelyard.errors import SteelyardError
-
-    with server.connected() as client:
-        try:
-            yield client
-        except SteelyardError as error:
-            if not error.details:
-                raise
-            _show_problems(error)
-            raise SystemExit(REFUSED) from None
-
-
-def _show_problems(error: SteelyardError) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    click.echo(f"Error ({error.code}): {printable(error.message)}", err=True)
-    for note in getattr(error, "__notes__", ()):
-        click.echo(printable(note), err=True)
-    table = Table(box=None, show_edge=False, pad_edge=False)
-    table.add_column("line", justify="right", no_wrap=True)
-    table.add_column("field", overflow="fold")
-    table.add_column("problem", overflow="fold", ratio=1)
-    for detail in error.details or ():
-        line, field = _place_of(detail.get("path", ()))
-        message = str(detail.get("message", "")).removeprefix(f"Line {line}: ")
-        table.add_row(line, Text(printable(field)), Text(printable(message)))
-    Console(stderr=True, highlight=False, markup=False).print(table)
-
-
-def _place_of(path: list[str | int]) -> tuple[str, str]:
-    """Return the line of a problem, where it has one, and its field."""
-    from steelyard.cli.failures import path_text
-
-    if len(path) > 2 and isinstance(path[2], int):
-        field = path_text(path[3:]) if len(path) > 3 else "row"
-        return str(path[2] + 1), field
-    return "", path_text(path)
 
 
 @contextmanager
@@ -445,7 +398,7 @@ def _show_rows(page: FoundRowsAnswer) -> None:
 def _show_from_feedback(made: DatasetFromFeedback) -> None:
     import msgspec
 
-    _show_dataset(made)
+    show_dataset(made)
     click.echo()
     counts = msgspec.structs.asdict(made.feedback)
     rows = [(name.replace("_", " "), count) for name, count in counts.items()]
@@ -455,7 +408,7 @@ def _show_from_feedback(made: DatasetFromFeedback) -> None:
 def _show_detail(dataset: Dataset) -> None:
     from msgspec import UNSET
 
-    _show_dataset(dataset)
+    show_dataset(dataset)
     if dataset.prompt_tuning is UNSET:
         return
     rows = [
@@ -465,24 +418,6 @@ def _show_detail(dataset: Dataset) -> None:
     ]
     click.echo()
     show_table(("DECISION", "OUTCOME", "TRAINING ROWS", "CAN BE TUNED"), rows)
-
-
-def _show_dataset(dataset: Dataset) -> None:
-    show_table(
-        ("FIELD", "VALUE"),
-        [
-            ("id", dataset.id),
-            ("name", dataset.name),
-            ("version", dataset.version),
-            ("rows", dataset.rows),
-            ("contexts", dataset.contexts),
-            ("training", dataset.split.training),
-            ("evaluation", dataset.split.evaluation),
-            ("duplicates removed", dataset.duplicates_removed),
-            ("method", dataset.method),
-            ("sha256", dataset.sha256),
-        ],
-    )
 
 
 def _seconds(at: dt.datetime | None) -> float | None:

@@ -1,0 +1,153 @@
+"""``steelyard dataset import``: a table of any common format becomes a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset
+from steelyard.cli.failures import REFUSED
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from steelyard.client.tables import Converted, Mapping, Table
+
+#: Reasons that are listed; the file of bad rows has all.
+_MOST_LISTED = 5
+
+_EPILOG = """\b
+Examples:
+  steelyard dataset import tickets.csv --dry-run
+  steelyard dataset import tickets.xlsx --name tickets --context message \\
+    --label "team=Which team should own this ticket?" --bad-rows left-out.csv
+  steelyard dataset import saved_by_datasets/ --name emotions
+"""
+
+
+@click.command("import", epilog=_EPILOG)
+@click.argument("file", type=click.Path(exists=True, path_type=Path), metavar="FILE")
+@click.option("--name", help="Name of the dataset. [default: the file's]")
+@click.option(
+    "--context",
+    multiple=True,
+    help="Column with the context; several make an object. [default: found]",
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="COLUMN[=QUESTION]",
+    help="Column with the right outcomes, and what is asked; may be repeated. [default: found]",
+)
+@click.option(
+    "--metadata", multiple=True, help="Column that is kept beside each row; may be repeated."
+)
+@click.option(
+    "--bad-rows",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="CSV to write the rows to that were left out, each with its line and the reason.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be imported; store nothing.")
+@fraction_option
+@server_options
+def command(
+    *,
+    file: Path,
+    name: str | None,
+    context: tuple[str, ...],
+    labels: tuple[str, ...],
+    metadata: tuple[str, ...],
+    bad_rows: Path | None,
+    dry_run: bool,
+    evaluation_fraction: float | None,
+    server: Server,
+) -> None:
+    """Make a dataset of a table: CSV, TSV, Excel, JSON Lines, Parquet or a Hugging Face folder.
+
+    Encoding and separator are found. The column with the longest texts is the context and those
+    with few different values are labels, each a decision whose outcomes are its values; --context
+    and --label say otherwise. Rows that cannot be used are left out and told.
+    """
+    from steelyard.client.tables import convert, read_table, refused_csv
+
+    try:
+        table = read_table(file)
+        mapping = choose_columns(table, context, labels, metadata)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    made = convert(table, mapping)
+    show_columns(table, mapping, made)
+    if bad_rows is not None:
+        bad_rows.write_text(refused_csv(table, made), encoding="utf-8", newline="")
+    if not made.lines:
+        click.echo("No row can be used; nothing was stored.", err=True)
+        raise SystemExit(REFUSED)
+    if dry_run:
+        return
+    with connected(server) as client:
+        stored = client.datasets.create(
+            name or file.stem, made.data, evaluation_fraction=evaluation_fraction
+        )
+    server.show(stored, show_dataset)
+
+
+def choose_columns(
+    table: Table, context: Sequence[str], labels: Sequence[str], metadata: Sequence[str]
+) -> Mapping:
+    """Return what the columns mean: as given, and as they seem where nothing is.
+
+    Raises
+    ------
+    ValueError
+        When a column is not there, or there is no label.
+    """
+    asked = [column.partition("=")[::2] for column in labels]
+    for column in (*context, *(name for name, _ in asked), *metadata):
+        if column not in table.columns:
+            raise ValueError(
+                f"There is no column {column!r}; the file has {', '.join(table.columns)}."
+            )
+    from steelyard.client.tables import Mapping, guess_mapping, label_of
+
+    guessed = None if context and asked else guess_mapping(table)
+    chosen = tuple(context) or (guessed.context if guessed else ())
+    found = tuple(label_of(table, name, question or None) for name, question in asked)
+    if not found and guessed is not None:
+        found = tuple(label for label in guessed.labels if label.column not in chosen)
+    if not found:
+        raise ValueError(
+            f"No column looks like a label; name one of {', '.join(table.columns)} with --label."
+        )
+    return Mapping(chosen, found, tuple(metadata))
+
+
+def show_columns(table: Table, mapping: Mapping, made: Converted) -> None:
+    """Write to the error stream how a file was read, and what is left out."""
+    told = [f"Read as {table.told}: {len(table.rows) + len(table.refused):,} rows."]
+    told.append(f"  context  {', '.join(mapping.context)}")
+    for label in mapping.labels:
+        outcomes = ", ".join(label.outcomes[:6]) + (" …" if len(label.outcomes) > 6 else "")
+        told.append(
+            f"  label    {label.column}: {label.question} ({label.kind}; "
+            f"{len(label.outcomes)} outcomes: {outcomes})"
+        )
+    rest = sorted(
+        set(table.columns)
+        - {*mapping.context, *mapping.metadata, *(label.column for label in mapping.labels)}
+    )
+    if rest:
+        told.append(f"  left out {', '.join(rest)}")
+    told.append(f"{len(made.lines):,} rows can be used.")
+    if made.n_duplicates:
+        told.append(f"{made.n_duplicates:,} of them are there already, and are kept once.")
+    if made.refused:
+        told.append(f"{len(made.refused):,} are left out:")
+        told += [f"  line {one.line}: {one.reason}" for one in made.refused[:_MOST_LISTED]]
+        if len(made.refused) > _MOST_LISTED:
+            told.append(f"  … and {len(made.refused) - _MOST_LISTED:,} more (--bad-rows FILE).")
+    for line in told:
+        click.echo(printable(line), err=True)

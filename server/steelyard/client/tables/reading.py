@@ -1,0 +1,337 @@
+"""A file as a table: what it is, how it is encoded and separated is found from its bytes."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
+
+#: Endings of the files that are read; a folder of Hugging Face ``datasets`` is too.
+ENDINGS = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".xlsx", ".xls", ".parquet")
+#: Bytes of a file that is no Parquet: it is held in memory whole.
+MAX_BYTES = 256 * 1024 * 1024
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_SAMPLE_BYTES, _SAMPLE_RECORDS = 1 << 18, 50
+_BOMS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+#: What spreadsheets save beside UTF-8.
+_ENCODINGS = [
+    "utf_8", "utf_16_le", "utf_16_be", "cp1252", "cp1250", "cp1251", "cp1253", "cp1254",
+    "shift_jis", "gb18030", "big5", "euc_kr",
+]  # fmt: skip
+_WESTERN = "cp1252"
+#: The metadata of an Arrow schema in which ``datasets`` says what its columns are.
+_FEATURES = b"huggingface"
+_PARQUET, _ZIP, _OLE = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A row that cannot be imported.
+
+    Attributes
+    ----------
+    line : int
+        Where it is in the file: a line, or the number of a row, from 1.
+    reason : str
+        Why not, and what to do.
+    cells : sequence
+        What it has.
+    """
+
+    line: int
+    reason: str
+    cells: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What a file has.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names; one that was blank or twice has a number.
+    rows : list of (int, list)
+        For each row its line, from 1, and its cells, one for each column; ``None`` is no value.
+    refused : list of Refused
+        Rows that do not fit the columns.
+    told : str
+        How it was read, such as ``CSV separated by semicolons, Windows-1252``.
+    """
+
+    columns: tuple[str, ...]
+    rows: list[tuple[int, list[Any]]]
+    refused: list[Refused] = field(default_factory=list)
+    told: str = ""
+
+    def column(self, name: str) -> list[Any]:
+        """Return the cells of a column, by row."""
+        at = self.columns.index(name)
+        return [cells[at] for _, cells in self.rows]
+
+
+def are_rows(data: bytes) -> bool:
+    """Return whether a file has JSON Lines of rows as datasets have them, and no table."""
+    line = data.lstrip(codecs.BOM_UTF8).lstrip().split(b"\n", 1)[0]
+    if not line.startswith(b"{"):
+        return False
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return True  # whoever checks rows says what is wrong with it
+    return "context" in row and "decisions" in row
+
+
+def read_table(source: str | Path | bytes, name: str = "") -> Table:
+    """Read a file or a folder as a table.
+
+    Parameters
+    ----------
+    source : path or bytes
+        CSV with any of four separators, JSON Lines of objects, Excel (its first sheet), Parquet, or
+        a folder that ``datasets.Dataset.save_to_disk`` wrote or that has Parquet files.
+    name : str
+        What the file is called, where bytes are given; for messages.
+
+    Raises
+    ------
+    ValueError
+        When it cannot be read; the message says what to do.
+    """
+    if isinstance(source, bytes):
+        return _table_of(source, name or "The file")
+    path = Path(source)
+    if path.is_dir():
+        return _folder(path)
+    if path.suffix.lower() != ".parquet" and path.stat().st_size > MAX_BYTES:
+        raise ValueError(
+            f"{path.name} is larger than {MAX_BYTES >> 20} MiB; save it as Parquet, or cut it."
+        )
+    return _table_of(path.read_bytes(), path.name)
+
+
+def _table_of(data: bytes, name: str) -> Table:
+    if not data.strip():
+        raise ValueError(f"{name} is empty; choose another file.")
+    if data.startswith(_PARQUET):
+        return _arrow([_parquet(io.BytesIO(data), name)], "Parquet")
+    if data.startswith((_ZIP, _OLE)):
+        return _excel(data, name)
+    text, encoding = _decode(data, name)
+    if text.lstrip().startswith("{"):
+        return _json_lines(text, encoding)
+    return _delimited(text, encoding, name)
+
+
+def _decode(data: bytes, name: str) -> tuple[str, str]:
+    for mark, encoding in _BOMS.items():
+        if data.startswith(mark):
+            return data.decode(encoding, errors="replace"), encoding.removesuffix("-sig").upper()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" not in text:
+        return text, "UTF-8"
+    from charset_normalizer import from_bytes  # noqa: PLC0415  slow to load, and seldom needed
+
+    matches = from_bytes(data[:_SAMPLE_BYTES], cp_isolation=_ENCODINGS)
+    found = matches.best()
+    # A few accents look alike in the pages of Windows: then it is the one of Western Europe.
+    for one in matches:
+        if found is not None and one.encoding == _WESTERN and one.chaos <= found.chaos:
+            found = one
+    if found is None:
+        raise ValueError(f"{name} is no text that can be read; save it as CSV in UTF-8.")
+    return data.decode(found.encoding, errors="replace"), found.encoding.replace("cp", "Windows-")
+
+
+def _delimited(text: str, encoding: str, name: str) -> Table:
+    separator = _separator(text[:_SAMPLE_BYTES])
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    table = Table((), [], told=f"Text separated by {_SEPARATORS[separator]}, {encoding}")
+    columns: tuple[str, ...] = ()
+    for line, cells in _records(reader, table.refused):
+        if not columns:
+            columns = _named(cells)
+        elif len(cells) == len(columns):
+            table.rows.append((line, [cell if cell.strip() else None for cell in cells]))
+        else:
+            reason = (
+                f"It has {len(cells)} cells, and the first line names {len(columns)} columns; "
+                "quote cells that have the separator in them."
+            )
+            table.refused.append(Refused(line, reason, cells))
+    if not columns:
+        raise ValueError(f"{name} has no line with names of columns; add one.")
+    return Table(columns, table.rows, table.refused, table.told)
+
+
+def _records(reader: Any, refused: list[Refused]) -> Iterator[tuple[int, list[str]]]:
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            refused.append(Refused(line, f"It cannot be read as CSV: {error}.", ()))
+            continue
+        if any(cell.strip() for cell in cells):
+            yield line, cells
+
+
+def _separator(sample: str) -> str:
+    """Return the separator that cuts the first records most evenly into most cells."""
+
+    def fit(separator: str) -> tuple[float, int]:
+        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=separator)
+        try:
+            widths = Counter(len(cells) for cells in islice(reader, _SAMPLE_RECORDS) if cells)
+        except csv.Error:
+            return 0.0, 0
+        if not widths:
+            return 0.0, 0
+        width, n_even = widths.most_common(1)[0]
+        return (n_even / widths.total() if width > 1 else 0.0), width
+
+    return max(_SEPARATORS, key=fit)
+
+
+def _json_lines(text: str, encoding: str) -> Table:
+    rows: list[tuple[int, dict[str, Any]]] = []
+    refused: list[Refused] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            refused.append(Refused(number, f"It is no JSON: {error}.", (line[:200],)))
+            continue
+        if isinstance(row, dict):
+            rows.append((number, row))
+        else:
+            refused.append(Refused(number, "It is no JSON object; give one a line.", (line[:200],)))
+    columns = tuple(dict.fromkeys(name for _, row in rows for name in row))
+    cells = [(number, [row.get(name) for name in columns]) for number, row in rows]
+    return Table(columns, cells, refused, f"JSON Lines, {encoding}")
+
+
+def _excel(data: bytes, name: str) -> Table:
+    try:
+        import fastexcel  # noqa: PLC0415  an extra
+    except ImportError as error:
+        raise ValueError(
+            f"{name} is an Excel file; pip install 'steelyard[excel]', or save it as CSV."
+        ) from error
+    try:
+        book = fastexcel.read_excel(data)
+        sheet = book.load_sheet(0, dtypes="string")
+        columns = {
+            str(one.name): sheet.to_polars()[one.name].to_list() for one in sheet.selected_columns
+        }
+    except fastexcel.FastExcelError as error:
+        raise ValueError(f"{name} cannot be read as Excel: {error}. Save it as CSV.") from error
+    names = _named(list(columns))
+    rows = [
+        (number, list(cells))
+        for number, cells in enumerate(zip(*columns.values(), strict=True), 2)
+        if any(cell is not None for cell in cells)
+    ]
+    told = "Excel" if len(book.sheet_names) == 1 else f"the first sheet, {book.sheet_names[0]}"
+    return Table(names, rows, told=told)
+
+
+def _parquet(file: Any, name: str) -> pa.Table:
+    try:
+        return pq.read_table(file)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(f"{name} cannot be read as Parquet: {error}.") from error
+
+
+def _folder(folder: Path) -> Table:
+    """Read what ``datasets`` saved, one split or all, or a folder with Parquet files."""
+    arrow = sorted(folder.rglob("*.arrow"))
+    parquet = sorted(folder.rglob("*.parquet"))
+    if arrow:
+        parts = [_arrow_stream(path) for path in arrow if not path.name.startswith("cache-")]
+    elif parquet:
+        parts = [_parquet(path, path.name) for path in parquet]
+    else:
+        raise ValueError(
+            f"{folder} has no .arrow or .parquet files; give a folder that datasets saved."
+        )
+    return _arrow(parts, f"{len(parts)} file{'' if len(parts) == 1 else 's'} of a folder")
+
+
+def _arrow_stream(path: Path) -> pa.Table:
+    try:
+        with pa.memory_map(str(path)) as file:
+            return pa.ipc.open_stream(file).read_all()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(f"{path.name} cannot be read as Arrow: {error}.") from error
+
+
+def _arrow(parts: Sequence[pa.Table], told: str) -> Table:
+    columns = tuple(dict.fromkeys(name for part in parts for name in part.column_names))
+    rows: list[tuple[int, list[Any]]] = []
+    for part in parts:
+        names = _class_names(part.schema)
+        cells = []
+        for column in columns:
+            if column not in part.column_names:
+                cells.append([None] * part.num_rows)
+                continue
+            values = part.column(column).to_pylist()
+            if column in names:
+                values = [_class_name(value, names[column]) for value in values]
+            cells.append(values)
+        start = len(rows) + 1
+        rows += [(start + n, list(row)) for n, row in enumerate(zip(*cells, strict=True))]
+    return Table(columns, rows, told=told)
+
+
+def _class_names(schema: pa.Schema) -> dict[str, list[str]]:
+    """Return the names of the classes of columns that ``datasets`` keeps as numbers."""
+    try:
+        told = json.loads((schema.metadata or {}).get(_FEATURES, b"{}"))
+        features = dict(told.get("info", {}).get("features", {}))
+    except (ValueError, AttributeError, TypeError):
+        return {}
+    return {
+        column: list(feature["names"])
+        for column, feature in features.items()
+        if isinstance(feature, dict)
+        and feature.get("_type") == "ClassLabel"
+        and isinstance(feature.get("names"), list)
+    }
+
+
+def _class_name(value: Any, names: Sequence[str]) -> Any:
+    # -1 is how datasets says that a row has no label.
+    return names[value] if isinstance(value, int) and 0 <= value < len(names) else None
+
+
+def _named(cells: Sequence[str]) -> tuple[str, ...]:
+    """Return names of columns, each once."""
+    names: list[str] = []
+    for number, cell in enumerate(cells, 1):
+        name = cell.strip() or f"column {number}"
+        names.append(f"{name} {number}" if name in names else name)
+    return tuple(names)
