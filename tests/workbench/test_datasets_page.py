@@ -225,13 +225,6 @@ def test_an_empty_file_is_said_to_be_empty(client, dataset, name):
     assert not page.importing._form.visible
 
 
-def test_a_table_alone_cannot_become_a_dataset(client):
-    page = opened(client)
-    asyncio.run(page.importing.take("more.csv", b"context,team\nthird,shipping\n"))
-    assert "cannot become a dataset" in texts_of(page.importing.found)
-    assert not page.importing._form.visible
-
-
 def test_a_dataset_is_renamed_restored_and_deleted_once_its_name_is_typed(client):
     made = client.datasets.create("short", [row(f"old {n}") for n in range(12)])
     page = opened(client, dataset=made.id)

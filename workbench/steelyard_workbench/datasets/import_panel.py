@@ -10,9 +10,11 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 import param
+from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
+from steelyard.client.tables import ENDINGS, Converted, are_rows
 from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION, Dataset
 from steelyard_workbench.components.file_chooser import FileChooser
 from steelyard_workbench.datasets.importing import (
@@ -25,6 +27,7 @@ from steelyard_workbench.datasets.importing import (
     problem_text,
     remarks_on,
 )
+from steelyard_workbench.datasets.table_columns import TableColumns, read_columns
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.scheduling import schedule, until_shown
@@ -34,8 +37,9 @@ from steelyard_workbench.tasks import Scope, Task, Write
 _NEW, _NEXT = "A new dataset", "The next version of this one"
 _LABELLED = {"sft": "targets", "reward": "rewards"}
 _ABOUT = (
-    "JSON Lines: one row a line, with context, decisions and targets or rewards. A file is looked "
-    "at whole before any of it is stored."
+    "Rows as JSON Lines (context, decisions and targets or rewards), or a table: CSV, TSV, Excel, "
+    "Parquet or JSON Lines with a column of texts and columns of labels. A file is looked at whole "
+    "before any of it is stored."
 )
 _ABOUT_CSV = (
     " CSV adds rows to this dataset: the first line is context and ids of its decisions, the cells "
@@ -69,12 +73,15 @@ class ImportPanel(Viewer):
         self._data = b""
         self._filename = ""
         self._looking = Task(self._look, on_failure=self._show_no_look, scope=scope)
+        self._rows = b""  # of a table, as they are sent
+        self.columns: TableColumns | None = None
+        self._reading = Task(self._read, on_failure=self._show_unread, scope=scope)
         self.send = Write(self._send, on_failure=self._show_failure, scope=scope)
         self.check: FileCheck | None = None
         self.file = FileChooser(
             self._show_empty,
             label="Choose a file",
-            accept=".jsonl,.ndjson,.json,.csv",
+            accept=",".join(ENDINGS),
             variant="contained",
         )
         self.kept_as = pmui.RadioBoxGroup(
@@ -121,17 +128,45 @@ class ImportPanel(Viewer):
         """Look at a file; its problems are shown, or what to keep it as is asked."""
         await until_shown()
         self._looking.drop()
+        self._reading.drop()
         self._filename, self._data, self.check = filename, data, None
+        self._rows, self.columns = data, None
         self._form.visible = False
         self.said[:] = []
         if not data.strip():
             self._show_empty()
             return
-        if is_csv(filename):
+        if is_csv(filename) and self._dataset is not None:
             self._take_table()
             return
         self.found[:] = [loading(2, "Looking at the file")]
-        await self._looking()
+        await (self._looking() if are_rows(data) else self._reading())
+
+    async def _read(self) -> None:
+        """Read the file as a table, whose columns are asked for."""
+        known = []
+        if self._dataset is not None and self._dataset.prompt_tuning is not UNSET:
+            known = [dict(one.decision) for one in self._dataset.prompt_tuning.decisions]
+        read = await asyncio.to_thread(read_columns, self._data, self._filename, known)
+        self.columns = TableColumns(self._client, read, self._on_converted, self._reading.scope)
+        self.found[:] = [self.columns]
+        is_known = any(label.definition is not None for label in read.columns.labels)
+        if self._dataset is not None:
+            self.kept_as.options = [_NEXT, _NEW] if is_known else [_NEW]
+            self.kept_as.value = _NEXT if is_known else _NEW
+        self._open_form()
+        await self.columns.convert()
+
+    def _on_converted(self, made: Converted) -> None:
+        self._rows = made.data
+        self.button.disabled = not made.lines or self.send.is_running
+
+    def _show_unread(self, error: Exception) -> None:
+        if not isinstance(error, ValueError):
+            self._show_no_look(error)
+            return
+        told = escape_markdown(str(error))
+        self.found[:] = [empty(f"**The file cannot be imported.** {told} Nothing was stored.")]
 
     async def _look(self) -> None:
         self.check = await asyncio.to_thread(check_file, self._client, self._data)
@@ -196,36 +231,28 @@ class ImportPanel(Viewer):
         if self._dataset is None or not self.is_next_version:
             return self._client.datasets.create(
                 self.name_field.value_input or name_of(self._filename),
-                self._data,
+                self._rows,
                 evaluation_fraction=fraction,
                 progress=self._sent,
             )
         if is_csv(self._filename):
             return add_table(self._client, self._dataset.id, self._data, fraction)
         return self._client.datasets.add_rows(
-            self._dataset.id, self._data, evaluation_fraction=fraction, progress=self._sent
+            self._dataset.id, self._rows, evaluation_fraction=fraction, progress=self._sent
         )
 
     def _sent(self, n_bytes: int) -> None:
-        self._progress.value = round(100 * n_bytes / max(1, len(self._data)))
+        self._progress.value = round(100 * n_bytes / max(1, len(self._rows)))
 
     def _show_empty(self) -> None:
         self._looking.drop()
+        self._reading.drop()
         self._data, self.check = b"", None
         self._form.visible = False
         self.said[:] = []
         self.found[:] = [empty("**The file is empty.** Nothing was stored; choose another.")]
 
     def _take_table(self) -> None:
-        if self._dataset is None:
-            self.found[:] = [
-                empty(
-                    "**A CSV file cannot become a dataset by itself:** it names the right outcomes "
-                    "and does not say what is asked. Open a dataset and add it there, or give JSON "
-                    "Lines. Nothing was stored."
-                )
-            ]
-            return
         if len(self._data) > MOST_CSV_BYTES:
             self.found[:] = [
                 empty(

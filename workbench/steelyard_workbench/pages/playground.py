@@ -12,24 +12,22 @@ import panel_material_ui as pmui
 import param
 from panel.viewable import Viewable, Viewer
 
-from steelyard.client.answers import DecideAnswer, LintAnswer
+from steelyard.client.answers import DecideAnswer
 from steelyard.errors import InvalidRequestError
 from steelyard.families.models_wire import GONE, ModelList
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.any_length import ANY_LENGTH
 from steelyard_workbench.components.copy_text import CopyText
+from steelyard_workbench.components.lint_warnings import show_warnings
 from steelyard_workbench.components.side_by_side import side_by_side
-from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.problems import not_loaded, problem_of
 from steelyard_workbench.snippets import as_curl, as_json, as_python
-from steelyard_workbench.states import empty, failed, loading, verdict
+from steelyard_workbench.states import empty, failed, loading
 from steelyard_workbench.tasks import Task
-from steelyard_workbench.theme import Status
 
 _KINDS = {"one of several": "single", "yes or no": "binary", "levels in order": "ordinal"}
-_SEVERITY: dict[str, Status] = {"warning": "unsure", "info": "running"}
 _CONTEXT = "My card was charged twice for order 118. Please send one payment back today."
 _OUTCOMES = """\
 billing: charges, invoices and refunds
@@ -252,17 +250,3 @@ def show_answer(answer: DecideAnswer) -> Viewable:
         facts.append(f"instead of {answer.fallback.from_} ({answer.fallback.reason})")
     parts.append(pmui.Typography(", ".join(facts), variant="body2"))
     return pmui.Column(*parts, sizing_mode="stretch_width")
-
-
-def show_warnings(found: LintAnswer) -> list[Viewable]:
-    """Show what the linter says, each with what to do."""
-    if not found.warnings:
-        return [verdict("good", "No warnings.", "The linter found nothing to better.")]
-    return [
-        verdict(
-            _SEVERITY[warning.severity],
-            f"{warning.decision}, {warning.rule}:",
-            escape_markdown(warning.message),
-        )
-        for warning in found.warnings
-    ]

@@ -1,0 +1,72 @@
+"""Tables that are imported on the page of datasets: columns chosen, rows shown, the rest told."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+pytest.importorskip("panel", reason="needs the workbench extra")
+
+import steelyard
+from steelyard_workbench.pages.datasets import DatasetsPage
+from steelyard_workbench.scheduling import schedule
+from steelyard_workbench.session import Session
+from support.shown_parts import named, texts_of
+
+OUTCOMES = ["billing", "shipping"]
+
+
+@pytest.fixture(scope="module")
+def client():
+    with steelyard.embed(engine="hashing") as server:
+        yield server.client
+
+
+def opened(client, **chosen):
+    page = DatasetsPage(Session(client, page="datasets", **chosen))
+    page.open()
+    return page
+
+
+def test_a_table_becomes_a_dataset_as_its_columns_are_said_to_mean(client):
+    rows = [f"Message number {n};{OUTCOMES[n % 2]};{n % 3}" for n in range(20)]
+    table = "\n".join(["message;team;stars", *rows, ";billing;1"]).encode("utf-16")
+    page = opened(client)
+    asyncio.run(page.importing.take("tickets.csv", table))
+    columns, found = page.importing.columns, page.importing.found
+    assert (columns.context.value, columns.labels.value) == ("message", ["team", "stars"])
+    told = texts_of(found)
+    assert "semicolons, UTF-16" in told
+    assert "20 rows can be imported" in told
+    assert "line 22: Its context is empty" in told
+    assert "Message number 0 → team: **billing**" in told
+    [left_out] = named(found, "Download the rows that are left out")
+    assert left_out is not None
+
+    columns.labels.value = []
+    assert "No column has labels" in texts_of(found)
+    assert page.importing.button.disabled
+    columns.labels.value = ["team"]
+    columns.questions["team"].value = "Which team should own it?"
+    schedule(page.importing.send)
+    made = client.datasets.get(page.session.dataset)
+    assert (made.name, made.rows) == ("tickets", 20)
+    [kept] = client.datasets.rows(made.id, limit=1).data
+    assert [one["question"] for one in kept.decisions] == ["Which team should own it?"]
+
+    page = opened(client, dataset=made.id)
+    more = b'{"message": "Another text", "team": "shipping"}\n{"message": "Odd", "team": "it"}\n'
+    asyncio.run(page.importing.take("more.jsonl", more))
+    assert page.importing.is_next_version
+    assert "line 2: team is 'it', which is no outcome of team" in texts_of(page.importing.found)
+    schedule(page.importing.send)
+    assert client.datasets.get(made.id).rows == 21
+    client.datasets.delete(made.id)
+
+
+def test_a_file_that_is_no_table_says_what_to_do(client):
+    page = opened(client)
+    asyncio.run(page.importing.take("broken.parquet", b"PAR1 and no more"))
+    assert "cannot be read as Parquet" in texts_of(page.importing.found)
+    assert not page.importing._form.visible

@@ -1,0 +1,26 @@
+"""What the linter says of decisions, each with what to do."""
+
+from __future__ import annotations
+
+from panel.viewable import Viewable
+
+from steelyard.client import LintAnswer
+from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.states import verdict
+from steelyard_workbench.theme import Status
+
+_SEVERITY: dict[str, Status] = {"warning": "unsure", "info": "running"}
+
+
+def show_warnings(found: LintAnswer) -> list[Viewable]:
+    """Show what the linter says, each with what to do."""
+    if not found.warnings:
+        return [verdict("good", "No warnings.", "The linter found nothing to better.")]
+    return [
+        verdict(
+            _SEVERITY[warning.severity],
+            f"{warning.decision}, {warning.rule}:",
+            escape_markdown(warning.message),
+        )
+        for warning in found.warnings
+    ]

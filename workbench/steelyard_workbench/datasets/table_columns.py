@@ -1,0 +1,191 @@
+"""What the columns of a table mean: guessed, changed by a person, with the first rows beside."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.tables import (
+    Converted,
+    Label,
+    Table,
+    convert,
+    guess_mapping,
+    label_of,
+    read_table,
+    refused_csv,
+)
+from steelyard.client.tables import Mapping as Columns
+from steelyard_workbench.components.download import Download
+from steelyard_workbench.components.lint_warnings import show_warnings
+from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.states import empty, loading, verdict
+from steelyard_workbench.tasks import Scope, Task
+
+#: Rows that are shown as they would be stored, of how many characters, and reasons that are listed.
+_SHOWN_ROWS, _SHOWN_CHARACTERS, _SHOWN_REASONS = 10, 120, 5
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTable:
+    """A table, what its columns seem to mean, and each that may be a label."""
+
+    table: Table
+    columns: Columns
+    labels: Mapping[str, Label]
+
+
+def read_columns(data: bytes, filename: str, known: Sequence[dict[str, Any]]) -> ReadTable:
+    """Read a file as a table.
+
+    Raises
+    ------
+    ValueError
+        When it cannot be read, or has no texts.
+    """
+    table = read_table(data, filename)
+    columns = guess_mapping(table, known)
+    labels = {label.column: label for label in columns.labels}
+    for name in table.columns:
+        if name not in labels:
+            try:
+                labels[name] = label_of(table, name)
+            except ValueError:
+                continue  # of one value, or of too many
+    return ReadTable(table, columns, labels)
+
+
+class TableColumns(Viewer):
+    """Asks what the columns mean, and shows what would be stored.
+
+    Parameters
+    ----------
+    on_converted : callable
+        Called with the rows whenever they are made anew.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        read: ReadTable,
+        on_converted: Callable[[Converted], None],
+        scope: Scope | None = None,
+    ) -> None:
+        super().__init__()
+        self._client, self._read, self._on_converted = client, read, on_converted
+        table, columns = read.table, read.columns
+        self.context = pmui.Select(
+            label="Column with the context",
+            options=list(table.columns),
+            value=columns.context[0],
+            width=260,
+        )
+        self.labels = pmui.CheckBoxGroup(
+            label="Columns with the right outcomes",
+            options=list(read.labels),
+            value=[label.column for label in columns.labels],
+            inline=True,
+        )
+        self.questions = {
+            name: pmui.TextInput(
+                label=f"What {name} answers",
+                value=label.question,
+                max_length=1_000,
+                width=420,
+                disabled=label.definition is not None,
+            )
+            for name, label in read.labels.items()
+        }
+        self._asked = pn.Column(sizing_mode="stretch_width")
+        self.shown = pn.Column(sizing_mode="stretch_width")
+        self._warned = pn.Column(sizing_mode="stretch_width")
+        self._lint = Task(self._look, "Could not look at the wording.", self._warned, scope=scope)
+        self.convert = Task(
+            self._convert, "Could not make rows of the table.", self.shown, scope=scope
+        )
+        for widget in (self.context, self.labels, *self.questions.values()):
+            pn.bind(self.convert.on_event, widget, watch=True)
+
+    def __panel__(self) -> Viewable:
+        return pn.Column(
+            verdict("good", "A table:", f"{escape_markdown(self._read.table.told)}."),
+            pn.FlexBox(self.context, self.labels),
+            self._asked,
+            self._warned,
+            self.shown,
+            sizing_mode="stretch_width",
+        )
+
+    @property
+    def columns(self) -> Columns:
+        """What the columns mean, as it is chosen."""
+        chosen = []
+        for name in self.labels.value:
+            label, question = self._read.labels[name], self.questions[name].value.strip()
+            if label.definition is None and question:
+                label = Label(name, label.id, question, label.kind, label.outcomes)
+            chosen.append(label)
+        context = str(self.context.value)
+        return Columns((context,), tuple(one for one in chosen if one.column != context))
+
+    async def _convert(self) -> None:
+        columns = self.columns
+        self._asked[:] = [self.questions[label.column] for label in columns.labels]
+        self._warned[:] = []
+        if not columns.labels:
+            self.shown[:] = [empty("**No column has labels.** Choose at least one.")]
+            self._on_converted(Converted([]))
+            return
+        self.shown[:] = [loading(3, "The first rows")]
+        made = await asyncio.to_thread(convert, self._read.table, columns)
+        self._on_converted(made)
+        self.shown[:] = self._what_came(made)
+        if made.lines:
+            await self._lint(json.loads(made.lines[0])["context"], columns)
+
+    async def _look(self, context: Any, columns: Columns) -> None:
+        decisions = [label.decision() for label in columns.labels]
+        found = await asyncio.to_thread(self._client.lint, context, decisions)
+        self._warned[:] = show_warnings(found)
+
+    def _what_came(self, made: Converted) -> list[Viewable]:
+        told = f"{len(made.lines):,} row{'' if len(made.lines) == 1 else 's'} can be imported"
+        if made.n_duplicates:
+            told += f"; {made.n_duplicates:,} of them are there already, and are left out"
+        parts = [verdict("good" if made.lines else "bad", f"{told}.")]
+        if made.refused:
+            reasons = "\n".join(
+                f"- line {one.line}: {escape_markdown(one.reason)}"
+                for one in made.refused[:_SHOWN_REASONS]
+            )
+            left = f"{len(made.refused):,} left out:"
+            parts += [
+                verdict("unsure", left, reasons),
+                Download(
+                    "Download the rows that are left out",
+                    lambda: refused_csv(self._read.table, made).encode(),
+                    lambda: "left-out.csv",
+                ),
+            ]
+        if made.lines:
+            rows = "\n".join(_shown_row(line) for line in made.lines[:_SHOWN_ROWS])
+            parts.append(pmui.Typography(f"The first rows:\n\n{rows}", variant="body2"))
+        return parts
+
+
+def _shown_row(line: bytes) -> str:
+    row = json.loads(line)
+    context = row["context"] if isinstance(row["context"], str) else json.dumps(row["context"])
+    text = " ".join(context.split())
+    if len(text) > _SHOWN_CHARACTERS:
+        text = f"{text[:_SHOWN_CHARACTERS]}…"
+    labels = ", ".join(f"{id_}: **{escape_markdown(one)}**" for id_, one in row["targets"].items())
+    return f"- {escape_markdown(text)} → {labels}"
