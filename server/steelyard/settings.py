@@ -198,6 +198,22 @@ class Settings:
         "loopback only.",
         choices=("off", "on"),
     )
+    payments: str = _setting(
+        "manual",
+        "Who takes payments for credit: `manual`, an operator who confirms bank transfers, or "
+        "`stripe`.",
+        choices=("manual", "stripe"),
+    )
+    stripe_key: str | None = _setting(None, "Secret key of Stripe's API.", is_secret=True)
+    stripe_events_secret: str | None = _setting(
+        None, "Secret with which Stripe signs its events.", is_secret=True
+    )
+    stripe_url: str | None = _setting(
+        None, "Address of Stripe's API; unset: Stripe's own. Another one is for tests."
+    )
+    referral_usd: str = _setting(
+        "0", "USD that both sides of a referral get with its first purchase; 0 gives none."
+    )
     base_models: str = _setting(
         "",
         "More base models beside the shipped one: `NAME=FOLDER`, separated by commas; a folder as "

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from steelyard.accounts.service import KEY_START, AccountService
 from steelyard.app.application import ROUTES
 from steelyard.http.routing import Access, Route
 from steelyard.ids import new_id
+from steelyard.purchases import applying
 from steelyard.serving.connected.declared import ConnectedModel, write_models
 from steelyard.storage import open_state
 
@@ -42,6 +44,8 @@ PARAMETERS = {
     "source": "src_",
     "labeling_job": "lab_",
     "prompt_tuning_job": "pt_",
+    "purchase": "pur_",
+    "provider": "",
 }
 
 DECIDE = {
@@ -170,13 +174,14 @@ class Account:
     drafts: list[str] = field(default_factory=list)
     labeling: list[str] = field(default_factory=list)
     tunings: list[str] = field(default_factory=list)
+    purchases: list[str] = field(default_factory=list)
 
     @property
     def things(self) -> list[str]:
         """Ids of all that is the account's."""
         made = [*self.decisions, *self.operations, *self.datasets, *self.evaluations]
         made += [*self.families, *self.jobs, *self.drafts, *self.labeling, *self.tunings]
-        return [self.id, *self.key_ids, *made]
+        return [self.id, *self.key_ids, *self.purchases, *made]
 
     def post(self, path: str, body: object, key: str | None = None) -> httpx.Response:
         headers = {} if key is None else {"Idempotency-Key": key}
@@ -266,6 +271,17 @@ def make_accounts(home: Path, url: str) -> list[Account]:
             )
             key_ids = [key.key.id for key in keys]
             made.append(Account(name, account.id, key_ids, keys[0].secret, http))
+            made[-1].purchases.append(new_id("pur"))
+            begin = partial(
+                applying.begin,
+                purchase_id=made[-1].purchases[0],
+                account_id=account.id,
+                provider="manual",
+                amount_nano=10**10,
+                now=account.created_at,
+                lifetime_s=1e9,
+            )
+            state.write_now(begin)
     finally:
         state.close()
     return made

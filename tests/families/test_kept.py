@@ -108,7 +108,7 @@ class TestMoney:
         kept.fail(job_id)
         assert kept.job(job_id).charge == "released"
         assert kept.desk.books() == {
-            "wallet": 2 * self.PRICE, "held": 0, "revenue": 0, "funding": -2 * self.PRICE
+            "paid": 2 * self.PRICE, "held": 0, "revenue": 0, "funding": -2 * self.PRICE
         }  # fmt: skip
         job_id = kept.resume()
         kept.train(job_id)
@@ -120,7 +120,7 @@ class TestMoney:
     def test_accounts_off_pay_what_is_priced_and_are_not_bounded(self, make_kept):
         kept = make_kept(tariff=Tariff(minimum_nano=50, token_nano=0))
         job_id = kept.start()
-        assert Desk(kept.state).books()["wallet"] == -50
+        assert Desk(kept.state).books()["paid"] == -50
         assert kept.job(job_id).charge == "reserved"
 
     def test_what_is_free_touches_no_books(self, make_kept):
@@ -156,7 +156,7 @@ class TestMoney:
         kept.tick_after(HOUR_S)
         told = kept.get()
         assert (told.keep_warm, told.keep_warm_stopped_at) == (False, kept.clock.at)
-        assert kept.desk.books()["wallet"] == 0
+        assert kept.desk.books()["paid"] == 0
         assert kept.desk.books()["held"] == 0
 
     def test_a_sweep_of_operations_leaves_what_fine_tunes_hold(self, kept):

@@ -136,12 +136,12 @@ class Money(RuleBasedStateMachine):
         self.desk.check_ledger()
         books = self.desk.books()
         assert books == {
-            "wallet": self.credit - self.charged - self.held,
+            "paid": self.credit - self.charged - self.held,
             "held": self.held,
             "revenue": self.charged,
             "funding": -self.credit,
         }
-        assert books["wallet"] >= 0
+        assert books["paid"] >= 0
         assert self.desk.month(self.key_id) == (self.charged_to_key, self.held_by_key)
         assert self.charged_to_key + self.held_by_key <= CAP
 

@@ -152,7 +152,7 @@ def test_a_succeeded_key_replays_its_answer_byte_for_byte(desk: Desk):
         again = desk.replayed("k", reserved=10)
         assert again == Sent(first.body, operation_id=accepted.operation_id, is_replay=True)
     refused(desk, errors.IdempotencyConflictError, payload="other")
-    assert desk.books() == {"wallet": -4, "held": 0, "revenue": 4, "funding": 0}
+    assert desk.books() == {"paid": -4, "held": 0, "revenue": 4, "funding": 0}
     desk.check_ledger()
 
 
@@ -180,7 +180,7 @@ def test_a_terminal_failure_is_repeated(desk: Desk):
         assert again.body() == error.body()
         assert (again.retry_after_s, again.operation) == (3.5, terminal)
     refused(desk, errors.IdempotencyConflictError, payload="other")
-    assert desk.books()["held"] == desk.books()["wallet"] == 0
+    assert desk.books()["held"] == desk.books()["paid"] == 0
     assert desk.states() == {accepted.operation_id: "failed"}
 
 
@@ -248,10 +248,10 @@ def test_the_excess_of_the_hold_is_released(state: State):
     desk = Desk(state, accounts_enabled=True)
     desk.accounts.add_credit("local", 100)
     accepted = desk.accepted(reserved=60)
-    assert desk.books() == {"wallet": 40, "held": 60, "revenue": 0, "funding": -100}
+    assert desk.books() == {"paid": 40, "held": 60, "revenue": 0, "funding": -100}
     refused(desk, errors.InsufficientCreditError, None, reserved=41)
     desk.settle(accepted, 25)
-    assert desk.books() == {"wallet": 75, "held": 0, "revenue": 25, "funding": -100}
+    assert desk.books() == {"paid": 75, "held": 0, "revenue": 25, "funding": -100}
     desk.check_ledger()
 
 
@@ -288,7 +288,7 @@ def test_nothing_is_settled_twice(desk: Desk):
     assert caught.value.operation == errors.Operation(keyed.operation_id, "pending")
     desk.release(keyed)
     desk.release(accepted)
-    assert desk.books() == {"wallet": -10, "held": 0, "revenue": 10, "funding": 0}
+    assert desk.books() == {"paid": -10, "held": 0, "revenue": 10, "funding": 0}
     desk.check_ledger()
 
 
@@ -507,5 +507,5 @@ def test_what_a_killed_process_was_doing_is_freed_at_once(desk: Desk, state_url:
     desk.settle(again, 4)
     desk.log.sweep()
     assert desk.states()[unkeyed] == "released"
-    assert desk.books() == {"wallet": -4, "held": 0, "revenue": 4, "funding": 0}
+    assert desk.books() == {"paid": -4, "held": 0, "revenue": 4, "funding": 0}
     desk.check_ledger()

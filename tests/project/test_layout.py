@@ -85,6 +85,7 @@ RULED = {
     "ids",
     "labeling",
     "prompt_tuning",
+    "purchases",
     "review",
     "shadows",
     "wire",

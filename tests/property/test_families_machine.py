@@ -425,7 +425,7 @@ class Lineages(RuleBasedStateMachine):
         self.desk.check_ledger()
         wanted = self.reference
         assert self.desk.books() == {
-            "wallet": wanted.available,
+            "paid": wanted.available,
             "held": wanted.held,
             "revenue": wanted.charged,
             "funding": -wanted.credit,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Inspector, create_engine, inspect, select, text
@@ -133,3 +136,43 @@ def test_a_migration_that_fails_leaves_nothing(state_url: str, monkeypatch: pyte
     state = open_state(state_url)
     assert state.read_now(revision_of) == HEAD
     state.close()
+
+
+def test_entries_of_the_older_books_are_kept(tmp_path: Path):
+    url = f"sqlite:///{tmp_path / 'state.sqlite'}"
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS))
+        config.set_main_option("path_separator", "os")
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0004")
+        connection.execute(
+            text(
+                "INSERT INTO operations (id, account_id, route, model, state, accepted_at, "
+                "reserved_nano, amount_nano) VALUES ('op_1', 'local', 'credit', '', 'credit', 1, 0, 7)"
+            )
+        )
+        for table, columns, rest in (
+            ("ledger_entries", "operation_id, account_id, book, amount_nano, created_at", ", 1"),
+            ("balances", "account_id, book, amount_nano", ""),
+        ):
+            start = "'op_1', 'local'" if rest else "'local'"
+            connection.execute(
+                text(
+                    f"INSERT INTO {table} ({columns}) VALUES ({start}, 'wallet', 7{rest}), "
+                    f"({start}, 'funding', -7{rest})"
+                )
+            )
+    engine.dispose()
+    state = open_state(url)
+    try:
+        for table in ("ledger_entries", "balances"):
+            books = state.read_now(
+                lambda connection, table=table: connection.execute(
+                    text(f"SELECT book, amount_nano FROM {table}")
+                ).all()
+            )
+            assert dict(tuple(row) for row in books) == {"paid": 7, "funding": -7}
+    finally:
+        state.close()

@@ -350,12 +350,13 @@ def _get_account(connection: Connection, account: str) -> Row[Any]:
 
 def _wallet(connection: Connection, account_id: str) -> WalletBalance:
     books = balances_of(connection, account_id)
-    balance = books["wallet"] + books["held"]
+    promotional = max(books["promotional"], 0)
+    balance = books["paid"] + books["promotional"] + books["held"]
     return WalletBalance(
-        paid_usd=to_usd(max(balance, 0)),
-        promotional_usd="0",
+        paid_usd=to_usd(max(balance - promotional, 0)),
+        promotional_usd=to_usd(promotional),
         balance_usd=to_usd(balance),
-        available_usd=to_usd(max(books["wallet"], 0)),
+        available_usd=to_usd(max(books["paid"] + books["promotional"], 0)),
         reserved_usd=to_usd(books["held"]),
         financial_shortfall_usd=to_usd(max(-balance, 0)),
     )

@@ -27,7 +27,7 @@ class WalletBalance(Struct, frozen=True, kw_only=True):
     currency: Literal["USD"] = "USD"
     paid_usd: Annotated[Usd, Meta(description="Credit that was paid for, holds included.")]
     promotional_usd: Annotated[
-        Usd, Meta(description="Credit that was given; this server gives none.")
+        Usd, Meta(description="Credit that was given, as for a referral; it is spent first.")
     ]
     balance_usd: Annotated[Usd, Meta(description="Both together, holds included.")]
     available_usd: Annotated[Usd, Meta(description="What may be spent now.")]

@@ -34,6 +34,7 @@ from steelyard.http.transfers import RECEIVED_BYTES, SENT_BYTES, Transfers
 from steelyard.ids import new_id
 from steelyard.labeling import routes as labeling
 from steelyard.prompt_tuning import routes as prompt_tuning
+from steelyard.purchases import routes as purchases
 from steelyard.review import routes as drafts
 from steelyard.serving import routes as decide
 from steelyard.serving.scorer_metrics import ScorerFigures
@@ -59,6 +60,7 @@ ROUTES: tuple[Route, ...] = (
     *prompt_tuning.ROUTES,
     *shadows.ROUTES,
     *account.ROUTES,
+    *purchases.ROUTES,
     *http_routes.DOCUMENTS,
     *decide.HEALTH_ROUTES,
     *http_routes.FIGURES,

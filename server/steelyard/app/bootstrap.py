@@ -62,6 +62,9 @@ from steelyard.labeling.teachers import Teachers
 from steelyard.operations.service import LEASE_GRACE_S, OperationLog
 from steelyard.prompt_tuning import store as prompt_tuning_rows
 from steelyard.prompt_tuning.service import PromptTunings
+from steelyard.purchases.providers import open_provider
+from steelyard.purchases.service import PurchaseService, referral_nano_of
+from steelyard.purchases.topping_up import TopUps
 from steelyard.review.reviews import Reviews
 from steelyard.review.rows import DraftRows
 from steelyard.review.seal import DraftSeals
@@ -161,6 +164,7 @@ def open_service(
             labeling_sources=labeling.sources,
             labeling_teachers=labeling.teachers,
             prompt_tunings=_open_prompt_tunings(on, datasets, evaluated, worker.wake),
+            purchases=_open_purchases(on),
             families=families.families,
             shadows=shadows,
             fine_tunes=families.fine_tunes,
@@ -348,6 +352,24 @@ def _open_prompt_tunings(
     datasets.register_reader(tunings.reader_of)
     datasets.register_doubts(tunings.doubts_on)
     return tunings
+
+
+def _open_purchases(on: Foundation) -> PurchaseService:
+    settings = on.settings
+    has_accounts = settings.accounts == "on"
+    purchases = PurchaseService(
+        on.state,
+        open_provider(settings),
+        accounts_enabled=has_accounts,
+        referral_nano=referral_nano_of(settings),
+    )
+    if has_accounts:
+        top_ups = TopUps(on.state, purchases)
+        ticker = Ticker(
+            top_ups.tick, name="steelyard-top-ups", failure="Could not look after purchases"
+        )
+        on.closing.callback(ticker.close)
+    return purchases
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
 from steelyard.prompt_tuning.service import PromptTunings
+from steelyard.purchases.service import PurchaseService
 from steelyard.review.rows import DraftRows
 from steelyard.review.seal import DraftSeals
 from steelyard.review.service import DraftService
@@ -67,6 +68,7 @@ class ApiServices:
     labeling_sources: LabelingSources
     labeling_teachers: Teachers
     prompt_tunings: PromptTunings
+    purchases: PurchaseService
     families: FamilyService
     shadows: Shadows
     fine_tunes: FineTuneJobs

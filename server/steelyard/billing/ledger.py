@@ -1,8 +1,11 @@
-"""Double entry: what each step of paid work posts to an account's books.
+"""Double entry: what each step of paid work and of a purchase posts to an account's books.
 
-Every account has four books. ``wallet``: what it may spend (negative: what it owes). ``held``: what
-work in progress may cost at most. ``revenue``: what it spent. ``funding``: what was paid in,
-negative. Each posting sums to zero, so the four always do.
+What an account has: ``paid``, credit that was paid for, less what work in progress holds (negative:
+what it owes, or what promotional credit will cover), ``promotional``, credit that was given, and
+``held``, what work in progress may cost at most. Where it went: ``revenue``, what was spent, and
+``refunds``, what was paid back. Where it came from, negative: ``funding``, what was paid in or will
+be, and ``referral_costs``. A purchase that nobody has paid yet stands in ``purchases_pending``. Each
+posting sums to zero, so the books always do.
 """
 
 from __future__ import annotations
@@ -10,7 +13,16 @@ from __future__ import annotations
 import time
 from typing import Literal
 
-Book = Literal["wallet", "held", "revenue", "funding"]
+Book = Literal[
+    "paid",
+    "promotional",
+    "held",
+    "revenue",
+    "funding",
+    "purchases_pending",
+    "referral_costs",
+    "refunds",
+]
 
 #: Amounts by book in nano-USD; they sum to zero, and none is zero.
 Posting = dict[Book, int]
@@ -18,28 +30,64 @@ Posting = dict[Book, int]
 
 def credit(amount_nano: int) -> Posting:
     """Return the posting of money paid in."""
-    return _posting({"funding": -amount_nano, "wallet": amount_nano})
+    return _posting({"funding": -amount_nano, "paid": amount_nano})
 
 
 def hold(reserved_nano: int) -> Posting:
     """Return the posting of work that is accepted and may cost so much at most."""
-    return _posting({"wallet": -reserved_nano, "held": reserved_nano})
+    return _posting({"paid": -reserved_nano, "held": reserved_nano})
 
 
 def release(reserved_nano: int) -> Posting:
     """Return the posting of work that ended without an answer: nothing is charged."""
-    return _posting({"held": -reserved_nano, "wallet": reserved_nano})
+    return _posting({"held": -reserved_nano, "paid": reserved_nano})
 
 
 def settlement(reserved_nano: int, amount_nano: int) -> Posting:
-    """Return the posting of work that is done: its cost is charged, the rest of the hold freed."""
+    """Return the posting of work that is done: its cost is charged, the rest of the hold freed.
+
+    All of it is charged to ``paid``; ``from_promotional`` moves what promotional credit covers.
+    """
     if not 0 <= amount_nano <= reserved_nano:
         raise ValueError(
             f"A charge of {amount_nano} nano-USD is not within 0 and the {reserved_nano} held."
         )
     return _posting(
-        {"held": -reserved_nano, "wallet": reserved_nano - amount_nano, "revenue": amount_nano}
+        {"held": -reserved_nano, "paid": reserved_nano - amount_nano, "revenue": amount_nano}
     )
+
+
+def from_promotional(posting: Posting, promotional_nano: int) -> Posting:
+    """Return a posting of spent money with promotional credit spent before what was paid for."""
+    covered = min(max(promotional_nano, 0), posting.get("revenue", 0))
+    if covered <= 0:
+        return posting
+    return _posting({**posting, "paid": posting.get("paid", 0) + covered, "promotional": -covered})
+
+
+def purchase(amount_nano: int) -> Posting:
+    """Return the posting of a purchase that nobody has paid yet."""
+    return _posting({"funding": -amount_nano, "purchases_pending": amount_nano})
+
+
+def payment(amount_nano: int) -> Posting:
+    """Return the posting of a pending purchase that its provider says is paid."""
+    return _posting({"purchases_pending": -amount_nano, "paid": amount_nano})
+
+
+def lapse(amount_nano: int) -> Posting:
+    """Return the posting of a pending purchase that will not be paid."""
+    return _posting({"purchases_pending": -amount_nano, "funding": amount_nano})
+
+
+def refund(amount_nano: int) -> Posting:
+    """Return the posting of a paid purchase whose money went back; what was spent is owed."""
+    return _posting({"paid": -amount_nano, "refunds": amount_nano})
+
+
+def referral(amount_nano: int) -> Posting:
+    """Return the posting of credit given for a referral."""
+    return _posting({"referral_costs": -amount_nano, "promotional": amount_nano})
 
 
 def _posting(entries: Posting) -> Posting:

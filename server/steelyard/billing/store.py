@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Update, bindparam, case, insert, or_, select, update
+from sqlalchemy import Connection, Update, bindparam, case, func, insert, or_, select, update
 
-from steelyard.billing.ledger import Book, Posting
+from steelyard.billing.ledger import Book, Posting, from_promotional
 from steelyard.billing.tables import balances, key_months, ledger_entries
 from steelyard.storage.tables import api_keys
 
@@ -23,11 +24,14 @@ _ADD_TO_MONTH = (
         held_nano=key_months.c.held_nano + bindparam("held"),
     )
 )
+_AVAILABLE = select(func.sum(balances.c.amount_nano)).where(
+    balances.c.account_id == bindparam("account"), balances.c.book.in_(["paid", "promotional"])
+)
+_PROMOTIONAL = select(balances.c.amount_nano).where(
+    balances.c.account_id == bindparam("account"), balances.c.book == "promotional"
+)
 _SPENDABLE = select(
-    select(balances.c.amount_nano)
-    .where(balances.c.account_id == bindparam("account"), balances.c.book == "wallet")
-    .scalar_subquery()
-    .label("wallet_nano"),
+    _AVAILABLE.scalar_subquery().label("available_nano"),
     select(api_keys.c.monthly_cap_nano)
     .where(api_keys.c.id == bindparam("key"))
     .scalar_subquery()
@@ -43,18 +47,21 @@ _SPENDABLE = select(
 class Spendable:
     """What may be spent yet, in nano-USD."""
 
-    wallet_nano: int
+    available_nano: int
     left_of_cap_nano: int | None
 
 
 def post(
     connection: Connection, posting: Posting, *, operation_id: str, account_id: str, at: float
 ) -> None:
-    """Write a posting and add it to the balances."""
+    """Write a posting and add it to the balances; promotional credit is spent first."""
     if sum(posting.values()):
         raise ValueError("A posting's entries sum to zero.")
     if not posting:
         return
+    if posting.get("revenue", 0) > 0:
+        promotional = connection.execute(_PROMOTIONAL, {"account": account_id}).scalar()
+        posting = from_promotional(posting, promotional or 0)
     connection.execute(
         _INSERT_ENTRIES,
         [
@@ -85,12 +92,18 @@ def post(
         )
 
 
-def balances_of(connection: Connection, account_id: str) -> dict[str, int]:
+def balances_of(connection: Connection, account_id: str) -> Counter[str]:
     """Return an account's balances in nano-USD by book; 0 where nothing was posted."""
-    found = {"wallet": 0, "held": 0, "revenue": 0, "funding": 0}
+    found = Counter({"paid": 0, "held": 0, "revenue": 0, "funding": 0})
     for row in connection.execute(_BALANCES, {"account": account_id}):
         found[row.book] = row.amount_nano
     return found
+
+
+def available(connection: Connection, account_id: str) -> int:
+    """Return what an account may spend now, in nano-USD; negative where it owes."""
+    # A sum of PostgreSQL's is a decimal.
+    return int(connection.execute(_AVAILABLE, {"account": account_id}).scalar() or 0)
 
 
 def spendable(connection: Connection, account_id: str, key_id: str | None, month: str) -> Spendable:
@@ -98,7 +111,7 @@ def spendable(connection: Connection, account_id: str, key_id: str | None, month
     # One statement: every paid request asks.
     row = connection.execute(_SPENDABLE, {"account": account_id, "key": key_id, "of": month}).one()
     left = None if row.cap_nano is None else row.cap_nano - (row.used_nano or 0)
-    return Spendable(row.wallet_nano or 0, left)
+    return Spendable(int(row.available_nano or 0), left)
 
 
 def add_to_month(

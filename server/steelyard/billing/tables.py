@@ -39,7 +39,11 @@ ledger_entries = Table(
     Column("book", Text, nullable=False),
     Column("amount_nano", BigInteger, nullable=False),
     Column("created_at", Double, nullable=False),
-    CheckConstraint("book IN ('wallet', 'held', 'revenue', 'funding')", name="book"),
+    CheckConstraint(
+        "book IN ('paid', 'promotional', 'held', 'revenue', 'funding', 'purchases_pending', "
+        "'referral_costs', 'refunds')",
+        name="book",
+    ),
     Index(None, "account_id", "book"),
 )
 

@@ -22,6 +22,7 @@ from steelyard.dialects.openai.wire import DecisionsResponse
 from steelyard.dialects.systemone.wire import QuestionInput, SystemOneResponse, TranslateResponse
 from steelyard.families.discovery_wire import Discovery
 from steelyard.families.models_wire import Model, ModelList, ModelReadiness
+from steelyard.purchases.wire import Billing, PurchasePage, TransactionPage
 from steelyard.serving.health_wire import Health, Readiness
 from steelyard.serving.recipes_wire import RecipeList
 
@@ -231,6 +232,23 @@ def recipes() -> Call[RecipeList]:
 def get_account() -> Call[AccountSummary]:
     """Return the account of the key: its balance and its bounds: ``GET /v1/account``."""
     return read("/v1/account", AccountSummary)
+
+
+def get_billing() -> Call[Billing]:
+    """Return the money of the key's account: ``GET /v1/billing``."""
+    return read("/v1/billing", Billing)
+
+
+def list_purchases(*, limit: int | None = None, cursor: str | None = None) -> Call[PurchasePage]:
+    """Return a page of the account's purchases, newest first: ``GET /v1/billing/purchases``."""
+    return read("/v1/billing/purchases", PurchasePage, limit=limit, cursor=cursor)
+
+
+def list_transactions(
+    *, limit: int | None = None, cursor: str | None = None
+) -> Call[TransactionPage]:
+    """Return a page of the account's ledger, newest first: ``GET /v1/billing/transactions``."""
+    return read("/v1/billing/transactions", TransactionPage, limit=limit, cursor=cursor)
 
 
 def list_account_keys(

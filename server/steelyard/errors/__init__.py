@@ -9,12 +9,14 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     ├── MalformedRequestError                400  malformed_request             ValueError
     ├── UnauthenticatedError
     │   ├── MissingApiKeyError               401  missing_api_key               PermissionError
-    │   └── InvalidApiKeyError               401  invalid_api_key               PermissionError
+    │   ├── InvalidApiKeyError               401  invalid_api_key               PermissionError
+    │   └── InvalidSignatureError            401  invalid_signature             PermissionError
     ├── PaymentRequiredError
     │   ├── InsufficientCreditError          402  insufficient_credit           RuntimeError
     │   └── KeyCapReachedError               402  key_cap_reached               RuntimeError
     ├── CrossSiteError                       403  cross_site_request            PermissionError
     ├── KeyScopeError                        403  key_scope                     PermissionError
+    ├── ConsoleOnlyError                     403  console_only                  PermissionError
     ├── NotFoundError                        404  not_found                     LookupError
     ├── MethodNotAllowedError                405  method_not_allowed            RuntimeError
     ├── RequestTimeoutError                  408  request_timeout               TimeoutError     retryable
@@ -54,6 +56,9 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── RollbackChangedError             409  rollback_changed              RuntimeError
     │   ├── NoNewDataError                   409  no_new_data                   RuntimeError
     │   ├── NotEnoughEvaluationDataError     409  not_enough_evaluation_data    RuntimeError
+    │   ├── NoPaymentMethodError             409  no_payment_method             RuntimeError
+    │   ├── PurchaseStateError               409  purchase_state                RuntimeError
+    │   ├── ReferralRefusedError             409  referral_refused              RuntimeError
     │   └── ModelChangedError                409  model_changed                 RuntimeError
     ├── GoneError
     │   ├── DatasetDeletedError              410  dataset_deleted               LookupError
@@ -103,6 +108,8 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── ModelWarmingError                503  model_warming                 RuntimeError     retryable
     │   ├── WarmCapacityError                503  warm_capacity                 RuntimeError     retryable
     │   ├── TokensCountingError              503  tokens_counting               RuntimeError     retryable
+    │   ├── AccountsOffError                 503  accounts_off                  RuntimeError
+    │   ├── PaymentProviderError             503  payment_provider_unavailable  RuntimeError     retryable
     │   ├── LabelingUnavailableError         503  labeling_unavailable          RuntimeError
     │   └── TrainingUnavailableError         503  training_unavailable          RuntimeError
     └── DeadlineExceededError                504  deadline_exceeded             TimeoutError     retryable
@@ -125,6 +132,7 @@ from steelyard.errors.families import *  # noqa: F403
 from steelyard.errors.kinds import *  # noqa: F403
 from steelyard.errors.labeling import *  # noqa: F403
 from steelyard.errors.prompt_tuning import *  # noqa: F403
+from steelyard.errors.purchases import *  # noqa: F403
 from steelyard.errors.requests import *  # noqa: F403
 from steelyard.errors.review import *  # noqa: F403
 from steelyard.errors.serving import *  # noqa: F403

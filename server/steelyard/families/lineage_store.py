@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from steelyard.billing.store import balances_of
+from steelyard.billing.store import available
 from steelyard.errors import SteelyardError
 from steelyard.evaluations import store as evaluation_rows
 from steelyard.families import store as rows
@@ -346,9 +346,7 @@ class LineageStore:
         rules = self._rules()
         return dataclasses.replace(
             self.view(),
-            available_nano=(
-                balances_of(connection, account_id)["wallet"] if rules.accounts_enabled else None
-            ),
+            available_nano=(available(connection, account_id) if rules.accounts_enabled else None),
             work=tuple(
                 ModelUse(id=id_, kind=kind, adapter=model)
                 for kind, unfinished in _USES.items()

@@ -235,7 +235,10 @@ def _operation(
         str(route.status): {
             "description": "Done.",
             "headers": _headers(route, (), route.status),
-            "content": {route.media_type: {"schema": schema}},
+            "content": {
+                route.media_type: {"schema": schema},
+                **{kind: {"schema": {"type": "string"}} for kind in route.also_answers},
+            },
         }
     }
     by_status: dict[int, list[type[SteelyardError]]] = {}

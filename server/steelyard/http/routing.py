@@ -91,6 +91,8 @@ class Route:
     is_inference: bool = False
     query: type[Struct] | None = None
     media_type: str = "application/json"
+    #: Further types of its answer, as text; only a handler sends them.
+    also_answers: tuple[str, ...] = ()
     max_body: Literal["body", "upload"] = "body"
     forms: tuple[Form, ...] = ()
     headers: tuple[Mapping[str, Any], ...] = ()

@@ -10,18 +10,18 @@ from sqlalchemy import Connection
 from steelyard.billing import ledger
 from steelyard.billing.ledger import utc_month
 from steelyard.billing.money import to_usd
-from steelyard.billing.store import add_to_month, balances_of, post, spendable
+from steelyard.billing.store import add_to_month, available, post, spendable
 from steelyard.errors import InsufficientCreditError, KeyCapReachedError
 from steelyard.operations import store as rows
 
 
 def require_credit(connection: Connection, account_id: str, amount_nano: int, what: str) -> None:
     """Refuse work that an account has not the money for."""
-    available = balances_of(connection, account_id)["wallet"]
-    if available < amount_nano:
+    has = available(connection, account_id)
+    if has < amount_nano:
         raise InsufficientCreditError(
             f"{what} costs {to_usd(amount_nano)} USD and the account has "
-            f"{to_usd(max(available, 0))} USD available; add credit."
+            f"{to_usd(max(has, 0))} USD available; add credit."
         )
 
 

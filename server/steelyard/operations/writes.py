@@ -129,7 +129,7 @@ class OperationWrites:
         month = utc_month(accepted.accepted_at)
         found = spendable(connection, caller.account_id, caller.key_id, month)
         if self.accounts_enabled:
-            available = found.wallet_nano
+            available = found.available_nano
             if available < needed:
                 return InsufficientCreditError(
                     f"The request may cost up to {to_usd(needed)} USD and the account has "

@@ -24,6 +24,7 @@ from steelyard.client.calls import async_method as _method
 from steelyard.client.exchange import Compression, Exchange
 from steelyard.client.options import ClientOptions
 from steelyard.client.transport import AsyncSleep, http_arguments, receive_async
+from steelyard.purchases.wire import Purchase, Transaction
 
 _Answer = TypeVar("_Answer")
 
@@ -152,9 +153,20 @@ class AsyncAccount(AsyncResource):
     """The account of a client's key: ``client.account``."""
 
     get = _method(routes.get_account)
+    billing = _method(routes.get_billing)
 
     def keys(self, *, revoked: bool | None = None, page_size: int = 200) -> AsyncIterator[ApiKey]:
         """Iterate over the account's keys, newest first: the revoked, the others, or both."""
         return self._iterate(
             lambda cursor: routes.list_account_keys(revoked=revoked, limit=page_size, cursor=cursor)
+        )
+
+    def purchases(self, *, page_size: int = 200) -> AsyncIterator[Purchase]:
+        """Iterate over the account's purchases, newest first."""
+        return self._iterate(lambda cursor: routes.list_purchases(limit=page_size, cursor=cursor))
+
+    def transactions(self, *, page_size: int = 200) -> AsyncIterator[Transaction]:
+        """Iterate over the lines of the account's ledger, newest first."""
+        return self._iterate(
+            lambda cursor: routes.list_transactions(limit=page_size, cursor=cursor)
         )

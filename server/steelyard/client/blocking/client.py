@@ -26,6 +26,7 @@ from steelyard.client.calls import blocking_method as _method
 from steelyard.client.exchange import Compression, Exchange
 from steelyard.client.options import ClientOptions
 from steelyard.client.transport import Sleep, http_arguments, receive
+from steelyard.purchases.wire import Purchase, Transaction
 
 _Answer = TypeVar("_Answer")
 
@@ -154,9 +155,20 @@ class Account(Resource):
     """The account of a client's key: ``client.account``."""
 
     get = _method(routes.get_account)
+    billing = _method(routes.get_billing)
 
     def keys(self, *, revoked: bool | None = None, page_size: int = 200) -> Iterator[ApiKey]:
         """Iterate over the account's keys, newest first: the revoked, the others, or both."""
         return self._iterate(
             lambda cursor: routes.list_account_keys(revoked=revoked, limit=page_size, cursor=cursor)
+        )
+
+    def purchases(self, *, page_size: int = 200) -> Iterator[Purchase]:
+        """Iterate over the account's purchases, newest first."""
+        return self._iterate(lambda cursor: routes.list_purchases(limit=page_size, cursor=cursor))
+
+    def transactions(self, *, page_size: int = 200) -> Iterator[Transaction]:
+        """Iterate over the lines of the account's ledger, newest first."""
+        return self._iterate(
+            lambda cursor: routes.list_transactions(limit=page_size, cursor=cursor)
         )

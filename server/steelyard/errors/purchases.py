@@ -1,0 +1,51 @@
+"""What is refused about buying credit."""
+
+from __future__ import annotations
+
+from steelyard.errors.base import SteelyardError
+from steelyard.errors.kinds import ConflictError, UnauthenticatedError, UnavailableError
+
+
+class AccountsOffError(UnavailableError):
+    """A call about accounts or money to a server without accounts."""
+
+    code = "accounts_off"
+    retryable = False
+
+
+class ConsoleOnlyError(SteelyardError, PermissionError):
+    """A route of the console, called with an API key."""
+
+    code = "console_only"
+    status = 403
+
+
+class InvalidSignatureError(UnauthenticatedError):
+    """A payment provider's event that the provider did not sign."""
+
+    code = "invalid_signature"
+
+
+class PaymentProviderError(UnavailableError):
+    """A payment provider that does not answer, or refuses what it is asked."""
+
+    code = "payment_provider_unavailable"
+    default_retry_after_s = 5.0
+
+
+class NoPaymentMethodError(ConflictError):
+    """Automatic top-ups of an account without a saved card."""
+
+    code = "no_payment_method"
+
+
+class PurchaseStateError(ConflictError):
+    """A purchase that is in no state for what was asked."""
+
+    code = "purchase_state"
+
+
+class ReferralRefusedError(ConflictError):
+    """A referral code that does not count for this account."""
+
+    code = "referral_refused"

@@ -1,0 +1,73 @@
+"""What a provider says of a purchase, in no provider's words, and how it may disagree."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from steelyard.billing.money import to_usd
+from steelyard.purchases.states import NoticeKind
+
+CURRENCY = "usd"
+
+
+class Notice(Struct, frozen=True, kw_only=True):
+    """One thing that happened to a purchase; ``None`` where the provider does not say."""
+
+    kind: NoticeKind
+    amount_nano: int
+    currency: str = CURRENCY
+    purchase_id: str | None = None
+    account_id: str | None = None
+    #: The provider's name of the payment, and of whoever paid with a card that may be used again.
+    payment: str | None = None
+    customer: str | None = None
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    """What a provider is asked about: one purchase."""
+
+    purchase_id: str
+    account_id: str
+    amount_nano: int
+    payment: str | None = None
+
+
+class Begun(Struct, frozen=True, kw_only=True):
+    """What a provider answers to a purchase."""
+
+    reference: str | None = None
+    checkout_url: str | None = None
+    #: What it knows already.
+    notice: Notice | None = None
+
+
+class Card(Struct, frozen=True, kw_only=True):
+    """A saved card: the provider's names of it, and what may be shown."""
+
+    customer: str
+    method: str
+    brand: str
+    last4: str
+
+
+class ProviderEvent(Struct, frozen=True, kw_only=True):
+    """A verified event; without a notice it says nothing of purchases."""
+
+    id: str
+    notice: Notice | None = None
+
+
+def disagreement(notice: Notice, *, account_id: str | None, amount_nano: int | None) -> str | None:
+    """Return what a notice says otherwise than the purchase it names; ``None`` where they agree."""
+    if account_id is None or amount_nano is None:
+        return "It names no purchase of this server."
+    if notice.account_id is not None and notice.account_id != account_id:
+        return f"It names the account {notice.account_id}, and the purchase is of {account_id}."
+    if notice.currency.lower() != CURRENCY:
+        return f"It is in {notice.currency.upper()[:8]}, and the purchase in USD."
+    if notice.amount_nano != amount_nano:
+        return (
+            f"It is about {to_usd(notice.amount_nano)} USD, and the purchase about "
+            f"{to_usd(amount_nano)} USD."
+        )
+    return None

@@ -1,0 +1,157 @@
+"""``/v1/billing``: balances, the ledger, purchases, top-ups, referrals, providers' events."""
+
+from __future__ import annotations
+
+import functools
+
+from sanic import HTTPResponse, Request
+
+from steelyard import errors
+from steelyard.http.bodies import json_response, read_bytes, send_stream, text_response
+from steelyard.http.routing import Access, Call, Route
+from steelyard.purchases.service import PurchaseService
+from steelyard.purchases.wire import (
+    Billing,
+    CreatePurchase,
+    EndedTopUp,
+    NewPurchase,
+    Purchase,
+    PurchasePage,
+    PurchasesQuery,
+    ReceivedEvent,
+    RedeemedReferral,
+    RedeemReferral,
+    Referral,
+    SetTopUp,
+    TopUp,
+    TransactionPage,
+    TransactionsQuery,
+)
+
+
+async def get_transactions(request: Request, call: Call) -> HTTPResponse | TransactionPage | None:
+    """Return a page of the ledger, or send all of it as CSV."""
+    service = call.service(PurchaseService)
+    if call.query.format == "json":
+        return await service.transactions(call.caller, call.query)
+    await send_stream(request, service.ledger_csv(call.caller), "text/csv; charset=utf-8")
+    return None
+
+
+async def get_receipt(_: Request, call: Call) -> HTTPResponse:
+    """Return a receipt that prints."""
+    body = await call.service(PurchaseService).receipt(call.caller, call.path["purchase"])
+    return text_response(body, "text/html; charset=utf-8")
+
+
+async def receive_event(request: Request, call: Call) -> HTTPResponse:
+    """Return what was done with a provider's event; its signature is over the bytes as sent."""
+    body = await read_bytes(request)
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    service = call.service(PurchaseService)
+    return json_response(await service.receive(call.path["provider"], body, headers))
+
+
+_route = functools.partial(Route, access=Access.KEYED, tags=("billing",))
+_OFF = (errors.AccountsOffError,)
+_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
+_CHANGE = (*_OFF, errors.ConsoleOnlyError, *_KEY_ERRORS)
+
+ROUTES = (
+    _route(
+        method="GET",
+        path="/v1/billing",
+        use=lambda call: call.service(PurchaseService).billing(call.caller),
+        summary="Return an account's balances, top-up, payment method and limits.",
+        response=Billing,
+        errors=_OFF,
+    ),
+    _route(
+        method="GET",
+        path="/v1/billing/transactions",
+        handler=get_transactions,
+        summary="Page the account's ledger, the newest line first, or send all of it as CSV.",
+        query=TransactionsQuery,
+        also_answers=("text/csv",),
+        response=TransactionPage,
+        errors=_OFF,
+    ),
+    _route(
+        method="POST",
+        path="/v1/billing/purchases",
+        use=lambda call: call.service(PurchaseService).create(call.write, call.body),
+        summary="Buy credit; it is there when the provider says that it is paid.",
+        request=CreatePurchase,
+        response=NewPurchase,
+        errors=(*_CHANGE, errors.PaymentProviderError),
+    ),
+    _route(
+        method="GET",
+        path="/v1/billing/purchases",
+        use=lambda call: call.service(PurchaseService).purchases(call.caller, call.query),
+        summary="Page the account's purchases, the newest first.",
+        query=PurchasesQuery,
+        response=PurchasePage,
+        errors=_OFF,
+    ),
+    _route(
+        method="GET",
+        path="/v1/billing/purchases/{purchase}",
+        use=lambda call: call.service(PurchaseService).purchase(call.caller, call.path["purchase"]),
+        summary="Return a purchase.",
+        response=Purchase,
+        errors=(*_OFF, errors.NotFoundError),
+    ),
+    _route(
+        method="GET",
+        path="/v1/billing/purchases/{purchase}/receipt",
+        handler=get_receipt,
+        summary="Return the receipt of a paid purchase, as HTML that prints.",
+        media_type="text/html",
+        errors=(*_OFF, errors.NotFoundError, errors.PurchaseStateError),
+    ),
+    _route(
+        method="PUT",
+        path="/v1/billing/top-up",
+        use=lambda call: call.service(PurchaseService).set_top_up(call.write, call.body),
+        summary="Have the account buy by itself when less than a threshold is available.",
+        request=SetTopUp,
+        response=TopUp,
+        errors=(*_CHANGE, errors.NoPaymentMethodError),
+    ),
+    _route(
+        method="DELETE",
+        path="/v1/billing/top-up",
+        use=lambda call: call.service(PurchaseService).end_top_up(call.write),
+        summary="Have the account buy no more by itself.",
+        response=EndedTopUp,
+        errors=_CHANGE,
+    ),
+    _route(
+        method="GET",
+        path="/v1/billing/referral",
+        use=lambda call: call.service(PurchaseService).referral(call.caller),
+        summary="Return the account's own referral code, and what came of it.",
+        response=Referral,
+        errors=_OFF,
+    ),
+    _route(
+        method="POST",
+        path="/v1/billing/referral/redeem",
+        use=lambda call: call.service(PurchaseService).redeem(call.write, call.body),
+        summary="Redeem a referral code before a first purchase.",
+        request=RedeemReferral,
+        response=RedeemedReferral,
+        errors=(*_CHANGE, errors.ReferralRefusedError),
+    ),
+    Route(
+        method="POST",
+        path="/v1/billing/providers/{provider}/events",
+        handler=receive_event,
+        summary="Receive a payment provider's signed event.",
+        access=Access.PUBLIC,
+        tags=("billing",),
+        response=ReceivedEvent,
+        errors=(*_OFF, errors.NotFoundError, errors.InvalidSignatureError),
+    ),
+)

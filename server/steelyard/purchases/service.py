@@ -1,0 +1,483 @@
+"""Buying credit: what the routes and ``steelyard billing`` do."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from steelyard.billing.money import NANO, InvalidAmountError, from_usd, to_usd
+from steelyard.billing.store import available, balances_of
+from steelyard.caller import Caller
+from steelyard.errors import (
+    AccountsOffError,
+    ConsoleOnlyError,
+    IdempotencyConflictError,
+    InvalidRequestError,
+    NoPaymentMethodError,
+    NotFoundError,
+    PurchaseStateError,
+    Violation,
+)
+from steelyard.ids import new_id
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.purchases import applying, referrals, serializers
+from steelyard.purchases import store as rows
+from steelyard.purchases.notices import Begun, Notice
+from steelyard.purchases.providers import Provider
+from steelyard.purchases.wire import (
+    Billing,
+    CreatePurchase,
+    EndedTopUp,
+    NewPurchase,
+    Purchase,
+    PurchasePage,
+    PurchasesQuery,
+    ReceivedEvent,
+    RedeemedReferral,
+    RedeemReferral,
+    Referral,
+    SetTopUp,
+    TopUp,
+    TransactionPage,
+    TransactionsQuery,
+)
+from steelyard.settings import InvalidSettingError, Settings
+from steelyard.storage import State
+
+#: What one purchase may be, in nano-USD.
+LEAST, MOST = 5 * NANO, 10_000 * NANO
+_CENT = NANO // 100
+#: Lines of the ledger that are read at a time.
+_CSV_LINES = 1_000
+
+
+def may_change_money(caller: Caller) -> str:
+    """Return the account whose money a caller may change: the one place that knows who may.
+
+    The console's sign-in says who acts and as what; an API key never does. Without sign-in it is
+    whoever runs the server, for the account ``local``.
+    """
+    if not caller.is_operator:
+        raise ConsoleOnlyError(
+            "An API key reads an account's money and does not change it; ask whoever runs this "
+            "server, or do it in the console."
+        )
+    return caller.account_id
+
+
+class PurchaseService:
+    """The money of every account."""
+
+    def __init__(
+        self,
+        state: State,
+        provider: Provider,
+        *,
+        accounts_enabled: bool,
+        referral_nano: int = 0,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._writes = KeyedWrites(state, now=now)
+        self.provider = provider
+        self._accounts_enabled = accounts_enabled
+        self._referral_nano = referral_nano
+        self._now = now
+
+    async def billing(self, caller: Caller) -> Billing:
+        """Return an account's money."""
+        account_id = self._reading(caller)
+
+        def work(connection: Connection) -> Billing:
+            return serializers.billing(
+                balances_of(connection, account_id),
+                provider=self.provider.name,
+                top_up=rows.find_top_up(connection, account_id),
+                card=rows.find_card(connection, account_id, self.provider.name),
+                least=LEAST,
+                most=MOST,
+            )
+
+        return await self._state.read(work)
+
+    async def transactions(self, caller: Caller, query: TransactionsQuery) -> TransactionPage:
+        """Return a page of an account's ledger, the newest line first."""
+        account_id = self._reading(caller)
+        before = _line(query.cursor)
+
+        def work(connection: Connection) -> TransactionPage:
+            found = rows.page_transactions(
+                connection, account_id, limit=query.limit + 1, before=before
+            )
+            page = found[: query.limit]
+            has_more = len(found) > query.limit
+            return TransactionPage(
+                data=[serializers.transaction(row) for row in page],
+                has_more=has_more,
+                next_cursor=str(page[-1].id) if has_more else None,
+            )
+
+        return await self._state.read(work)
+
+    def ledger_csv(self, caller: Caller) -> Iterator[bytes]:
+        """Yield an account's whole ledger as CSV, the newest line first; each piece blocks."""
+        account_id, before = self._reading(caller), None
+        yield serializers.CSV_HEAD
+        while True:
+            found = self._state.read_now(
+                lambda connection, before=before: rows.page_transactions(  # type: ignore[misc]
+                    connection, account_id, limit=_CSV_LINES, before=before
+                )
+            )
+            if not found:
+                return
+            yield serializers.csv_lines(found)
+            before = found[-1].id
+
+    async def purchases(self, caller: Caller, query: PurchasesQuery) -> PurchasePage:
+        """Return a page of an account's purchases, the newest first."""
+        account_id = self._reading(caller)
+
+        def work(connection: Connection) -> PurchasePage:
+            page = rows.page_purchases(
+                connection, account_id, limit=query.limit, cursor=query.cursor
+            )
+            return PurchasePage(
+                data=[serializers.purchase(row) for row in page.rows],
+                has_more=page.next_cursor is not None,
+                next_cursor=page.next_cursor,
+            )
+
+        return await self._state.read(work)
+
+    async def purchase(self, caller: Caller, purchase_id: str) -> Purchase:
+        """Return one purchase of an account."""
+        account_id = self._reading(caller)
+        return serializers.purchase(
+            await self._state.read(lambda found: _get(found, purchase_id, account_id))
+        )
+
+    async def receipt(self, caller: Caller, purchase_id: str) -> bytes:
+        """Return the receipt of a purchase that was paid, as HTML."""
+        account_id = self._reading(caller)
+
+        def work(connection: Connection) -> bytes:
+            row = _get(connection, purchase_id, account_id)
+            if row.paid_at is None:
+                raise PurchaseStateError(
+                    f"The purchase is {row.state}; there is a receipt once it is paid."
+                )
+            account = rows.find_account(connection, account_id)
+            return serializers.receipt(row, account_id if account is None else account.name)
+
+        return await self._state.read(work)
+
+    async def create(self, write: Write, request: CreatePurchase) -> NewPurchase:
+        """Begin a purchase; its credit comes when the provider says that it is paid.
+
+        The purchase is durable under its key before the provider hears of it, so that a crash in
+        between leaves one purchase, which the same request takes up.
+        """
+        account_id = self._changing(write.caller)
+        amount = read_amount(request.amount_usd, "amount_usd")
+        await self._writes.replay_known(write)
+        purchase = await self._state.write(
+            lambda connection: self._begin(connection, account_id, amount, write.key)
+        )
+        begun = await asyncio.to_thread(self.provider.begin, applying.ask_of(purchase))
+
+        def answer(connection: Connection) -> NewPurchase:
+            rows.change_purchase(
+                connection,
+                purchase.id,
+                reference=begun.reference,
+                checkout_url=begun.checkout_url,
+            )
+            return NewPurchase(
+                purchase=serializers.purchase(_get(connection, purchase.id, account_id)),
+                checkout_url=begun.checkout_url,
+            )
+
+        return await self._writes.once(write, answer, window_s=self.provider.lifetime_s)
+
+    async def set_top_up(self, write: Write, request: SetTopUp) -> TopUp:
+        """Set when an account buys by itself."""
+        account_id = self._changing(write.caller)
+        values = {
+            "threshold_nano": read_amount(request.threshold_usd, "threshold_usd", least=0),
+            "amount_nano": read_amount(request.amount_usd, "amount_usd"),
+            "monthly_cap_nano": read_amount(
+                request.monthly_cap_usd, "monthly_cap_usd", most=100 * MOST
+            ),
+        }
+        if values["monthly_cap_nano"] < values["amount_nano"]:
+            raise _refused(
+                "monthly_cap_usd", "is less than one purchase; give at least amount_usd."
+            )
+
+        def work(connection: Connection) -> TopUp:
+            card = rows.find_card(connection, account_id, self.provider.name)
+            if self.provider.needs_card and card is None:
+                raise NoPaymentMethodError(
+                    "The account has no saved card; buy credit once, which saves one."
+                )
+            rows.put_top_up(
+                connection, account_id, failures=0, off_at=None, set_at=self._now(), **values
+            )
+            return serializers.top_up(rows.find_top_up(connection, account_id))
+
+        return await self._writes.once(write, work)
+
+    async def end_top_up(self, write: Write) -> EndedTopUp:
+        """End automatic purchases; what is under way stays."""
+        account_id = self._changing(write.caller)
+        return await self._writes.once(
+            write, lambda found: EndedTopUp(ended=rows.delete_top_up(found, account_id))
+        )
+
+    async def referral(self, caller: Caller) -> Referral:
+        """Return an account's own code, which is made when it is first asked for."""
+        account_id = self._reading(caller)
+
+        def work(connection: Connection) -> Referral:
+            code = referrals.code_of(connection, account_id, self._now())
+            redeemed, earned = referrals.earned(connection, account_id)
+            return Referral(
+                code=code,
+                referral_usd=to_usd(self._referral_nano),
+                redeemed=redeemed,
+                earned_usd=to_usd(earned),
+            )
+
+        return await self._state.write(work)
+
+    async def redeem(self, write: Write, request: RedeemReferral) -> RedeemedReferral:
+        """Note whose code an account redeems with its first purchase."""
+        account_id = self._changing(write.caller)
+        now = self._now()
+
+        def work(connection: Connection) -> RedeemedReferral:
+            referrals.redeem(connection, account_id, request.code, now)
+            return RedeemedReferral(referral_usd=to_usd(self._referral_nano), redeemed_at=now)
+
+        return await self._writes.once(write, work)
+
+    async def receive(
+        self, provider: str, body: bytes, headers: Mapping[str, str]
+    ) -> ReceivedEvent:
+        """Do what a provider's verified event says, once."""
+        self._require_accounts()
+        if provider != self.provider.name:
+            raise NotFoundError(
+                f"This server takes payments by {self.provider.name}; send events there."
+            )
+        event = self.provider.read(body, headers)
+        notice = event.notice
+        if notice is None:
+            return ReceivedEvent(outcome="ignored")
+        outcome = await self._state.write(
+            lambda connection: self.take(connection, event.id, notice)
+        )
+        return ReceivedEvent(outcome=outcome)
+
+    def take(self, connection: Connection, event_id: str, notice: Notice) -> applying.Outcome:
+        """Do what a notice says, once for each event."""
+        return applying.take(
+            connection,
+            self.provider.name,
+            event_id,
+            notice,
+            now=self._now(),
+            referral_nano=self._referral_nano,
+        )
+
+    def heard(self, purchase: Row[Any], begun: Begun) -> None:
+        """Write what a provider answered to a top-up, blocking."""
+
+        def work(connection: Connection) -> None:
+            rows.change_purchase(connection, purchase.id, reference=begun.reference or purchase.id)
+            if begun.notice is not None:
+                self.take(connection, f"charge {purchase.id}", begun.notice)
+
+        self._state.write_now(work)
+
+    def confirm(self, purchase_id: str) -> Purchase:
+        """Note that the money of a bank transfer came, blocking; a second time changes nothing."""
+
+        def work(connection: Connection) -> Purchase:
+            row = _get(connection, purchase_id)
+            if row.provider != "manual":
+                raise PurchaseStateError(
+                    f"The purchase is paid by {row.provider}, which says itself when it is paid."
+                )
+            if row.state not in {"pending", "paid"}:
+                raise PurchaseStateError(
+                    f"The purchase is {row.state}; if its money came after all, add it with "
+                    "steelyard account credit."
+                )
+            notice = applying.notice_of(row, "paid")
+            applying.take(
+                connection,
+                "manual",
+                f"confirm {row.id}",
+                notice,
+                now=self._now(),
+                referral_nano=self._referral_nano,
+            )
+            return serializers.purchase(_get(connection, purchase_id))
+
+        return self._state.write_now(work)
+
+    def refund(self, purchase_id: str, *, even_if_spent: bool = False) -> Purchase:
+        """Send the money of a purchase back, blocking; a second time changes nothing."""
+        row = self._state.read_now(lambda found: _get(found, purchase_id))
+        if row.state == "refunded":
+            return serializers.purchase(row)
+        if row.state != "paid":
+            raise PurchaseStateError(f"The purchase is {row.state}; only a paid one is refunded.")
+        if row.provider != self.provider.name:
+            raise PurchaseStateError(
+                f"The purchase was paid by {row.provider}, and the setting payments is "
+                f"{self.provider.name}; set it to {row.provider} for this."
+            )
+        has = self._state.read_now(lambda found: available(found, row.account_id))
+        if has < row.amount_nano and not even_if_spent:
+            raise PurchaseStateError(
+                f"The account has {to_usd(max(has, 0))} USD available, less than the purchase's "
+                f"{to_usd(row.amount_nano)} USD; with --even-if-spent it owes the rest."
+            )
+        notice = self.provider.refund(applying.ask_of(row))
+
+        def work(connection: Connection) -> Purchase:
+            if notice is not None:
+                self.take(connection, f"refund {row.id}", notice)
+            return serializers.purchase(_get(connection, purchase_id))
+
+        return self._state.write_now(work)
+
+    def parked(self) -> list[serializers.ParkedEvent]:
+        """Return the events that disagree with what is known, the oldest first, blocking."""
+        return self._state.read_now(
+            lambda connection: [
+                serializers.parked_event(row) for row in rows.parked_events(connection, 200)
+            ]
+        )
+
+    def clear(self, event_id: str) -> None:
+        """Put a parked event away, blocking: an operator has looked at it."""
+
+        def work(connection: Connection) -> None:
+            found = rows.find_event(connection, self.provider.name, event_id)
+            if found is None or found.outcome != "parked":
+                raise NotFoundError(
+                    f"No event {event_id!r} of {self.provider.name} is parked; steelyard billing "
+                    "parked lists them."
+                )
+            rows.end_event(connection, found.provider, found.id, "cleared", found.reason)
+
+        self._state.write_now(work)
+
+    def balance(self, account: str) -> dict[str, str]:
+        """Return an account's books by name in USD, blocking."""
+
+        def work(connection: Connection) -> dict[str, str]:
+            row = rows.find_account(connection, account)
+            if row is None:
+                raise NotFoundError(
+                    f"There is no account {account!r}; steelyard account list shows their ids and "
+                    "names."
+                )
+            books = balances_of(connection, row.id)
+            return {book: to_usd(amount) for book, amount in sorted(books.items())}
+
+        return self._state.read_now(work)
+
+    def _begin(
+        self, connection: Connection, account_id: str, amount: int, key: str | None
+    ) -> Row[Any]:
+        if key is not None:
+            known = rows.find_keyed(connection, account_id, key)
+            if known is not None:
+                if known.amount_nano != amount:
+                    raise IdempotencyConflictError(
+                        "This Idempotency-Key was used with another request; send a new key with "
+                        "this one."
+                    )
+                return known
+        purchase_id = new_id("pur")
+        applying.begin(
+            connection,
+            purchase_id,
+            account_id=account_id,
+            provider=self.provider.name,
+            amount_nano=amount,
+            now=self._now(),
+            lifetime_s=self.provider.lifetime_s,
+            key=key,
+        )
+        return _get(connection, purchase_id)
+
+    def _require_accounts(self) -> None:
+        if not self._accounts_enabled:
+            raise AccountsOffError(
+                "This server has no accounts, so nothing is bought; start it with accounts on "
+                "(STEELYARD_ACCOUNTS=on)."
+            )
+
+    def _reading(self, caller: Caller) -> str:
+        self._require_accounts()
+        return caller.account_id
+
+    def _changing(self, caller: Caller) -> str:
+        self._require_accounts()
+        return may_change_money(caller)
+
+
+def referral_nano_of(settings: Settings) -> int:
+    """Return what both sides of a referral get, in nano-USD."""
+    try:
+        return from_usd(settings.referral_usd)
+    except InvalidAmountError as error:
+        raise InvalidSettingError(
+            f"The setting referral_usd (STEELYARD_REFERRAL_USD) cannot be used: {error}"
+        ) from None
+
+
+def read_amount(text: str, field: str, *, least: int = LEAST, most: int = MOST) -> int:
+    """Return an amount of whole cents in nano-USD, or refuse it."""
+    try:
+        amount = from_usd(text)
+    except InvalidAmountError as error:
+        raise _refused(field, f"cannot be used: {error}", "invalid_amount") from None
+    if not least <= amount <= most:
+        raise _refused(field, f"is {text} USD; give {to_usd(least)} to {to_usd(most)}.")
+    if amount % _CENT:
+        raise _refused(field, f"is {text} USD; give whole cents.", "invalid_amount")
+    return amount
+
+
+def _refused(field: str, message: str, type_: str = "out_of_range") -> InvalidRequestError:
+    return InvalidRequestError(violations=[Violation(("body", field), f"{field} {message}", type_)])
+
+
+def _line(cursor: str | None) -> int | None:
+    if cursor is None:
+        return None
+    if cursor.isascii() and cursor.isdigit() and int(cursor) < 2**63:
+        return int(cursor)
+    message = "cursor names no line of this ledger; start without one."
+    raise InvalidRequestError(
+        violations=[Violation(("query", "cursor"), message, "unknown_cursor")]
+    )
+
+
+def _get(connection: Connection, purchase_id: str, account_id: str | None = None) -> Row[Any]:
+    row = rows.find_purchase(connection, purchase_id, account_id)
+    if row is None:
+        raise NotFoundError(f"There is no purchase {purchase_id!r}; list them to see their ids.")
+    return row

@@ -1,0 +1,45 @@
+"""The states of a purchase: what a provider's notice makes of each, and what that posts.
+
+``pending → paid | failed | expired`` and ``paid → refunded | disputed``; nothing else. Notices may
+come twice, late and in any order.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from steelyard.billing import ledger
+from steelyard.billing.ledger import Posting
+
+PurchaseState = Literal["pending", "paid", "failed", "expired", "refunded", "disputed"]
+NoticeKind = Literal["paid", "failed", "expired", "refunded", "disputed"]
+#: ``wait``: what must come before it has not come. ``park``: it contradicts what is known of money.
+Step = Literal["apply", "ignore", "wait", "park"]
+
+#: The order in which waiting notices are applied.
+ORDER: tuple[NoticeKind, ...] = ("paid", "failed", "expired", "refunded", "disputed")
+_BACK = ("refunded", "disputed")
+_LAPSED = ("failed", "expired")
+
+
+def step(state: PurchaseState, kind: NoticeKind) -> Step:
+    """Return what a notice does to a purchase in a state."""
+    if state == kind:
+        return "ignore"
+    if state == "pending":
+        return "wait" if kind in _BACK else "apply"
+    if state == "paid":
+        return "apply" if kind in _BACK else "ignore"
+    if state in _LAPSED:
+        # Money came, or went back, for what had ended: a person must look.
+        return "ignore" if kind in _LAPSED else "park"
+    return "park" if kind in _BACK else "ignore"
+
+
+def posting(kind: NoticeKind, amount_nano: int) -> Posting:
+    """Return what an applied notice posts."""
+    if kind == "paid":
+        return ledger.payment(amount_nano)
+    if kind in _LAPSED:
+        return ledger.lapse(amount_nano)
+    return ledger.refund(amount_nano)

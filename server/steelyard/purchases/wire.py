@@ -1,0 +1,187 @@
+"""Money on the wire: balances, purchases, automatic top-ups and referrals.
+
+Amounts are exact decimal text in USD, times are Unix seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from steelyard.purchases.states import PurchaseState
+from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+
+Usd = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?$", description="Exact decimal text.")]
+#: An amount that a request names.
+GivenUsd = Annotated[str, Meta(min_length=1, max_length=32)]
+
+
+class CreatePurchase(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How much credit to buy."""
+
+    amount_usd: Annotated[GivenUsd, Meta(description="5 to 10000, in whole cents.")]
+
+
+class Purchase(Struct, frozen=True, kw_only=True):
+    """Credit that was bought, or is to be paid."""
+
+    id: str
+    state: Annotated[
+        PurchaseState, Meta(description="Credit is there from `paid` on; `refunded` takes it back.")
+    ]
+    amount_usd: Usd
+    provider: str
+    is_top_up: Annotated[bool, Meta(description="Whether the account bought by itself.")]
+    created_at: float
+    expires_at: Annotated[float, Meta(description="When it ends if nobody has paid.")]
+    paid_at: float | None = None
+    ended_at: Annotated[
+        float | None, Meta(description="When it failed, expired, was refunded or disputed.")
+    ] = None
+
+
+class NewPurchase(Struct, frozen=True, kw_only=True):
+    """A purchase, and where to pay it."""
+
+    purchase: Purchase
+    checkout_url: Annotated[
+        str | None,
+        Meta(description="Page of the provider to pay at; without one, pay by bank transfer."),
+    ] = None
+
+
+class PurchasePage(Struct, frozen=True, kw_only=True):
+    """A page of purchases, the newest first."""
+
+    data: list[Purchase]
+    has_more: bool
+    next_cursor: str | None
+
+
+class Transaction(Struct, frozen=True, kw_only=True):
+    """One line of the ledger; the lines of an operation sum to zero."""
+
+    id: str
+    operation_id: str
+    route: Annotated[str, Meta(description="What it was for: a route, or such as `purchase`.")]
+    model: str
+    book: str
+    amount_usd: Usd
+    created_at: float
+
+
+class TransactionPage(Struct, frozen=True, kw_only=True):
+    """A page of the ledger, the newest line first."""
+
+    data: list[Transaction]
+    has_more: bool
+    next_cursor: str | None
+
+
+class SetTopUp(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """When to buy by itself, and how much."""
+
+    threshold_usd: Annotated[GivenUsd, Meta(description="Buy when less than this is available.")]
+    amount_usd: Annotated[GivenUsd, Meta(description="How much to buy: 5 to 10000.")]
+    monthly_cap_usd: Annotated[GivenUsd, Meta(description="The most to buy in a UTC month.")]
+
+
+class TopUp(Struct, frozen=True, kw_only=True):
+    """When an account buys by itself."""
+
+    threshold_usd: Usd
+    amount_usd: Usd
+    monthly_cap_usd: Usd
+    is_on: Annotated[bool, Meta(description="False after three failures in a row; set it again.")]
+    failures: int
+    under_way: Annotated[str | None, Meta(description="The purchase that is not paid yet.")] = None
+    off_at: float | None = None
+
+
+class EndedTopUp(Struct, frozen=True, kw_only=True):
+    """Automatic top-ups that were ended."""
+
+    ended: Annotated[bool, Meta(description="Whether there were any.")]
+
+
+class PaymentMethod(Struct, frozen=True, kw_only=True):
+    """The saved card."""
+
+    brand: str
+    last4: str
+
+
+class PurchaseLimits(Struct, frozen=True, kw_only=True):
+    """How much a purchase may be."""
+
+    minimum_usd: Usd
+    maximum_usd: Usd
+
+
+class Billing(Struct, frozen=True, kw_only=True):
+    """The money of an account."""
+
+    currency: Literal["USD"] = "USD"
+    paid_usd: Usd
+    promotional_usd: Annotated[Usd, Meta(description="Credit that was given; spent first.")]
+    balance_usd: Annotated[Usd, Meta(description="Both together, holds included.")]
+    available_usd: Usd
+    reserved_usd: Annotated[Usd, Meta(description="What work in progress holds.")]
+    pending_usd: Annotated[Usd, Meta(description="Purchases that nobody has paid yet.")]
+    spent_usd: Usd
+    refunded_usd: Usd
+    provider: Annotated[str, Meta(description="Who takes payments: `manual` or `stripe`.")]
+    top_up: TopUp | None
+    payment_method: PaymentMethod | None
+    tier: int = 0
+    limits: PurchaseLimits
+
+
+class Referral(Struct, frozen=True, kw_only=True):
+    """An account's own code, and what came of it."""
+
+    code: str
+    referral_usd: Annotated[Usd, Meta(description="What both sides get; `0` where it is off.")]
+    redeemed: Annotated[int, Meta(description="Accounts that redeemed it.")]
+    earned_usd: Usd
+
+
+class RedeemReferral(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Whose code to redeem."""
+
+    code: Annotated[str, Meta(min_length=1, max_length=32)]
+
+
+class RedeemedReferral(Struct, frozen=True, kw_only=True):
+    """A code that was redeemed; the credit comes with the first purchase that is paid."""
+
+    referral_usd: Usd
+    redeemed_at: float
+
+
+class ReceivedEvent(Struct, frozen=True, kw_only=True):
+    """What was done with a provider's event."""
+
+    outcome: Literal["applied", "ignored", "waiting", "parked", "cleared"]
+
+
+class PurchasesQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of the purchases."""
+
+    limit: Annotated[PageSize, Meta(description="Purchases of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+
+
+class TransactionsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of the ledger, or all of it."""
+
+    limit: Annotated[PageSize, Meta(description="Lines of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+    format: Annotated[
+        Literal["json", "csv"], Meta(description="`csv` is the whole ledger, not a page.")
+    ] = "json"
