@@ -20,6 +20,7 @@ from steelyard.version import __version__
 COMMANDS = {
     "account": "Make and list accounts, and add credit.",
     "backup": "Copy a home while its server runs.",
+    "billing": "Confirm and refund purchases, and look into payments.",
     "dataset": "Make, list, read and delete datasets.",
     "decide": "Answer decisions about one context.",
     "evaluate": "Score models on a dataset, and show what was measured.",
