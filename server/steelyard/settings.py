@@ -104,6 +104,11 @@ class Settings:
         "a proxy passes on. On loopback no others are answered but `localhost` and loopback "
         "addresses.",
     )
+    webhook_hosts: str = _setting(
+        "",
+        "Hosts of webhooks, separated by commas, that may be on a private network and be called by "
+        "`http://`; any other is called by `https://` at a public address.",
+    )
     home: Path | None = _setting(  # noqa: RUF009  # it makes a field
         None,
         "Directory of this server's files: the state and, while it runs, `serve.json` with its "

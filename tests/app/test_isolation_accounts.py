@@ -46,6 +46,8 @@ PARAMETERS = {
     "prompt_tuning_job": "pt_",
     "purchase": "pur_",
     "provider": "",
+    "webhook": "wh_",
+    "delivery": "",
 }
 
 DECIDE = {
@@ -175,13 +177,14 @@ class Account:
     labeling: list[str] = field(default_factory=list)
     tunings: list[str] = field(default_factory=list)
     purchases: list[str] = field(default_factory=list)
+    webhooks: list[str] = field(default_factory=list)
 
     @property
     def things(self) -> list[str]:
         """Ids of all that is the account's."""
         made = [*self.decisions, *self.operations, *self.datasets, *self.evaluations]
         made += [*self.families, *self.jobs, *self.drafts, *self.labeling, *self.tunings]
-        return [self.id, *self.key_ids, *self.purchases, *made]
+        return [self.id, *self.key_ids, *self.purchases, *self.webhooks, *made]
 
     def post(self, path: str, body: object, key: str | None = None) -> httpx.Response:
         headers = {} if key is None else {"Idempotency-Key": key}
@@ -218,6 +221,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 made = account.post("/v1/datasets", DATASET)
                 assert made.status_code in {200, 201}, made.text
                 account.datasets.append(made.json()["id"])
+                hook = {"url": "https://hooks.example/q", "events": ["job.succeeded"]}
+                made = account.post("/v1/integrations/webhooks", hook)
+                assert made.is_success, made.text
+                account.webhooks.append(made.json()["id"])
             wanted = {"dataset_id": owner.datasets[0], "models": [MODEL]}
             begun = owner.post("/v1/evaluations", wanted)
             assert begun.is_success, begun.text
@@ -408,8 +415,9 @@ def test_a_foreign_cursor_is_as_an_unknown_one(world: World, route: Route) -> No
     for foreign in world.owner.things:
         refusals = []
         for thing in (foreign, unknown_like(foreign)):
+            path = route.path.replace("{webhook}", world.other.webhooks[0])
             response = world.other.http.get(
-                route.path, params={**query_of(world, route), "cursor": thing}
+                path, params={**query_of(world, route), "cursor": thing}
             )
             assert response.status_code == 422, response.text
             assert response.json()["error"]["details"][0]["path"] == ["query", "cursor"]

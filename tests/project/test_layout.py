@@ -84,10 +84,12 @@ RULED = {
     "families",
     "ids",
     "labeling",
+    "outbox",
     "prompt_tuning",
     "purchases",
     "review",
     "shadows",
+    "webhooks",
     "wire",
 }
 WORLDLY = {

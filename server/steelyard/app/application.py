@@ -39,6 +39,7 @@ from steelyard.review import routes as drafts
 from steelyard.serving import routes as decide
 from steelyard.serving.scorer_metrics import ScorerFigures
 from steelyard.shadows import routes as shadows
+from steelyard.webhooks import routes as webhooks
 
 #: Every route. None ends with a slash and none redirects.
 ROUTES: tuple[Route, ...] = (
@@ -59,6 +60,7 @@ ROUTES: tuple[Route, ...] = (
     *labeling.ROUTES,
     *prompt_tuning.ROUTES,
     *shadows.ROUTES,
+    *webhooks.ROUTES,
     *account.ROUTES,
     *purchases.ROUTES,
     *http_routes.DOCUMENTS,

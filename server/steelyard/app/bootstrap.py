@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -77,6 +78,10 @@ from steelyard.settings import Settings, home_of, read_settings
 from steelyard.shadows.service import Shadows
 from steelyard.storage.damage import STATE, DamageNotes
 from steelyard.storage.frame_store import FrameStore
+from steelyard.webhooks.sender import WebhookSender
+from steelyard.webhooks.service import Webhooks
+from steelyard.webhooks.store import sweep_deliveries
+from steelyard.wire.hosts import host_names
 
 
 @contextmanager
@@ -167,6 +172,7 @@ def open_service(
             purchases=_open_purchases(on),
             families=families.families,
             shadows=shadows,
+            webhooks=_open_webhooks(on),
             fine_tunes=families.fine_tunes,
             discovery=_open_discovery(on, families),
         )
@@ -196,6 +202,7 @@ def _open_sweeper(on: Foundation, operations: OperationLog, datasets: DatasetSer
         functools.partial(evaluation_rows.sweep_predictions, on.state, predictions),
         fine_tunes.sweep,
         functools.partial(labeling_rows.sweep_files, on.state, on.frames("labeling")),
+        functools.partial(sweep_deliveries, on.state, time.time),
     ]
     retention_days = on.settings.retention_days
     sweeper = Sweeper(on.state, operations, retention_days=retention_days, further=sweeps)
@@ -394,6 +401,13 @@ def _open_reviews(on: Foundation, datasets: DatasetService) -> _Reviews:
         DraftRows(drafts, on.rows, reviews, suspects, on.writes),
         DraftSeals(drafts, datasets, on.rows, on.writes, reviews, bounds=on.bounds),
     )
+
+
+def _open_webhooks(on: Foundation) -> Webhooks:
+    allowed = host_names(on.settings.webhook_hosts)
+    sender = WebhookSender(on.state, allowed=allowed)
+    on.closing.callback(sender.close)
+    return Webhooks(on.state, on.writes, allowed=allowed, wake=sender.wake)
 
 
 def _open_discovery(on: Foundation, families: _Families) -> DiscoveryService:

@@ -36,6 +36,7 @@ from steelyard.serving.service import DecisionService
 from steelyard.settings import Settings
 from steelyard.shadows.service import Shadows
 from steelyard.storage import State
+from steelyard.webhooks.service import Webhooks
 
 T = TypeVar("T")
 
@@ -71,6 +72,7 @@ class ApiServices:
     purchases: PurchaseService
     families: FamilyService
     shadows: Shadows
+    webhooks: Webhooks
     fine_tunes: FineTuneJobs
     allowance: TokenAllowance
     limits: RequestLimits

@@ -40,6 +40,7 @@ COMMANDS = {
     "worker": "Run the evaluations and fine-tunes of a server.",
     "tune": "Rewrite a decision's wording on a dataset's rows, and prove it.",
     "triton": "Run the models' passes in a Triton server.",
+    "webhook": "Deliver events of an account to endpoints of other programs.",
     "up": "Start everything, with sample datasets.",
 }
 _MODULES = {"worker": "job_worker"}

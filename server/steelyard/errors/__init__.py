@@ -59,7 +59,9 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── NoPaymentMethodError             409  no_payment_method             RuntimeError
     │   ├── PurchaseStateError               409  purchase_state                RuntimeError
     │   ├── ReferralRefusedError             409  referral_refused              RuntimeError
-    │   └── ModelChangedError                409  model_changed                 RuntimeError
+    │   ├── ModelChangedError                409  model_changed                 RuntimeError
+    │   ├── WebhookLimitError                409  webhook_limit                 RuntimeError
+    │   └── WebhookOffError                  409  webhook_off                   RuntimeError
     ├── GoneError
     │   ├── DatasetDeletedError              410  dataset_deleted               LookupError
     │   ├── SourceDeletedError               410  source_deleted                LookupError
@@ -136,6 +138,7 @@ from steelyard.errors.purchases import *  # noqa: F403
 from steelyard.errors.requests import *  # noqa: F403
 from steelyard.errors.review import *  # noqa: F403
 from steelyard.errors.serving import *  # noqa: F403
+from steelyard.errors.webhooks import *  # noqa: F403
 
 
 def error_classes() -> dict[str, type[SteelyardError]]:

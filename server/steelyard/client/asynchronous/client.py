@@ -19,6 +19,7 @@ from steelyard.client.asynchronous.jobs import AsyncJobs
 from steelyard.client.asynchronous.labeling import AsyncLabeling
 from steelyard.client.asynchronous.prompt_tuning import AsyncPromptTuning
 from steelyard.client.asynchronous.resource import AsyncResource
+from steelyard.client.asynchronous.webhooks import AsyncWebhooks
 from steelyard.client.calls import Call
 from steelyard.client.calls import async_method as _method
 from steelyard.client.exchange import Compression, Exchange
@@ -71,6 +72,7 @@ class AsyncClient:
         self.drafts = AsyncDrafts(self)
         self.labeling = AsyncLabeling(self)
         self.prompt_tuning = AsyncPromptTuning(self)
+        self.webhooks = AsyncWebhooks(self)
 
     decide = _method(routes.decide)
     estimate = _method(routes.estimate)

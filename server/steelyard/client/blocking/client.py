@@ -21,6 +21,7 @@ from steelyard.client.blocking.jobs import Jobs
 from steelyard.client.blocking.labeling import Labeling
 from steelyard.client.blocking.prompt_tuning import PromptTuning
 from steelyard.client.blocking.resource import Resource
+from steelyard.client.blocking.webhooks import Webhooks
 from steelyard.client.calls import Call
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.exchange import Compression, Exchange
@@ -73,6 +74,7 @@ class Client:
         self.drafts = Drafts(self)
         self.labeling = Labeling(self)
         self.prompt_tuning = PromptTuning(self)
+        self.webhooks = Webhooks(self)
 
     decide = _method(routes.decide)
     estimate = _method(routes.estimate)

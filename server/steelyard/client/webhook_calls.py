@@ -1,0 +1,113 @@
+"""What can be asked about webhooks: each function gives the call for one route."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from steelyard.client.calls import (
+    Call,
+    encode_body,
+    new_or_checked_key,
+    read,
+    segment,
+    write,
+)
+from steelyard.outbox.names import Event
+from steelyard.webhooks.wire import DeletedWebhook, Delivery, DeliveryPage, Webhook, WebhookPage
+
+_WEBHOOKS = "/v1/integrations/webhooks"
+
+
+def create(
+    url: str,
+    events: Sequence[Event],
+    *,
+    description: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[Webhook]:
+    """Make a webhook, whose ``secret`` is told here and never again: ``POST …/webhooks``.
+
+    Parameters
+    ----------
+    url : str
+        An ``https://`` address of the public internet, or of a host that the operator lists.
+    events : sequence of str
+        What it is sent, such as ``["job.succeeded", "job.failed"]``.
+    """
+    fields = {"url": url, "events": list(events), "description": description}
+    return write(_WEBHOOKS, Webhook, fields, key=idempotency_key)
+
+
+def page(*, limit: int | None = None, cursor: str | None = None) -> Call[WebhookPage]:
+    """Return a page of webhooks, newest first: ``GET …/webhooks``."""
+    return read(_WEBHOOKS, WebhookPage, limit=limit, cursor=cursor)
+
+
+def get(webhook_id: str) -> Call[Webhook]:
+    """Return a webhook: ``GET …/webhooks/{webhook}``."""
+    return read(_path(webhook_id), Webhook)
+
+
+def change(
+    webhook_id: str,
+    *,
+    url: str | None = None,
+    events: Sequence[Event] | None = None,
+    description: str | None = None,
+    enabled: bool | None = None,
+    rotate_secret: bool = False,
+    idempotency_key: str | None = None,
+) -> Call[Webhook]:
+    """Change a webhook; what is left out stays: ``PATCH …/webhooks/{webhook}``.
+
+    Parameters
+    ----------
+    enabled : bool, optional
+        Switched off, it is sent nothing, and what waited is given up.
+    rotate_secret : bool
+        Make a new ``secret``; for a day, deliveries are signed with both.
+    """
+    fields = {
+        "url": url,
+        "events": None if events is None else list(events),
+        "description": description,
+        "enabled": enabled,
+        "rotate_secret": rotate_secret or None,
+    }
+    key = new_or_checked_key(idempotency_key)
+    return Call("PATCH", _path(webhook_id), Webhook, encode_body(fields), idempotency_key=key)
+
+
+def delete(webhook_id: str, *, idempotency_key: str | None = None) -> Call[DeletedWebhook]:
+    """Remove a webhook and its deliveries: ``DELETE …/webhooks/{webhook}``."""
+    key = new_or_checked_key(idempotency_key)
+    return Call("DELETE", _path(webhook_id), DeletedWebhook, idempotency_key=key)
+
+
+def deliveries_page(
+    webhook_id: str,
+    *,
+    status: str | Sequence[str] | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[DeliveryPage]:
+    """Return a page of deliveries, newest first: ``GET …/webhooks/{webhook}/deliveries``."""
+    path = f"{_path(webhook_id)}/deliveries"
+    return read(path, DeliveryPage, status=status, limit=limit, cursor=cursor)
+
+
+def redeliver(
+    webhook_id: str, delivery_id: str, *, idempotency_key: str | None = None
+) -> Call[Delivery]:
+    """Deliver an event once more: ``POST …/deliveries/{delivery}/redeliver``."""
+    path = f"{_path(webhook_id)}/deliveries/{segment(delivery_id)}/redeliver"
+    return write(path, Delivery, {}, key=idempotency_key)
+
+
+def send_test(webhook_id: str, *, idempotency_key: str | None = None) -> Call[Delivery]:
+    """Send the event ``webhook.test``, in one try: ``POST …/webhooks/{webhook}/test``."""
+    return write(f"{_path(webhook_id)}/test", Delivery, {}, key=idempotency_key)
+
+
+def _path(webhook_id: str) -> str:
+    return f"{_WEBHOOKS}/{segment(webhook_id)}"

@@ -1,0 +1,17 @@
+"""What is refused about webhooks."""
+
+from __future__ import annotations
+
+from steelyard.errors.kinds import ConflictError
+
+
+class WebhookLimitError(ConflictError):
+    """More webhooks than an account may have."""
+
+    code = "webhook_limit"
+
+
+class WebhookOffError(ConflictError):
+    """A delivery asked for of a webhook that is switched off."""
+
+    code = "webhook_off"

@@ -1,0 +1,1 @@
+"""Webhooks: events of an account delivered to endpoints of other programs."""

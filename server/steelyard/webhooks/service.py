@@ -1,0 +1,277 @@
+"""Webhooks of an account: made, changed, tested, and what was delivered to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from sqlalchemy import Connection, Row
+
+from steelyard.caller import Caller
+from steelyard.errors import (
+    InvalidRequestError,
+    NotFoundError,
+    Violation,
+    WebhookLimitError,
+    WebhookOffError,
+)
+from steelyard.ids import new_id
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.outbox.names import EVENTS, TEST, Event
+from steelyard.outbox.publishing import encode_event, waiting
+from steelyard.storage import State
+from steelyard.webhooks import store as rows
+from steelyard.webhooks.signing import new_secret
+from steelyard.webhooks.targets import RefusedTargetError, read_target
+from steelyard.webhooks.wire import (
+    ChangeWebhook,
+    CreateWebhook,
+    DeletedWebhook,
+    DeliveriesQuery,
+    Delivery,
+    DeliveryPage,
+    Webhook,
+    WebhookPage,
+    WebhooksQuery,
+)
+from steelyard.wire.violations import BODY
+
+MAX_WEBHOOKS = 20
+#: Seconds for which deliveries are signed with the secret before, too.
+OLD_SECRET_S = 86_400.0
+_BY_OWNER = "Switched off by the account."
+
+
+class Webhooks:
+    """The webhooks of every account; ``allowed`` are the hosts that the operator lists."""
+
+    def __init__(
+        self,
+        state: State,
+        writes: KeyedWrites,
+        *,
+        allowed: Collection[str],
+        wake: Callable[[], None],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._writes = writes
+        self._allowed = allowed
+        self._wake = wake
+        self._now = now
+
+    async def create(self, write: Write, request: CreateWebhook) -> Webhook:
+        """Make a webhook; the answer alone has its secret."""
+        self._check_url(request.url)
+        account_id, now, secret = write.caller.account_id, self._now(), new_secret()
+        webhook_id = new_id("wh")
+        values = {
+            "id": webhook_id,
+            "account_id": account_id,
+            "url": request.url,
+            "description": request.description,
+            "events": _join(request.events),
+            "secret": secret,
+            "created_at": now,
+            "updated_at": now,
+        }
+
+        def make(connection: Connection) -> Webhook:
+            rows.lock_account(connection, account_id)
+            if rows.count_webhooks(connection, account_id) >= MAX_WEBHOOKS:
+                raise WebhookLimitError(
+                    f"The account has {MAX_WEBHOOKS} webhooks, and may have no more; remove one."
+                )
+            rows.insert_webhook(connection, values)
+            return _to_wire(_find(connection, account_id, webhook_id), secret)
+
+        return await self._writes.once(write, make)
+
+    async def page(self, caller: Caller, query: WebhooksQuery) -> WebhookPage:
+        """Return a page of the account's webhooks."""
+        found = await self._state.read(
+            lambda connection: rows.page_of_webhooks(
+                connection, caller.account_id, limit=query.limit, cursor=query.cursor
+            )
+        )
+        return WebhookPage(
+            data=[_to_wire(row) for row in found.rows],
+            has_more=found.next_cursor is not None,
+            next_cursor=found.next_cursor,
+        )
+
+    async def get(self, caller: Caller, webhook_id: str) -> Webhook:
+        """Return a webhook."""
+        return await self._state.read(
+            lambda connection: _to_wire(_find(connection, caller.account_id, webhook_id))
+        )
+
+    async def change(self, write: Write, webhook_id: str, request: ChangeWebhook) -> Webhook:
+        """Change a webhook; with a new secret, the answer alone has it."""
+        if request.url is not None:
+            self._check_url(request.url)
+        account_id, now = write.caller.account_id, self._now()
+        secret = new_secret() if request.rotate_secret else UNSET
+        given: dict[str, Any] = {
+            "url": request.url,
+            "description": request.description,
+            "events": None if request.events is None else _join(request.events),
+        }
+        values = {name: value for name, value in given.items() if value is not None}
+        if request.enabled:
+            values |= {"disabled_at": None, "disabled_reason": None, "failing_since": None}
+
+        def work(connection: Connection) -> Webhook:
+            row = _find(connection, account_id, webhook_id)
+            if secret is not UNSET:
+                rotated = {"secret": secret, "old_secret": row.secret}
+                values.update(rotated, old_until=now + OLD_SECRET_S)
+            rows.change_webhook(connection, webhook_id, updated_at=now, **values)
+            if request.enabled is False and row.disabled_at is None:
+                rows.switch_off(connection, webhook_id, _BY_OWNER, now)
+            return _to_wire(_find(connection, account_id, webhook_id), secret)
+
+        return await self._writes.once(write, work)
+
+    async def delete(self, write: Write, webhook_id: str) -> DeletedWebhook:
+        """Remove a webhook and its deliveries."""
+        account_id = write.caller.account_id
+
+        def work(connection: Connection) -> DeletedWebhook:
+            _find(connection, account_id, webhook_id)
+            rows.delete_webhook(connection, webhook_id)
+            return DeletedWebhook(id=webhook_id, deleted=True)
+
+        return await self._writes.once(write, work)
+
+    async def deliveries(
+        self, caller: Caller, webhook_id: str, query: DeliveriesQuery
+    ) -> DeliveryPage:
+        """Return a page of a webhook's deliveries."""
+
+        def read(connection: Connection) -> DeliveryPage:
+            _find(connection, caller.account_id, webhook_id)
+            found = rows.page_of_deliveries(
+                connection,
+                webhook_id,
+                statuses=query.status,
+                limit=query.limit,
+                cursor=query.cursor,
+            )
+            return DeliveryPage(
+                data=[_delivery_to_wire(row) for row in found.rows],
+                has_more=found.next_cursor is not None,
+                next_cursor=found.next_cursor,
+            )
+
+        return await self._state.read(read)
+
+    async def redeliver(self, write: Write, webhook_id: str, delivery_id: str) -> Delivery:
+        """Deliver an event once more, after whatever of its subject waits already."""
+        account_id, now = write.caller.account_id, self._now()
+
+        def work(connection: Connection) -> Delivery:
+            _require_on(_find(connection, account_id, webhook_id))
+            row = rows.find_delivery(connection, webhook_id, delivery_id)
+            if row is None:
+                raise NotFoundError(
+                    f"There is no delivery {delivery_id[:60]!r} to this webhook; see GET "
+                    f"/v1/integrations/webhooks/{webhook_id}/deliveries."
+                )
+            again = waiting(webhook_id, row.event_id, row.event, row.subject, row.body, now)
+            return _add(connection, again)
+
+        return await self._send(write, work)
+
+    async def test(self, write: Write, webhook_id: str) -> Delivery:
+        """Send a webhook an event that means nothing, in one try."""
+        account_id, now = write.caller.account_id, self._now()
+        event_id = new_id("evt")
+        body = encode_event(TEST, event_id, {"webhook_id": webhook_id}, now)
+
+        def work(connection: Connection) -> Delivery:
+            _require_on(_find(connection, account_id, webhook_id))
+            # A subject of its own: it waits for no other event.
+            return _add(connection, waiting(webhook_id, event_id, TEST, event_id, body, now))
+
+        return await self._send(write, work)
+
+    async def _send(self, write: Write, work: Callable[[Connection], Delivery]) -> Delivery:
+        added = await self._writes.once(write, work)
+        self._wake()
+        return added
+
+    def _check_url(self, url: str) -> None:
+        try:
+            read_target(url, self._allowed)
+        except RefusedTargetError as error:
+            path = (*BODY, "url")
+            raise InvalidRequestError(
+                violations=[Violation(path, str(error), "refused_url")]
+            ) from None
+
+
+def _find(connection: Connection, account_id: str, webhook_id: str) -> Row[Any]:
+    row = rows.find_webhook(connection, account_id, webhook_id)
+    if row is None:
+        raise NotFoundError(
+            f"There is no webhook {webhook_id[:60]!r}; see GET /v1/integrations/webhooks."
+        )
+    return row
+
+
+def _require_on(row: Row[Any]) -> None:
+    if row.disabled_at is not None:
+        raise WebhookOffError(
+            f"The webhook is switched off: {row.disabled_reason} Switch it on with PATCH "
+            f"/v1/integrations/webhooks/{row.id} and enabled: true."
+        )
+
+
+def _add(connection: Connection, values: dict[str, Any]) -> Delivery:
+    rows.insert_delivery(connection, values)
+    row = rows.find_delivery(connection, values["webhook_id"], values["id"])
+    assert row is not None  # noqa: S101  it was just written
+    return _delivery_to_wire(row)
+
+
+def _join(events: list[Event]) -> str:
+    return " ".join(event for event in EVENTS if event in events)
+
+
+def _to_wire(row: Row[Any], secret: str | UnsetType = UNSET) -> Webhook:
+    return Webhook(
+        id=row.id,
+        url=row.url,
+        events=cast("list[Event]", row.events.split()),
+        description=row.description,
+        enabled=row.disabled_at is None,
+        disabled_reason=row.disabled_reason,
+        failing_since=row.failing_since,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        secret=secret,
+    )
+
+
+def _delivery_to_wire(row: Row[Any]) -> Delivery:
+    return Delivery(
+        id=row.id,
+        webhook_id=row.webhook_id,
+        event_id=row.event_id,
+        event=row.event,
+        subject=row.subject,
+        status=row.status,
+        attempts=row.attempts,
+        created_at=row.created_at,
+        next_try_at=row.next_at if row.status == "waiting" else None,
+        ended_at=row.ended_at,
+        response_status=row.response_status,
+        response=row.response,
+        error=row.error,
+        payload=msgspec.json.decode(row.body),
+    )

@@ -1,0 +1,271 @@
+"""Rows of webhooks and of their deliveries.
+
+A delivery that is being sent belongs to one opening of the state, its runner, and is sent again once
+that is no longer alive: each arrives at least once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+
+from steelyard.outbox.names import TEST
+from steelyard.outbox.tables import webhook_deliveries, webhooks
+from steelyard.storage import State
+from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.tables import accounts
+from steelyard.webhooks.tries import next_wait_s, why_off
+
+#: Deliveries of one webhook that are sent at a time, and of one whose last try failed.
+AT_ONCE, AT_ONCE_FAILING = 4, 1
+#: Seconds for which a delivery that has ended is kept.
+KEPT_S = 30 * 86_400.0
+_AT_ONCE_SWEPT = 500
+_OFF = "Given up: the webhook was switched off."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one try."""
+
+    status: int | None = None
+    response: str | None = None
+    error: str | None = None
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the endpoint took it."""
+        return self.error is None
+
+
+def lock_account(connection: Connection, account_id: str) -> None:
+    """Keep other writers of the account's webhooks out until the transaction ends."""
+    connection.execute(select(accounts.c.id).where(accounts.c.id == account_id).with_for_update())
+
+
+def count_webhooks(connection: Connection, account_id: str) -> int:
+    """Return how many webhooks an account has."""
+    counted = select(func.count()).where(webhooks.c.account_id == account_id)
+    return connection.execute(counted).scalar_one()
+
+
+def insert_webhook(connection: Connection, values: Mapping[str, Any]) -> None:
+    """Add a webhook."""
+    connection.execute(insert(webhooks), dict(values))
+
+
+def find_webhook(connection: Connection, account_id: str, webhook_id: str) -> Row[Any] | None:
+    """Return a webhook of an account."""
+    return connection.execute(
+        select(webhooks).where(webhooks.c.account_id == account_id, webhooks.c.id == webhook_id)
+    ).first()
+
+
+def page_of_webhooks(
+    connection: Connection, account_id: str, *, limit: int, cursor: str | None
+) -> RowPage:
+    """Return a page of an account's webhooks, the newest first."""
+    owned = webhooks.c.account_id == account_id
+    return newest_first(connection, webhooks, owned=owned, limit=limit, cursor=cursor)
+
+
+def change_webhook(connection: Connection, webhook_id: str, **values: Any) -> None:
+    """Write columns of a webhook."""
+    connection.execute(update(webhooks).where(webhooks.c.id == webhook_id).values(**values))
+
+
+def switch_off(connection: Connection, webhook_id: str, reason: str, at: float) -> None:
+    """Switch a webhook off and give up what waits for it; what is being sent ends as it ends."""
+    change_webhook(connection, webhook_id, disabled_at=at, disabled_reason=reason, updated_at=at)
+    connection.execute(
+        update(webhook_deliveries)
+        .where(
+            webhook_deliveries.c.webhook_id == webhook_id,
+            webhook_deliveries.c.status == "waiting",
+        )
+        .values(status="failed", ended_at=at, error=_OFF)
+    )
+
+
+def delete_webhook(connection: Connection, webhook_id: str) -> None:
+    """Remove a webhook and its deliveries."""
+    connection.execute(delete(webhooks).where(webhooks.c.id == webhook_id))
+
+
+def insert_delivery(connection: Connection, values: Mapping[str, Any]) -> None:
+    """Add a delivery."""
+    connection.execute(insert(webhook_deliveries), dict(values))
+
+
+def find_delivery(connection: Connection, webhook_id: str, delivery_id: str) -> Row[Any] | None:
+    """Return a delivery to a webhook."""
+    return connection.execute(
+        select(webhook_deliveries).where(
+            webhook_deliveries.c.webhook_id == webhook_id, webhook_deliveries.c.id == delivery_id
+        )
+    ).first()
+
+
+def page_of_deliveries(
+    connection: Connection,
+    webhook_id: str,
+    *,
+    statuses: Sequence[str],
+    limit: int,
+    cursor: str | None,
+) -> RowPage:
+    """Return a page of a webhook's deliveries, the newest first."""
+    return newest_first(
+        connection,
+        webhook_deliveries,
+        owned=webhook_deliveries.c.webhook_id == webhook_id,
+        where=[webhook_deliveries.c.status.in_(statuses)] if statuses else (),
+        limit=limit,
+        cursor=cursor,
+    )
+
+
+def _heads(now: float) -> Select[Any]:
+    """Return what is due: of each subject the earliest event, whatever waits behind it."""
+    waiting = webhook_deliveries.c.status == "waiting"
+    firsts = (
+        select(func.min(webhook_deliveries.c.number))
+        .where(waiting)
+        .group_by(webhook_deliveries.c.webhook_id, webhook_deliveries.c.subject)
+    )
+    return (
+        select(
+            webhook_deliveries,
+            webhooks.c.url,
+            webhooks.c.secret,
+            webhooks.c.old_secret,
+            webhooks.c.old_until,
+            webhooks.c.failing_since,
+        )
+        .join(webhooks)
+        .where(
+            webhook_deliveries.c.number.in_(firsts),
+            webhook_deliveries.c.next_at <= now,
+            webhooks.c.disabled_at.is_(None),
+        )
+        # What fails waits behind what does not.
+        .order_by(webhooks.c.failing_since.is_not(None), webhook_deliveries.c.number)
+    )
+
+
+def has_due(connection: Connection, now: float, sending: Collection[str]) -> bool:
+    """Return whether there may be something to send beside what is being sent here."""
+    due = _heads(now).limit(len(sending) + 1)
+    return any(row.id not in sending for row in connection.execute(due))
+
+
+def claim(
+    connection: Connection,
+    state: State,
+    *,
+    now: float,
+    sending: Collection[str],
+    places: int,
+    failing_places: int,
+) -> list[Row[Any]]:
+    """Take deliveries that are due and that nobody sends; ``sending`` are those of this process."""
+
+    def is_sent(row: Row[Any]) -> bool:
+        if row.runner is None or row.id in sending:
+            return row.runner is not None
+        return row.runner != state.instance and state.is_alive(connection, row.runner)
+
+    due = connection.execute(_heads(now)).all()
+    at_once: dict[str, int] = {}
+    free = []
+    for row in due:
+        if is_sent(row):
+            at_once[row.webhook_id] = at_once.get(row.webhook_id, 0) + 1
+        else:
+            free.append(row)
+    taken: list[Row[Any]] = []
+    n_failing = 0
+    for row in free:
+        n_sent = at_once.get(row.webhook_id, 0)
+        is_failing = row.failing_since is not None
+        if len(taken) >= places:
+            break
+        if n_sent >= (AT_ONCE_FAILING if is_failing else AT_ONCE):
+            continue
+        if is_failing and n_failing >= failing_places:
+            continue
+        n_failing += is_failing
+        at_once[row.webhook_id] = n_sent + 1
+        taken.append(row)
+    if taken:
+        connection.execute(
+            update(webhook_deliveries)
+            .where(webhook_deliveries.c.number.in_([row.number for row in taken]))
+            .values(runner=state.instance)
+        )
+    return taken
+
+
+def record(
+    connection: Connection, sent: Row[Any], outcome: Outcome, *, at: float, chance: float
+) -> None:
+    """Write what became of a try: it is delivered, waits for the next, or is given up."""
+    attempts = sent.attempts + 1
+    wait_s = None if outcome.is_delivered else next_wait_s(sent.event, attempts, chance)
+    ended = {"status": "delivered" if outcome.is_delivered else "failed", "ended_at": at}
+    is_ours = connection.execute(
+        update(webhook_deliveries)
+        .where(
+            webhook_deliveries.c.number == sent.number,
+            # Given up meanwhile, it is delivered all the same.
+            webhook_deliveries.c.status.in_(
+                ("waiting", "failed") if outcome.is_delivered else ("waiting",)
+            ),
+            webhook_deliveries.c.attempts == sent.attempts,
+        )
+        .values(
+            attempts=attempts,
+            runner=None,
+            response_status=outcome.status,
+            response=outcome.response,
+            error=outcome.error,
+            **(ended if wait_s is None else {"next_at": at + wait_s}),
+        )
+    )
+    if is_ours.rowcount == 0:
+        return
+    if outcome.is_delivered:
+        if sent.failing_since is not None:
+            change_webhook(connection, sent.webhook_id, failing_since=None)
+    elif sent.event != TEST:
+        _note_failure(connection, sent.webhook_id, outcome, at)
+
+
+def _note_failure(connection: Connection, webhook_id: str, outcome: Outcome, at: float) -> None:
+    webhook = connection.execute(select(webhooks).where(webhooks.c.id == webhook_id)).first()
+    if webhook is None or webhook.disabled_at is not None:
+        return
+    since = at if webhook.failing_since is None else webhook.failing_since
+    if webhook.failing_since is None:
+        change_webhook(connection, webhook_id, failing_since=at)
+    n_waiting = connection.execute(
+        select(func.count()).where(
+            webhook_deliveries.c.webhook_id == webhook_id,
+            webhook_deliveries.c.status == "waiting",
+        )
+    ).scalar_one()
+    reason = why_off(outcome.status, at - since, n_waiting, outcome.error)
+    if reason is not None:
+        switch_off(connection, webhook_id, reason, at)
+
+
+def sweep_deliveries(state: State, now: Callable[[], float]) -> None:
+    """Remove deliveries that ended long ago, some in each transaction; it blocks."""
+    ended = webhook_deliveries.c.ended_at < now() - KEPT_S
+    old = select(webhook_deliveries.c.number).where(ended).limit(_AT_ONCE_SWEPT)
+    swept = delete(webhook_deliveries).where(webhook_deliveries.c.number.in_(old))
+    while state.write_now(lambda connection: connection.execute(swept).rowcount) == _AT_ONCE_SWEPT:
+        pass
