@@ -19,6 +19,7 @@ from steelyard.datasets.tables import datasets
 from steelyard.evaluations.tables import evaluation_parts, evaluations
 from steelyard.jobs import store as jobs
 from steelyard.jobs.store import UNFINISHED, PendingJob
+from steelyard.outbox.publishing import publish
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 from steelyard.storage.pages import RowPage, newest_first
@@ -210,6 +211,10 @@ def set_status(
     moved = connection.execute(
         update(evaluations).where(*wanted).values(status=status, updated_at=at, **values)
     )
+    if moved.rowcount and status == "failed":
+        jobs.publish_failure(
+            connection, evaluations, "evaluation", evaluation_id, values.get("error")
+        )
     return moved.rowcount > 0
 
 
@@ -304,7 +309,25 @@ def finish_run(
         connection.execute(
             delete(evaluation_parts).where(evaluation_parts.c.evaluation_id == job.id)
         )
+        publish_success(connection, job.id)
     return is_ours
+
+
+def publish_success(connection: Connection, evaluation_id: str) -> None:
+    """Publish that a model was evaluated, in the transaction that ends the evaluation."""
+    row = find_evaluation(connection, evaluation_id)
+    assert row is not None  # noqa: S101  it was just written
+    data = {
+        "id": row.id,
+        "dataset_id": row.dataset_id,
+        "dataset_version": row.dataset_version,
+        "model": row.model_label,
+        "decisions": row.decisions,
+        "fine_tune_id": row.training_job_id,
+    }
+    publish(connection, row.account_id, "evaluation.succeeded", row.id, data)
+    if row.training_job_id is None:  # else it is a part of the fine-tune
+        jobs.publish_end(connection, "evaluation", row.id, row.account_id, "succeeded")
 
 
 def sweep_predictions(state: State, store: FrameStore) -> None:

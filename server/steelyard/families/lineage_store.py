@@ -37,6 +37,7 @@ from steelyard.families.events import (
     UnloadModel,
 )
 from steelyard.families.fine_tuning import store as job_rows
+from steelyard.families.happenings import happenings
 from steelyard.families.last_used import LastUsed
 from steelyard.families.lineage import (
     Conditions,
@@ -52,6 +53,7 @@ from steelyard.families.references import record_use
 from steelyard.families.store import StoredLineage
 from steelyard.families.tuned import TunedModels
 from steelyard.jobs.store import UNFINISHED
+from steelyard.outbox.publishing import publish
 from steelyard.prompt_tuning import store as prompt_tuning_rows
 from steelyard.storage import State
 
@@ -330,6 +332,8 @@ class LineageStore:
             effects += change.effects
         stored = rows.save_lineage(connection, account_id, before, lineage)
         purse.post()
+        for one in happenings(before.lineage, lineage):
+            publish(connection, account_id, one.event, one.subject, one.data)
         for effect in effects:
             if isinstance(effect, AddEvent):
                 rows.insert_event(connection, effect.job_id, effect.event)

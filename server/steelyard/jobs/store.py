@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 from sqlalchemy import ColumnElement, Connection, Table, select, update
+
+from steelyard.outbox.names import Event
+from steelyard.outbox.publishing import publish
 
 #: Statuses of a job that has not ended.
 UNFINISHED = ("queued", "running", "cancelling")
@@ -81,3 +85,27 @@ def set_of_run(
     if statuses is not None:
         where.append(table.c.status.in_(statuses))
     return connection.execute(update(table).where(*where).values(**values)).rowcount > 0
+
+
+def publish_end(
+    connection: Connection,
+    kind: str,
+    job_id: str,
+    account_id: str,
+    status: Literal["succeeded", "failed"],
+    **told: Any,
+) -> None:
+    """Publish that a job ended, in the transaction that ends it."""
+    data = {"id": job_id, "kind": kind, "status": status, **told}
+    event: Event = "job.succeeded" if status == "succeeded" else "job.failed"
+    publish(connection, account_id, event, job_id, data)
+
+
+def publish_failure(
+    connection: Connection, table: Table, kind: str, job_id: str, error: bytes | None
+) -> None:
+    """Publish that a job of a table failed; ``error`` is JSON."""
+    of_job = select(table.c.account_id).where(table.c.id == job_id)
+    told = None if error is None else msgspec.json.decode(error)
+    account_id = connection.execute(of_job).scalar_one()
+    publish_end(connection, kind, job_id, account_id, "failed", error=told)

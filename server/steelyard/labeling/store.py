@@ -17,6 +17,7 @@ from steelyard.jobs import store as jobs
 from steelyard.jobs.store import PendingJob
 from steelyard.labeling.tables import labeling_jobs, labeling_parts, labeling_sources
 from steelyard.operations import held_jobs
+from steelyard.outbox.publishing import publish
 from steelyard.storage import State
 from steelyard.storage.frame_store import FrameStore
 from steelyard.storage.pages import RowPage, newest_first
@@ -130,9 +131,12 @@ def move(
     **values: Any,
 ) -> bool:
     """Move a job to another status; one that ends without labels frees the money that it holds."""
-    return held_jobs.move(
+    moved = held_jobs.move(
         connection, labeling_jobs, job_id, status, at=at, only_if=only_if, **values
     )
+    if moved and status == "failed":
+        jobs.publish_failure(connection, labeling_jobs, "labeling", job_id, values.get("error"))
+    return moved
 
 
 def begin_run(connection: Connection, job: PendingJob, *, at: float) -> bool:
@@ -196,6 +200,9 @@ def finish_run(connection: Connection, job: PendingJob, *, at: float, **values: 
     if is_ours:
         connection.execute(delete(labeling_parts).where(labeling_parts.c.job_id == job.id))
         held_jobs.settle(connection, labeling_jobs, job.id, is_charged=True, at=at)
+        data = {"id": job.id, "rows": values.get("completed_rows")}
+        publish(connection, job.account_id, "labeling.review_ready", job.id, data)
+        jobs.publish_end(connection, "labeling", job.id, job.account_id, "succeeded")
     return is_ours
 
 

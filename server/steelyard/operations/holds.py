@@ -13,6 +13,7 @@ from steelyard.billing.money import to_usd
 from steelyard.billing.store import add_to_month, available, post, spendable
 from steelyard.errors import InsufficientCreditError, KeyCapReachedError
 from steelyard.operations import store as rows
+from steelyard.operations.low_balance import publish_low_balance
 
 
 def require_credit(connection: Connection, account_id: str, amount_nano: int, what: str) -> None:
@@ -65,7 +66,11 @@ def hold(
         ),
     )
     posting = ledger.hold(amount_nano)
+    before_nano = available(connection, account_id)
     post(connection, posting, operation_id=operation_id, account_id=account_id, at=at)
+    publish_low_balance(
+        connection, account_id, before_nano=before_nano, after_nano=before_nano - amount_nano
+    )
     if key_id is not None:
         add_to_month(connection, key_id, month, held_nano=amount_nano)
 

@@ -13,10 +13,11 @@ from sqlalchemy import Connection
 from steelyard.billing import ledger
 from steelyard.billing.ledger import utc_month
 from steelyard.billing.money import to_usd
-from steelyard.billing.store import add_to_month, post, spendable
+from steelyard.billing.store import Spendable, add_to_month, post, spendable
 from steelyard.errors import InsufficientCreditError, KeyCapReachedError, SteelyardError
 from steelyard.operations import store as rows
 from steelyard.operations.idempotency import KEEP_S, SECONDS_A_DAY, answer_of, write_failure
+from steelyard.operations.low_balance import publish_low_balance
 from steelyard.operations.write import Replay, Write
 from steelyard.storage import State
 
@@ -66,7 +67,8 @@ class OperationWrites:
                 met = self._meet(connection, found, accepted)
                 if met is not None:
                     return met
-        refusal = self._refusal(connection, accepted)
+        credit = self._credit(connection, accepted)
+        refusal = self._refusal(credit, accepted)
         if refusal is not None:
             return refusal
         rows.insert_operation(connection, self._row(accepted, state="pending"))
@@ -89,6 +91,13 @@ class OperationWrites:
             connection, accepted, ledger.hold(accepted.reserved_nano), at=accepted.accepted_at
         )
         self._count(connection, accepted, held_nano=accepted.reserved_nano)
+        if credit is not None:
+            publish_low_balance(
+                connection,
+                caller.account_id,
+                before_nano=credit.available_nano,
+                after_nano=credit.available_nano - accepted.reserved_nano,
+            )
         return accepted
 
     def _meet(
@@ -119,15 +128,18 @@ class OperationWrites:
             return operation.id in self.running
         return self.state.is_alive(connection, operation.instance)
 
-    def _refusal(self, connection: Connection, accepted: Accepted) -> SteelyardError | None:
-        needed = accepted.reserved_nano
-        if needed == 0:
-            return None
+    def _credit(self, connection: Connection, accepted: Accepted) -> Spendable | None:
+        """Return what the caller may spend; ``None`` where nobody asks."""
         caller = accepted.write.caller
-        if not self.accounts_enabled and caller.key_id is None:
+        if accepted.reserved_nano == 0 or not (self.accounts_enabled or caller.key_id):
             return None
         month = utc_month(accepted.accepted_at)
-        found = spendable(connection, caller.account_id, caller.key_id, month)
+        return spendable(connection, caller.account_id, caller.key_id, month)
+
+    def _refusal(self, found: Spendable | None, accepted: Accepted) -> SteelyardError | None:
+        if found is None:
+            return None
+        needed = accepted.reserved_nano
         if self.accounts_enabled:
             available = found.available_nano
             if available < needed:

@@ -74,9 +74,14 @@ def move(
     **values: Any,
 ) -> bool:
     """Move a job to another status; one that fails or is cancelled frees the money that it holds."""
-    return held_jobs.move(
+    moved = held_jobs.move(
         connection, prompt_tunings, job_id, status, at=at, only_if=only_if, **values
     )
+    if moved and status == "failed":
+        jobs.publish_failure(
+            connection, prompt_tunings, "prompt_tuning", job_id, values.get("error")
+        )
+    return moved
 
 
 def begin_run(connection: Connection, job: PendingJob, *, at: float) -> bool:
@@ -115,6 +120,7 @@ def finish_run(
     )
     if is_ours:
         held_jobs.settle(connection, prompt_tunings, job.id, is_charged=is_charged, at=at)
+        jobs.publish_end(connection, "prompt_tuning", job.id, job.account_id, "succeeded")
     return is_ours
 
 
