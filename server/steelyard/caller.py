@@ -12,6 +12,19 @@ LOCAL_ACCOUNT = "local"
 
 
 @dataclass(frozen=True, slots=True)
+class SignedIn:
+    """The session of a user in the console, and the user's role in the caller's account."""
+
+    session_id: str
+    user_id: str
+    email: str
+    role: str | None
+    confirmed_at: float
+    is_confirmed: bool
+    is_operator: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Caller:
     """The sender of one request."""
 
@@ -19,6 +32,7 @@ class Caller:
     key_id: str | None
     scope: Scope
     address: str
+    session: SignedIn | None = None
 
     @property
     def is_operator(self) -> bool:

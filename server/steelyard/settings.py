@@ -219,6 +219,30 @@ class Settings:
     referral_usd: str = _setting(
         "0", "USD that both sides of a referral get with its first purchase; 0 gives none."
     )
+    sign_up: str = _setting(
+        "invited",
+        "Who may sign in to the console for the first time, where accounts are on: `invited` "
+        "(whom an owner or operator invited), `open` (anybody, with an account of its own), or "
+        "`closed` (nobody).",
+        choices=("open", "invited", "closed"),
+    )
+    sign_up_domains: str = _setting(
+        "",
+        "Domains of addresses, separated by commas, that an open `sign_up` takes; empty takes any.",
+    )
+    operators: str = _setting(
+        "",
+        "Addresses, separated by commas, of users who are operators; `steelyard account operator` "
+        "makes others.",
+    )
+    smtp_url: str | None = _setting(
+        None,
+        "Server that takes mail: `smtps://USER:PASSWORD@HOST:465`, or `smtp://…:587` for STARTTLS. "
+        "Unset: a server on loopback writes codes to its terminal, and no other lets people sign in.",
+        # It may hold a password.
+        is_secret=True,
+    )
+    mail_from: str = _setting("", "Address that mail comes from; needed beside `smtp_url`.")
     base_models: str = _setting(
         "",
         "More base models beside the shipped one: `NAME=FOLDER`, separated by commas; a folder as "

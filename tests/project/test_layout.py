@@ -85,6 +85,7 @@ RULED = {
     "ids",
     "labeling",
     "outbox",
+    "people",
     "prompt_tuning",
     "purchases",
     "review",

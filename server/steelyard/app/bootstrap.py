@@ -61,6 +61,11 @@ from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
 from steelyard.operations.service import LEASE_GRACE_S, OperationLog
+from steelyard.people.limits import ForwardClock
+from steelyard.people.mail_service import MailRoom
+from steelyard.people.member_service import Members
+from steelyard.people.session_service import Sessions
+from steelyard.people.sign_in_service import SignIns
 from steelyard.prompt_tuning import store as prompt_tuning_rows
 from steelyard.prompt_tuning.service import PromptTunings
 from steelyard.purchases.providers import open_provider
@@ -105,7 +110,8 @@ def open_service(
             lease_s=settings.deadline_s + LEASE_GRACE_S,
         )
         datasets = open_datasets(on)
-        _open_sweeper(on, operations, datasets)
+        people = _open_people(on)
+        _open_sweeper(on, operations, datasets, people.sessions)
         worker = _open_child(on)
         families = _open_families(on, datasets, worker.wake)
         allowance = TokenAllowance(windows, settings.tokens_per_minute)
@@ -171,6 +177,9 @@ def open_service(
             prompt_tunings=_open_prompt_tunings(on, datasets, evaluated, worker.wake),
             purchases=_open_purchases(on),
             families=families.families,
+            members=people.members,
+            sessions=people.sessions,
+            sign_ins=people.sign_ins,
             shadows=shadows,
             webhooks=_open_webhooks(on),
             fine_tunes=families.fine_tunes,
@@ -191,7 +200,9 @@ def _drop_repaired(on: Foundation) -> None:
             notes.drop(part)
 
 
-def _open_sweeper(on: Foundation, operations: OperationLog, datasets: DatasetService) -> None:
+def _open_sweeper(
+    on: Foundation, operations: OperationLog, datasets: DatasetService, sessions: Sessions
+) -> None:
     """Remove what is over, and files that no job needs: the worker ends before it would."""
     predictions = on.frames("evaluations")
     fine_tunes = FineTuneFiles(
@@ -199,6 +210,7 @@ def _open_sweeper(on: Foundation, operations: OperationLog, datasets: DatasetSer
     )
     sweeps: list[Callable[[], object]] = [
         datasets.sweep,
+        sessions.sweep,
         functools.partial(evaluation_rows.sweep_predictions, on.state, predictions),
         fine_tunes.sweep,
         functools.partial(labeling_rows.sweep_files, on.state, on.frames("labeling")),
@@ -207,6 +219,29 @@ def _open_sweeper(on: Foundation, operations: OperationLog, datasets: DatasetSer
     retention_days = on.settings.retention_days
     sweeper = Sweeper(on.state, operations, retention_days=retention_days, further=sweeps)
     on.closing.callback(sweeper.close)
+
+
+@dataclass(frozen=True, slots=True)
+class _People:
+    """What answers for people."""
+
+    members: Members
+    sessions: Sessions
+    sign_ins: SignIns
+
+
+def _open_people(on: Foundation) -> _People:
+    """Return who lets people in; letters are sent where accounts are on."""
+    now = ForwardClock()
+    mail = MailRoom(on.state, on.settings, now=now)
+    if on.settings.accounts == "on":
+        ticker = Ticker(mail.tick, name="steelyard-mail", failure="Could not send mail")
+        on.closing.callback(ticker.close)
+    return _People(
+        Members(on.state, mail, now=now),
+        Sessions(on.state, on.settings, now=now),
+        SignIns(on.state, mail, on.settings, now=now),
+    )
 
 
 def _open_child(on: Foundation) -> WorkerChild:

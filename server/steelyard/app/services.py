@@ -26,6 +26,9 @@ from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
+from steelyard.people.member_service import Members
+from steelyard.people.session_service import Sessions
+from steelyard.people.sign_in_service import SignIns
 from steelyard.prompt_tuning.service import PromptTunings
 from steelyard.purchases.service import PurchaseService
 from steelyard.review.rows import DraftRows
@@ -68,8 +71,11 @@ class ApiServices:
     labeling_reviews: LabelingReviews
     labeling_sources: LabelingSources
     labeling_teachers: Teachers
+    members: Members
     prompt_tunings: PromptTunings
     purchases: PurchaseService
+    sessions: Sessions
+    sign_ins: SignIns
     families: FamilyService
     shadows: Shadows
     webhooks: Webhooks

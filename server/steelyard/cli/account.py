@@ -1,6 +1,8 @@
-"""``steelyard account``: accounts and their credit on this machine's state."""
+"""``steelyard account``: accounts, their credit and their first members on this machine's state."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,17 +14,22 @@ from steelyard.cli.local_state import (
     show_time,
 )
 
+if TYPE_CHECKING:
+    from steelyard.people.roles import Role
+
 _EPILOG = """\b
 Examples:
   steelyard account create acme
   steelyard account credit acme 25.50
   steelyard account list
+  steelyard account invite acme mia@example.org --role owner
+  steelyard account operator sam@example.org
 """
 
 
 @click.group("account", epilog=_EPILOG)
 def command() -> None:
-    """Make and list accounts, and add credit.
+    """Make and list accounts, add credit, and let people in.
 
     Works on the state directly, whether or not a server runs; a server sees it at once.
     """
@@ -75,3 +82,31 @@ def credit(*, account: str, amount: str, local: LocalAccounts) -> None:
     with local.opened() as accounts:
         entry = accounts.add_credit(account, added)
     local.show(entry, f"{entry.name} ({entry.id}) has {entry.wallet.available_usd} USD available.")
+
+
+@command.command("invite", epilog=_EPILOG)
+@click.argument("account")
+@click.argument("address")
+@click.option(
+    "--role",
+    type=click.Choice(["owner", "developer", "billing", "reviewer"]),
+    default="owner",
+    show_default=True,
+    help="What the address may do in the account.",
+)
+@account_options
+def invite(*, account: str, address: str, role: Role, local: LocalAccounts) -> None:
+    """Invite an address to an account; no letter is sent."""
+    with local.opened_members() as members:
+        invited = members.invite_now(account, address, role)
+    local.show(invited, f"{invited.email} may sign in as {role} within 14 days.")
+
+
+@command.command("operator", epilog=_EPILOG)
+@click.argument("address")
+@account_options
+def operator(*, address: str, local: LocalAccounts) -> None:
+    """Make an address an operator, who may sign in and sees the whole server."""
+    with local.opened_members() as members:
+        email = members.make_operator(address)
+    local.show({"email": email, "is_operator": True}, f"{email} is an operator.")

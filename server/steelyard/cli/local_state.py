@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from steelyard.accounts.service import AccountService
+    from steelyard.people.member_service import Members
     from steelyard.storage import State
 
 
@@ -57,6 +58,17 @@ class LocalAccounts:
         settings = read_settings({"home": self.home, "state_url": self.state_url})
         with local_state(self.home, self.state_url) as state:
             yield AccountService(state, accounts_enabled=settings.accounts == "on")
+
+    @contextmanager
+    def opened_members(self) -> Iterator[Members]:
+        """Open the state and yield the members of its accounts."""
+        from steelyard.people.mail_service import MailRoom
+        from steelyard.people.member_service import Members
+        from steelyard.settings import read_settings
+
+        settings = read_settings({"home": self.home, "state_url": self.state_url})
+        with local_state(self.home, self.state_url) as state:
+            yield Members(state, MailRoom(state, settings))
 
     def show(self, value: object, text: str) -> None:
         """Print a value as JSON where that was chosen, and a text elsewhere."""

@@ -10,13 +10,18 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     ├── UnauthenticatedError
     │   ├── MissingApiKeyError               401  missing_api_key               PermissionError
     │   ├── InvalidApiKeyError               401  invalid_api_key               PermissionError
-    │   └── InvalidSignatureError            401  invalid_signature             PermissionError
+    │   ├── InvalidSignatureError            401  invalid_signature             PermissionError
+    │   ├── NotSignedInError                 401  not_signed_in                 PermissionError
+    │   └── InvalidCodeError                 401  invalid_code                  PermissionError
     ├── PaymentRequiredError
     │   ├── InsufficientCreditError          402  insufficient_credit           RuntimeError
     │   └── KeyCapReachedError               402  key_cap_reached               RuntimeError
     ├── CrossSiteError                       403  cross_site_request            PermissionError
     ├── KeyScopeError                        403  key_scope                     PermissionError
+    ├── SignUpRefusedError                   403  sign_up_refused               PermissionError
     ├── ConsoleOnlyError                     403  console_only                  PermissionError
+    ├── RoleForbiddenError                   403  role_forbidden                PermissionError
+    ├── ConfirmSignInError                   403  confirm_sign_in               PermissionError
     ├── NotFoundError                        404  not_found                     LookupError
     ├── MethodNotAllowedError                405  method_not_allowed            RuntimeError
     ├── RequestTimeoutError                  408  request_timeout               TimeoutError     retryable
@@ -61,7 +66,9 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── ReferralRefusedError             409  referral_refused              RuntimeError
     │   ├── ModelChangedError                409  model_changed                 RuntimeError
     │   ├── WebhookLimitError                409  webhook_limit                 RuntimeError
-    │   └── WebhookOffError                  409  webhook_off                   RuntimeError
+    │   ├── WebhookOffError                  409  webhook_off                   RuntimeError
+    │   ├── LastOwnerError                   409  last_owner                    RuntimeError
+    │   └── MemberExistsError                409  member_exists                 RuntimeError
     ├── GoneError
     │   ├── DatasetDeletedError              410  dataset_deleted               LookupError
     │   ├── SourceDeletedError               410  source_deleted                LookupError
@@ -113,7 +120,8 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── AccountsOffError                 503  accounts_off                  RuntimeError
     │   ├── PaymentProviderError             503  payment_provider_unavailable  RuntimeError     retryable
     │   ├── LabelingUnavailableError         503  labeling_unavailable          RuntimeError
-    │   └── TrainingUnavailableError         503  training_unavailable          RuntimeError
+    │   ├── TrainingUnavailableError         503  training_unavailable          RuntimeError
+    │   └── MailUnavailableError             503  mail_unavailable              RuntimeError
     └── DeadlineExceededError                504  deadline_exceeded             TimeoutError     retryable
 """
 
@@ -133,6 +141,7 @@ from steelyard.errors.evaluations import *  # noqa: F403
 from steelyard.errors.families import *  # noqa: F403
 from steelyard.errors.kinds import *  # noqa: F403
 from steelyard.errors.labeling import *  # noqa: F403
+from steelyard.errors.people import *  # noqa: F403
 from steelyard.errors.prompt_tuning import *  # noqa: F403
 from steelyard.errors.purchases import *  # noqa: F403
 from steelyard.errors.requests import *  # noqa: F403

@@ -7,7 +7,17 @@ import ipaddress
 from sanic import Request
 
 from steelyard.caller import LOCAL_ACCOUNT, Caller
-from steelyard.errors import InvalidApiKeyError, KeyScopeError, MissingApiKeyError
+from steelyard.errors import (
+    AccountsOffError,
+    ConfirmSignInError,
+    ConsoleOnlyError,
+    InvalidApiKeyError,
+    KeyScopeError,
+    MissingApiKeyError,
+    NotSignedInError,
+    RoleForbiddenError,
+)
+from steelyard.http.browsers import ACCOUNT_HEADER, Browser, check_console_header
 from steelyard.http.routing import Access, Route, Services
 from steelyard.wire.hosts import host_of, is_loopback
 
@@ -29,7 +39,15 @@ async def admit(request: Request, route: Route, services: Services) -> Caller:
         return Caller(NOBODY, None, "inference", address)
     if route.access is Access.OPERATOR and is_from_this_machine(request):
         return Caller(NOBODY, None, "full", address)
+    if route.access in {Access.SIGN_IN, Access.CONSOLE}:
+        _check_accounts(services)
+        request.ctx.browser = Browser.of(request)
+    if route.access is Access.SIGN_IN:
+        services.limits.take_public(address_group(address))
+        return Caller(NOBODY, None, "inference", address)
     authorization = request.headers.get("authorization")
+    if authorization is None and route.access is Access.CONSOLE:
+        return await _admit_session(request, route, services)
     try:
         caller = await services.accounts.authenticate(authorization, address)
     except (InvalidApiKeyError, MissingApiKeyError):
@@ -37,8 +55,49 @@ async def admit(request: Request, route: Route, services: Services) -> Caller:
         services.limits.take_public(address_group(address))
         raise
     request.ctx.caller = caller  # so that the log names it when the scope refuses it
+    if route.access is Access.CONSOLE and not route.takes_keys:
+        raise ConsoleOnlyError(
+            "An API key reads its account but never changes it; do this in the console, signed in."
+        )
     check_scope(caller, route)
     services.limits.take(caller)
+    return caller
+
+
+def _check_accounts(services: Services) -> None:
+    if services.settings.accounts == "off":
+        raise AccountsOffError(
+            "This server has no accounts, so nobody signs in; start it with --accounts on "
+            "(STEELYARD_ACCOUNTS=on) to use the console."
+        )
+
+
+async def _admit_session(request: Request, route: Route, services: Services) -> Caller:
+    """Return the caller that a browser's cookie stands for, and check what its role may."""
+    check_console_header(request)
+    request.app.ctx.origins.check_console(request)
+    browser: Browser = request.ctx.browser
+    account = request.headers.get(ACCOUNT_HEADER)
+    try:
+        caller, renewed = await services.sessions.authenticate(browser.token, account, request.ip)
+    except NotSignedInError:
+        services.limits.take_public(address_group(request.ip))
+        raise
+    request.ctx.caller = caller
+    browser.keeps = renewed
+    services.limits.take(caller)
+    session = caller.session
+    if session is None or session.role not in route.roles:
+        role = "nobody's member" if session is None or session.role is None else session.role
+        raise RoleForbiddenError(
+            f"Your role here ({role}) does not cover {route.method} {route.path}; ask an owner of "
+            "the account."
+        )
+    if route.confirms and not session.is_confirmed:
+        raise ConfirmSignInError(
+            "This needs a code given within the last 15 minutes; sign in again with POST "
+            "/v1/auth/email, and then repeat it."
+        )
     return caller
 
 

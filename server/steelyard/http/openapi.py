@@ -14,6 +14,9 @@ from typing import Any, get_type_hints
 import msgspec
 
 from steelyard.errors import (
+    AccountsOffError,
+    ConfirmSignInError,
+    ConsoleOnlyError,
     CrossSiteError,
     DataDamagedError,
     DeadlineExceededError,
@@ -25,10 +28,13 @@ from steelyard.errors import (
     MalformedRequestError,
     MisdirectedRequestError,
     MissingApiKeyError,
+    NotFoundError,
+    NotSignedInError,
     PayloadTooLargeError,
     QueueFullError,
     RateLimitedError,
     RequestTimeoutError,
+    RoleForbiddenError,
     SteelyardError,
     StorageUnavailableError,
     UnsupportedEncodingError,
@@ -36,6 +42,7 @@ from steelyard.errors import (
 )
 from steelyard.http.access import OPERATIONS
 from steelyard.http.bodies import JSON
+from steelyard.http.browsers import ACCOUNT_HEADER, CONSOLE_HEADER, COOKIE
 from steelyard.http.cors import EXPOSED_HEADERS
 from steelyard.http.logs import TYPESAFE_REQUEST_ID_HEADER, is_typesafe
 from steelyard.http.routing import Access, Route
@@ -91,6 +98,14 @@ _HEADERS: dict[str, dict[str, Any]] = {
         "required": True,
         "schema": {"type": "string", "const": "Bearer"},
     },
+    "Set-Cookie": {
+        "description": "The session's token to keep, or to forget.",
+        "schema": {"type": "string", "minLength": 1},
+    },
+    "Cache-Control": {
+        "description": "Beside a token.",
+        "schema": {"type": "string", "const": "no-store"},
+    },
     "Access-Control-Allow-Origin": {
         "description": "Pages of every origin may read the answer.",
         "schema": {"type": "string", "const": "*"},
@@ -112,6 +127,19 @@ _CONTENT_ENCODING = {
     "in": "header",
     "description": "How the body is compressed.",
     "schema": {"type": "string", "enum": ["identity", "gzip", "zstd"]},
+}
+
+_CONSOLE = {
+    "name": CONSOLE_HEADER,
+    "in": "header",
+    "description": "`1`: the call comes from a page or program of the console's own.",
+    "schema": {"type": "string", "const": "1"},
+}
+_ACCOUNT = {
+    "name": ACCOUNT_HEADER,
+    "in": "header",
+    "description": "The account that the call is for; the one that was joined first by default.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 64},
 }
 
 
@@ -151,7 +179,13 @@ def build_document(routes: Iterable[Route]) -> dict[str, Any]:
                     "type": "http",
                     "scheme": "bearer",
                     "description": "An API key of an account. With accounts off any or none will do.",
-                }
+                },
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": COOKIE,
+                    "description": "A user's session, of `POST /v1/auth/email/verify`.",
+                },
             },
         },
     }
@@ -168,10 +202,19 @@ def errors_of(route: Route) -> tuple[type[SteelyardError], ...]:
             InvalidRequestError,
         )
     )
-    if route.access is not Access.PUBLIC:
+    if route.access in {Access.KEYED, Access.OPERATOR}:
         errors.update(dict.fromkeys((MissingApiKeyError, InvalidApiKeyError, KeyScopeError)))
-        if route.is_write:
-            errors[CrossSiteError] = None
+    elif route.access is not Access.PUBLIC:
+        errors[AccountsOffError] = None
+    if route.access is Access.CONSOLE:
+        errors.update(dict.fromkeys((NotSignedInError, MissingApiKeyError, InvalidApiKeyError)))
+        errors[NotFoundError] = None
+        errors.update(dict.fromkeys((CrossSiteError, RoleForbiddenError)))
+        errors[KeyScopeError if route.takes_keys else ConsoleOnlyError] = None
+    if route.confirms:
+        errors[ConfirmSignInError] = None
+    if route.access is not Access.PUBLIC and route.is_write:
+        errors[CrossSiteError] = None
     if route.request is not None or route.is_write:
         errors.update(dict.fromkeys((UnsupportedMediaTypeError, UnsupportedEncodingError)))
     errors.update(dict.fromkeys(route.errors))
@@ -258,6 +301,10 @@ def _access_text(route: Route) -> str:
             "For whoever runs the server: from a loopback address, or with a key of scope `full` of "
             "the account `local`."
         )
+    if route.access is Access.SIGN_IN:
+        return "Needs no session; where accounts are on."
+    if route.access is Access.CONSOLE:
+        return _console_text(route)
     scopes = ["`full`"]
     if route.is_inference:
         scopes.append("`inference`")
@@ -266,9 +313,22 @@ def _access_text(route: Route) -> str:
     return f"Needs a key of scope {' or '.join(scopes)} where accounts are on."
 
 
+def _console_text(route: Route) -> str:
+    roles = [f"`{role}`" for role in route.roles if role is not None]
+    who = "any user" if None in route.roles else f"the role {' or '.join(roles)}"
+    text = f"Needs the session of {who}, and the header `{CONSOLE_HEADER}: 1`."
+    if route.confirms:
+        text += " A code must have been given within the last 15 minutes."
+    if route.takes_keys:
+        text += " An API key of scope `full` or `read` will do too."
+    return text
+
+
 def _security(route: Route) -> list[dict[str, list[str]]]:
-    if route.access is Access.PUBLIC:
+    if route.access in {Access.PUBLIC, Access.SIGN_IN}:
         return []
+    if route.access is Access.CONSOLE:
+        return [{"session": []}, {"bearer": []}] if route.takes_keys else [{"session": []}]
     return [{"bearer": []}] if route.access is Access.KEYED else [{}, {"bearer": []}]
 
 
@@ -287,6 +347,8 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
         parameters.extend(_query_parameters(route.query))
     if route.is_write:
         parameters.append({"$ref": "#/components/parameters/IdempotencyKey"})
+    if route.access is Access.CONSOLE:
+        parameters += [_CONSOLE, _ACCOUNT]
     parameters.extend(dict(header) for header in route.headers)
     if route.request is not None or route.forms:
         parameters.append({"$ref": "#/components/parameters/ContentEncoding"})
@@ -329,6 +391,8 @@ def _headers(route: Route, errors: Sequence[type[SteelyardError]], status: int) 
     if route.is_write and (status == route.status or errors):
         names.append("X-Operation-ID")
         names.append("Idempotency-Replayed" if status == route.status else "Idempotency-Status")
+    if route.access in {Access.SIGN_IN, Access.CONSOLE}:
+        names += ["Set-Cookie", "Cache-Control"]
     if route.access is Access.PUBLIC:
         names += ["Access-Control-Allow-Origin", "Access-Control-Expose-Headers"]
     return {name: {"$ref": f"#/components/headers/{_component(name)}"} for name in names}

@@ -53,6 +53,27 @@ class Origins:
                 "(STEELYARD_HOSTS)."
             )
 
+    def check_console(self, request: Request) -> None:
+        """Refuse a cookie that a page of another origin sends, be it on another port alone."""
+        origin = request.headers.get("origin")
+        site = request.headers.get("sec-fetch-site", "same-origin")
+        if site not in {"same-origin", "none"} or not self._is_same(request, origin):
+            raise CrossSiteError(
+                f"A page of {show(origin) if origin else 'another site'} may not use the console of "
+                "this server; open its own pages, or add the page's host to the setting hosts "
+                "(STEELYARD_HOSTS)."
+            )
+
+    def _is_same(self, request: Request, origin: str | None) -> bool:
+        if origin is None:
+            return True
+        try:
+            url = urlsplit(origin)
+            name = url.hostname or ""
+        except ValueError:
+            return False
+        return url.netloc.lower() == request.headers.get("host", "").lower() or name in self._names
+
     def _is_own(self, request: Request, origin: str) -> bool:
         try:
             name = urlsplit(origin).hostname or ""

@@ -26,6 +26,7 @@ from steelyard import tracing
 from steelyard.errors import NotFoundError
 from steelyard.http.access import address_group, admit
 from steelyard.http.bodies import answer_response, discard_body, read_json_bytes
+from steelyard.http.browsers import add_cookie
 from steelyard.http.cors import add_cors_headers
 from steelyard.http.draining import Drain
 from steelyard.http.logs import get_request_id, log_access, request_id_headers
@@ -71,6 +72,7 @@ def pipe(route: Route) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]
                 services=services,
                 path=request.match_info,
                 query=query if route.query else None,
+                browser=getattr(request.ctx, "browser", None),
             )
             try:
                 return await _answer(request, route, call)
@@ -145,6 +147,7 @@ async def finish(request: Request, response: BaseHTTPResponse) -> None:
     for name, value in SECURITY_HEADERS.items():
         headers.setdefault(name, value)
     add_cors_headers(route_of(request), headers)
+    add_cookie(request, headers)
     stream = request.stream
     if isinstance(stream, Http):
         if request.app.ctx.drain.is_stopping:

@@ -16,6 +16,7 @@ from sanic import HTTPResponse, Request
 
 from steelyard.caller import Caller
 from steelyard.errors import SteelyardError
+from steelyard.http.browsers import Browser
 from steelyard.operations.write import Write
 from steelyard.settings import Settings
 from steelyard.wire.payloads import read_payload
@@ -29,6 +30,10 @@ class Access(Enum):
     PUBLIC = "public"
     KEYED = "keyed"
     OPERATOR = "operator"
+    #: Nobody is signed in yet; where accounts are on, and for own pages and programs alone.
+    SIGN_IN = "sign-in"
+    #: A session, by its cookie; an API key where the route says so.
+    CONSOLE = "console"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,8 @@ class Call:
 
     write: Write
     services: Services
+    #: Of a route of the console alone.
+    browser: Browser | None = None
     path: Mapping[str, str] = field(default_factory=dict)
     query: Any = None
     body: Any = None
@@ -89,6 +96,12 @@ class Route:
     response: type[Struct] | None = None
     errors: tuple[type[SteelyardError], ...] = ()
     is_inference: bool = False
+    #: Roles of signed-in users that may call it; ``None`` is a user without an account.
+    roles: tuple[str | None, ...] = ()
+    #: Whether a code must have been given lately.
+    confirms: bool = False
+    #: Whether a route of the console takes API keys too.
+    takes_keys: bool = False
     query: type[Struct] | None = None
     media_type: str = "application/json"
     #: Further types of its answer, as text; only a handler sends them.
@@ -134,6 +147,15 @@ class Accounts(Protocol):
         """Return the caller of a request, or refuse its key."""
 
 
+class Sessions(Protocol):
+    """Knows people by their sessions."""
+
+    async def authenticate(
+        self, token: str | None, account_id: str | None, address: str
+    ) -> tuple[Caller, str | None]:
+        """Return who calls, and a token to keep in place of this one; or refuse."""
+
+
 class Limits(Protocol):
     """Counts requests by the minute."""
 
@@ -154,6 +176,10 @@ class Services(Protocol):
     @property
     def accounts(self) -> Accounts:
         """Who knows callers."""
+
+    @property
+    def sessions(self) -> Sessions:
+        """Who knows people."""
 
     @property
     def limits(self) -> Limits:

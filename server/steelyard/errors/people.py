@@ -1,0 +1,58 @@
+"""What is refused about signing in and about the console."""
+
+from __future__ import annotations
+
+from steelyard.errors.base import SteelyardError
+from steelyard.errors.kinds import ConflictError, UnauthenticatedError, UnavailableError
+
+
+class NotSignedInError(UnauthenticatedError):
+    """A route of the console without a session that lives."""
+
+    code = "not_signed_in"
+
+
+class InvalidCodeError(UnauthenticatedError):
+    """A code that is wrong, used, too old or tried too often."""
+
+    code = "invalid_code"
+
+
+class SignUpRefusedError(SteelyardError, PermissionError):
+    """An address that was proved and may not become a user."""
+
+    code = "sign_up_refused"
+    status = 403
+
+
+class RoleForbiddenError(SteelyardError, PermissionError):
+    """A route of the console that the user's role does not cover."""
+
+    code = "role_forbidden"
+    status = 403
+
+
+class ConfirmSignInError(SteelyardError, PermissionError):
+    """A sensitive change whose session has given no code lately."""
+
+    code = "confirm_sign_in"
+    status = 403
+
+
+class LastOwnerError(ConflictError):
+    """A change that would leave an account without an owner."""
+
+    code = "last_owner"
+
+
+class MemberExistsError(ConflictError):
+    """An invitation of somebody who is a member, or is invited."""
+
+    code = "member_exists"
+
+
+class MailUnavailableError(UnavailableError):
+    """A letter that a server without SMTP cannot send."""
+
+    code = "mail_unavailable"
+    retryable = False

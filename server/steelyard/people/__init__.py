@@ -1,0 +1,1 @@
+"""People: who signs in, their sessions, their parts in accounts, and what they did."""

@@ -1,0 +1,79 @@
+"""What the letters say, as plain text and as HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+from html import escape
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A letter to one address."""
+
+    to: str
+    subject: str
+    paragraphs: tuple[str, ...] = field(repr=False)
+    #: Shown by itself, large: a code.
+    highlight: str | None = field(default=None, repr=False)
+
+    def text(self) -> str:
+        """Return it as plain text."""
+        return "\n\n".join(self._parts()) + "\n"
+
+    def html(self) -> str:
+        """Return it as HTML, which loads nothing."""
+        shown = []
+        for part in self._parts():
+            style = "font-size:28px;letter-spacing:3px;font-family:monospace"
+            is_code = part == self.highlight
+            shown.append(f'<p style="{style}">{part}</p>' if is_code else f"<p>{escape(part)}</p>")
+        return (
+            '<!doctype html><html lang="en"><body style="font-family:sans-serif">'
+            f"{''.join(shown)}</body></html>"
+        )
+
+    def message(self, sender: str) -> EmailMessage:
+        """Return it as it is sent."""
+        message = EmailMessage()
+        message["From"] = sender
+        message["To"] = self.to
+        message["Subject"] = self.subject
+        message["Date"] = formatdate()
+        message["Message-ID"] = make_msgid(domain=sender.rpartition("@")[2].rstrip(">"))
+        message["Auto-Submitted"] = "auto-generated"
+        message.set_content(self.text())
+        message.add_alternative(self.html(), subtype="html")
+        return message
+
+    def _parts(self) -> tuple[str, ...]:
+        if self.highlight is None:
+            return self.paragraphs
+        return (self.paragraphs[0], self.highlight, *self.paragraphs[1:])
+
+
+def code_letter(to: str, code: str) -> Letter:
+    """Return the letter with a code; the same for every address."""
+    return Letter(
+        to,
+        "Your sign-in code",
+        (
+            "Type this code to sign in to Steelyard:",
+            "It works once, for ten minutes. Whoever asks you for it is not Steelyard.",
+            "If you did not ask for it, do nothing: without the code nobody gets in.",
+        ),
+        code,
+    )
+
+
+def invitation_letter(to: str, account: str, sender: str) -> Letter:
+    """Return the letter that invites somebody into an account."""
+    return Letter(
+        to,
+        "You are invited to Steelyard",
+        (
+            f"{sender} invites you to the account {account} of a Steelyard server.",
+            "Sign in there with this address within 14 days; you need no password.",
+        ),
+    )

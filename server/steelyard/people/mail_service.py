@@ -1,0 +1,179 @@
+"""Letters sent: one after the other from a queue in the state, tried again until their time is over.
+
+The code of a letter is made when the letter goes out, and only its hash is kept: no code waits in
+the queue. Where a try failed, the next sends another code, and only the last works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from sqlalchemy import Connection, Row
+
+from steelyard.errors import MailUnavailableError
+from steelyard.people import store as rows
+from steelyard.people.codes import hash_code, new_code, shown
+from steelyard.people.letters import Letter, code_letter, invitation_letter
+from steelyard.people.limits import ForwardClock
+from steelyard.people.roles import read_address
+from steelyard.settings import InvalidSettingError, Settings
+from steelyard.storage import State
+from steelyard.wire.hosts import is_loopback
+
+_log = logging.getLogger(__name__)
+
+#: Seconds for a server of mail to take a letter, in which nobody else tries to send it.
+_SEND_S = 30.0
+_LEASE_S = 60.0
+#: Seconds until the second try, doubled each time, up to the second.
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 5.0, 3600.0
+#: Letters sent in one turn.
+_AT_ONCE = 20
+_PORTS = {"smtp": 587, "smtps": 465}
+
+
+@dataclass(frozen=True, slots=True)
+class MailServer:
+    """Where mail goes."""
+
+    host: str
+    port: int
+    is_tls: bool
+    sender: str
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, settings: Settings) -> MailServer | None:
+        """Return the server that settings name."""
+        if settings.smtp_url is None:
+            return None
+        try:
+            url = urlsplit(settings.smtp_url)
+            host, port = url.hostname, url.port or _PORTS.get(url.scheme, 0)
+        except ValueError:
+            host, port, url = None, 0, urlsplit("")
+        if url.scheme not in _PORTS or not host or url.path not in {"", "/"} or url.query:
+            raise InvalidSettingError(
+                "The setting smtp_url (STEELYARD_SMTP_URL) names no mail server; give "
+                "smtps://USER:PASSWORD@HOST or smtp://HOST:PORT."
+            )
+        if not settings.mail_from:
+            raise InvalidSettingError(
+                "The setting mail_from (STEELYARD_MAIL_FROM) is empty, and smtp_url is set; give "
+                "the address that mail comes from."
+            )
+        try:
+            sender = read_address(settings.mail_from)
+        except ValueError as error:
+            raise InvalidSettingError(
+                f"The setting mail_from (STEELYARD_MAIL_FROM) cannot be used: {error}"
+            ) from None
+        username = None if url.username is None else unquote(url.username)
+        password = None if url.password is None else unquote(url.password)
+        return cls(host, port, url.scheme == "smtps", sender, username, password)
+
+    def send(self, letter: Letter) -> None:
+        """Hand a letter over, blocking; a name and password never go out without TLS."""
+        import aiosmtplib  # noqa: PLC0415  only a server that sends mail loads it
+
+        needs_tls = self.username is not None and not is_loopback(self.host)
+        asyncio.run(
+            aiosmtplib.send(
+                letter.message(self.sender),
+                hostname=self.host,
+                port=self.port,
+                username=self.username,
+                password=self.password,
+                use_tls=self.is_tls,
+                start_tls=True if needs_tls and not self.is_tls else None,
+                timeout=_SEND_S,
+            )
+        )
+
+
+def write_to_terminal(letter: Letter) -> None:
+    """Write a letter to the server's terminal: the way of a server on loopback without SMTP."""
+    sys.stderr.write(f"\nTo {letter.to}: {letter.subject}\n\n{letter.text()}\n")
+    sys.stderr.flush()
+
+
+class MailRoom:
+    """Sends the letters that wait."""
+
+    def __init__(
+        self,
+        state: State,
+        settings: Settings,
+        *,
+        now: Callable[[], float] | None = None,
+        send: Callable[[Letter], None] | None = None,
+    ) -> None:
+        server = MailServer.of(settings)
+        self._state = state
+        self._now = now or ForwardClock()
+        self._send: Callable[[Letter], None] | None = send
+        if send is None and server is not None:
+            self._send = server.send
+        elif send is None and is_loopback(settings.host):
+            self._send = write_to_terminal
+
+    def check(self) -> None:
+        """Refuse what needs mail where none can be sent."""
+        if self._send is None:
+            raise MailUnavailableError(
+                "This server has no mail server, so nobody can sign in; whoever runs it sets "
+                "smtp_url (STEELYARD_SMTP_URL) and mail_from (STEELYARD_MAIL_FROM)."
+            )
+
+    def tick(self) -> None:
+        """Send what waits."""
+        for _ in range(_AT_ONCE):
+            if self._send is None or not self._send_one(self._send):
+                return
+
+    def _send_one(self, send: Callable[[Letter], None]) -> bool:
+        now = self._now()
+        take = functools.partial(rows.take_letter, now=now, until=now + _LEASE_S)
+        row = self._state.write_now(take)
+        if row is None:
+            return False
+        letter = self._written(row)
+        if letter is not None:
+            try:
+                send(letter)
+            except Exception as error:  # noqa: BLE001  whatever the mail server or network does
+                # Answers of mail servers may repeat addresses and texts: the kind alone is logged.
+                _log.warning(
+                    "a letter was not sent, try %d: %s", row.tries + 1, type(error).__name__
+                )
+                pause_s = min(_FIRST_PAUSE_S * 2**row.tries, _LONGEST_PAUSE_S)
+                later, tries = self._now() + pause_s, row.tries + 1
+                self._state.write_now(
+                    lambda connection: rows.delay_letter(connection, row.id, later, tries)
+                )
+                return True
+        self._state.write_now(lambda connection: rows.delete_letter(connection, row.id))
+        return True
+
+    def _written(self, row: Row[Any]) -> Letter | None:
+        """Return a letter, with a new code where it has one; ``None`` where nobody needs it any more."""
+        if row.kind == "invitation":
+            return invitation_letter(row.email, row.account_name, row.sender)
+        code = new_code()
+        code_hash = hash_code(row.challenge_id, code)
+
+        def keep(connection: Connection) -> bool:
+            if rows.find_challenge(connection, row.challenge_id) is None:
+                return False
+            rows.change_challenge(connection, row.challenge_id, code_hash=code_hash)
+            return True
+
+        return code_letter(row.email, shown(code)) if self._state.write_now(keep) else None

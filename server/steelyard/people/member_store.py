@@ -1,0 +1,84 @@
+"""Rows of memberships."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+
+from steelyard.ids import new_id
+from steelyard.people.tables import memberships
+
+
+def insert_member(
+    connection: Connection,
+    account_id: str,
+    email: str,
+    role: str,
+    *,
+    at: float,
+    expires_at: float,
+    joined_at: float | None = None,
+    invited_by: str | None = None,
+) -> Row[Any]:
+    """Write a member, or an invitation."""
+    member_id = new_id("mem")
+    connection.execute(
+        insert(memberships).values(
+            id=member_id,
+            account_id=account_id,
+            email=email,
+            role=role,
+            invited_by=invited_by,
+            created_at=at,
+            expires_at=expires_at,
+            joined_at=joined_at,
+        )
+    )
+    return connection.execute(select(memberships).where(memberships.c.id == member_id)).one()
+
+
+def all_members(connection: Connection, account_id: str) -> Sequence[Row[Any]]:
+    """Return an account's members and invitations, the oldest first."""
+    table = memberships.c
+    return connection.execute(
+        select(memberships)
+        .where(table.account_id == account_id)
+        .order_by(table.created_at, table.id)
+    ).all()
+
+
+def find_member(
+    connection: Connection,
+    account_id: str,
+    *,
+    member_id: str | None = None,
+    email: str | None = None,
+) -> Row[Any] | None:
+    """Return a member or invitation by its id or address."""
+    table = memberships.c
+    of = table.email == email if member_id is None else table.id == member_id
+    return connection.execute(select(memberships).where(table.account_id == account_id, of)).first()
+
+
+def change_role(connection: Connection, member_id: str, role: str) -> None:
+    """Write a member's role."""
+    where = memberships.c.id == member_id
+    connection.execute(update(memberships).where(where).values(role=role))
+
+
+def delete_member(connection: Connection, member_id: str) -> None:
+    """Remove a member or an invitation."""
+    connection.execute(delete(memberships).where(memberships.c.id == member_id))
+
+
+def count_owners(connection: Connection, account_id: str) -> int:
+    """Return how many owners have joined an account."""
+    table = memberships.c
+    found = connection.scalar(
+        select(func.count())
+        .select_from(memberships)
+        .where(table.account_id == account_id, table.role == "owner", table.joined_at.is_not(None))
+    )
+    return found or 0

@@ -1,0 +1,159 @@
+"""``/v1/auth`` and the console's part of ``/v1/account``."""
+
+from __future__ import annotations
+
+import functools
+
+from steelyard import errors
+from steelyard.http.browsers import Browser
+from steelyard.http.routing import Access, Call, Route
+from steelyard.people.member_service import Members
+from steelyard.people.roles import ANYBODY
+from steelyard.people.session_service import Sessions, session_of
+from steelyard.people.sign_in_service import SignIns
+from steelyard.people.wire import (
+    AuditPage,
+    AuditQuery,
+    Challenge,
+    ChangeMember,
+    CurrentSession,
+    EndedSessions,
+    InviteMember,
+    Member,
+    MemberList,
+    RemovedMember,
+    SessionList,
+    SignedInUser,
+    StartSignIn,
+    VerifyCode,
+)
+
+_sign_in = functools.partial(Route, method="POST", access=Access.SIGN_IN, tags=("console",))
+_console = functools.partial(Route, access=Access.CONSOLE, tags=("console",))
+_own = functools.partial(_console, roles=ANYBODY)
+_members = functools.partial(_console, roles=("owner",), confirms=True)
+
+
+def _browser(call: Call) -> Browser:
+    assert call.browser is not None  # noqa: S101  every route of the console has one
+    return call.browser
+
+
+async def _verify(call: Call) -> SignedInUser:
+    browser = _browser(call)
+    signed_in = await call.service(SignIns).verify(
+        call.body, call.caller.address, agent=browser.agent, replaced=browser.token
+    )
+    browser.keeps = signed_in.session.token
+    return signed_in
+
+
+async def _sign_out(call: Call) -> EndedSessions:
+    only = session_of(call.caller).session_id
+    ended = await call.service(Sessions).end(call.caller, only=only)
+    _browser(call).keeps = ""
+    return ended
+
+
+async def _end_others(call: Call) -> EndedSessions:
+    but = session_of(call.caller).session_id
+    return await call.service(Sessions).end(call.caller, but=but)
+
+
+ROUTES = (
+    _sign_in(
+        path="/v1/auth/email",
+        use=lambda call: call.service(SignIns).start(call.body, call.caller.address),
+        summary="Send a one-time code to an address.",
+        status=202,
+        request=StartSignIn,
+        response=Challenge,
+        errors=(errors.MailUnavailableError,),
+    ),
+    _sign_in(
+        path="/v1/auth/email/verify",
+        use=_verify,
+        summary="Sign in with the code of a letter; the session's token comes as a cookie too.",
+        request=VerifyCode,
+        response=SignedInUser,
+        errors=(errors.InvalidCodeError, errors.SignUpRefusedError),
+    ),
+    _own(
+        method="GET",
+        path="/v1/auth/session",
+        use=lambda call: call.service(Sessions).current(call.caller),
+        summary="Return who is signed in, and in which accounts.",
+        response=CurrentSession,
+    ),
+    _own(
+        method="POST",
+        path="/v1/auth/sign-out",
+        use=_sign_out,
+        summary="End this session.",
+        response=EndedSessions,
+    ),
+    _own(
+        method="GET",
+        path="/v1/account/sessions",
+        use=lambda call: call.service(Sessions).list(call.caller),
+        summary="List the user's sessions.",
+        response=SessionList,
+    ),
+    _own(
+        method="DELETE",
+        path="/v1/account/sessions/{session}",
+        use=lambda call: call.service(Sessions).end(call.caller, only=call.path["session"]),
+        summary="End one of the user's sessions.",
+        response=EndedSessions,
+    ),
+    _own(
+        method="DELETE",
+        path="/v1/account/sessions",
+        use=_end_others,
+        summary="End all of the user's sessions but this.",
+        response=EndedSessions,
+    ),
+    _console(
+        method="GET",
+        path="/v1/account/audit",
+        use=lambda call: call.service(Sessions).audit(call.caller, call.query),
+        summary="Page what was done in the account's console, the newest first.",
+        roles=("owner",),
+        query=AuditQuery,
+        response=AuditPage,
+    ),
+    _console(
+        method="GET",
+        path="/v1/account/members",
+        use=lambda call: call.service(Members).list(call.caller),
+        summary="List the account's members and who is invited.",
+        roles=("owner", "developer", "billing"),
+        response=MemberList,
+    ),
+    _members(
+        method="POST",
+        path="/v1/account/members",
+        use=lambda call: call.service(Members).invite(call.caller, call.body),
+        summary="Invite somebody by mail.",
+        request=InviteMember,
+        response=Member,
+        errors=(errors.MemberExistsError, errors.MailUnavailableError),
+    ),
+    _members(
+        method="PATCH",
+        path="/v1/account/members/{member}",
+        use=lambda call: call.service(Members).change(call.caller, call.path["member"], call.body),
+        summary="Change a member's role.",
+        request=ChangeMember,
+        response=Member,
+        errors=(errors.LastOwnerError,),
+    ),
+    _members(
+        method="DELETE",
+        path="/v1/account/members/{member}",
+        use=lambda call: call.service(Members).remove(call.caller, call.path["member"]),
+        summary="Remove a member or an invitation.",
+        response=RemovedMember,
+        errors=(errors.LastOwnerError,),
+    ),
+)

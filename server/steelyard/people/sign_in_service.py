@@ -1,0 +1,219 @@
+"""Signing in with a code: asked for, sent, given.
+
+Nothing here tells whether an address is known before its code was given: the same rows are written
+and the same letter is sent for every address, and who it is is looked up afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from steelyard.accounts.store import find_account_named, insert_account
+from steelyard.errors import InvalidCodeError, RateLimitedError, SignUpRefusedError
+from steelyard.http.access import address_group
+from steelyard.ids import new_id
+from steelyard.people import limits
+from steelyard.people import store as rows
+from steelyard.people.codes import (
+    NOBODYS_HASH,
+    hash_code,
+    hash_token,
+    is_same,
+    new_token,
+    read_code,
+)
+from steelyard.people.mail_service import MailRoom
+from steelyard.people.member_store import insert_member
+from steelyard.people.roles import may_sign_up, read_address, read_addresses
+from steelyard.people.session_service import is_operator, to_accounts
+from steelyard.people.wire import Challenge, NewSession, SignedInUser, StartSignIn, User, VerifyCode
+from steelyard.settings import Settings
+from steelyard.storage import State
+
+MAX_AGENT = 256
+
+
+class SignIns:
+    """Sends codes, and begins sessions for whoever gives them."""
+
+    def __init__(
+        self,
+        state: State,
+        mail: MailRoom,
+        settings: Settings,
+        *,
+        now: Callable[[], float] | None = None,
+    ) -> None:
+        self._state = state
+        self._mail = mail
+        self._mode = settings.sign_up
+        self._domains = read_addresses(settings.sign_up_domains)
+        self._operators = read_addresses(settings.operators)
+        self._now = now or limits.ForwardClock()
+
+    async def start(self, request: StartSignIn, address: str) -> Challenge:
+        """Send a code; the answer is alike for every address."""
+        email = read_address(request.email)
+        self._mail.check()
+        network = address_group(address)
+
+        def work(connection: Connection) -> Challenge:
+            now = self._now()
+            since = now - limits.HOUR_S
+            for limit, times in (
+                (limits.CODES_PER_ADDRESS, rows.challenge_times(connection, since, email=email)),
+                (
+                    limits.CODES_PER_NETWORK,
+                    rows.challenge_times(connection, since, network=network),
+                ),
+            ):
+                wait_s = limits.wait_s(times, limit, now)
+                if wait_s is not None:
+                    raise RateLimitedError(
+                        "Too many codes were asked for in this hour; use the last one, or wait.",
+                        retry_after_s=wait_s,
+                    )
+            challenge = Challenge(challenge_id=new_id("chal"), expires_at=now + limits.CODE_S)
+            rows.insert_challenge(
+                connection,
+                challenge.challenge_id,
+                email=email,
+                network=network,
+                tries=limits.TRIES,
+                at=now,
+                expires_at=challenge.expires_at,
+            )
+            rows.insert_letter(
+                connection,
+                "code",
+                email,
+                at=now,
+                expires_at=challenge.expires_at,
+                challenge_id=challenge.challenge_id,
+            )
+            return challenge
+
+        return await self._state.write(work)
+
+    async def verify(
+        self, request: VerifyCode, address: str, *, agent: str, replaced: str | None
+    ) -> SignedInUser:
+        """Begin a session for whoever gives the code; it replaces the browser's session before."""
+        # Outside of the writer's thread: the hash is slow, and is made for any challenge.
+        given = await asyncio.to_thread(hash_code, request.challenge_id, read_code(request.code))
+
+        def work(connection: Connection) -> SignedInUser | Exception:
+            now = self._now()
+            email = _take_code(connection, request.challenge_id, given, now)
+            if email is None:
+                return InvalidCodeError(
+                    "The code is wrong, used or too old, or was tried too often; ask for another."
+                )
+            user = self._admitted(connection, email, now)
+            if user is None:
+                return SignUpRefusedError(
+                    "This address has no account here; ask an owner of one to invite it."
+                )
+            old = None if replaced is None else hash_token(replaced)
+            if old is not None:
+                rows.end_session_of_token(connection, user.id, old, now)
+            return self._begun(connection, user, address, agent, now)
+
+        # What was tried is kept also where the answer is a refusal: those are returned, not raised.
+        done = await self._state.write(work)
+        if isinstance(done, Exception):
+            raise done
+        return done
+
+    def _admitted(self, connection: Connection, email: str, now: float) -> Row[Any] | None:
+        """Return the user of an address that was proved, made where it may sign up."""
+        user = rows.find_user(connection, email)
+        if user is None:
+            may = may_sign_up(
+                email,
+                mode=self._mode,
+                domains=self._domains,
+                is_invited=rows.is_invited(connection, email, now),
+                is_operator=email in self._operators,
+            )
+            if not may:
+                return None
+            user = rows.insert_user(connection, email, now)
+            rows.join(connection, email, now)
+            if self._mode == "open" and not rows.accounts_of(connection, email):
+                _open_account(connection, email, now)
+        rows.join(connection, email, now)
+        return user
+
+    def _begun(
+        self, connection: Connection, user: Row[Any], address: str, agent: str, now: float
+    ) -> SignedInUser:
+        token = new_token()
+        agent = "".join(one for one in agent if one.isprintable())[:MAX_AGENT]
+        session = NewSession(
+            id=new_id("sess"),
+            network=address_group(address),
+            agent=agent,
+            created_at=now,
+            last_used_at=now,
+            idle_until=now + limits.IDLE_S,
+            expires_at=now + limits.SESSION_S,
+            confirmed_at=now,
+            is_current=True,
+            token=token,
+        )
+        rows.insert_session(
+            connection,
+            id=session.id,
+            user_id=user.id,
+            sha256=hash_token(token),
+            network=session.network,
+            agent=session.agent,
+            created_at=now,
+            confirmed_at=now,
+            last_used_at=now,
+            idle_until=session.idle_until,
+            expires_at=session.expires_at,
+        )
+        accounts = rows.accounts_of(connection, user.email)
+        for account in accounts:
+            rows.note(connection, account.id, user.email, "session.begun", address=address, at=now)
+        return SignedInUser(
+            session=session,
+            user=User(id=user.id, email=user.email, is_operator=is_operator(user, self._operators)),
+            accounts=to_accounts(accounts),
+        )
+
+
+def _take_code(connection: Connection, challenge_id: str, given: str, now: float) -> str | None:
+    """Use a challenge up, or one of its tries; return its address where the code is right."""
+    row = rows.find_challenge(connection, challenge_id)
+    is_open = (
+        row is not None
+        and row.code_hash is not None
+        and row.tries_left > 0
+        and limits.is_alive(row.created_at, row.expires_at, now)
+    )
+    known = row.code_hash if row is not None and is_open else NOBODYS_HASH
+    is_right = is_same(given, known)
+    if row is None or not is_open:
+        return None
+    if not is_right:
+        rows.change_challenge(connection, challenge_id, tries_left=row.tries_left - 1)
+        return None
+    rows.change_challenge(connection, challenge_id, ended_at=now, code_hash=None)
+    email: str = row.email
+    return email
+
+
+def _open_account(connection: Connection, email: str, now: float) -> None:
+    """Make a user's own account, named by its address."""
+    account_id, name = new_id("acct"), email
+    if find_account_named(connection, name) is not None:
+        name = f"{email} ({account_id})"
+    insert_account(connection, account_id, name, now)
+    insert_member(connection, account_id, email, "owner", at=now, expires_at=now, joined_at=now)

@@ -1,0 +1,298 @@
+"""Rows of users, challenges, sessions, letters and the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from steelyard.ids import new_id
+from steelyard.people.tables import (
+    audit_entries,
+    letters,
+    memberships,
+    sessions,
+    sign_in_challenges,
+    users,
+)
+from steelyard.storage.pages import RowPage, newest_first
+from steelyard.storage.tables import accounts
+
+
+def challenge_times(
+    connection: Connection, since: float, *, email: str | None = None, network: str | None = None
+) -> list[float]:
+    """Return when codes were asked for of late, for an address or from a network."""
+    table = sign_in_challenges.c
+    of = table.email == email if network is None else table.network == network
+    return list(connection.scalars(select(table.created_at).where(of, table.created_at > since)))
+
+
+def insert_challenge(
+    connection: Connection,
+    challenge_id: str,
+    *,
+    email: str,
+    network: str,
+    tries: int,
+    at: float,
+    expires_at: float,
+) -> None:
+    """Write a new challenge, which ends those of its address before."""
+    connection.execute(
+        update(sign_in_challenges)
+        .where(sign_in_challenges.c.email == email, sign_in_challenges.c.ended_at.is_(None))
+        .values(ended_at=at, code_hash=None)
+    )
+    connection.execute(
+        insert(sign_in_challenges).values(
+            id=challenge_id,
+            email=email,
+            network=network,
+            tries_left=tries,
+            created_at=at,
+            expires_at=expires_at,
+        )
+    )
+
+
+def find_challenge(connection: Connection, challenge_id: str) -> Row[Any] | None:
+    """Return a challenge that has not ended."""
+    table = sign_in_challenges.c
+    return connection.execute(
+        select(sign_in_challenges).where(table.id == challenge_id, table.ended_at.is_(None))
+    ).first()
+
+
+def change_challenge(connection: Connection, challenge_id: str, **values: Any) -> None:
+    """Write a challenge's code, what it has left, or its end."""
+    table = sign_in_challenges
+    connection.execute(update(table).where(table.c.id == challenge_id).values(**values))
+
+
+def insert_letter(
+    connection: Connection, kind: str, email: str, *, at: float, expires_at: float, **values: Any
+) -> None:
+    """Queue a letter."""
+    row = {"id": new_id("mail"), "kind": kind, "email": email, "tries": 0, **values}
+    connection.execute(insert(letters).values(next_at=at, expires_at=expires_at, **row))
+
+
+def take_letter(connection: Connection, now: float, until: float) -> Row[Any] | None:
+    """Return the letter that waits longest, which nobody else takes before a time; drop what is over."""
+    connection.execute(delete(letters).where(letters.c.expires_at <= now))
+    row = connection.execute(
+        select(letters).where(letters.c.next_at <= now).order_by(letters.c.next_at).limit(1)
+    ).first()
+    if row is not None:
+        delay_letter(connection, row.id, until, row.tries + 1)
+    return row
+
+
+def delay_letter(connection: Connection, letter_id: str, until: float, tries: int) -> None:
+    """Write when a letter is tried again."""
+    where = letters.c.id == letter_id
+    connection.execute(update(letters).where(where).values(next_at=until, tries=tries))
+
+
+def delete_letter(connection: Connection, letter_id: str) -> None:
+    """Remove a letter that was sent."""
+    connection.execute(delete(letters).where(letters.c.id == letter_id))
+
+
+def find_user(connection: Connection, email: str) -> Row[Any] | None:
+    """Return a user by its address."""
+    return connection.execute(select(users).where(users.c.email == email)).first()
+
+
+def insert_user(
+    connection: Connection, email: str, at: float, *, is_operator: bool = False
+) -> Row[Any]:
+    """Write a new user."""
+    connection.execute(
+        insert(users).values(
+            id=new_id("user"), email=email, is_operator=int(is_operator), created_at=at
+        )
+    )
+    return connection.execute(select(users).where(users.c.email == email)).one()
+
+
+def make_operator(connection: Connection, email: str) -> None:
+    """Write that a user is an operator."""
+    connection.execute(update(users).where(users.c.email == email).values(is_operator=1))
+
+
+def is_invited(connection: Connection, email: str, now: float) -> bool:
+    """Whether an invitation of an address is open."""
+    table = memberships.c
+    open_ = and_(table.email == email, table.joined_at.is_(None), table.expires_at > now)
+    return bool(connection.scalar(select(exists().where(open_))))
+
+
+def join(connection: Connection, email: str, now: float) -> None:
+    """Turn the open invitations of an address into memberships."""
+    table = memberships.c
+    connection.execute(
+        update(memberships)
+        .where(table.email == email, table.joined_at.is_(None), table.expires_at > now)
+        .values(joined_at=now)
+    )
+
+
+def accounts_of(connection: Connection, email: str) -> Sequence[Row[str, str, str]]:
+    """Return the accounts of an address with its roles, that joined first being first."""
+    return connection.execute(
+        select(accounts.c.id, accounts.c.name, memberships.c.role)
+        .join(memberships, memberships.c.account_id == accounts.c.id)
+        .where(memberships.c.email == email, memberships.c.joined_at.is_not(None))
+        .order_by(memberships.c.joined_at, accounts.c.id)
+    ).all()
+
+
+def insert_session(connection: Connection, **values: Any) -> None:
+    """Write a new session; the values are by column of ``tables.sessions``."""
+    connection.execute(insert(sessions).values(must_rotate=0, **values))
+
+
+def find_session(connection: Connection, sha256: str, rotated_after: float) -> Row[Any] | None:
+    """Return a session that was not ended, with its user, by its token's hash or that of just before."""
+    table = sessions.c
+    of = or_(
+        table.sha256 == sha256,
+        and_(table.previous_sha256 == sha256, table.rotated_at > rotated_after),
+    )
+    return connection.execute(
+        select(sessions, users.c.email, users.c.is_operator)
+        .join(users, users.c.id == table.user_id)
+        .where(of, table.ended_at.is_(None))
+    ).first()
+
+
+def use_session(
+    connection: Connection, session_id: str, last_used_at: float, idle_until: float
+) -> None:
+    """Write a session's use."""
+    connection.execute(
+        update(sessions)
+        .where(sessions.c.id == session_id)
+        .values(last_used_at=last_used_at, idle_until=idle_until)
+    )
+
+
+def rotate_session(connection: Connection, old_sha256: str, new_sha256: str, at: float) -> bool:
+    """Replace a session's token, and return whether nobody else did."""
+    changed = connection.execute(
+        update(sessions)
+        .where(sessions.c.sha256 == old_sha256, sessions.c.must_rotate == 1)
+        .values(sha256=new_sha256, previous_sha256=old_sha256, rotated_at=at, must_rotate=0)
+    )
+    return changed.rowcount == 1
+
+
+def _live(now: float) -> tuple[ColumnElement[bool], ...]:
+    table = sessions.c
+    return (table.ended_at.is_(None), table.idle_until > now, table.expires_at > now)
+
+
+def live_sessions(connection: Connection, user_id: str, now: float) -> Sequence[Row[Any]]:
+    """Return a user's sessions that live, the newest first."""
+    table = sessions.c
+    return connection.execute(
+        select(sessions)
+        .where(table.user_id == user_id, *_live(now))
+        .order_by(table.created_at.desc(), table.id.desc())
+    ).all()
+
+
+def end_sessions(
+    connection: Connection,
+    user_id: str,
+    at: float,
+    *,
+    only: str | None = None,
+    but: str | None = None,
+) -> int:
+    """End a user's sessions, or one, or all but one, and return how many ended."""
+    where = [sessions.c.user_id == user_id, *_live(at)]
+    if only is not None:
+        where.append(sessions.c.id == only)
+    if but is not None:
+        where.append(sessions.c.id != but)
+    return connection.execute(update(sessions).where(*where).values(ended_at=at)).rowcount
+
+
+def end_session_of_token(connection: Connection, user_id: str, sha256: str, at: float) -> None:
+    """End the session that a browser had before it signed in anew."""
+    connection.execute(
+        update(sessions)
+        .where(
+            sessions.c.sha256 == sha256,
+            sessions.c.user_id == user_id,
+            sessions.c.ended_at.is_(None),
+        )
+        .values(ended_at=at)
+    )
+
+
+def must_rotate(connection: Connection, email: str) -> None:
+    """Write that the tokens of an address's sessions are replaced at their next use."""
+    of = select(users.c.id).where(users.c.email == email)
+    connection.execute(
+        update(sessions)
+        .where(sessions.c.user_id.in_(of), sessions.c.ended_at.is_(None))
+        .values(must_rotate=1)
+    )
+
+
+def note(
+    connection: Connection,
+    account_id: str,
+    email: str,
+    action: str,
+    *,
+    address: str,
+    at: float,
+    subject: str | None = None,
+) -> None:
+    """Add an entry to an account's audit."""
+    connection.execute(
+        insert(audit_entries).values(
+            id=new_id("audit"),
+            account_id=account_id,
+            email=email,
+            action=action,
+            subject=subject,
+            address=address,
+            created_at=at,
+        )
+    )
+
+
+def page_audit(
+    connection: Connection, account_id: str, *, limit: int, cursor: str | None
+) -> RowPage:
+    """Return a page of an account's audit, the newest first."""
+    owned = audit_entries.c.account_id == account_id
+    return newest_first(connection, audit_entries, owned=owned, limit=limit, cursor=cursor)
+
+
+def sweep(connection: Connection, *, audit_before: float, before: float) -> None:
+    """Remove challenges and sessions that are long over, and entries past their time."""
+    connection.execute(delete(audit_entries).where(audit_entries.c.created_at < audit_before))
+    table = sign_in_challenges
+    connection.execute(delete(table).where(table.c.expires_at < before))
+    connection.execute(
+        delete(sessions).where(or_(sessions.c.expires_at < before, sessions.c.idle_until < before))
+    )

@@ -1,0 +1,169 @@
+"""Signing in, sessions, members and the audit on the wire; times are Unix seconds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from steelyard.people.roles import Role
+from steelyard.wire.queries import Cursor, PageSize
+
+Email = Annotated[str, Meta(min_length=3, max_length=254, description="An e-mail address.")]
+
+
+class StartSignIn(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Whom to send a code."""
+
+    email: Email
+
+
+class Challenge(Struct, frozen=True, kw_only=True):
+    """A code that was asked for; alike whether or not the address is known."""
+
+    challenge_id: str
+    expires_at: float
+
+
+class VerifyCode(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The code of a letter."""
+
+    challenge_id: Annotated[str, Meta(min_length=1, max_length=64)]
+    code: Annotated[str, Meta(min_length=1, max_length=32)]
+
+
+class User(Struct, frozen=True, kw_only=True):
+    """Who is signed in."""
+
+    id: str
+    email: str
+    is_operator: bool
+
+
+class AccountRole(Struct, frozen=True, kw_only=True):
+    """An account that a user is a member of."""
+
+    id: str
+    name: str
+    role: Role
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """One sign-in of a user."""
+
+    id: str
+    network: Annotated[str, Meta(description="From where: an address, or an IPv6 network.")]
+    agent: Annotated[str, Meta(description="The browser or program, as it named itself.")]
+    created_at: float
+    last_used_at: Annotated[float, Meta(description="To the minute.")]
+    idle_until: Annotated[float, Meta(description="When it ends without another use.")]
+    expires_at: Annotated[float, Meta(description="When it ends in any case.")]
+    confirmed_at: Annotated[float, Meta(description="When a code was last given.")]
+    is_current: bool
+
+
+class NewSession(Session, frozen=True, kw_only=True):
+    """A session just begun."""
+
+    token: Annotated[str, Meta(description="The secret that its cookie holds; told this once.")]
+
+
+class SignedInUser(Struct, frozen=True, kw_only=True):
+    """A session just begun, whose it is, and in which accounts."""
+
+    session: NewSession
+    user: User
+    accounts: list[AccountRole]
+
+
+class CurrentSession(Struct, frozen=True, kw_only=True):
+    """Who is signed in, and in which accounts."""
+
+    session: Session
+    user: User
+    accounts: list[AccountRole]
+    account_id: Annotated[
+        str | None,
+        Meta(description="The account that calls are for; `X-Steelyard-Account` names it."),
+    ]
+    is_confirmed: Annotated[
+        bool, Meta(description="Whether a code was given within the last 15 minutes.")
+    ]
+
+
+class EndedSessions(Struct, frozen=True, kw_only=True):
+    """Sessions that were ended."""
+
+    ended: int
+
+
+class SessionList(Struct, frozen=True, kw_only=True):
+    """The sessions of a user that live, the newest first."""
+
+    data: list[Session]
+
+
+class AuditQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of the audit."""
+
+    limit: Annotated[PageSize, Meta(description="Entries of a page.")] = 50
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+
+
+class AuditEntry(Struct, frozen=True, kw_only=True):
+    """One thing that was done in the console."""
+
+    id: str
+    email: Annotated[str, Meta(description="Who did it.")]
+    action: Annotated[str, Meta(description="What, such as `member.invited`.")]
+    subject: Annotated[str | None, Meta(description="To what: an id, an address or a name.")]
+    address: Annotated[str, Meta(description="From where.")]
+    created_at: float
+
+
+class AuditPage(Struct, frozen=True, kw_only=True):
+    """A page of the audit, the newest first."""
+
+    data: list[AuditEntry]
+    has_more: bool
+    next_cursor: str | None
+
+
+class Member(Struct, frozen=True, kw_only=True):
+    """Somebody's part in an account."""
+
+    id: str
+    email: str
+    role: Role
+    state: Literal["invited", "expired", "joined"]
+    invited_by: str | None
+    created_at: float
+    joined_at: float | None
+
+
+class MemberList(Struct, frozen=True, kw_only=True):
+    """The members of an account and who is invited, the oldest first."""
+
+    data: list[Member]
+
+
+class InviteMember(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Whom to invite, and as what."""
+
+    email: Email
+    role: Role
+
+
+class ChangeMember(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A member's new role."""
+
+    role: Role
+
+
+class RemovedMember(Struct, frozen=True, kw_only=True):
+    """A member that was removed."""
+
+    id: str
+    removed: Literal[True] = True

@@ -1,0 +1,233 @@
+"""Signing in with a code: what is kept of it, how long it lives, and that no answer tells who is known."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from sqlalchemy import text
+
+from steelyard.errors import SignUpRefusedError
+from steelyard.people import limits
+from steelyard.people.codes import ALPHABET, hash_code, read_code
+from steelyard.people.limits import ForwardClock
+from steelyard.people.roles import read_address
+from steelyard.people.sign_in_service import SignIns
+from steelyard.people.wire import StartSignIn, VerifyCode
+from steelyard.settings import read_settings
+from support.console import code_of, open_console
+from support.error_shape import assert_canonical_error
+
+pytestmark = pytest.mark.usefixtures("every_response_is_checked")
+MIA = "mia@example.org"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with open_console(tmp_path_factory.mktemp("console"), operators="sam@ops.org") as opened:
+        yield opened
+
+
+@pytest.fixture
+def console(shared):
+    """A console in which nobody asked for a code in this hour, and Mia is invited."""
+    shared.clock.now += 40 * 24 * limits.HOUR_S
+    shared.box.clear()
+    shared.account(f"acme {shared.clock.now}", owner=MIA, developer="invited@b.org")
+    return shared
+
+
+def verify(browser, challenge, code):
+    body = {"challenge_id": challenge, "code": code}
+    return browser.post("/v1/auth/email/verify", json=body)
+
+
+def assert_wrong(response):
+    assert_canonical_error(response, 401, "invalid_code")
+
+
+def stored(console):
+    """All that the state's tables of people hold, as text."""
+
+    def read(connection):
+        tables = ("sign_in_challenges", "sessions", "letters", "users", "audit_entries")
+        return [str(connection.execute(text(f"SELECT * FROM {one}")).all()) for one in tables]
+
+    return "".join(console.state.read_now(read))
+
+
+def test_a_code_opens_a_session_and_neither_is_kept(console, caplog):
+    with console.browser() as browser:
+        begun = browser.post("/v1/auth/email", json={"email": " MIA@Example.org"})
+        assert begun.json()["expires_at"] == console.clock.now + 600
+        console.mail.tick()
+        [letter] = console.box
+        code = letter.highlight
+        assert letter.to == MIA
+        assert set(code) <= {*ALPHABET, "-"}
+        assert code in letter.html()
+        assert code.replace("-", "") not in stored(console)
+        done = verify(browser, begun.json()["challenge_id"], f" {code.lower()}")
+        cookie = done.headers["set-cookie"]
+        token = done.json()["session"]["token"]
+        assert all(part in cookie for part in ("HttpOnly", "SameSite=Strict", "Path=/", token))
+        assert "Secure" not in cookie
+        assert token not in stored(console)
+        who = browser.get("/v1/auth/session").json()
+        assert (who["user"]["email"], who["is_confirmed"]) == (MIA, True)
+        assert [one["role"] for one in who["accounts"]][-1] == "owner"
+        assert code not in caplog.text
+        assert token not in caplog.text
+
+
+def test_over_tls_the_cookie_is_for_tls_alone(console):
+    with console.browser(**{"X-Forwarded-Proto": "https"}) as browser:
+        done = verify(browser, *console.ask(MIA, browser))
+        assert "Secure" in done.headers["set-cookie"]
+
+
+def test_a_code_works_once(console):
+    with console.browser() as browser:
+        asked = console.ask(MIA, browser)
+        assert verify(browser, *asked).status_code == 200
+        assert_wrong(verify(browser, *asked))
+
+
+def test_a_new_code_ends_the_last(console):
+    with console.browser() as browser:
+        first, second = (console.ask(MIA, browser) for _ in range(2))
+        assert_wrong(verify(browser, *first))
+        assert_wrong(verify(browser, first[0], second[1]))
+        assert verify(browser, *second).status_code == 200
+
+
+def test_five_tries_and_no_more(console):
+    with console.browser() as browser:
+        challenge, code = console.ask(MIA, browser)
+        for _ in range(limits.TRIES):
+            assert_wrong(verify(browser, challenge, "33333333"))
+        assert_wrong(verify(browser, challenge, code))
+
+
+@pytest.mark.parametrize("passed", [limits.CODE_S, -3600.0], ids=["too late", "clock set back"])
+def test_a_code_lives_as_long_as_is_stored(console, passed):
+    with console.browser() as browser:
+        asked = console.ask(MIA, browser)
+        console.clock.now += passed
+        assert_wrong(verify(browser, *asked))
+        console.clock.now -= min(passed, 0)
+
+
+def test_the_letter_of_a_code_that_is_over_is_not_sent(console):
+    with console.browser() as browser:
+        for _ in range(2):
+            browser.post("/v1/auth/email", json={"email": MIA})
+    console.mail.tick()
+    assert len(console.box) == 1
+
+
+def test_known_and_unknown_addresses_are_answered_and_written_alike(console):
+    answers = []
+    with console.browser() as browser:
+        for email in (MIA, "nobody@example.org"):
+            begun = browser.post("/v1/auth/email", json={"email": email})
+            answers.append((begun.status_code, {**begun.json(), "challenge_id": ""}))
+        console.mail.tick()
+        assert answers[0] == answers[1]
+        known, unknown = console.box
+        assert known.subject == unknown.subject
+        assert known.paragraphs == unknown.paragraphs
+        assert_wrong(verify(browser, begun.json()["challenge_id"], "33333333"))
+        refused = verify(browser, begun.json()["challenge_id"], unknown.highlight)
+        assert_canonical_error(refused, 403, "sign_up_refused")
+
+
+def test_how_often_an_address_and_a_network_may_ask(console):
+    with console.browser() as browser:
+
+        def ask(email):
+            return browser.post("/v1/auth/email", json={"email": email})
+
+        for _ in range(limits.CODES_PER_ADDRESS):
+            assert ask("often@example.org").status_code == 202
+        refused = ask("often@example.org")
+        assert_canonical_error(refused, 429, "rate_limited", retryable=True)
+        assert float(refused.headers["Retry-After"]) == 3600
+        for n in range(limits.CODES_PER_NETWORK - limits.CODES_PER_ADDRESS):
+            assert ask(f"{n}@example.org").status_code == 202
+        assert ask("more@example.org").status_code == 429
+        console.clock.now += limits.HOUR_S
+        assert ask("often@example.org").status_code == 202
+
+
+@pytest.mark.parametrize(
+    "email", ["mia", "a@b@c", "a\nb@c.org", "a b@c.org", "@c.org", "mïa@c.org"]
+)
+def test_what_is_no_address(console, email):
+    with console.browser() as browser:
+        response = browser.post("/v1/auth/email", json={"email": email})
+    assert_canonical_error(response, 422, "invalid_request", path=["body", "email"])
+
+
+def test_an_operator_of_the_setting_needs_no_invitation(console):
+    with console.sign_in("sam@ops.org") as browser:
+        who = browser.get("/v1/auth/session").json()
+    assert (who["user"]["is_operator"], who["accounts"], who["account_id"]) == (True, [], None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "email", "status"),
+    [
+        ({"sign_up": "open"}, "a@b.org", 200),
+        ({"sign_up": "open", "sign_up_domains": "b.org"}, "b@b.org", 200),
+        ({"sign_up": "open", "sign_up_domains": "b.org"}, "a@c.org", 403),
+        ({"sign_up": "closed"}, "invited@b.org", 403),
+    ],
+)
+def test_who_may_sign_up(console, settings, email, status):
+    given = read_settings({"accounts": "on", **settings}, environ={})
+    sign_ins = SignIns(console.state, console.mail, given, now=console.clock)
+
+    async def sign_in():
+        begun = await sign_ins.start(StartSignIn(email=email), "192.0.2.1")
+        console.mail.tick()
+        given = VerifyCode(challenge_id=begun.challenge_id, code=code_of(console.box[-1]))
+        return await sign_ins.verify(given, "192.0.2.1", agent="", replaced=None)
+
+    if status == 403:
+        with pytest.raises(SignUpRefusedError):
+            asyncio.run(sign_in())
+    else:
+        assert email in asyncio.run(sign_in()).accounts[0].name
+
+
+def test_without_accounts_nobody_signs_in(tmp_path):
+    with open_console(tmp_path, accounts="off") as console, console.browser() as browser:
+        for response in (
+            browser.post("/v1/auth/email", json={"email": MIA}),
+            browser.get("/v1/auth/session"),
+        ):
+            assert_canonical_error(response, 503, "accounts_off")
+
+
+def test_a_server_that_cannot_send_mail_lets_nobody_begin(console, monkeypatch):
+    monkeypatch.setattr(console.mail, "_send", None)  # as off loopback, without SMTP
+    with console.browser() as browser:
+        response = browser.post("/v1/auth/email", json={"email": MIA})
+    assert_canonical_error(response, 503, "mail_unavailable")
+
+
+def test_codes_are_read_as_people_type_them():
+    assert read_code(" 3467 9acd") == read_code("3467-9ACD") == "34679ACD"
+    assert hash_code("chal_1", "A") != hash_code("chal_2", "A")
+    assert read_address(" A@B.org ") == "a@b.org"
+
+
+def test_a_clock_that_is_set_back_does_not_stop_the_time():
+    wall, steady = [1000.0], [5.0]
+    clock = ForwardClock(lambda: wall[0], lambda: steady[0])
+    assert clock() == 1000.0
+    wall[0], steady[0] = 400.0, 15.0
+    assert clock() == 1010.0
+    wall[0] = 2000.0
+    assert clock() == 2000.0

@@ -1,0 +1,131 @@
+"""A console with people in it: the real application over a state, with a clock and a mailbox."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+
+from steelyard.accounts.allowance import RequestLimits
+from steelyard.accounts.rate_limits import RateWindows
+from steelyard.accounts.service import AccountService
+from steelyard.app.application import create_app
+from steelyard.app.services import ApiServices
+from steelyard.people.letters import Letter
+from steelyard.people.mail_service import MailRoom
+from steelyard.people.member_service import Members
+from steelyard.people.session_service import Sessions
+from steelyard.people.sign_in_service import SignIns
+from steelyard.settings import read_settings
+from steelyard.storage import open_state
+from support.server_thread import ServerThread
+
+NOW = 1_800_000_000.0
+
+
+class Clock:
+    """The time that all of a console goes by."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Console:
+    """A running server, its mailbox and what a test does with both."""
+
+    def __init__(self, folder: Path, **overrides: Any) -> None:
+        given = {"accounts": "on", "requests_per_minute": 0, "public_requests_per_minute": 0}
+        self.settings = read_settings({**given, "shutdown_s": 0.5, **overrides}, environ={})
+        self.clock = Clock()
+        self.box: list[Letter] = []
+        self.state = open_state(f"sqlite:///{folder / 'state.sqlite'}")
+        self.mail = MailRoom(self.state, self.settings, now=self.clock, send=self.box.append)
+        self.windows = RateWindows()
+        self.accounts = AccountService(
+            self.state, accounts_enabled=self.settings.accounts == "on", now=self.clock
+        )
+        self.members = Members(self.state, self.mail, now=self.clock)
+        model = SimpleNamespace(
+            name="m", engine="none", runs_on="none", queue=SimpleNamespace(n_waiting=0),
+            is_connected=False, hangs=True,
+        )  # fmt: skip
+        services = {
+            "settings": self.settings,
+            "accounts": self.accounts,
+            "models": SimpleNamespace(default=model, hosted=(model,), engine_statuses=dict),
+            "limits": RequestLimits(self.windows, per_minute=0, public_per_minute=0),
+            "state": self.state,
+            **self.people(),
+        }
+        names = [field.name for field in dataclasses.fields(ApiServices)]
+        self.services = ApiServices(**{**dict.fromkeys(names), **services})
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "http://{}:{}".format(*listener.getsockname())
+        self.thread = ServerThread(lambda: create_app(self.services), listener)
+
+    def people(self) -> dict[str, Any]:
+        return {
+            "members": self.members,
+            "sessions": Sessions(self.state, self.settings, now=self.clock),
+            "sign_ins": SignIns(self.state, self.mail, self.settings, now=self.clock),
+        }
+
+    def browser(self, **headers: str) -> httpx.Client:
+        """Return a browser that shows the console's pages."""
+        return httpx.Client(base_url=self.url, headers={"X-Steelyard-Console": "1", **headers})
+
+    def ask(self, email: str, browser: httpx.Client) -> tuple[str, str]:
+        """Ask for a code; return the challenge and the code of its letter."""
+        begun = browser.post("/v1/auth/email", json={"email": email})
+        assert begun.status_code == 202, begun.text
+        self.mail.tick()
+        return begun.json()["challenge_id"], code_of(self.box[-1])
+
+    @contextmanager
+    def sign_in(self, email: str, **headers: str) -> Iterator[httpx.Client]:
+        """Open a browser in which somebody is signed in."""
+        with self.browser(**headers) as browser:
+            challenge, code = self.ask(email, browser)
+            body = {"challenge_id": challenge, "code": code}
+            answer = browser.post("/v1/auth/email/verify", json=body)
+            assert answer.status_code == 200, answer.text
+            yield browser
+
+    def account(self, name: str, **members: str) -> str:
+        """Make an account with members by role, and return its id."""
+        made = self.accounts.create_account(name)
+        for role, email in members.items():
+            self.members.invite_now(made.id, email, role)
+        return made.id
+
+    def close(self) -> None:
+        self.thread.stop()
+        self.windows.close()
+        self.state.close()
+
+
+@contextmanager
+def open_console(folder: Path, **overrides: Any) -> Iterator[Console]:
+    """Run a console; overrides are settings."""
+    folder.mkdir(parents=True, exist_ok=True)
+    console = Console(folder, **overrides)
+    try:
+        yield console
+    finally:
+        console.close()
+
+
+def code_of(letter: Letter) -> str:
+    """Return the code of a letter, as somebody would type it."""
+    [code] = re.findall(r"^([0-9A-Z]{4}-[0-9A-Z]{4})$", letter.text(), flags=re.MULTILINE)
+    return code
