@@ -60,11 +60,14 @@ PRINTED = {
     "applications/wording.md": r"\[\{'decision': 'late', 'rule': 'negation'",
     "applications/feedback.md": r"\['dec_\w+'\]\nOrder 118 was charged twice\.\n[1-9]\d*\n",
     "applications/families.md": r"triage@1 (?s:.*)\ntriage triage@1\n",
+    "applications/webhooks.md": r"job\.succeeded\n",
     "applications/python.md": r"(billing|shipping) 0\.\d+\n\['text', 'team\.top', .*\]\n\[\d\..*\]\n"
     r"\['billing', 'shipping'\]\n\['steelyard-base-1', .*\]\n\[.*'outcomes'\] req_\w+\n"
     r"ok\nhttp://127\.0\.0\.1:\d+ (yes|no)\n",
     "applications/other-clients.md": r"\{'type': 'noul'",
 }
+#: Commands that serve until they are stopped.
+STAY = {"serve", "up", "worker"}
 
 
 def names_with(*languages: str) -> list[str]:
@@ -117,6 +120,7 @@ class Desk:
 
     def _run_command(self, command: str) -> None:
         words = shlex.split(command)
+        assert not set(words[:2]) & STAY, f"never ends, so show it in a block of console: {command}"
         if words[0] == "steelyard" and not set(words) & {"|", ">"}:
             result = CliRunner().invoke(main, words[1:])
             assert result.exit_code == 0, f"{command}\n{result.output}"
@@ -206,7 +210,7 @@ def test_the_commands_that_a_page_shows_alone_can_be_parsed(path):
 def test_languages_of_blocks_are_known():
     for path in (*PAGES, *ROOT_PAGES):
         found = {language for language, _, _ in all_blocks(path.read_text(encoding="utf-8"))}
-        assert found <= {"console", "ini", "json", "python", "sh", "text", "toml"}, path
+        assert found <= {"console", "csv", "ini", "json", "python", "sh", "text", "toml"}, path
 
 
 def test_the_figures_are_those_of_the_server(desk):
