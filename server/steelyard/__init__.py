@@ -105,8 +105,9 @@ def decide_frame(
 
     Parameters
     ----------
-    frame : polars.DataFrame or pandas.DataFrame
-        Rows to decide about; it is not changed.
+    frame : polars.DataFrame, pandas.DataFrame or dask.dataframe.DataFrame
+        Rows to decide about; it is not changed. Rows of Dask are answered when the frame that is
+        returned is computed, each partition by the worker that holds it.
     decisions : sequence of mapping
         1 to 64 of them, as for ``decide``.
     context : str or sequence of str, default "text"
@@ -117,16 +118,16 @@ def decide_frame(
         0.2 to 5; below 1 sharpens the probabilities, above 1 softens them.
     client : steelyard.client.Client, optional
         Asks this client's server, for its families, routes and connected models; this process
-        answers when left out. A row is charged once, however often it is sent.
+        answers when left out. A row is charged once, however often it is sent. Not with Dask.
     progress : bool, default True
         Whether a notebook or a terminal shows how far it is.
     resume : path, optional
         A folder in which answered rows are kept: the same call after a crash goes on from them.
-        Remove it when it is no longer needed.
+        Remove it when it is no longer needed. Not with Dask, which has means of its own.
 
     Returns
     -------
-    polars.DataFrame or pandas.DataFrame
+    polars.DataFrame, pandas.DataFrame or dask.dataframe.DataFrame
         As given, with columns for each decision: ``ID.top``, ``ID.p_top``, ``ID.action``,
         ``ID.p.OUTCOME`` for each outcome and, for an ordinal, ``ID.expected_level``; last ``error``,
         which says why a row has no answer and is null where it has one.
@@ -138,10 +139,15 @@ def decide_frame(
     steelyard.errors.SteelyardError
         When the decisions cannot be asked, or nobody answers.
     """
+    from steelyard.batch.clusters import decide_partitions, is_dask
     from steelyard.batch.scoring import Questions, decide_rows
     from steelyard.client.progress import progress_bar
 
     questions = Questions(decisions, model, temperature, client)
+    if is_dask(frame):
+        if resume is not None:
+            raise ValueError("A Dask frame takes no resume; write its partitions with to_parquet.")
+        return decide_partitions(frame, questions, context=context)
     with progress_bar("Decide", is_shown=progress) as show:
         return decide_rows(
             frame,

@@ -86,6 +86,33 @@ def test_a_frame_gets_what_decide_answers_for_each_row(deployment, kind):
     assert pd.isna(rows[-1]["team.top"])
 
 
+def test_a_partitioned_set_is_scored_by_a_cluster_of_two(deployment, monkeypatch, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    dask = pytest.importorskip("dask.dataframe")
+    monkeypatch.setenv("STEELYARD_ENGINE", "hashing")  # the workers' own
+    rows = pd.DataFrame({"text": [*TEXTS, None]})
+    dask.from_pandas(rows, npartitions=4).to_parquet(tmp_path / "rows")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        read = dask.read_parquet(tmp_path / "rows")
+        for options, told in (({"resume": tmp_path}, "resume"), ({"client": object()}, "workers")):
+            with pytest.raises(ValueError, match=told):
+                steelyard.decide_frame(read, [TEAM], **options)
+        scored = steelyard.decide_frame(read, [TEAM, URGENCY])
+        assert list(scored.columns) == ["text", *ADDED]
+        [lost, _] = client.run(os.getpid).values()
+        writing = client.compute(scored.to_parquet(tmp_path / "scored", compute=False))
+        os.kill(lost, signal.SIGKILL)  # what it had is done again
+        writing.result(timeout=60)
+    found = pd.read_parquet(tmp_path / "scored")
+    alone = steelyard.decide_frame(rows, [TEAM, URGENCY], progress=False)
+    pd.testing.assert_frame_equal(found, alone.astype(found.dtypes), check_names=False)
+
+
 def test_several_columns_make_an_object_and_an_empty_frame_gets_columns(deployment):
     frame = pl.DataFrame({"subject": ["Twice"], "body": ["Charged."]})
     options = {"context": ["subject", "body"], "progress": False}

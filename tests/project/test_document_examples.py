@@ -61,7 +61,7 @@ PRINTED = {
     "applications/feedback.md": r"\['dec_\w+'\]\nOrder 118 was charged twice\.\n[1-9]\d*\n",
     "applications/families.md": r"triage@1 (?s:.*)\ntriage triage@1\n",
     "applications/webhooks.md": r"job\.succeeded\n",
-    "applications/python.md": r"(billing|shipping) 0\.\d+\n\['text', 'team\.top', .*\]\n\[\d\..*\]\n"
+    "applications/python.md": r"(billing|shipping) 0\.\d+\n\['text', 'team\.top', .*\]\n\['(?s:.*?)'\]\n\[\d\..*\]\n"
     r"\['billing', 'shipping'\]\n\['steelyard-base-1', .*\]\n\[.*'outcomes'\] req_\w+\n"
     r"ok\nhttp://127\.0\.0\.1:\d+ (yes|no)\n",
     "applications/other-clients.md": r"\{'type': 'noul'",
