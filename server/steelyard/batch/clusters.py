@@ -60,7 +60,7 @@ def decide_partitions(frame: Any, questions: Questions, *, context: str | Sequen
         name: "float64" if dtype.is_float() else "string[pyarrow]" for name, dtype in added.items()
     }
     # ``_meta`` is what Dask knows of its partitions: no rows, the columns' types.
-    meta = frame._meta.assign(**dict.fromkeys(added, None)).astype(dtypes)  # noqa: SLF001
+    meta = frame._meta.assign(**dict.fromkeys(added, None)).astype(dtypes)
     return frame.map_partitions(
         _decide_partition, questions, columns, dtypes, meta=meta, enforce_metadata=False
     )
