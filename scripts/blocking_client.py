@@ -23,6 +23,7 @@ NAMES = {
     "asynchronous": "blocking",
     "asyncio": "time",
     "receive_async": "receive",
+    "receive_to_async": "receive_to",
 }
 
 

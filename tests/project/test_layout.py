@@ -81,6 +81,7 @@ RULED = {
     "dialects",
     "errors",
     "evaluations",
+    "exports",
     "families",
     "ids",
     "labeling",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,13 @@ import click
 
 from steelyard.cli.connecting import Server, server_options
 from steelyard.cli.dataset_shown import connected, fraction_option, show_dataset
+from steelyard.cli.exporting import ExportAs, export_options
 from steelyard.cli.importing import command as import_command
 from steelyard.cli.local_state import show_table, show_time
 from steelyard.cli.options import setting_option
 from steelyard.cli.terminal import printable
+from steelyard.cli.times import seconds_of
+from steelyard.cli.transfers import bytes_bar
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -35,6 +38,7 @@ Examples:
   steelyard dataset add ds_… more.jsonl
   steelyard dataset rows ds_… --partition evaluation --limit 5
   steelyard dataset download ds_… > tickets.jsonl
+  steelyard dataset export ds_… --format csv --output tickets.csv
   steelyard dataset from-feedback --dataset ds_… --since 2026-11-01
 """
 
@@ -139,8 +143,8 @@ def from_feedback(
         made = client.datasets.from_feedback(
             name=name,
             dataset_id=dataset,
-            since=_seconds(since),
-            until=_seconds(until),
+            since=seconds_of(since),
+            until=seconds_of(until),
             model=model,
             decisions=decisions or None,
             evaluation_fraction=evaluation_fraction,
@@ -254,6 +258,34 @@ def download(
         raise click.FileError(str(output), error.strerror) from None
 
 
+@command.command("export")
+@click.argument("dataset")
+@export_options
+@_partition
+@_version
+@server_options
+def export(
+    *,
+    dataset: str,
+    export_as: ExportAs,
+    partition: Any,
+    version: int | None,
+    server: Server,
+) -> None:
+    """Write a version's rows as CSV, Parquet, or a folder that Hugging Face datasets loads.
+
+    `steelyard dataset import` makes the same dataset of any of them.
+    """
+    with connected(server) as client:
+        export_as.save(
+            server,
+            dataset,
+            lambda **given: client.datasets.export_to(
+                dataset, partition=partition, version=version, **given
+            ),
+        )
+
+
 @command.command("rename")
 @click.argument("dataset")
 @click.argument("name")
@@ -345,19 +377,9 @@ def _show_diff(found: dict[str, Any]) -> None:
         show_table(("DECISION", "BEFORE", "AFTER", "CONTEXTS"), moved)
 
 
-@contextmanager
-def _progress(file: Path) -> Iterator[Progress]:
+def _progress(file: Path) -> AbstractContextManager[Progress]:
     """Show on a terminal how much of a file was sent."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bars:
-        task = bars.add_task("sent", total=file.stat().st_size)
-        yield lambda n_sent: bars.update(task, completed=n_sent)
+    return bytes_bar("sent", file.stat().st_size)
 
 
 def _show_datasets(datasets: Sequence[Dataset]) -> None:
@@ -418,13 +440,6 @@ def _show_detail(dataset: Dataset) -> None:
     ]
     click.echo()
     show_table(("DECISION", "OUTCOME", "TRAINING ROWS", "CAN BE TUNED"), rows)
-
-
-def _seconds(at: dt.datetime | None) -> float | None:
-    """Return a time without a zone, which is UTC, in Unix seconds."""
-    import datetime as dt
-
-    return None if at is None else at.replace(tzinfo=dt.UTC).timestamp()
 
 
 def _shortened(context: object) -> str:

@@ -14,7 +14,8 @@ from steelyard.cli.failures import REFUSED
 from steelyard.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from steelyard.client.tables import Converted, Mapping, Table
+    from steelyard.client.tables import Converted, Exported, Mapping, Table
+    from steelyard.client.tables.reading import Refused
 
 #: Reasons that are listed; the file of bad rows has all.
 _MOST_LISTED = 5
@@ -72,25 +73,39 @@ def command(
     with few different values are labels, each a decision whose outcomes are its values; --context
     and --label say otherwise. Rows that cannot be used are left out and told.
     """
-    from steelyard.client.tables import convert, read_table, refused_csv
+    from steelyard.client.tables import (
+        convert,
+        is_exported,
+        read_exported,
+        read_table,
+        refused_csv,
+    )
 
+    made: Converted | Exported
+    parts: bytes | dict[str, bytes]
     try:
         table = read_table(file)
-        mapping = choose_columns(table, context, labels, metadata)
+        if is_exported(table) and not (context or labels or metadata):
+            made = read_exported(table)
+            parts = made.parts
+            show_exported(table, made)
+        else:
+            mapping = choose_columns(table, context, labels, metadata)
+            made = convert(table, mapping)
+            parts = made.data
+            show_columns(table, mapping, made)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    made = convert(table, mapping)
-    show_columns(table, mapping, made)
     if bad_rows is not None:
-        bad_rows.write_text(refused_csv(table, made), encoding="utf-8", newline="")
-    if not made.lines:
+        bad_rows.write_text(refused_csv(table, made.refused), encoding="utf-8", newline="")
+    if not parts:
         click.echo("No row can be used; nothing was stored.", err=True)
         raise SystemExit(REFUSED)
     if dry_run:
         return
     with connected(server) as client:
         stored = client.datasets.create(
-            name or file.stem, made.data, evaluation_fraction=evaluation_fraction
+            name or file.stem, parts, evaluation_fraction=evaluation_fraction
         )
     server.show(stored, show_dataset)
 
@@ -144,10 +159,26 @@ def show_columns(table: Table, mapping: Mapping, made: Converted) -> None:
     told.append(f"{len(made.lines):,} rows can be used.")
     if made.n_duplicates:
         told.append(f"{made.n_duplicates:,} of them are there already, and are kept once.")
-    if made.refused:
-        told.append(f"{len(made.refused):,} are left out:")
-        told += [f"  line {one.line}: {one.reason}" for one in made.refused[:_MOST_LISTED]]
-        if len(made.refused) > _MOST_LISTED:
-            told.append(f"  … and {len(made.refused) - _MOST_LISTED:,} more (--bad-rows FILE).")
+    _show([*told, *_left_out(made.refused)])
+
+
+def show_exported(table: Table, made: Exported) -> None:
+    """Write to the error stream that a file is an export, and what is left out of it."""
+    counts = ", ".join(f"{len(lines):,} of {side}" for side, lines in made.sides.items())
+    told = f"Read as {table.told}: an exported dataset. Rows, as they were: {counts}."
+    _show([told, *_left_out(made.refused)])
+
+
+def _left_out(refused: Sequence[Refused]) -> list[str]:
+    if not refused:
+        return []
+    told = [f"{len(refused):,} are left out:"]
+    told += [f"  line {one.line}: {one.reason}" for one in refused[:_MOST_LISTED]]
+    if len(refused) > _MOST_LISTED:
+        told.append(f"  … and {len(refused) - _MOST_LISTED:,} more (--bad-rows FILE).")
+    return told
+
+
+def _show(told: Sequence[str]) -> None:
     for line in told:
         click.echo(printable(line), err=True)

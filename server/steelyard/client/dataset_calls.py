@@ -27,6 +27,7 @@ from steelyard.datasets.wire import (
     Partition,
     RowPage,
 )
+from steelyard.wire.queries import ExportFormat
 
 NDJSON: Final = "application/x-ndjson"
 CSV: Final = "text/csv"
@@ -196,11 +197,21 @@ def download_rows(
 
 
 def export_rows(
-    dataset_id: str, *, partition: Partition = "all", version: int | None = None
+    dataset_id: str,
+    *,
+    format: ExportFormat = "parquet",  # noqa: A002
+    partition: Partition = "all",
+    version: int | None = None,
 ) -> Call[bytes]:
-    """Return every row as a Parquet file: ``GET /v1/datasets/{dataset}/export``."""
+    """Return every row as a file: ``GET /v1/datasets/{dataset}/export``.
+
+    Parameters
+    ----------
+    format : {"csv", "parquet", "hf"}, default "parquet"
+        ``hf`` is a zip of a folder that Hugging Face ``datasets`` loads.
+    """
     path = f"{_path(dataset_id)}/export"
-    return read(path, bytes, format="parquet", version=version, partition=_side(partition))
+    return read(path, bytes, format=format, version=version, partition=_side(partition))
 
 
 def search_rows(

@@ -18,6 +18,7 @@ from steelyard.evaluations.wire import (
     EvaluationSubmission,
     PolicyReport,
 )
+from steelyard.wire.queries import ExportFormat
 
 _PATH = "/v1/evaluations"
 ActionCosts = Mapping[str, Mapping[str, float]]
@@ -123,10 +124,34 @@ def records_page(
 
     ``filters`` say which of them, and in what order; see ``RecordFilters``.
     """
-    query: dict[str, Any] = {"offset": offset, "limit": limit}
-    for name, value in filters.items():
-        query["context_sha256" if name == "contexts" else name] = None if value is False else value
+    query = {"offset": offset, "limit": limit, **_query_of(filters)}
     return read(f"{_path(evaluation_id)}/records", EvaluationRecordPage, **query)
+
+
+def export_records(
+    evaluation_id: str,
+    *,
+    format: ExportFormat = "parquet",  # noqa: A002
+    **filters: Unpack[RecordFilters],
+) -> Call[bytes]:
+    """Return scored decisions as a file, a row each: ``GET …/{id}/export``.
+
+    Parameters
+    ----------
+    format : {"csv", "parquet", "hf"}, default "parquet"
+        ``hf`` is a zip of a folder that Hugging Face ``datasets`` loads.
+    **filters
+        Which of them, and in what order; see ``RecordFilters``. Contexts are there in any case.
+    """
+    query = {**_query_of(filters), "context": None}
+    return read(f"{_path(evaluation_id)}/export", bytes, format=format, **query)
+
+
+def _query_of(filters: RecordFilters) -> dict[str, Any]:
+    return {
+        "context_sha256" if name == "contexts" else name: None if value is False else value
+        for name, value in filters.items()
+    }
 
 
 def compare(before: str, after: str) -> Call[EvaluationComparison]:

@@ -147,10 +147,14 @@ class Exchange(Generic[_Answer]):
         self._compression.stop()
         return True
 
-    def answer(self, response: httpx.Response) -> _Answer:
-        """Return the answer that a response holds, or raise what the server refused with."""
+    def check(self, response: httpx.Response) -> None:
+        """Raise what the server refused with, if it did."""
         if not response.is_success:
             raise self._refusal(response)
+
+    def answer(self, response: httpx.Response) -> _Answer:
+        """Return the answer that a response holds, or raise what the server refused with."""
+        self.check(response)
         if self._call.answer is bytes:
             return cast("_Answer", response.content)
         try:

@@ -6,7 +6,7 @@ The clients' methods are made of these, so the signatures and the help here are 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from steelyard.accounts.wire import AccountSummary, ApiKeyPage
 from steelyard.client.answers import DecideAnswer, LintAnswer
@@ -25,6 +25,7 @@ from steelyard.families.models_wire import Model, ModelList, ModelReadiness
 from steelyard.purchases.wire import Billing, PurchasePage, TransactionPage
 from steelyard.serving.health_wire import Health, Readiness
 from steelyard.serving.recipes_wire import RecipeList
+from steelyard.wire.queries import ExportFormat
 
 Context = str | Mapping[str, Any] | Sequence[Any]
 Decisions = Sequence[Mapping[str, Any] | DecisionInput]
@@ -319,6 +320,36 @@ def decision_log(
     flags = {"has_feedback": has_feedback, "abstained": abstained, "wrong": wrong}
     query = {"model": model, "decision": decision, "cursor": cursor, "limit": limit}
     return read(_LOG, DecisionLogPage, **window, **flags, **query)
+
+
+class DecisionFilters(TypedDict, total=False):
+    """Which stored decisions; all of them without any. What each means is in ``decision_log``."""
+
+    since: float | None
+    until: float | None
+    model: str | None
+    decision: str | None
+    has_feedback: bool | None
+    abstained: bool | None
+    wrong: bool | None
+    p_from: float | None
+    p_to: float | None
+
+
+def export_decisions(
+    format: ExportFormat = "parquet",  # noqa: A002
+    **filters: Unpack[DecisionFilters],
+) -> Call[bytes]:
+    """Return stored decisions as a file, a row each: ``GET /v1/decisions/log/export``.
+
+    Parameters
+    ----------
+    format : {"csv", "parquet", "hf"}, default "parquet"
+        ``hf`` is a zip of a folder that Hugging Face ``datasets`` loads.
+    **filters
+        Which of them: those of ``decision_log``, without pages.
+    """
+    return read(f"{_LOG}/export", bytes, format=format, **filters)
 
 
 def decision_summary(

@@ -31,7 +31,7 @@ _YES_NO = {True: "yes", False: "no"}
 #: A file of JSON Lines, its bytes, rows, or a frame.
 Rows = str | os.PathLike[str] | bytes | Iterable[Mapping[str, Any]] | Any
 
-#: Called with the bytes sent so far.
+#: Called with the bytes that were moved so far.
 Progress = Callable[[int], None]
 
 
@@ -187,7 +187,7 @@ def _row_of(
         row["decisions"] = asked
         for field, column in (("targets", columns.targets), ("rewards", columns.rewards)):
             if column is not None:
-                labels = _numbers(_cell(record, column))
+                labels = numbers_of(_cell(record, column))
                 if labels is None:
                     raise ValueError(
                         f"Row {number} of the frame has no numbers by decision and outcome in "
@@ -228,7 +228,7 @@ def _asked_by(cell: Any, *, are_structs: bool) -> list[Any]:
     return [{name: item for name, item in one.items() if not _is_null(item)} for one in cell]
 
 
-def _numbers(cell: Any) -> dict[str, Any] | None:
+def numbers_of(cell: Any) -> dict[str, Any] | None:
     """Return numbers by decision and outcome: of a mapping, of JSON, or of an exported row's list.
 
     ``None`` for what is none of these.

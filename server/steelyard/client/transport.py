@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import httpx
 
 from steelyard.client.options import ClientOptions
+from steelyard.client.row_sources import Progress
 
 #: Seconds that an idle connection is kept; servers keep theirs longer.
 KEEP_ALIVE_S = 180.0
@@ -52,6 +53,40 @@ async def receive_async(
             return await http.request(**request)
     except TimeoutError as error:
         raise httpx.ReadTimeout("") from error
+
+
+def receive_to(
+    http: httpx.Client, request: dict[str, Any], file: BinaryIO, progress: Progress | None
+) -> httpx.Response:
+    """Write the answer to a request to a file as it comes; that of a failure is read and returned."""
+    file.seek(0)
+    file.truncate()
+    with http.stream(**request) as response:
+        if not response.is_success:
+            response.read()
+            return response
+        for chunk in response.iter_bytes():
+            file.write(chunk)
+            if progress is not None:
+                progress(file.tell())
+    return response
+
+
+async def receive_to_async(
+    http: httpx.AsyncClient, request: dict[str, Any], file: BinaryIO, progress: Progress | None
+) -> httpx.Response:
+    """Write the answer to a request to a file, as ``receive_to`` does."""
+    file.seek(0)
+    file.truncate()
+    async with http.stream(**request) as response:
+        if not response.is_success:
+            await response.aread()
+            return response
+        async for chunk in response.aiter_bytes():
+            file.write(chunk)
+            if progress is not None:
+                progress(file.tell())
+    return response
 
 
 class BoundedStream(httpx.SyncByteStream):

@@ -50,6 +50,7 @@ from steelyard.datasets.wire import (
     VersionQuery,
 )
 from steelyard.errors import TooManyRowsError
+from steelyard.exports import MEDIA_TYPES
 from steelyard.http.bodies import JSON, send_stream
 from steelyard.http.routing import Access, Call, Form, Handler, Route
 
@@ -152,8 +153,6 @@ _ADD_ERRORS = (
 )
 _VERSION_ERRORS = (*_ADD_ERRORS, errors.DatasetMismatchError)
 
-PARQUET = "application/vnd.apache.parquet"
-
 
 async def get_download(request: Request, call: Call) -> None:
     """Send every row as JSON Lines."""
@@ -165,12 +164,10 @@ async def get_download(request: Request, call: Call) -> None:
 
 
 async def get_export(request: Request, call: Call) -> None:
-    """Send every row as a Parquet file."""
+    """Send every row as a Parquet file, as CSV or as a folder of ``datasets``."""
     query: ExportQuery = call.query
-    pieces = await call.service(DatasetRows).export(
-        call.caller, call.path["dataset"], query.partition, query.version
-    )
-    await send_stream(request, pieces, PARQUET)
+    pieces = await call.service(DatasetRows).export(call.caller, call.path["dataset"], query)
+    await send_stream(request, pieces, MEDIA_TYPES[query.format])
 
 
 ROUTES = (
@@ -385,9 +382,10 @@ ROW_ROUTES = (
         method="GET",
         path="/v1/datasets/{dataset}/export",
         handler=get_export,
-        summary="Download a version's rows as a Parquet file.",
+        summary="Export a version's rows as Parquet, CSV or a folder of Hugging Face datasets.",
         query=ExportQuery,
         errors=READ_ERRORS,
-        media_type=PARQUET,
+        media_type=MEDIA_TYPES["parquet"],
+        also_answers=("text/csv", MEDIA_TYPES["hf"]),
     ),
 )

@@ -16,7 +16,7 @@ from steelyard.caller import Caller
 from steelyard.datasets.canonical import compact_json
 from steelyard.datasets.filters import Facets
 from steelyard.datasets.frames.differences import compare_versions
-from steelyard.datasets.frames.exports import export_parquet
+from steelyard.datasets.frames.exports import export_table
 from steelyard.datasets.frames.pages import RowStore, StoredRow
 from steelyard.datasets.frames.vectors import MAX_COMPARED, Embed, Vectors, nearest_rows
 from steelyard.datasets.row_vectors import RowVectors
@@ -30,7 +30,16 @@ from steelyard.datasets.searches import (
 )
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
-from steelyard.datasets.wire import DiffQuery, Example, Partition, RowPage, RowsQuery, VersionQuery
+from steelyard.datasets.wire import (
+    DiffQuery,
+    Example,
+    ExportQuery,
+    Partition,
+    RowPage,
+    RowsQuery,
+    VersionQuery,
+)
+from steelyard.exports import export_pieces
 from steelyard.storage.frame_store import FrameStore
 
 #: Times that vectors are looked for, and made when they are not there.
@@ -86,12 +95,13 @@ class DatasetRows:
         at = await self._at(caller, dataset_id, version)
         return self._rows.download(at.manifest, partition)
 
-    async def export(
-        self, caller: Caller, dataset_id: str, partition: Partition, version: int | None
-    ) -> Iterator[bytes]:
-        """Return the rows as a Parquet file, in pieces."""
-        at = await self._at(caller, dataset_id, version)
-        return export_parquet(self._store, at.manifest, partition)
+    async def export(self, caller: Caller, dataset_id: str, query: ExportQuery) -> Iterator[bytes]:
+        """Return the rows in a format, in pieces that are made as they are asked for."""
+        at = await self._at(caller, dataset_id, query.version)
+        table = await asyncio.to_thread(
+            export_table, self._store, at.manifest, at.name, query.partition
+        )
+        return export_pieces(table, query.format)
 
     async def search(self, caller: Caller, dataset_id: str, search: SearchRows) -> FoundRows:
         """Return a page of the rows that a search finds."""

@@ -22,7 +22,7 @@ from steelyard.decisions.wire import (
 )
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.methods import Method
-from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_NUMBER, MAX_PAGE, Cursor, ExportFormat, PageSize
 from steelyard.wire.shown import Framed, Shown
 
 #: The two sides of a dataset; a context is on one of them for ever.
@@ -400,7 +400,10 @@ class RowsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class ExportQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which rows of a dataset, and as what."""
 
-    format: Annotated[Literal["parquet"], Meta(description="Format of the file.")] = "parquet"
+    format: Annotated[
+        ExportFormat,
+        Meta(description="Parquet, CSV, or a zip of a folder that Hugging Face `datasets` loads."),
+    ] = "parquet"
     partition: Annotated[Partition, _OF_PARTITION] = "all"
     version: Annotated[Version | None, _OF_VERSION] = None
 

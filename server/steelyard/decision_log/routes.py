@@ -12,13 +12,16 @@ from steelyard.decision_log.wire import (
     DecisionLogQuery,
     DecisionSummary,
     DecisionSummaryQuery,
+    ExportDecisionsQuery,
     FeedbackRequest,
     FeedbackResponse,
     ServerErrors,
     StoredAnswer,
 )
 from steelyard.errors import IdempotencyConflictError, NotFoundError, RequestInProgressError
+from steelyard.exports import MEDIA_TYPES
 from steelyard.http.access import is_from_this_machine
+from steelyard.http.bodies import send_stream
 from steelyard.http.metrics import Metrics
 from steelyard.http.routing import Access, Call, Route
 
@@ -32,6 +35,13 @@ async def get_summary(request: Request, call: Call) -> DecisionSummary:
     is_operator = call.caller.is_operator or is_from_this_machine(request)
     server = _errors(request.app.ctx.metrics) if is_operator else None
     return await call.service(DecisionLog).summary(call.caller, call.query, server)
+
+
+async def get_export(request: Request, call: Call) -> None:
+    """Send stored decisions as a Parquet file, as CSV or as a folder of ``datasets``."""
+    query: ExportDecisionsQuery = call.query
+    pieces = await call.service(DecisionLog).export(call.caller, query)
+    await send_stream(request, pieces, MEDIA_TYPES[query.format])
 
 
 def _errors(metrics: Metrics) -> ServerErrors:
@@ -60,6 +70,17 @@ ROUTES = (
         tags=_TAGS,
         query=DecisionLogQuery,
         response=DecisionLogPage,
+    ),
+    Route(
+        method="GET",
+        path="/v1/decisions/log/export",
+        handler=get_export,
+        summary="Export the stored decisions as Parquet, CSV or a folder of Hugging Face datasets.",
+        access=Access.KEYED,
+        tags=_TAGS,
+        query=ExportDecisionsQuery,
+        media_type=MEDIA_TYPES["parquet"],
+        also_answers=("text/csv", MEDIA_TYPES["hf"]),
     ),
     Route(
         method="GET",

@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 from sqlalchemy import Connection
 
 from steelyard.caller import Caller
+from steelyard.decision_log.exports import export_table, outcome_names
 from steelyard.decision_log.store import (
+    ObservedDecision,
     ShortRow,
     answers_between,
     feedback_between,
     feedback_of_answers,
     find_decision,
     newest_answers,
+    page_kept,
 )
-from steelyard.decision_log.traffic import Traffic, is_right
+from steelyard.decision_log.traffic import Traffic, did_abstain, is_right
 from steelyard.decision_log.wire import (
     DEFAULT_WINDOW_S,
     MAX_BUCKETS,
+    DecisionLogFilter,
     DecisionLogPage,
     DecisionLogQuery,
     DecisionSummary,
     DecisionSummaryQuery,
+    ExportDecisionsQuery,
     LoggedDecision,
     LoggedResult,
     ServerErrors,
     StoredAnswer,
 )
-from steelyard.decisions.kinds import ABSTAIN
 from steelyard.decisions.wire import DecisionResult, Kind
 from steelyard.errors import InvalidRequestError, Violation
+from steelyard.exports import export_pieces
 from steelyard.jobs.serial_executor import SerialExecutor
 from steelyard.operations.idempotency import SECONDS_A_DAY
 from steelyard.storage import State
 
 #: Answers read at a time where a filter looks into them, and the most that one page looks into.
 _AT_A_TIME, _MAX_LOOKED = 500, 20_000
+#: Answers read at a time for an export, with what was asked: contexts are long.
+_EXPORTED_AT_A_TIME = 64
 
 
 class _ShortResult(msgspec.Struct):
@@ -76,6 +84,47 @@ class DecisionLog:
         _check_ranges(query)
         since = max(query.since or 0.0, self._oldest())
         return await self._state.read(lambda connection: _page(connection, caller, query, since))
+
+    async def export(self, caller: Caller, query: ExportDecisionsQuery) -> Iterator[bytes]:
+        """Return stored decisions in a format, in pieces that are made as they are asked for.
+
+        They are those of now: an answer that is stored while they are written is left out.
+        """
+        _check_ranges(query)
+        since = max(query.since or 0.0, self._oldest())
+        until = self._now() if query.until is None else query.until
+
+        def pages() -> Iterator[list[ObservedDecision]]:
+            after: tuple[float, str] | None = None
+            while True:
+                page = self._state.read_now(
+                    lambda connection, after=after: page_kept(  # type: ignore[misc]
+                        connection,
+                        caller.account_id,
+                        since=since,
+                        until=until,
+                        model=query.model,
+                        after=after,
+                        limit=_EXPORTED_AT_A_TIME,
+                    )
+                )
+                if page:
+                    yield page
+                if len(page) < _EXPORTED_AT_A_TIME:
+                    return
+                after = (page[-1].decision.created_at, page[-1].decision.id)
+
+        def wanted(name: str, result: LoggedResult) -> bool:
+            return query.decision in {None, name} and _is_result_wanted(result, query)
+
+        # Labels of a folder are named before its rows, so all are looked at for them once.
+        names = (
+            await asyncio.to_thread(outcome_names, pages(), query.decision)
+            if query.format == "hf"
+            else None
+        )
+        table = export_table(pages, wanted, names)
+        return export_pieces(table, query.format)
 
     async def get(self, caller: Caller, decision_id: str) -> StoredAnswer:
         """Return a stored answer in full."""
@@ -170,17 +219,12 @@ def _to_wire(row: ShortRow, observed: dict[str, Any]) -> LoggedDecision:
                 top=result.top,
                 p_top=result.p_top,
                 action=result.action,
-                abstained=_abstained(result),
+                abstained=did_abstain(result.action, result.top),
                 feedback=observed.get(name),
             )
             for name, result in _results.decode(row.results).items()
         },
     )
-
-
-def _abstained(result: _ShortResult) -> bool:
-    # One dialect of requests allows an outcome of this name; where it is the top, it was chosen.
-    return result.action == ABSTAIN != result.top
 
 
 def _is_wanted(logged: LoggedDecision, query: DecisionLogQuery) -> bool:
@@ -190,7 +234,7 @@ def _is_wanted(logged: LoggedDecision, query: DecisionLogQuery) -> bool:
     return any(_is_result_wanted(result, query) for result in logged.decisions.values())
 
 
-def _is_result_wanted(result: LoggedResult, query: DecisionLogQuery) -> bool:
+def _is_result_wanted(result: LoggedResult, query: DecisionLogFilter) -> bool:
     if query.has_feedback not in {None, result.feedback is not None}:
         return False
     if query.abstained not in {None, result.abstained}:
@@ -223,14 +267,14 @@ def _add_up(
                 group,
                 at,
                 result.p_top,
-                abstained=_abstained(result),
+                abstained=did_abstain(result.action, result.top),
                 is_right=None if outcome is None else is_right(result.top, outcome),
             )
         if is_counted:
             traffic.add_answer(at, total_ms)
 
 
-def _check_ranges(query: DecisionLogQuery) -> None:
+def _check_ranges(query: DecisionLogFilter) -> None:
     found = []
     if query.since is not None and query.until is not None and query.until <= query.since:
         found.append(_violation("until", "until is not after since; give a later time."))

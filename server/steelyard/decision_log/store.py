@@ -171,6 +171,39 @@ def page_observed(
     return [ObservedDecision(_stored(row), outcomes.get(row.id, {})) for row in found]
 
 
+def page_kept(
+    connection: Connection,
+    account_id: str,
+    *,
+    since: float,
+    until: float,
+    model: str | None = None,
+    after: tuple[float, str] | None = None,
+    limit: int,
+) -> list[ObservedDecision]:
+    """Return a page of the kept answers, the newest first, with what was observed of them.
+
+    ``after`` is time and id of the answer before the page, which may be gone by now.
+    """
+    where = in_window(account_id, since, until, model)
+    if after is not None:
+        at, id_ = after
+        where.append(
+            or_(
+                decisions.c.created_at < at,
+                and_(decisions.c.created_at == at, decisions.c.id < id_),
+            )
+        )
+    found = connection.execute(
+        select(decisions)
+        .where(*where)
+        .order_by(decisions.c.created_at.desc(), decisions.c.id.desc())
+        .limit(limit)
+    ).all()
+    outcomes = feedback_of_answers(connection, [row.id for row in found])
+    return [ObservedDecision(_stored(row), outcomes.get(row.id, {})) for row in found]
+
+
 def delete_decisions_before(connection: Connection, before: float, *, limit: int) -> int:
     """Remove kept answers older than a time, with their feedback."""
     old = select(decisions.c.id).where(decisions.c.created_at < before).limit(limit)

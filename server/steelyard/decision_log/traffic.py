@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from steelyard.calibration.bins import N_BINS, FloatArray, bin_totals
 from steelyard.calibration.intervals import wilson_interval
 from steelyard.decision_log.wire import DecisionBucket, DecisionGroup, DecisionSummary, ServerErrors
+from steelyard.decisions.kinds import ABSTAIN
 from steelyard.wire.measures import Measure, ReliabilityRow
 
 #: The most groups of a summary; the smaller ones are counted.
@@ -160,6 +161,12 @@ def is_right(top: str, outcome: str | Mapping[str, Any]) -> bool:
     if isinstance(outcome, str):
         return outcome == top
     return max(outcome, key=lambda name: float(outcome[name])) == top
+
+
+def did_abstain(action: str, top: str) -> bool:
+    """Return whether a decision abstained."""
+    # One dialect of requests allows an outcome of this name; where it is the top, it was chosen.
+    return action == ABSTAIN != top
 
 
 def share(n_successes: int, n: int) -> Measure | None:

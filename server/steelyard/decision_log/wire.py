@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from steelyard.decisions.wire import DecisionResult, Kind, Name, Probability
 from steelyard.wire.limits import MAX_DECISIONS
 from steelyard.wire.measures import Measure, ReliabilityRow
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, Cursor, ExportFormat, PageSize
 
 #: The most buckets of a summary.
 MAX_BUCKETS = 1440
@@ -22,8 +22,8 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Text = Annotated[str, Meta(min_length=1, max_length=128)]
 
 
-class DecisionLogQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which stored answers, and which page of them.
+class DecisionLogFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which stored answers.
 
     ``abstained``, ``wrong``, ``p_from``, ``p_to`` and ``has_feedback`` are about one and the same
     decision of an answer: the one named by ``decision``, or any.
@@ -56,12 +56,28 @@ class DecisionLogQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     p_to: Annotated[
         Share | None, Meta(description="Only those whose top probability is not above this.")
     ] = None
+
+
+class DecisionLogQuery(DecisionLogFilter, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which stored answers, and which page of them."""
+
     limit: Annotated[
         PageSize, Meta(description="The most answers of a page; it may have fewer, and go on.")
     ] = MAX_PAGE
     cursor: Annotated[
         Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
     ] = None
+
+
+class ExportDecisionsQuery(
+    DecisionLogFilter, frozen=True, forbid_unknown_fields=True, kw_only=True
+):
+    """Which stored decisions, and as what."""
+
+    format: Annotated[
+        ExportFormat,
+        Meta(description="Parquet, CSV, or a zip of a folder that Hugging Face `datasets` loads."),
+    ] = "parquet"
 
 
 class LoggedResult(Struct, frozen=True, kw_only=True):

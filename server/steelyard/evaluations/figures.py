@@ -28,6 +28,7 @@ from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import decode_example
 from steelyard.datasets.versions import Manifest
 from steelyard.evaluations import predictions
+from steelyard.evaluations.exports import export_table
 from steelyard.evaluations.measures.comparison import compare_evaluations
 from steelyard.evaluations.measures.curves import binary_cost_curve
 from steelyard.evaluations.measures.outcomes import outcome_table
@@ -53,7 +54,9 @@ from steelyard.evaluations.queries_wire import (
     MAX_RECORD_CONTEXTS,
     ComparisonQuery,
     CostTrial,
+    ExportRecordsQuery,
     PolicyTrial,
+    RecordFilter,
     RecordOrder,
     RecordsQuery,
 )
@@ -67,6 +70,7 @@ from steelyard.evaluations.wire import (
     Measures,
     PolicyReport,
 )
+from steelyard.exports import export_pieces
 from steelyard.jobs.serial_executor import SerialExecutor
 from steelyard.storage.frame_store import FrameStore
 from steelyard.wire.measures import Measure
@@ -142,6 +146,27 @@ class EvaluationFigures:
             for record in page.data
         ]
         return msgspec.structs.replace(page, data=data)
+
+    async def export(
+        self, caller: Caller, evaluation_id: str, query: ExportRecordsQuery
+    ) -> Iterator[bytes]:
+        """Return scored decisions in a format, in pieces that are made as they are asked for."""
+        _check_query(query)
+        row = await self._succeeded(caller, evaluation_id)
+        scored = await asyncio.to_thread(self._scored, row)
+        indexes = _ordered(scored, np.flatnonzero(_chosen(scored, query)), query.order)
+        at = await self._datasets.dataset_at(
+            caller, row.dataset_id, row.dataset_version, is_new_work=False
+        )
+        table = export_table(
+            scored.records,
+            scored.measures,
+            scored.rows,
+            indexes,
+            lambda places: self._read_contexts(at.manifest, places),
+            title=f"{row.model_label} on {at.name}",
+        )
+        return export_pieces(table, query.format)
 
     async def compare(self, caller: Caller, query: ComparisonQuery) -> EvaluationComparison:
         """Compare two evaluations on the decisions that both scored."""
@@ -283,7 +308,7 @@ def _near_runs(places: list[int]) -> Iterator[tuple[int, int]]:
         yield near[0], near[-1]
 
 
-def _check_query(query: RecordsQuery) -> None:
+def _check_query(query: RecordFilter) -> None:
     """Hold the fields of a query against each other."""
     found = Violations()
     if query.slice is None and query.slice_by is not None:
@@ -299,7 +324,7 @@ def _check_query(query: RecordsQuery) -> None:
     found.raise_if_any()
 
 
-def _chosen(scored: _Scored, query: RecordsQuery) -> BoolArray:
+def _chosen(scored: _Scored, query: RecordFilter) -> BoolArray:
     """Return for each record whether a query asks for it."""
     records, measures = scored.records, scored.measures
     chosen = np.ones(len(records), dtype=bool)

@@ -10,7 +10,7 @@ from steelyard.datasets.wire import Version
 from steelyard.decisions.wire import MAX_ACTIONS, Name
 from steelyard.evaluations.frontier_wire import FrontierMeasure
 from steelyard.evaluations.wire import DEFAULT_RECORDS, MAX_RECORDS, EvaluationStatus
-from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+from steelyard.wire.queries import MAX_PAGE, Cursor, ExportFormat, PageSize
 
 RecordOrder = Literal["row", "loss", "surest", "least_sure"]
 
@@ -48,8 +48,8 @@ class EvaluationsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     ] = []
 
 
-class RecordsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which scored decisions of an evaluation, and which page of them."""
+class RecordFilter(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which scored decisions of an evaluation, and in what order."""
 
     decision: Annotated[str | None, Meta(description="Id of the one decision; all by default.")] = (
         None
@@ -89,11 +89,25 @@ class RecordsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
             "the scaled reward. `surest`, `least_sure`: by the top probability."
         ),
     ] = "row"
+
+
+class RecordsQuery(RecordFilter, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which scored decisions of an evaluation, and which page of them."""
+
     context: Annotated[bool, Meta(description="Whether records come with their contexts.")] = False
     offset: Annotated[int, Meta(ge=0, description="Records before the page.")] = 0
     limit: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_RECORDS)], Meta(description="Records of a page.")
     ] = DEFAULT_RECORDS
+
+
+class ExportRecordsQuery(RecordFilter, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which scored decisions of an evaluation, and as what."""
+
+    format: Annotated[
+        ExportFormat,
+        Meta(description="Parquet, CSV, or a zip of a folder that Hugging Face `datasets` loads."),
+    ] = "parquet"
 
 
 class ComparisonQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from sanic import Request
+
 from steelyard import errors
 from steelyard.evaluations.figures import EvaluationFigures
 from steelyard.evaluations.frontier import EvaluationFrontier
@@ -13,6 +15,7 @@ from steelyard.evaluations.queries_wire import (
     CostTrial,
     CreateEvaluation,
     EvaluationsQuery,
+    ExportRecordsQuery,
     FrontierQuery,
     PolicyTrial,
     RecordsQuery,
@@ -28,8 +31,20 @@ from steelyard.evaluations.wire import (
     EvaluationSubmission,
     PolicyReport,
 )
-from steelyard.http.routing import Access, Route
+from steelyard.exports import MEDIA_TYPES
+from steelyard.http.bodies import send_stream
+from steelyard.http.routing import Access, Call, Route
 from steelyard.serving.routes import UNCALLABLE
+
+
+async def get_export(request: Request, call: Call) -> None:
+    """Send scored decisions as a Parquet file, as CSV or as a folder of ``datasets``."""
+    query: ExportRecordsQuery = call.query
+    pieces = await call.service(EvaluationFigures).export(
+        call.caller, call.path["evaluation"], query
+    )
+    await send_stream(request, pieces, MEDIA_TYPES[query.format])
+
 
 _route = partial(Route, access=Access.KEYED, tags=("evaluations",))
 _KEYED = (
@@ -143,6 +158,16 @@ ROUTES = (
         query=RecordsQuery,
         response=EvaluationRecordPage,
         errors=(*_FOUND, errors.NotMeasurableError),
+    ),
+    _route(
+        method="GET",
+        path="/v1/evaluations/{evaluation}/export",
+        handler=get_export,
+        summary="Export the scored decisions as Parquet, CSV or a folder of Hugging Face datasets.",
+        query=ExportRecordsQuery,
+        errors=(*_FOUND, errors.NotMeasurableError),
+        media_type=MEDIA_TYPES["parquet"],
+        also_answers=("text/csv", MEDIA_TYPES["hf"]),
     ),
     _route(
         method="POST",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -12,6 +12,8 @@ MAX_NUMBER = 2**31 - 1
 
 Cursor = Annotated[str, Meta(min_length=1, max_length=64)]
 PageSize = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
+#: What rows are exported as: CSV, Parquet, or a zip of a folder of Hugging Face ``datasets``.
+ExportFormat = Literal["csv", "parquet", "hf"]
 
 
 class NoQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

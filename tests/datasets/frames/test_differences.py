@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
-import polars as pl
 
 from steelyard.datasets.frames.differences import compare_versions
-from steelyard.datasets.frames.exports import export_parquet
 from steelyard.datasets.frames.vectors import nearest_rows
 from support.dataset_rows import make_row_dict, make_rows, write_version
 
@@ -31,13 +27,6 @@ def test_rows_added_and_contexts_labelled_otherwise(store):
     assert [(one.decision, one.before, one.after, one.contexts) for one in found.relabelled] == [
         ("route", "billing", "other", 1)
     ]
-
-
-def test_an_export_has_every_row_in_order(store):
-    version = write_version(store, make_rows(20))
-    frame = pl.read_parquet(io.BytesIO(b"".join(export_parquet(store, version))))
-    assert frame["index"].to_list() == list(range(20))
-    assert frame["row_sha256"].str.len_chars().unique().to_list() == [64]
 
 
 def test_vectors_are_made_once_and_kept_by_who_made_them(store):

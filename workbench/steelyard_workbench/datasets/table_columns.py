@@ -171,7 +171,7 @@ class TableColumns(Viewer):
                 verdict("unsure", left, reasons),
                 Download(
                     "Download the rows that are left out",
-                    lambda: refused_csv(self._read.table, made).encode(),
+                    lambda: refused_csv(self._read.table, made.refused).encode(),
                     lambda: "left-out.csv",
                 ),
             ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import TypeVar
+from pathlib import Path
+from typing import BinaryIO, TypeVar, Unpack
 
 import httpx
 from tenacity import AsyncRetrying
@@ -24,8 +25,17 @@ from steelyard.client.calls import Call
 from steelyard.client.calls import async_method as _method
 from steelyard.client.exchange import Compression, Exchange
 from steelyard.client.options import ClientOptions
-from steelyard.client.transport import AsyncSleep, http_arguments, receive_async
+from steelyard.client.routes import DecisionFilters
+from steelyard.client.row_sources import Progress
+from steelyard.client.saving import export_file, format_of
+from steelyard.client.transport import (
+    AsyncSleep,
+    http_arguments,
+    receive_async,
+    receive_to_async,
+)
 from steelyard.purchases.wire import Purchase, Transaction
+from steelyard.wire.queries import ExportFormat
 
 _Answer = TypeVar("_Answer")
 
@@ -90,6 +100,34 @@ class AsyncClient:
     decision_log = _method(routes.decision_log)
     decision_summary = _method(routes.decision_summary)
     stored_decision = _method(routes.stored_decision)
+    export_decisions = _method(routes.export_decisions)
+
+    async def export_decisions_to(
+        self,
+        path: str | Path,
+        *,
+        format: ExportFormat | None = None,  # noqa: A002
+        force: bool = False,
+        progress: Progress | None = None,
+        **filters: Unpack[DecisionFilters],
+    ) -> Path:
+        """Write stored decisions to a file, or to a folder that Hugging Face ``datasets`` loads.
+
+        Parameters
+        ----------
+        format : {"csv", "parquet", "hf"}, optional
+            That of the path's ending when left out; a path without one of them is a folder.
+        force : bool, default False
+            Whether to replace what is there.
+        progress : callable, optional
+            Called with the bytes received so far.
+        **filters
+            Which of them: those of ``decision_log``, without pages.
+        """
+        path = Path(path)
+        format_ = format_of(path, format)
+        call = routes.export_decisions(format_, **filters)
+        return await self.save(call, path, format_, force=force, progress=progress)
 
     @property
     def url(self) -> str:
@@ -105,16 +143,23 @@ class AsyncClient:
             The last attempt's.
         """
         exchange = Exchange(call, self._options, self._compression)
-        attempts = AsyncRetrying(
-            retry=exchange.is_worth_repeating,
-            wait=exchange.wait_s,
-            stop=exchange.is_over,
-            sleep=self._sleep,
-            before_sleep=exchange.log_wait,
-            reraise=True,
-        )
-        answer: _Answer = await attempts(self._attempt, exchange)
+        answer: _Answer = await self._attempts(exchange)(self._attempt, exchange)
         return answer
+
+    async def save(
+        self,
+        call: Call[bytes],
+        path: Path,
+        format: ExportFormat,  # noqa: A002
+        *,
+        force: bool = False,
+        progress: Progress | None = None,
+    ) -> Path:
+        """Send the call of an export, and write its answer to the disk as it comes."""
+        exchange = Exchange(call, self._options, self._compression)
+        with export_file(path, format, force=force) as file:
+            await self._attempts(exchange)(self._attempt_to, exchange, file, progress)
+        return path
 
     async def close(self) -> None:
         """Close the connections; the client cannot be used after it."""
@@ -128,6 +173,25 @@ class AsyncClient:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(url={self.url!r})"
+
+    def _attempts(self, exchange: Exchange[_Answer]) -> AsyncRetrying:
+        return AsyncRetrying(
+            retry=exchange.is_worth_repeating,
+            wait=exchange.wait_s,
+            stop=exchange.is_over,
+            sleep=self._sleep,
+            before_sleep=exchange.log_wait,
+            reraise=True,
+        )
+
+    async def _attempt_to(
+        self, exchange: Exchange[bytes], file: BinaryIO, progress: Progress | None
+    ) -> None:
+        try:
+            response = await receive_to_async(self._http, exchange.request(), file, progress)
+        except httpx.RequestError as error:
+            raise exchange.lost(error) from error
+        exchange.check(response)
 
     async def _attempt(self, exchange: Exchange[_Answer]) -> _Answer:
         ends_at = exchange.ends_at()

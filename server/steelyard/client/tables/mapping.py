@@ -195,12 +195,12 @@ def convert(table: Table, mapping: Mapping) -> Converted:
     return Converted(made.lines, made.refused, n_empty, n_duplicates)
 
 
-def refused_csv(table: Table, made: Converted) -> str:
+def refused_csv(table: Table, refused: Sequence[Refused]) -> str:
     """Return the rows that were left out as CSV, with their lines and reasons."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(["line", "reason", *table.columns])
-    for one in made.refused:
+    for one in refused:
         writer.writerow(
             [one.line, one.reason, *("" if cell is None else cell for cell in one.cells)]
         )
@@ -242,10 +242,14 @@ def _context(values: Sequence[Any], names: Sequence[str]) -> Any:
 
 def _guess_context(table: Table) -> str:
     lengths: dict[str, float] = {}
+    of_json: dict[str, float] = {}
     for name in table.columns:
         texts = [cell for cell in table.column(name) if isinstance(cell, str) and cell.strip()]
         if texts:
-            lengths[name] = sum(map(len, texts)) / len(texts)
+            # Columns of JSON are long, and seldom what somebody wrote.
+            is_json = all(text.lstrip().startswith(("{", "[")) for text in texts)
+            (of_json if is_json else lengths)[name] = sum(map(len, texts)) / len(texts)
+    lengths = lengths or of_json
     if not lengths:
         raise ValueError("No column has texts; name the one with the context.")
     named = [name for usual in _TEXTS for name in lengths if name.strip().lower() == usual]

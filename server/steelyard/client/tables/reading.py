@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import json
+import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +18,12 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
+from steelyard.wire.csv_cells import unguard
+
 #: Endings of the files that are read; a folder of Hugging Face ``datasets`` is too.
-ENDINGS = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".xlsx", ".xls", ".parquet")
+ENDINGS = (
+    ".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".xlsx", ".xls", ".parquet", ".zip",
+)  # fmt: skip
 #: Bytes of a file that is no Parquet: it is held in memory whole.
 MAX_BYTES = 256 * 1024 * 1024
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -36,6 +41,8 @@ _ENCODINGS = [
 _WESTERN = "cp1252"
 #: The metadata of an Arrow schema in which ``datasets`` says what its columns are.
 _FEATURES = b"huggingface"
+#: Columns of the CSV that Steelyard exports, whose cells are guarded against spreadsheets.
+_GUARDED = frozenset({"context", "is_text"})
 _PARQUET, _ZIP, _OLE = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 
 
@@ -130,6 +137,8 @@ def _table_of(data: bytes, name: str) -> Table:
         raise ValueError(f"{name} is empty; choose another file.")
     if data.startswith(_PARQUET):
         return _arrow([_parquet(io.BytesIO(data), name)], "Parquet")
+    if data.startswith(_ZIP) and (packed := _packed_parts(data, name)):
+        return _arrow(packed, f"{_files(len(packed))} of a packed folder")
     if data.startswith((_ZIP, _OLE)):
         return _excel(data, name)
     text, encoding = _decode(data, name)
@@ -179,6 +188,10 @@ def _delimited(text: str, encoding: str, name: str) -> Table:
             table.refused.append(Refused(line, reason, cells))
     if not columns:
         raise ValueError(f"{name} has no line with names of columns; add one.")
+    if set(columns) >= _GUARDED:
+        columns = tuple(map(unguard, columns))
+        for _, row in table.rows:
+            row[:] = [None if cell is None else unguard(cell) for cell in row]
     return Table(columns, table.rows, table.refused, table.told)
 
 
@@ -277,7 +290,29 @@ def _folder(folder: Path) -> Table:
         raise ValueError(
             f"{folder} has no .arrow or .parquet files; give a folder that datasets saved."
         )
-    return _arrow(parts, f"{len(parts)} file{'' if len(parts) == 1 else 's'} of a folder")
+    return _arrow(parts, f"{_files(len(parts))} of a folder")
+
+
+def _files(n: int) -> str:
+    return f"{n} file{'' if n == 1 else 's'}"
+
+
+def _packed_parts(data: bytes, name: str) -> list[pa.Table]:
+    """Return the Parquet files of a zip, such as an exported folder; none where it is Excel's."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            parts = sorted(
+                (one for one in archive.infolist() if one.filename.endswith(".parquet")),
+                key=lambda one: one.filename,
+            )
+            if sum(one.file_size for one in parts) > MAX_BYTES:
+                raise ValueError(
+                    f"{name} is larger than {MAX_BYTES >> 20} MiB when it is unpacked; unpack it, "
+                    "and import the folder."
+                )
+            return [_parquet(io.BytesIO(archive.read(one)), one.filename) for one in parts]
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise ValueError(f"{name} cannot be unpacked: {error}. Save it again.") from error
 
 
 def _arrow_stream(path: Path) -> pa.Table:

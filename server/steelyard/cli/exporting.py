@@ -1,0 +1,75 @@
+"""Exports from the command line: where they go, in which format, and how far they are."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from steelyard.cli.connecting import Server
+from steelyard.cli.terminal import printable
+from steelyard.cli.transfers import bytes_bar
+
+if TYPE_CHECKING:
+    from steelyard.wire.queries import ExportFormat
+
+_ENDINGS: dict[ExportFormat, str] = {"csv": ".csv", "parquet": ".parquet", "hf": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class ExportAs:
+    """Where an export goes, and as what."""
+
+    output: Path | None
+    format: ExportFormat | None
+    force: bool
+
+    def save(self, server: Server, name: str, export_to: Callable[..., Path]) -> None:
+        """Write an export with a bar, and print its path; status 2 when something is there already.
+
+        ``export_to`` is a method of the client, without what is chosen here.
+        """
+        from steelyard.client.saving import format_of
+
+        chosen: ExportFormat = self.format or (
+            "parquet" if self.output is None else format_of(self.output)
+        )
+        path = self.output or Path(f"{name}{_ENDINGS[chosen]}")
+        try:
+            with bytes_bar(path.name) as progress:
+                export_to(path=path, format=chosen, force=self.force, progress=progress)
+        except FileExistsError as error:
+            raise click.UsageError(str(error).replace("with force", "with --force")) from None
+        n_bytes = sum(one.stat().st_size for one in [path, *path.rglob("*")] if one.is_file())
+        told = {"path": str(path), "format": chosen, "bytes": n_bytes}
+        server.show(told, lambda _: click.echo(f"{printable(str(path))}: {n_bytes:,} bytes"))
+
+
+def export_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add where an export goes and as what: the argument ``export_as``."""
+
+    @click.option(
+        "--output",
+        "-o",
+        type=click.Path(path_type=Path),
+        help="File or folder to write. [default: named for the id]",
+    )
+    @click.option(
+        "--format",
+        "format_",
+        type=click.Choice(["csv", "parquet", "hf"]),
+        help="CSV, Parquet, or a folder of Hugging Face datasets (packed where the output ends with "
+        ".zip). [default: by the output's ending, else parquet]",
+    )
+    @click.option("--force", is_flag=True, help="Replace an export that is there.")
+    @functools.wraps(command)
+    def exporting(
+        *args: Any, output: Path | None, format_: ExportFormat | None, force: bool, **given: Any
+    ) -> None:
+        command(*args, export_as=ExportAs(output, format_, force), **given)
+
+    return exporting

@@ -1,0 +1,81 @@
+"""Exports written to the disk: whole or not at all, and never over what is there unasked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from steelyard.durable import flush, flush_tree
+from steelyard.wire.queries import ExportFormat
+
+#: Formats by the ending of a file; a path without one is a folder.
+_BY_ENDING: dict[str, ExportFormat] = {".csv": "csv", ".parquet": "parquet", ".zip": "hf"}
+#: What an exported folder has, and nothing else: only such a one is replaced.
+_EXPORTED = {"README.md", "data"}
+
+
+def format_of(path: Path, chosen: ExportFormat | None = None) -> ExportFormat:
+    """Return the format of an export: the one chosen, or that of a path's ending."""
+    return chosen or _BY_ENDING.get(path.suffix.lower(), "hf")
+
+
+def check_free(path: Path, *, force: bool) -> None:
+    """Refuse to write over what is there; with ``force``, over what was not exported.
+
+    Raises
+    ------
+    FileExistsError
+        When there is something that is not to be replaced.
+    """
+    if not path.exists():
+        return
+    if not force:
+        raise FileExistsError(f"{path} is there already; name another, or replace it with force.")
+    if path.is_dir() and {one.name for one in path.iterdir()} - _EXPORTED:
+        raise FileExistsError(
+            f"{path} is a folder that has other things than an export; name another."
+        )
+
+
+@contextmanager
+def export_file(path: Path, format_: ExportFormat, *, force: bool) -> Iterator[BinaryIO]:
+    """Yield a file to write an export to; at the end it takes the place of ``path``.
+
+    What is packed is unpacked to a folder, unless the path ends with ``.zip``.
+    """
+    check_free(path, force=force)
+    is_folder = format_ == "hf" and path.suffix.lower() != ".zip"
+    partial = path.with_name(f".{path.name}.partial")
+    unpacked = path.with_name(f".{path.name}.unpacked")
+    try:
+        with partial.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        check_free(path, force=force)
+        if is_folder:
+            _unpack(partial, unpacked)
+        _replace(unpacked if is_folder else partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+        shutil.rmtree(unpacked, ignore_errors=True)
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    # One that a killed process left.
+    shutil.rmtree(folder, ignore_errors=True)
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(folder)
+    flush_tree(folder)
+
+
+def _replace(made: Path, path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    made.replace(path)
+    flush(path.parent)

@@ -1,0 +1,74 @@
+"""Tables that Steelyard exported a dataset as: read back as the rows that they were."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from steelyard.client.row_sources import numbers_of
+from steelyard.client.tables.reading import Refused, Table
+from steelyard.datasets.wire import SIDES, Side
+
+#: Columns that tell a dataset's export from other tables.
+_COLUMNS = frozenset({"index", "side", "context", "is_text", "decisions", "images", "extra"})
+_SUPERVISIONS = ("targets", "rewards")
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The rows of an export, each side's in their order, and what cannot be read of it."""
+
+    sides: dict[Side, list[bytes]]
+    refused: list[Refused] = field(default_factory=list)
+
+    @property
+    def parts(self) -> dict[str, bytes]:
+        """The rows as ``datasets.create`` takes them."""
+        return {side: b"".join(lines) for side, lines in self.sides.items() if lines}
+
+
+def is_exported(table: Table) -> bool:
+    """Return whether a table is an export of a dataset."""
+    named = set(table.columns)
+    return named >= _COLUMNS and not named.isdisjoint(_SUPERVISIONS)
+
+
+def read_exported(table: Table) -> Exported:
+    """Return the rows of an export; one that was changed into none is refused."""
+    found = Exported({side: [] for side in SIDES}, list(table.refused))
+    for line, cells in table.rows:
+        record = dict(zip(table.columns, cells, strict=True))
+        try:
+            side, row = _row(record)
+        except (ValueError, TypeError, LookupError) as error:
+            reason = f"It is not as it was exported ({error}); export the dataset again."
+            found.refused.append(Refused(line, reason, cells))
+            continue
+        sent = json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        found.sides[side].append(sent)
+    return found
+
+
+def _row(record: dict[str, Any]) -> tuple[Side, dict[str, Any]]:
+    side = next((one for one in SIDES if one == record["side"]), None)
+    if side is None:
+        raise ValueError(f"side is {record['side']!r}")
+    # An empty text and no text are one in CSV.
+    context = "" if record["context"] is None else record["context"]
+    is_text = record["is_text"] in {True, "true"}
+    row: dict[str, Any] = {
+        "context": context if is_text else json.loads(context),
+        "decisions": json.loads(record["decisions"]),
+    }
+    if record["images"] is not None:
+        row["images"] = json.loads(record["images"])
+    for name in _SUPERVISIONS:
+        if record.get(name) is not None:
+            labels = numbers_of(record[name])
+            if labels is None:
+                raise ValueError(f"{name} are no numbers by decision and outcome")
+            row[name] = labels
+    if record["extra"] is not None:
+        row |= json.loads(record["extra"])
+    return side, row

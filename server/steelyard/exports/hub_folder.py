@@ -1,0 +1,102 @@
+"""A table as a folder of Hugging Face ``datasets``: a card that describes it, and Parquet files.
+
+Labels are ``ClassLabel`` features: their numbers stand in the files, their names in the card and in
+each file's schema, so that a file alone tells them too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from steelyard.exports.table import Column, ExportTable, codes_of
+
+README = "README.md"
+_FEATURES = b"huggingface"
+#: What YAML does not take as it is; pairs of surrogates are no characters there.
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufdd0-\ufdef\ufeff\ufffe\uffff]")
+
+
+def path_of(split: str) -> str:
+    """Return where the rows of a part are in the folder."""
+    return f"data/{split}-00000-of-00001.parquet"
+
+
+def coded_schema(table: ExportTable) -> pa.Schema:
+    """Return the columns as the files have them, labels as numbers."""
+    labels = {
+        one.name: {"_type": "ClassLabel", "names": list(one.names)}
+        for one in table.columns
+        if one.names is not None
+    }
+    fields = [
+        pa.field(one.name, one.type if one.names is None else pa.int64()) for one in table.columns
+    ]
+    told = json.dumps({"info": {"features": labels}})
+    return pa.schema(fields, metadata={_FEATURES: told.encode()})
+
+
+def coded(table: ExportTable, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch with labels as numbers."""
+    arrays = [
+        values if one.names is None else codes_of(values, one.names)
+        for one, values in zip(table.columns, batch.columns, strict=True)
+    ]
+    return pa.record_batch(arrays, schema=schema)
+
+
+def card(table: ExportTable, splits: Sequence[str]) -> str:
+    """Return the card, whose front matter says what the columns and the parts are."""
+    lines = ["---", f"pretty_name: {_yaml(table.title)}", "configs:", "- config_name: default"]
+    lines += ["  data_files:"]
+    for split in splits:
+        lines += [f"  - split: {split}", f"    path: {_yaml(path_of(split))}"]
+    lines += ["dataset_info:", "  features:"]
+    for column in table.columns:
+        lines += [f"  {line}" for line in _feature(column)]
+    lines += ["---", "", f"# {_inline(table.title)}", "", table.about, "", "| column | holds |"]
+    lines += ["|---|---|"]
+    lines += [f"| `{_inline(one.name)}` | {one.about} |" for one in table.columns]
+    lines += ["", "```python", "from datasets import load_dataset", ""]
+    lines += ['rows = load_dataset("path/to/this/folder")', "```", ""]
+    return "\n".join(lines)
+
+
+def _feature(column: Column) -> list[str]:
+    name = f"- name: {_yaml(column.name)}"
+    if column.names is not None:
+        names = [f"        {_yaml(str(at))}: {_yaml(one)}" for at, one in enumerate(column.names)]
+        return [name, "  dtype:", "    class_label:", "      names:", *names]
+    if not pa.types.is_list(column.type):
+        return [name, f"  dtype: {_scalar(column.type)}"]
+    item = column.type.value_type
+    if not pa.types.is_struct(item):
+        return [name, f"  list: {_scalar(item)}"]
+    fields = [
+        line
+        for field in item
+        for line in (f"  - name: {_yaml(field.name)}", f"    dtype: {_scalar(field.type)}")
+    ]
+    return [name, "  list:", *fields]
+
+
+def _scalar(type_: pa.DataType) -> str:
+    return {"double": "float64"}.get(str(type_), str(type_))
+
+
+def _yaml(text: str) -> str:
+    """Return a text as YAML takes it: JSON, with what is not printed escaped."""
+    return _UNPRINTABLE.sub(_escape, json.dumps(text, ensure_ascii=False))
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
+def _inline(text: Any) -> str:
+    """Return a text as one line of Markdown, in a table too."""
+    return " ".join(str(text).split()).replace("|", "\\|").replace("`", "'")
