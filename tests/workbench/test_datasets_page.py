@@ -569,8 +569,9 @@ def test_exports_are_named_for_version_and_side(client, dataset):
     data = asyncio.run(bar.json_lines.get()).read()
     assert len(data.splitlines()) == dataset.split.evaluation
     assert bar.json_lines.button.filename == "a_name_with_marks-v1-evaluation.jsonl"
-    frame = pl.read_parquet(asyncio.run(bar.parquet.get()))
+    parquet = bar.exports.downloads["parquet"]
+    frame = pl.read_parquet(asyncio.run(parquet.get()))
     assert frame.height == dataset.split.evaluation
     bar._version = 9
-    assert asyncio.run(bar.parquet.get()) is None
-    assert "not_found" in texts_of(bar.parquet.problem)
+    assert asyncio.run(parquet.get()) is None
+    assert "not_found" in texts_of(parquet.problem)

@@ -544,16 +544,18 @@ class TestWhatIf:
 
 
 class TestFiles:
-    def test_records_are_a_table(self, server, scored):
+    def test_the_decisions_that_are_looked_at_are_a_table(self, server, scored):
         page = opened(server, evaluation=scored["targets"])
-        made = asyncio.run(page.opened.downloads["Records (Parquet)"].get())
-        frame = pl.read_parquet(made)
+        exports = page.opened.browser.exports.downloads
+        frame = pl.read_parquet(asyncio.run(exports["parquet"].get()))
         assert frame.height == 80
-        assert {"row", "decision_id", "top", "p_top", "right"} <= set(frame.columns)
-        csv = asyncio.run(page.opened.downloads["Records (CSV)"].get())
-        same = pl.read_csv(io.BytesIO(csv.getvalue()))
-        assert same["row"].to_list() == frame["row"].to_list()
-        assert json.loads(same["outcomes"][0]) == frame["outcomes"][0].to_list()
+        assert frame["loss"].is_sorted(descending=True)
+        page.opened.browser.choose(RecordFilter(wrong=True, order="row"))
+        made = asyncio.run(exports["csv"].get())
+        wrong = pl.read_csv(io.BytesIO(made.getvalue()))
+        assert set(wrong["accuracy"]) == {0.0}
+        assert wrong["row"].is_sorted()
+        assert exports["csv"].button.filename == f"{scored['targets']}.csv"
 
     def test_the_json_report_is_the_detail(self, server, scored):
         page = opened(server, evaluation=scored["targets"])

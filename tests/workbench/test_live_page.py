@@ -18,6 +18,7 @@ from msgspec import structs
 import steelyard
 from steelyard.client import Client
 from steelyard.client.failures import ServerUnreachableError
+from steelyard.client.tables import read_table
 from steelyard.errors import KeyScopeError, NotFoundError
 from steelyard.shadows.comparing import Pair, Top, compare
 from steelyard.shadows.wire import Shadow, ShadowReport
@@ -126,6 +127,15 @@ def test_the_feed_has_the_newest_first_and_opens_an_answer(client: Client) -> No
     assert page.on_key("close", 1)
     assert page.opened is None
     assert page.session.decision == ""
+
+
+def test_the_decisions_of_a_view_are_handed_over(client: Client) -> None:
+    page = opened(client)
+    page.show_rows(RowFilter(name="with feedback", has_feedback=True))
+    made = asyncio.run(page.feed.exports.downloads["csv"].get())
+    table = read_table(made.getvalue())
+    assert len(table.rows) == 2
+    assert set(table.column("decision_id")) == {"refund"}
 
 
 def test_a_figure_a_bar_and_a_point_open_the_rows_behind_them(client: Client) -> None:

@@ -12,6 +12,7 @@ import steelyard
 from steelyard_workbench.pages.datasets import DatasetsPage
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
+from support.dataset_rows import make_rows
 from support.shown_parts import named, texts_of
 
 OUTCOMES = ["billing", "shipping"]
@@ -70,3 +71,20 @@ def test_a_file_that_is_no_table_says_what_to_do(client):
     asyncio.run(page.importing.take("broken.parquet", b"PAR1 and no more"))
     assert "cannot be read as Parquet" in texts_of(page.importing.found)
     assert not page.importing._form.visible
+
+
+@pytest.mark.parametrize(("format_", "filename"), [("csv", "a.csv"), ("hf", "a.zip")])
+def test_an_exported_dataset_is_imported_as_it_was(client, format_, filename):
+    made = client.datasets.create("exported", make_rows(12))
+    data = client.datasets.export(made.id, format=format_)
+    client.datasets.delete(made.id)
+    page = opened(client)
+    asyncio.run(page.importing.take(filename, data))
+    assert "12 rows of an exported dataset" in texts_of(page.importing.found)
+    schedule(page.importing.send)
+    again = client.datasets.get(page.session.dataset)
+    assert (again.name, again.rows, again.split) == ("a", 12, made.split)
+    page = opened(client, dataset=again.id)
+    asyncio.run(page.importing.take(filename, data))
+    assert "12 rows of an exported dataset" in texts_of(page.importing.found)
+    client.datasets.delete(again.id)

@@ -6,7 +6,6 @@ panel-material-ui.
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-import polars as pl
 from bokeh.embed import json_item
 from bokeh.resources import Resources
 from bokeh.themes import Theme
@@ -131,23 +129,6 @@ def report_json(scored: Scored) -> bytes:
     return msgspec.json.format(encoded, indent=1)
 
 
-def records_parquet(records: pl.DataFrame) -> bytes:
-    """Return scored decisions as a Parquet file."""
-    file = io.BytesIO()
-    records.write_parquet(file)
-    return file.getvalue()
-
-
-def records_csv(records: pl.DataFrame) -> bytes:
-    """Return scored decisions as CSV; lists are JSON in it."""
-    lists = [name for name, type_ in records.schema.items() if isinstance(type_, pl.List)]
-    flat = records.with_columns(
-        pl.Series(name, [_as_json(value) for value in records[name]], dtype=pl.String)
-        for name in lists
-    )
-    return flat.write_csv().encode()
-
-
 def _item(name: str, chart: Any) -> dict[str, Any]:
     """Return a chart as Bokeh embeds it, without the models that Panel adds to every document."""
     # A theme of its own, so that a page made from a dark browser is as legible on paper.
@@ -226,11 +207,6 @@ def _slices(detail: EvaluationDetail) -> list[_Section]:
 def _headline(detail: EvaluationDetail) -> list[tuple[str, str]]:
     found = [(name, measure_of(detail.overall, name)) for name in MEASURES]
     return [(TITLES[name], measure_text(measure)) for name, measure in found if measure is not None]
-
-
-def _as_json(value: object) -> str:
-    held = value.to_list() if isinstance(value, pl.Series) else value
-    return msgspec.json.encode(held).decode()
 
 
 def _when(at: float) -> str:

@@ -1,4 +1,4 @@
-"""Taking a version's rows along: as JSON Lines or Parquet, of one side or both."""
+"""Taking a version's rows along, in any format, of one side or both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.datasets.wire import Partition
+from steelyard.wire.queries import ExportFormat
 from steelyard_workbench.components.download import Download
+from steelyard_workbench.components.export_buttons import ExportButtons
 
 _SIDES: dict[str, Partition] = {
     "both sides": "all",
@@ -32,8 +34,8 @@ class ExportBar(Viewer):
         self.json_lines = Download(
             "Download JSON Lines", self._rows, lambda: self._filename("jsonl")
         )
-        self.parquet = Download("Download Parquet", self._frame, lambda: self._filename("parquet"))
-        self._box = pn.FlexBox(self.side, self.json_lines, self.parquet, align_items="center")
+        self.exports = ExportButtons(self._export, self._filename)
+        self._box = pn.FlexBox(self.side, self.json_lines, self.exports, align_items="center")
 
     def __panel__(self) -> Viewable:
         return self._box
@@ -43,9 +45,9 @@ class ExportBar(Viewer):
             self._dataset_id, partition=self.side.value, version=self._version
         )
 
-    def _frame(self) -> bytes:
+    def _export(self, format_: ExportFormat) -> bytes:
         return self._client.datasets.export(
-            self._dataset_id, partition=self.side.value, version=self._version
+            self._dataset_id, format=format_, partition=self.side.value, version=self._version
         )
 
     def _filename(self, ending: str) -> str:

@@ -14,7 +14,16 @@ from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
-from steelyard.client.tables import ENDINGS, Converted, are_rows
+from steelyard.client.tables import (
+    ENDINGS,
+    Converted,
+    Exported,
+    are_rows,
+    begins_as_exported,
+    is_exported,
+    read_exported,
+    read_table,
+)
 from steelyard.datasets.wire import DEFAULT_FRACTION, MAX_FRACTION, MIN_FRACTION, Dataset
 from steelyard_workbench.components.file_chooser import FileChooser
 from steelyard_workbench.datasets.importing import (
@@ -73,7 +82,8 @@ class ImportPanel(Viewer):
         self._data = b""
         self._filename = ""
         self._looking = Task(self._look, on_failure=self._show_no_look, scope=scope)
-        self._rows = b""  # of a table, as they are sent
+        self._rows: bytes | dict[str, bytes] = b""  # of a table, as they are sent
+        self._is_csv = False
         self.columns: TableColumns | None = None
         self._reading = Task(self._read, on_failure=self._show_unread, scope=scope)
         self.send = Write(self._send, on_failure=self._show_failure, scope=scope)
@@ -130,13 +140,13 @@ class ImportPanel(Viewer):
         self._looking.drop()
         self._reading.drop()
         self._filename, self._data, self.check = filename, data, None
-        self._rows, self.columns = data, None
+        self._rows, self.columns, self._is_csv = data, None, False
         self._form.visible = False
         self.said[:] = []
         if not data.strip():
             self._show_empty()
             return
-        if is_csv(filename) and self._dataset is not None:
+        if is_csv(filename) and self._dataset is not None and not begins_as_exported(data):
             self._take_table()
             return
         self.found[:] = [loading(2, "Looking at the file")]
@@ -147,7 +157,11 @@ class ImportPanel(Viewer):
         known = []
         if self._dataset is not None and self._dataset.prompt_tuning is not UNSET:
             known = [dict(one.decision) for one in self._dataset.prompt_tuning.decisions]
-        read = await asyncio.to_thread(read_columns, self._data, self._filename, known)
+        table = await asyncio.to_thread(read_table, self._data, self._filename)
+        if is_exported(table):
+            self._show_exported(await asyncio.to_thread(read_exported, table))
+            return
+        read = await asyncio.to_thread(read_columns, table, known)
         self.columns = TableColumns(self._client, read, self._on_converted, self._reading.scope)
         self.found[:] = [self.columns]
         is_known = any(label.definition is not None for label in read.columns.labels)
@@ -156,6 +170,21 @@ class ImportPanel(Viewer):
             self.kept_as.value = _NEXT if is_known else _NEW
         self._open_form()
         await self.columns.convert()
+
+    def _show_exported(self, found: Exported) -> None:
+        """Show that the rows are as they were, with their sides, so that nothing is asked of them."""
+        self._rows = found.parts
+        n_rows = sum(map(len, found.sides.values()))
+        told = f"{n_rows:,} rows of an exported dataset, with their questions, labels and sides."
+        self.found[:] = [verdict("good" if n_rows else "bad", told)]
+        if found.refused:
+            reasons = "; ".join(f"line {one.line}: {one.reason}" for one in found.refused[:5])
+            left = f"{len(found.refused):,} left out:"
+            self.found.append(verdict("unsure", left, escape_markdown(reasons)))
+        if self._dataset is not None:
+            self.kept_as.options = [_NEXT, _NEW]
+        self._open_form()
+        self.button.disabled = not n_rows or self.send.is_running
 
     def _on_converted(self, made: Converted) -> None:
         self._rows = made.data
@@ -235,14 +264,15 @@ class ImportPanel(Viewer):
                 evaluation_fraction=fraction,
                 progress=self._sent,
             )
-        if is_csv(self._filename):
+        if self._is_csv:
             return add_table(self._client, self._dataset.id, self._data, fraction)
         return self._client.datasets.add_rows(
             self._dataset.id, self._rows, evaluation_fraction=fraction, progress=self._sent
         )
 
     def _sent(self, n_bytes: int) -> None:
-        self._progress.value = round(100 * n_bytes / max(1, len(self._rows)))
+        sent = [self._rows] if isinstance(self._rows, bytes) else self._rows.values()
+        self._progress.value = round(100 * n_bytes / max(1, sum(map(len, sent))))
 
     def _show_empty(self) -> None:
         self._looking.drop()
@@ -269,6 +299,7 @@ class ImportPanel(Viewer):
             )
         ]
         self._remark(remarks_on(self._data, is_table=True))
+        self._is_csv = True
         self.kept_as.param.update(options=[_NEXT], value=_NEXT)
         self._open_form()
 

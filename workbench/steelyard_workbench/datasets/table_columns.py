@@ -20,7 +20,6 @@ from steelyard.client.tables import (
     convert,
     guess_mapping,
     label_of,
-    read_table,
     refused_csv,
 )
 from steelyard.client.tables import Mapping as Columns
@@ -43,15 +42,14 @@ class ReadTable:
     labels: Mapping[str, Label]
 
 
-def read_columns(data: bytes, filename: str, known: Sequence[dict[str, Any]]) -> ReadTable:
-    """Read a file as a table.
+def read_columns(table: Table, known: Sequence[dict[str, Any]]) -> ReadTable:
+    """Return what the columns of a table seem to mean.
 
     Raises
     ------
     ValueError
-        When it cannot be read, or has no texts.
+        When it has no texts.
     """
-    table = read_table(data, filename)
     columns = guess_mapping(table, known)
     labels = {label.column: label for label in columns.labels}
     for name in table.columns:

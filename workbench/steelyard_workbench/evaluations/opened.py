@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import panel as pn
 import panel_material_ui as pmui
@@ -39,7 +38,7 @@ from steelyard_workbench.evaluations.record_browser import RecordBrowser
 from steelyard_workbench.evaluations.record_filter import RecordFilter
 from steelyard_workbench.evaluations.scored import Scored
 from steelyard_workbench.evaluations.what_if import WhatIf
-from steelyard_workbench.report import records_csv, records_parquet, report_html, report_json
+from steelyard_workbench.report import report_html, report_json
 from steelyard_workbench.review.sending import RowReview
 from steelyard_workbench.states import empty, loading
 from steelyard_workbench.tasks import Scope, Task
@@ -331,8 +330,6 @@ class OpenedEvaluation(Viewer):
         makers: dict[str, tuple[str, Callable[[], bytes]]] = {
             "Report (HTML)": ("report.html", lambda: self._report().encode()),
             "Report (JSON)": ("report.json", lambda: report_json(self._scored)),
-            "Records (Parquet)": ("records.parquet", lambda: records_parquet(self._records())),
-            "Records (CSV)": ("records.csv", lambda: records_csv(self._records())),
         }
         name = self._scored.evaluation.id
         self.downloads = {
@@ -346,9 +343,6 @@ class OpenedEvaluation(Viewer):
             self._scored.evaluation.id, wrong=True, order="loss", limit=50
         )
         return report_html(self._scored, worst)
-
-    def _records(self) -> Any:
-        return self._client.evaluations.records(self._scored.evaluation.id).to_polars()
 
 
 def show_headline(overall: Measures) -> Viewable:

@@ -25,7 +25,9 @@ from steelyard.evaluations.wire import (
     EvaluationDetail,
     EvaluationRecord,
 )
+from steelyard.wire.queries import ExportFormat
 from steelyard_workbench.components import figures
+from steelyard_workbench.components.export_buttons import ExportButtons
 from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.escaping import escape_markdown
@@ -128,6 +130,7 @@ class RecordBrowser(Viewer):
             on_open=lambda row: self.read(str(row["place"])),
         )
         self._table_box = pn.Column(self.table, sizing_mode="stretch_width")
+        self.exports = ExportButtons(self._export, lambda ending: f"{evaluation.id}.{ending}")
         self._box = pn.Column(
             heading("Rows"),
             pmui.FlexBox(
@@ -137,6 +140,7 @@ class RecordBrowser(Viewer):
             self._said,
             self._notes,
             self._table_box,
+            self.exports,
             pmui.Typography(
                 "Click a row, or press `j` and `k`, to read it; `[` and `]` turn pages.",
                 variant="body2",
@@ -151,6 +155,12 @@ class RecordBrowser(Viewer):
     @property
     def _measure_title(self) -> str:
         return "loss" if self._evaluation.method == "sft" else "scaled reward"
+
+    def _export(self, format_: ExportFormat) -> bytes:
+        """Return the decisions that are looked at, in their order."""
+        return self._client.evaluations.export(
+            self._evaluation.id, format=format_, **self.chosen.asked()
+        )
 
     async def _refresh(self) -> None:
         self._fill_fields()

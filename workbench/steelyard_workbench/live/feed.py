@@ -15,6 +15,8 @@ from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
 from steelyard.decision_log.wire import DecisionLogPage, LoggedDecision, LoggedResult
+from steelyard.wire.queries import ExportFormat
+from steelyard_workbench.components.export_buttons import ExportButtons
 from steelyard_workbench.components.frame_table import FrameTable, PageAsked, TablePage
 from steelyard_workbench.live.view import View
 from steelyard_workbench.problems import Problem, not_loaded, problem_of
@@ -91,10 +93,12 @@ class Feed(Viewer):
         previous.on_click(lambda _: self.step(-1))
         following = pmui.Button(label="Older decision (j)", variant="text", size="small")
         following.on_click(lambda _: self.step(1))
+        self.exports = ExportButtons(self._export, lambda ending: f"decisions.{ending}")
         self._shown = pn.Column(
             self.new,
             self.table,
             pmui.Row(previous, following, self.older),
+            self.exports,
             sizing_mode="stretch_width",
             visible=False,
         )
@@ -201,6 +205,11 @@ class Feed(Viewer):
                 break
             page = self._client.decision_log(**query, limit=_PAGE, cursor=page.next_cursor)
         return page
+
+    def _export(self, format_: ExportFormat) -> bytes:
+        """Return every decision of the view, those that are not loaded too."""
+        query: dict[str, Any] = self.view.log_query(time.time())
+        return self._client.export_decisions(format_, **query)
 
     def _rows(self, asked: PageAsked) -> TablePage:
         shown = self.entries[asked.offset : asked.offset + asked.limit]

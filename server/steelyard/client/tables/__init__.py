@@ -1,6 +1,11 @@
 """Files of any common format as rows of a dataset: read as a table, mapped, and told about."""
 
-from steelyard.client.tables.exported import Exported, is_exported, read_exported
+from steelyard.client.tables.exported import (
+    Exported,
+    begins_as_exported,
+    is_exported,
+    read_exported,
+)
 from steelyard.client.tables.mapping import (
     Converted,
     Label,
@@ -20,6 +25,7 @@ __all__ = [
     "Mapping",
     "Table",
     "are_rows",
+    "begins_as_exported",
     "convert",
     "guess_mapping",
     "is_exported",
