@@ -10,7 +10,14 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from steelyard.client.tables import are_rows, convert, guess_mapping, label_of, read_table
+from steelyard.client.tables import (
+    Mapping,
+    are_rows,
+    convert,
+    guess_mapping,
+    label_of,
+    read_table,
+)
 from steelyard.decisions.validation import read_decisions
 from steelyard.wire.violations import Violations
 
@@ -83,6 +90,96 @@ def test_every_format_is_read_alike(form, tmp_path):
     }
     assert not are_rows(made.data.replace(b"context", b"text"))
     assert are_rows(made.data)
+
+
+PLAIN = list(zip(TEXTS, TEAMS, strict=True))
+OBJECTS = [{"message": text, "team": team} for text, team in PLAIN]
+ODD = {
+    "UTF-32": separated(",", "utf-32"),
+    "UTF-16 without a mark": separated("\t", "utf-16-le"),
+    "Excel's line of the separator": b"sep=;\r\n" + separated(";", "utf-8"),
+    "a separator at each end": separated(",", "utf-8").replace(b"\n", b",\n"),
+    "columns that are named twice": FRAME.with_columns(pl.col("team").alias("x"))
+    .write_csv()
+    .replace(",x\n", ",team\n")
+    .encode(),
+    "an array": json.dumps(OBJECTS, indent=1).encode(),
+    "an object with an array": json.dumps({"version": 1, "data": OBJECTS}, indent=1).encode(),
+    "no values in a program's words": separated(",", "utf-8") + b"d4,Lost,NaN\ne5,Gone,null\n",
+}
+
+
+@pytest.mark.parametrize("form", ODD)
+def test_odd_files_are_read_too(form):
+    table = read_table(ODD[form])
+    made = convert(table, guess_mapping(table))
+    rows = [json.loads(line) for line in made.lines]
+    assert [(row["context"], row["targets"]["team"]) for row in rows] == PLAIN
+    assert {one.reason for one in made.refused} <= {"It has no label; fill team."}
+    assert not are_rows(ODD[form])
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"\n \n", "is empty"),
+        (b"text,team\n", "has no rows below the names of its columns"),
+        (b'text,team\n"abc,billing\ndef,it\n', "Line 2: It has 1 cells"),
+        (b"\x1f\x8b\x08", "is compressed; unpack it"),
+        (b"PK\x03\x04 and no more", "cannot be unpacked"),
+        (b"[]", "has no rows"),
+        (bytes(range(256)) * 9, "is no text that can be read"),
+    ],
+)
+def test_what_is_no_table_says_what_to_do(data, told):
+    with pytest.raises(ValueError, match=told):
+        read_table(data)
+
+
+def test_cells_that_are_odd():
+    long = "x" * 200_000
+    lines = ["text,date,stars,big", f"{long},2026-01-02,1.0,{10**30}"]
+    lines += [f"a\0b {n},2026-01-0{n % 3 + 1},{n % 3 + 1}.0,{10**30}" for n in range(8)]
+    table = read_table("\n".join(lines).encode())
+    mapping = guess_mapping(table)
+    made = convert(table, mapping)
+    # Days and numbers that are all the same are no labels, and levels may have been floats.
+    assert [(one.column, one.kind, one.outcomes) for one in mapping.labels] == [
+        ("stars", "ordinal", ("1", "2", "3")),
+    ]
+    assert json.loads(made.lines[0])["context"] == long
+    assert made.refused == []
+
+
+def test_columns_of_other_scripts_are_decisions_of_their_own():
+    table = read_table("本文,種類,部署\nlong text a,x,p\nlong text b,y,q\n".encode())
+    labels = (label_of(table, "種類"), label_of(table, "部署"))
+    made = convert(table, Mapping(("本文",), labels))
+    assert json.loads(made.lines[0])["targets"] == {"label": "x", "label_2": "p"}
+
+
+def test_the_sheet_with_a_table_is_read(tmp_path):
+    pytest.importorskip("fastexcel", reason="needs the excel extra")
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    path = tmp_path / "book.xlsx"
+    with xlsxwriter.Workbook(path) as book:
+        for name in ("About", "Empty", "Rows", "Others"):
+            book.add_worksheet(name)
+        book.get_worksheet_by_name("About").write_column(0, 0, ["Rows are", "further on"])
+        for row, cells in enumerate([("message", "team"), *PLAIN]):
+            book.get_worksheet_by_name("Rows").write_row(row, 0, cells)
+    table = read_table(path)
+    assert (table.told, len(table.rows)) == ("Excel, the sheet Rows", len(PLAIN))
+    assert read_table(path, sheet="About").columns == ("Rows are",)
+    for sheet, told in (("None", "it has About, Empty, Rows, Others"), ("Empty", "no sheet with")):
+        with pytest.raises(ValueError, match=told):
+            read_table(path, sheet=sheet)
+
+
+def test_parquet_with_a_name_twice(tmp_path):
+    names, columns = ["text", "team", "team"], [TEXTS, TEAMS, TEAMS]
+    pq.write_table(pa.table(list(map(pa.array, columns)), names=names), tmp_path / "a.parquet")
+    assert read_table(tmp_path / "a.parquet").columns == ("text", "team", "team 3")
 
 
 def test_rows_that_cannot_be_used_are_told_with_their_lines():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -548,11 +547,9 @@ class TestFiles:
         page = opened(server, evaluation=scored["targets"])
         exports = page.opened.browser.exports.downloads
         frame = pl.read_parquet(asyncio.run(exports["parquet"].get()))
-        assert frame.height == 80
-        assert frame["loss"].is_sorted(descending=True)
+        assert (frame.height, frame["loss"].is_sorted(descending=True)) == (80, True)
         page.opened.browser.choose(RecordFilter(wrong=True, order="row"))
-        made = asyncio.run(exports["csv"].get())
-        wrong = pl.read_csv(io.BytesIO(made.getvalue()))
+        wrong = pl.read_csv(asyncio.run(exports["csv"].get()))
         assert set(wrong["accuracy"]) == {0.0}
         assert wrong["row"].is_sorted()
         assert exports["csv"].button.filename == f"{scored['targets']}.csv"

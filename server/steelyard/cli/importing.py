@@ -32,6 +32,7 @@ Examples:
 @click.command("import", epilog=_EPILOG)
 @click.argument("file", type=click.Path(exists=True, path_type=Path), metavar="FILE")
 @click.option("--name", help="Name of the dataset. [default: the file's]")
+@click.option("--sheet", help="Of Excel: the sheet. [default: the first with a table]")
 @click.option(
     "--context",
     multiple=True,
@@ -59,6 +60,7 @@ def command(
     *,
     file: Path,
     name: str | None,
+    sheet: str | None,
     context: tuple[str, ...],
     labels: tuple[str, ...],
     metadata: tuple[str, ...],
@@ -81,10 +83,15 @@ def command(
         refused_csv,
     )
 
+    if file.is_file() and _has_rows(file):
+        raise click.UsageError(
+            f"{file.name} has rows with their decisions already, and no table: use "
+            f"steelyard dataset create {file} --name NAME."
+        )
     made: Converted | Exported
     parts: bytes | dict[str, bytes]
     try:
-        table = read_table(file)
+        table = read_table(file, file.name, sheet=sheet)
         if is_exported(table) and not (context or labels or metadata):
             made = read_exported(table)
             parts = made.parts
@@ -108,6 +115,13 @@ def command(
             name or file.stem, parts, evaluation_fraction=evaluation_fraction
         )
     server.show(stored, show_dataset)
+
+
+def _has_rows(file: Path) -> bool:
+    from steelyard.client.tables import are_rows
+
+    with file.open("rb") as lines:
+        return are_rows(lines.readline())
 
 
 def choose_columns(
@@ -134,6 +148,11 @@ def choose_columns(
     if not found and guessed is not None:
         found = tuple(label for label in guessed.labels if label.column not in chosen)
     if not found:
+        if len(table.columns) == 1:
+            raise ValueError(
+                f"The file has one column, {table.columns[0]}; add one with the right outcomes, or ask "
+                "other models to label its rows with steelyard labeling."
+            )
         raise ValueError(
             f"No column looks like a label; name one of {', '.join(table.columns)} with --label."
         )

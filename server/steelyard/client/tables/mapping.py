@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from steelyard.client.tables.reading import Refused, Table
@@ -26,6 +26,12 @@ _MOST_LABELS, _MOST_GUESSED, _LONGEST_NAME = 8, 100, 80
 _YES = frozenset({"yes", "y", "true", "t", "1"})
 _NO = frozenset({"no", "n", "false", "f", "0"})
 _LEVELS = range(3, 12)
+#: What programs write for no value.
+_NO_VALUES = frozenset({"nan", "null", "#n/a", "<na>"})
+#: Cells that are seldom labels: days and times.
+_DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?([T ].*)?|\d\d?[-/.]\d\d?[-/.]\d{2,4}( .*)?")
+#: Whole numbers as a program wrote them that had blanks among them.
+_WHOLE = re.compile(r"-?\d{1,3}\.0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +72,12 @@ class Label:
 
     def outcome(self, cell: Any) -> str | None:
         """Return the outcome that a cell names; ``None`` where it names none."""
-        text = _text(cell)
+        text = _label_text(cell)
         if self.kind == "binary":
-            lowered = text.lower()
+            lowered = text.lower().removesuffix(".0")
             return "yes" if lowered in _YES else "no" if lowered in _NO else None
-        return text if text in self.outcomes else None
+        whole = text.removesuffix(".0")
+        return next((one for one in (text, whole) if one in self.outcomes), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,19 @@ class Mapping:
     context: tuple[str, ...]
     labels: tuple[Label, ...]
     metadata: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Name decisions apart whose columns differ only in what ids do not take."""
+        taken: set[str] = set()
+        labels = []
+        for label in self.labels:
+            id_, n = label.id, 1
+            while id_ in taken:
+                n += 1
+                id_ = f"{label.id}_{n}"
+            taken.add(id_)
+            labels.append(replace(label, id=id_))
+        object.__setattr__(self, "labels", tuple(labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +167,9 @@ def label_of(table: Table, column: str, question: str | None = None) -> Label:
     ValueError
         When its values cannot be outcomes.
     """
-    values = {text for cell in table.column(column) if (text := _text(cell))}
+    values = {text for cell in table.column(column) if (text := _label_text(cell))}
+    if all(map(_WHOLE.fullmatch, values)):
+        values = {value.removesuffix(".0") for value in values}
     if not 2 <= len(values) <= MAX_OUTCOMES:
         raise ValueError(
             f"The column {column!r} has {len(values)} different values; outcomes are 2 to "
@@ -214,12 +236,12 @@ def _targets(
     targets: dict[str, str] = {}
     for label in mapping.labels:
         cell = cells[at[label.column]]
-        if not _text(cell):
+        if not _label_text(cell):
             continue
         outcome = label.outcome(cell)
         if outcome is None:
             return {}, (
-                f"{label.column} is {_text(cell)[:60]!r}, which is no outcome of {label.id}; "
+                f"{label.column} is {_label_text(cell)[:60]!r}, which is no outcome of {label.id}; "
                 f"use one of {', '.join(label.outcomes[:8])}."
             )
         targets[label.id] = outcome
@@ -259,10 +281,11 @@ def _guess_context(table: Table) -> str:
 
 
 def _may_be_label(table: Table, column: str) -> bool:
-    texts = [text for cell in table.column(column) if (text := _text(cell))]
+    texts = [text for cell in table.column(column) if (text := _label_text(cell))]
     values = set(texts)
     return (
-        2 <= len(values) <= min(_MOST_GUESSED, max(2, len(texts) // 2))
+        not all(map(_DATE.fullmatch, values))
+        and 2 <= len(values) <= min(_MOST_GUESSED, max(2, len(texts) // 2))
         and max(map(len, values)) <= _LONGEST_NAME
         and not any(isinstance(cell, dict | list) for cell in table.column(column))
     )
@@ -304,6 +327,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if value == value and abs(value) != float("inf") else None  # noqa: PLR0124
     return str(value)
+
+
+def _label_text(cell: Any) -> str:
+    """Return a cell as an outcome's name; empty too where a program wrote that there is no value."""
+    text = _text(cell)
+    return "" if text.lower() in _NO_VALUES else text
 
 
 def _text(cell: Any) -> str:

@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import json
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -28,7 +29,14 @@ ENDINGS = (
 MAX_BYTES = 256 * 1024 * 1024
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _SAMPLE_BYTES, _SAMPLE_RECORDS = 1 << 18, 50
+#: The line in which Excel is told the separator.
+_NAMED_SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
+#: Of characters of zero, more than this share is text of two bytes a character.
+_MOST_NULS = 0.1
+#: The longer ones first: one begins as another does.
 _BOMS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
@@ -41,9 +49,9 @@ _ENCODINGS = [
 _WESTERN = "cp1252"
 #: The metadata of an Arrow schema in which ``datasets`` says what its columns are.
 _FEATURES = b"huggingface"
-#: Columns of the CSV that Steelyard exports, whose cells are guarded against spreadsheets.
-_GUARDED = frozenset({"context", "is_text"})
-_PARQUET, _ZIP, _OLE = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+#: Columns of what Steelyard exports, be it of no rows; cells of CSV are guarded against spreadsheets.
+_OURS = frozenset({"context", "is_text"})
+_PARQUET, _ZIP, _OLE, _GZIP = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,28 +108,43 @@ def are_rows(data: bytes) -> bool:
     try:
         row = json.loads(line)
     except ValueError:
-        return True  # whoever checks rows says what is wrong with it
+        # Whoever checks rows says what is wrong with it; an object over many lines is none.
+        return b'"context"' in line
     return "context" in row and "decisions" in row
 
 
-def read_table(source: str | Path | bytes, name: str = "") -> Table:
+def read_table(source: str | Path | bytes, name: str = "", *, sheet: str | None = None) -> Table:
     """Read a file or a folder as a table.
 
     Parameters
     ----------
     source : path or bytes
-        CSV with any of four separators, JSON Lines of objects, Excel (its first sheet), Parquet, or
-        a folder that ``datasets.Dataset.save_to_disk`` wrote or that has Parquet files.
+        CSV with any of four separators, objects as JSON Lines or in one array, Excel, Parquet, or a
+        folder, packed or not, that ``datasets`` wrote or that has Parquet files.
     name : str
         What the file is called, where bytes are given; for messages.
+    sheet : str, optional
+        Of Excel: the sheet; the first one with a table when left out.
 
     Raises
     ------
     ValueError
-        When it cannot be read; the message says what to do.
+        When it cannot be read, or has no rows; the message says what to do.
     """
+    table = _read(source, name, sheet)
+    if table.rows or set(table.columns) >= _OURS:
+        return table
+    if table.refused:
+        first = table.refused[0]
+        raise ValueError(f"No row can be read. Line {first.line}: {first.reason}")
+    raise ValueError(
+        f"{name or 'The file'} has no rows below the names of its columns; choose another."
+    )
+
+
+def _read(source: str | Path | bytes, name: str, sheet: str | None) -> Table:
     if isinstance(source, bytes):
-        return _table_of(source, name or "The file")
+        return _table_of(source, name or "The file", sheet)
     path = Path(source)
     if path.is_dir():
         return _folder(path)
@@ -129,10 +152,10 @@ def read_table(source: str | Path | bytes, name: str = "") -> Table:
         raise ValueError(
             f"{path.name} is larger than {MAX_BYTES >> 20} MiB; save it as Parquet, or cut it."
         )
-    return _table_of(path.read_bytes(), path.name)
+    return _table_of(path.read_bytes(), path.name, sheet)
 
 
-def _table_of(data: bytes, name: str) -> Table:
+def _table_of(data: bytes, name: str, sheet: str | None) -> Table:
     if not data.strip():
         raise ValueError(f"{name} is empty; choose another file.")
     if data.startswith(_PARQUET):
@@ -140,10 +163,12 @@ def _table_of(data: bytes, name: str) -> Table:
     if data.startswith(_ZIP) and (packed := _packed_parts(data, name)):
         return _arrow(packed, f"{_files(len(packed))} of a packed folder")
     if data.startswith((_ZIP, _OLE)):
-        return _excel(data, name)
+        return _excel(data, name, sheet)
+    if data.startswith(_GZIP):
+        raise ValueError(f"{name} is compressed; unpack it, and import what is in it.")
     text, encoding = _decode(data, name)
-    if text.lstrip().startswith("{"):
-        return _json_lines(text, encoding)
+    if text.lstrip().startswith(("{", "[")) and (found := _json(text, encoding)) is not None:
+        return found
     return _delimited(text, encoding, name)
 
 
@@ -154,8 +179,8 @@ def _decode(data: bytes, name: str) -> tuple[str, str]:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        text = "\0"
-    if "\0" not in text:
+        text = "\0"  # as good as none
+    if text.count("\0") <= _MOST_NULS * len(text):
         return text, "UTF-8"
     from charset_normalizer import from_bytes  # noqa: PLC0415  slow to load, and seldom needed
 
@@ -167,15 +192,24 @@ def _decode(data: bytes, name: str) -> tuple[str, str]:
             found = one
     if found is None:
         raise ValueError(f"{name} is no text that can be read; save it as CSV in UTF-8.")
-    return data.decode(found.encoding, errors="replace"), found.encoding.replace("cp", "Windows-")
+    told = found.encoding.replace("cp", "Windows-").replace("utf_", "utf-").replace("_", "-")
+    return data.decode(found.encoding, errors="replace"), told.upper() if "utf" in told else told
 
 
 def _delimited(text: str, encoding: str, name: str) -> Table:
-    separator = _separator(text[:_SAMPLE_BYTES])
+    named = _NAMED_SEPARATOR.match(text)
+    n_before = 0
+    if named is not None and named[1] in _SEPARATORS:
+        separator, text, n_before = named[1], text[named.end() :], 1
+    else:
+        separator = _separator(text[:_SAMPLE_BYTES])
+    # A context may be longer than what Python takes for a mistake.
+    csv.field_size_limit(MAX_BYTES)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     table = Table((), [], told=f"Text separated by {_SEPARATORS[separator]}, {encoding}")
     columns: tuple[str, ...] = ()
-    for line, cells in _records(reader, table.refused):
+    for place, cells in _records(reader, table.refused):
+        line = place + n_before
         if not columns:
             columns = _named(cells)
         elif len(cells) == len(columns):
@@ -188,7 +222,7 @@ def _delimited(text: str, encoding: str, name: str) -> Table:
             table.refused.append(Refused(line, reason, cells))
     if not columns:
         raise ValueError(f"{name} has no line with names of columns; add one.")
-    if set(columns) >= _GUARDED:
+    if set(columns) >= _OURS:
         columns = tuple(map(unguard, columns))
         for _, row in table.rows:
             row[:] = [None if cell is None else unguard(cell) for cell in row]
@@ -226,6 +260,20 @@ def _separator(sample: str) -> str:
     return max(_SEPARATORS, key=fit)
 
 
+def _json(text: str, encoding: str) -> Table | None:
+    """Read objects: an array of them, an object that has one, or a line each; ``None`` for no JSON."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return _json_lines(text, encoding) if text.lstrip().startswith("{") else None
+    lists = [value] if isinstance(value, list) else [
+        one for one in value.values() if isinstance(one, list)
+    ]  # fmt: skip
+    if len(lists) != 1 or not all(isinstance(one, dict) for one in lists[0]):
+        return _json_lines(text, encoding)
+    return _of_objects(list(enumerate(lists[0], 1)), [], f"JSON, {encoding}")
+
+
 def _json_lines(text: str, encoding: str) -> Table:
     rows: list[tuple[int, dict[str, Any]]] = []
     refused: list[Refused] = []
@@ -241,12 +289,18 @@ def _json_lines(text: str, encoding: str) -> Table:
             rows.append((number, row))
         else:
             refused.append(Refused(number, "It is no JSON object; give one a line.", (line[:200],)))
+    return _of_objects(rows, refused, f"JSON Lines, {encoding}")
+
+
+def _of_objects(
+    rows: Sequence[tuple[int, dict[str, Any]]], refused: list[Refused], told: str
+) -> Table:
     columns = tuple(dict.fromkeys(name for _, row in rows for name in row))
     cells = [(number, [row.get(name) for name in columns]) for number, row in rows]
-    return Table(columns, cells, refused, f"JSON Lines, {encoding}")
+    return Table(columns, cells, refused, told)
 
 
-def _excel(data: bytes, name: str) -> Table:
+def _excel(data: bytes, name: str, sheet: str | None) -> Table:
     try:
         import fastexcel  # noqa: PLC0415  an extra
     except ImportError as error:
@@ -255,25 +309,52 @@ def _excel(data: bytes, name: str) -> Table:
         ) from error
     try:
         book = fastexcel.read_excel(data)
-        sheet = book.load_sheet(0, dtypes="string")
-        columns = {
-            str(one.name): sheet.to_polars()[one.name].to_list() for one in sheet.selected_columns
-        }
+        if sheet is not None and sheet not in book.sheet_names:
+            raise ValueError(
+                f"{name} has no sheet {sheet!r}; it has {', '.join(book.sheet_names)}."
+            )
+        names = [sheet] if sheet is not None else list(book.sheet_names)
+        chosen, table = names[0], None
+        for one in names:
+            found = _sheet(book, one)
+            if table is None or (found is not None and len(found.columns) > 1):
+                chosen, table = one, found
+            # A first sheet that explains the workbook is common: one with two columns is a table.
+            if table is not None and len(table.columns) > 1:
+                break
     except fastexcel.FastExcelError as error:
-        raise ValueError(f"{name} cannot be read as Excel: {error}. Save it as CSV.") from error
-    names = _named(list(columns))
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{name} cannot be read as Excel: {reason}. Save it as CSV.") from error
+    if table is None:
+        raise ValueError(f"{name} has no sheet with rows; choose another file.")
+    told = "Excel" if len(book.sheet_names) == 1 else f"Excel, the sheet {chosen}"
+    return Table(table.columns, table.rows, told=told)
+
+
+def _sheet(book: Any, name: str) -> Table | None:
+    """Return the rows of a sheet; ``None`` of one without."""
+    import fastexcel  # noqa: PLC0415  an extra
+
+    try:
+        sheet = book.load_sheet(name, dtypes="string")
+    except fastexcel.NoDataError:
+        return None
+    frame = sheet.to_polars()
+    columns = {str(one.name): frame[one.name].to_list() for one in sheet.selected_columns}
     rows = [
         (number, list(cells))
         for number, cells in enumerate(zip(*columns.values(), strict=True), 2)
         if any(cell is not None for cell in cells)
     ]
-    told = "Excel" if len(book.sheet_names) == 1 else f"the first sheet, {book.sheet_names[0]}"
-    return Table(names, rows, told=told)
+    return Table(_named(list(columns)), rows) if rows else None
 
 
 def _parquet(file: Any, name: str) -> pa.Table:
     try:
-        return pq.read_table(file)
+        with pq.ParquetFile(file) as parquet:
+            table = parquet.read()
+        named = table.rename_columns(list(_named(table.column_names)))
+        return named.replace_schema_metadata(table.schema.metadata)
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"{name} cannot be read as Parquet: {error}.") from error
 
