@@ -162,6 +162,10 @@ def test_the_client_writes_whole_files_and_replaces_none_unasked(client, dataset
     assert files == ["README.md", "data/train-00000-of-00001.parquet"]
     client.datasets.export_to(dataset.id, folder, force=True)
     assert (folder / "data/test-00000-of-00001.parquet").exists()
+    # A file in the place of the folder, and a folder again.
+    client.datasets.export_to(dataset.id, folder, format="csv", force=True)
+    assert folder.is_file()
+    client.datasets.export_to(dataset.id, folder, format="hf", force=True)
     (folder / "mine.txt").touch()
     with pytest.raises(FileExistsError, match="other things"):
         client.datasets.export_to(dataset.id, folder, force=True)
@@ -199,6 +203,9 @@ def test_commands(server, dataset, evaluation, answers, tmp_path, monkeypatch):
         "decisions.parquet: "
     )
     run("dataset", "export", "ds_none", status=2)
+    refused = run("dataset", "export", dataset.id, "-o", "no/where.csv", status=2)
+    assert "make it first" in refused.stderr
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 
 
 def test_what_cannot_be_exported(server, dataset):

@@ -42,7 +42,7 @@ class ExportAs:
         try:
             with bytes_bar(path.name) as progress:
                 export_to(path=path, format=chosen, force=self.force, progress=progress)
-        except FileExistsError as error:
+        except (FileExistsError, FileNotFoundError) as error:
             raise click.UsageError(str(error).replace("with force", "with --force")) from None
         n_bytes = sum(one.stat().st_size for one in [path, *path.rglob("*")] if one.is_file())
         told = {"path": str(path), "format": chosen, "bytes": n_bytes}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import uuid
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +32,11 @@ def check_free(path: Path, *, force: bool) -> None:
     ------
     FileExistsError
         When there is something that is not to be replaced.
+    FileNotFoundError
+        When the folder that it would be in is not there.
     """
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"The folder of {path} is not there; make it first.")
     if not path.exists():
         return
     if not force:
@@ -50,8 +55,10 @@ def export_file(path: Path, format_: ExportFormat, *, force: bool) -> Iterator[B
     """
     check_free(path, force=force)
     is_folder = format_ == "hf" and path.suffix.lower() != ".zip"
-    partial = path.with_name(f".{path.name}.partial")
-    unpacked = path.with_name(f".{path.name}.unpacked")
+    # Of its own, so that two that write to one place each write a whole one.
+    own = uuid.uuid4().hex[:8]
+    partial = path.with_name(f".{path.name}.{own}.partial")
+    unpacked = path.with_name(f".{path.name}.{own}.unpacked")
     try:
         with partial.open("wb") as file:
             yield file
@@ -59,23 +66,23 @@ def export_file(path: Path, format_: ExportFormat, *, force: bool) -> Iterator[B
             os.fsync(file.fileno())
         check_free(path, force=force)
         if is_folder:
-            _unpack(partial, unpacked)
+            with zipfile.ZipFile(partial) as packed:
+                packed.extractall(unpacked)
+            flush_tree(unpacked)
         _replace(unpacked if is_folder else partial, path)
     finally:
         partial.unlink(missing_ok=True)
         shutil.rmtree(unpacked, ignore_errors=True)
 
 
-def _unpack(archive: Path, folder: Path) -> None:
-    # One that a killed process left.
-    shutil.rmtree(folder, ignore_errors=True)
-    with zipfile.ZipFile(archive) as packed:
-        packed.extractall(folder)
-    flush_tree(folder)
-
-
 def _replace(made: Path, path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
+    """Put what was made in its place; a folder, which cannot be written over, is put aside first."""
+    aside = made.with_suffix(".replaced")
+    if path.is_dir() or (path.exists() and made.is_dir()):
+        path.rename(aside)
     made.replace(path)
     flush(path.parent)
+    if aside.is_dir():
+        shutil.rmtree(aside)
+    else:
+        aside.unlink(missing_ok=True)

@@ -333,12 +333,7 @@ def _excel(data: bytes, name: str, sheet: str | None) -> Table:
 
 def _sheet(book: Any, name: str) -> Table | None:
     """Return the rows of a sheet; ``None`` of one without."""
-    import fastexcel  # noqa: PLC0415  an extra
-
-    try:
-        sheet = book.load_sheet(name, dtypes="string")
-    except fastexcel.NoDataError:
-        return None
+    sheet = book.load_sheet(name, dtypes="string")
     frame = sheet.to_polars()
     columns = {str(one.name): frame[one.name].to_list() for one in sheet.selected_columns}
     rows = [
