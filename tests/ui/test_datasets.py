@@ -6,6 +6,7 @@ import json
 
 from playwright.sync_api import expect
 
+from steelyard.client.tables import read_table
 from support.browsing import visit
 
 
@@ -55,6 +56,10 @@ def test_a_file_is_refused_with_every_mistake_then_imported_and_its_version_open
         quiet_page.get_by_role("button", name="Download JSON Lines").click()
     assert download.value.suggested_filename == "tickets-v1.jsonl"
     assert len(download.value.path().read_text().splitlines()) == 16
+    with quiet_page.expect_download() as download:
+        quiet_page.get_by_role("button", name="Download for Hugging Face").click()
+    assert download.value.suggested_filename == "tickets-v1.zip"
+    assert len(read_table(download.value.path()).rows) == 16
 
 
 def test_what_rows_hold_is_shown_and_not_run(quiet_page, server):

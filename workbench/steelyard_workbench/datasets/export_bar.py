@@ -35,7 +35,9 @@ class ExportBar(Viewer):
             "Download JSON Lines", self._rows, lambda: self._filename("jsonl")
         )
         self.exports = ExportButtons(self._export, self._filename)
-        self._box = pn.FlexBox(self.side, self.json_lines, self.exports, align_items="center")
+        self._box = pn.FlexBox(
+            self.side, self.json_lines, *self.exports.downloads.values(), align_items="center"
+        )
 
     def __panel__(self) -> Viewable:
         return self._box

@@ -47,8 +47,8 @@ _NEW, _NEXT = "A new dataset", "The next version of this one"
 _LABELLED = {"sft": "targets", "reward": "rewards"}
 _ABOUT = (
     "Rows as JSON Lines (context, decisions and targets or rewards), or a table: CSV, TSV, Excel, "
-    "Parquet or JSON Lines with a column of texts and columns of labels. A file is looked at whole "
-    "before any of it is stored."
+    "Parquet or JSON Lines with a column of texts and columns of labels, or an exported dataset. A "
+    "file is looked at whole before any of it is stored."
 )
 _ABOUT_CSV = (
     " CSV adds rows to this dataset: the first line is context and ids of its decisions, the cells "
