@@ -49,6 +49,7 @@ PARAMETERS = {
     "webhook": "wh_",
     "delivery": "",
     # Of the console, which no key reaches: tests/people has them.
+    "key": "",
     "member": "",
     "session": "",
 }
@@ -297,7 +298,9 @@ def make_accounts(home: Path, url: str) -> list[Account]:
     return made
 
 
-KEYED = [route for route in ROUTES if route.access in {Access.KEYED, Access.OPERATOR}]
+KEYED = [
+    route for route in ROUTES if route.access in {Access.KEYED, Access.OPERATOR} or route.takes_keys
+]
 
 
 def parameters_of(route: Route) -> list[str]:

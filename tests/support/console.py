@@ -18,6 +18,7 @@ from steelyard.accounts.rate_limits import RateWindows
 from steelyard.accounts.service import AccountService
 from steelyard.app.application import create_app
 from steelyard.app.services import ApiServices
+from steelyard.people.key_service import Keys
 from steelyard.people.letters import Letter
 from steelyard.people.mail_service import MailRoom
 from steelyard.people.member_service import Members
@@ -75,6 +76,7 @@ class Console:
 
     def people(self) -> dict[str, Any]:
         return {
+            "keys": Keys(self.state, now=self.clock),
             "members": self.members,
             "sessions": Sessions(self.state, self.settings, now=self.clock),
             "sign_ins": SignIns(self.state, self.mail, self.settings, now=self.clock),

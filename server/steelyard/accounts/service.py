@@ -1,9 +1,6 @@
 """Accounts and API keys: who calls, what it may, and what an operator does with both.
 
-A key is ``steelyard_sk_`` and 32 random bytes in an URL-safe alphabet. Its first characters are
-kept to find it by, and its SHA-256 to know it by: against 200 random bits that nobody has seen, a
-slow hash made for passwords would protect nothing. Revoking works at once in every process, since
-each call looks the key up.
+Revoking a key works at once in every process, since each call looks the key up.
 """
 
 from __future__ import annotations
@@ -11,23 +8,30 @@ from __future__ import annotations
 import functools
 import hashlib
 import hmac
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any, get_args
+from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, Row
 
 from steelyard import errors
 from steelyard.accounts import store as rows
+from steelyard.accounts.keys import (
+    KEY_LENGTH,
+    KEY_START,
+    PREFIX_LENGTH,
+    NewKey,
+    checked_name,
+    hash_secret,
+    insert_key,
+    shown_keys,
+)
 from steelyard.accounts.wire import AccountSummary, AccountUser, ApiKey, ApiKeyPage, WalletBalance
 from steelyard.billing import ledger
-from steelyard.billing.ledger import utc_month
 from steelyard.billing.money import to_usd
-from steelyard.billing.store import balances_of, post, spent_by_key
+from steelyard.billing.store import balances_of, post
 from steelyard.caller import LOCAL_ACCOUNT, Caller, Scope
 from steelyard.ids import new_id
 from steelyard.operations.store import OperationRow, insert_operation
@@ -36,27 +40,10 @@ from steelyard.storage import State
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES, MAX_PLAYGROUND_DECISIONS
 from steelyard.wire.queries import ApiKeysQuery
 
-KEY_START = "steelyard_sk_"
-_SECRET_BYTES = 32
-#: Characters of the secret that are told, to find the key by; over 200 random bits are left.
-_TOLD = 8
-_PREFIX_LENGTH = len(KEY_START) + _TOLD
-#: A key as ``create_key`` makes it; longer headers are not even hashed.
-_KEY_LENGTH = len(KEY_START) + 43
 #: Seconds within which a key's uses count as one for ``last_used_at``.
 _TOUCH_S = 60.0
 #: Held against when no key has the prefix, so that both cases take the same time.
 _NOBODYS_SHA256 = hashlib.sha256(b"").hexdigest()
-_MAX_NAME = 128
-SCOPES: tuple[Scope, ...] = get_args(Scope)
-
-
-@dataclass(frozen=True, slots=True)
-class NewKey:
-    """A key just made."""
-
-    key: ApiKey
-    secret: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +78,14 @@ class AccountService:
         if not self._accounts_enabled:
             return Caller(LOCAL_ACCOUNT, None, "full", address)
         secret = _bearer(authorization)
-        given = hashlib.sha256(secret.encode("ascii")).hexdigest()
-        prefix = secret[:_PREFIX_LENGTH]
+        given = hash_secret(secret)
+        prefix = secret[:PREFIX_LENGTH]
         row = await self._state.look_up(lambda connection: rows.find_api_key(connection, prefix))
         known = _NOBODYS_SHA256 if row is None else row.sha256
         is_known = hmac.compare_digest(given, known)
         if row is None or not is_known or row.revoked_at is not None:
+            raise _invalid_key()
+        if row.expires_at is not None and row.expires_at <= self._now():
             raise _invalid_key()
         self._touch(row.id, row.last_used_at)
         return Caller(row.account_id, row.id, row.scope, address)
@@ -129,7 +118,7 @@ class AccountService:
                 cursor=query.cursor,
             )
             return ApiKeyPage(
-                data=self._shown(connection, page.rows),
+                data=shown_keys(connection, page.rows, self._now()),
                 has_more=page.next_cursor is not None,
                 next_cursor=page.next_cursor,
             )
@@ -138,7 +127,7 @@ class AccountService:
 
     def create_account(self, name: str) -> AccountEntry:
         """Make an account, blocking."""
-        name = _checked_name(name)
+        name = checked_name(name)
 
         def work(connection: Connection) -> AccountEntry:
             if rows.find_account_named(connection, name) is not None:
@@ -209,35 +198,18 @@ class AccountService:
         monthly_cap_nano: int | None = None,
     ) -> NewKey:
         """Make an API key, blocking; its secret is given this once."""
-        name = _checked_name(name)
-        if scope not in SCOPES:
-            raise errors.InvalidRequestError(
-                f"There is no scope {scope!r}; give {', '.join(SCOPES)}."
-            )
-        if monthly_cap_nano is not None and scope != "inference":
-            raise errors.InvalidRequestError(
-                f"A key of scope {scope} has no monthly cap; make an inference key, or leave the "
-                "cap out."
-            )
-        if monthly_cap_nano is not None and monthly_cap_nano < 0:
-            raise errors.InvalidRequestError("The monthly cap is negative; give 0 or more.")
-        secret = KEY_START + secrets.token_urlsafe(_SECRET_BYTES)
 
-        def work(connection: Connection) -> ApiKey:
-            values: dict[str, Any] = {
-                "id": new_id("key"),
-                "account_id": _get_account(connection, account).id,
-                "name": name,
-                "prefix": secret[:_PREFIX_LENGTH],
-                "sha256": hashlib.sha256(secret.encode("ascii")).hexdigest(),
-                "scope": scope,
-                "monthly_cap_nano": monthly_cap_nano,
-                "created_at": self._now(),
-            }
-            rows.insert_api_key(connection, **values)
-            return _api_key(SimpleNamespace(last_used_at=None, revoked_at=None, **values), 0)
+        def work(connection: Connection) -> NewKey:
+            return insert_key(
+                connection,
+                _get_account(connection, account).id,
+                name=name,
+                scope=scope,
+                monthly_cap_nano=monthly_cap_nano,
+                at=self._now(),
+            )
 
-        return NewKey(self._state.write_now(work), secret)
+        return self._state.write_now(work)
 
     def list_keys(self, account: str | None = None) -> list[tuple[str, ApiKey]]:
         """Return keys with their accounts' names, the newest first, blocking."""
@@ -250,7 +222,7 @@ class AccountService:
                 if only is None or row.account_id == only
             ]
             names = {row.id: row.name for row in rows.all_accounts(connection)}
-            shown = self._shown(connection, found)
+            shown = shown_keys(connection, found, self._now())
             return [(names[row.account_id], key) for row, key in zip(found, shown, strict=True)]
 
         return self._state.read_now(work)
@@ -264,14 +236,9 @@ class AccountService:
                 raise errors.NotFoundError(
                     f"There is no API key {key_id!r}; steelyard key list shows their ids."
                 )
-            return self._shown(connection, [row])[0]
+            return shown_keys(connection, [row], self._now())[0]
 
         return self._state.write_now(work)
-
-    def _shown(self, connection: Connection, found: list[Row[Any]]) -> list[ApiKey]:
-        capped = [row.id for row in found if row.monthly_cap_nano is not None]
-        spent = spent_by_key(connection, capped, utc_month(self._now())) if capped else {}
-        return [_api_key(row, spent.get(row.id, 0)) for row in found]
 
     def _touch(self, key_id: str, last_used_at: float | None) -> None:
         """Note a key's use, at most once a minute; nobody waits for it."""
@@ -312,7 +279,7 @@ def _bearer(authorization: str | None) -> str:
         raise errors.MissingApiKeyError(
             "The call has no API key; send it as Authorization: Bearer KEY."
         )
-    is_formed = len(secret) == _KEY_LENGTH and secret.isascii() and secret.startswith(KEY_START)
+    is_formed = len(secret) == KEY_LENGTH and secret.isascii() and secret.startswith(KEY_START)
     if not is_formed:
         raise _invalid_key()
     return secret
@@ -320,7 +287,7 @@ def _bearer(authorization: str | None) -> str:
 
 def _invalid_key() -> errors.InvalidApiKeyError:
     return errors.InvalidApiKeyError(
-        "The API key is not one of this server, or was revoked; send a valid one."
+        "The API key is not one of this server, was revoked or is over; send a valid one."
     )
 
 
@@ -328,15 +295,6 @@ def _heed_nothing(touched: Future[None]) -> None:
     """Take the outcome of a write that may fail: the next use of the key tries again."""
     if not touched.cancelled():
         touched.exception()
-
-
-def _checked_name(name: str) -> str:
-    name = name.strip()
-    if not name or len(name) > _MAX_NAME or not name.isprintable():
-        raise errors.InvalidRequestError(
-            f"A name has 1 to {_MAX_NAME} printable characters; {name[:_MAX_NAME]!r} has not."
-        )
-    return name
 
 
 def _get_account(connection: Connection, account: str) -> Row[Any]:
@@ -359,19 +317,4 @@ def _wallet(connection: Connection, account_id: str) -> WalletBalance:
         available_usd=to_usd(max(books["paid"] + books["promotional"], 0)),
         reserved_usd=to_usd(books["held"]),
         financial_shortfall_usd=to_usd(max(-balance, 0)),
-    )
-
-
-def _api_key(row: Row[Any] | SimpleNamespace, spent_nano: int) -> ApiKey:
-    cap = row.monthly_cap_nano
-    return ApiKey(
-        id=row.id,
-        name=row.name,
-        prefix=row.prefix,
-        created_at=row.created_at,
-        last_used_at=row.last_used_at,
-        revoked_at=row.revoked_at,
-        scope=row.scope,
-        monthly_cap_usd=None if cap is None else to_usd(cap),
-        month_spent_usd=None if cap is None else to_usd(spent_nano),
     )

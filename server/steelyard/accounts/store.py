@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select, update
 
 from steelyard.storage.pages import RowPage, newest_first
 from steelyard.storage.tables import accounts, api_keys
@@ -16,6 +16,7 @@ _BY_PREFIX: Select[Any] = select(
     api_keys.c.scope,
     api_keys.c.last_used_at,
     api_keys.c.revoked_at,
+    api_keys.c.expires_at,
 ).where(api_keys.c.prefix == bindparam("wanted"))
 
 
@@ -76,6 +77,23 @@ def all_api_keys(connection: Connection) -> list[Row[Any]]:
 def touch_api_key(connection: Connection, key_id: str, at: float) -> None:
     """Write when a key was used last."""
     connection.execute(update(api_keys).where(api_keys.c.id == key_id).values(last_used_at=at))
+
+
+def find_key_of(connection: Connection, account_id: str, key_id: str) -> Row[Any] | None:
+    """Return a key of an account by its id."""
+    of = (api_keys.c.id == key_id, api_keys.c.account_id == account_id)
+    return connection.execute(select(api_keys).where(*of)).first()
+
+
+def count_live_keys(connection: Connection, account_id: str) -> int:
+    """Return how many keys of an account are not revoked."""
+    of = (api_keys.c.account_id == account_id, api_keys.c.revoked_at.is_(None))
+    return connection.scalar(select(func.count()).select_from(api_keys).where(*of)) or 0
+
+
+def change_api_key(connection: Connection, key_id: str, **values: Any) -> None:
+    """Write what was changed of a key; the values are by column of ``tables.api_keys``."""
+    connection.execute(update(api_keys).where(api_keys.c.id == key_id).values(**values))
 
 
 def revoke_api_key(connection: Connection, key_id: str, at: float) -> Row[Any] | None:

@@ -63,9 +63,12 @@ class ApiKey(Struct, frozen=True, kw_only=True):
     created_at: float
     last_used_at: Annotated[float | None, Meta(description="To the minute.")] = None
     revoked_at: float | None = None
+    expires_at: Annotated[float | None, Meta(description="When it ends by itself.")] = None
     scope: Annotated[Scope, Meta(description="What it may call.")]
-    role: Role = "owner"
-    made_by: str | None = None
+    role: Annotated[Role, Meta(description="What the member was that made it.")] = "owner"
+    made_by: Annotated[
+        str | None, Meta(description="The member that made it; none where a command did.")
+    ] = None
     monthly_cap_usd: Annotated[
         Usd | None, Meta(description="The most that it may spend in a UTC month.")
     ] = None

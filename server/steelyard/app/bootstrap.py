@@ -61,6 +61,7 @@ from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
 from steelyard.operations.service import LEASE_GRACE_S, OperationLog
+from steelyard.people.key_service import Keys
 from steelyard.people.limits import ForwardClock
 from steelyard.people.mail_service import MailRoom
 from steelyard.people.member_service import Members
@@ -177,6 +178,7 @@ def open_service(
             prompt_tunings=_open_prompt_tunings(on, datasets, evaluated, worker.wake),
             purchases=_open_purchases(on),
             families=families.families,
+            keys=people.keys,
             members=people.members,
             sessions=people.sessions,
             sign_ins=people.sign_ins,
@@ -225,6 +227,7 @@ def _open_sweeper(
 class _People:
     """What answers for people."""
 
+    keys: Keys
     members: Members
     sessions: Sessions
     sign_ins: SignIns
@@ -238,6 +241,7 @@ def _open_people(on: Foundation) -> _People:
         ticker = Ticker(mail.tick, name="steelyard-mail", failure="Could not send mail")
         on.closing.callback(ticker.close)
     return _People(
+        Keys(on.state, now=now),
         Members(on.state, mail, now=now),
         Sessions(on.state, on.settings, now=now),
         SignIns(on.state, mail, on.settings, now=now),

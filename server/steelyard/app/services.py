@@ -26,6 +26,7 @@ from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
+from steelyard.people.key_service import Keys
 from steelyard.people.member_service import Members
 from steelyard.people.session_service import Sessions
 from steelyard.people.sign_in_service import SignIns
@@ -71,6 +72,7 @@ class ApiServices:
     labeling_reviews: LabelingReviews
     labeling_sources: LabelingSources
     labeling_teachers: Teachers
+    keys: Keys
     members: Members
     prompt_tunings: PromptTunings
     purchases: PurchaseService

@@ -40,13 +40,14 @@ async def admit(request: Request, route: Route, services: Services) -> Caller:
     if route.access is Access.OPERATOR and is_from_this_machine(request):
         return Caller(NOBODY, None, "full", address)
     if route.access in {Access.SIGN_IN, Access.CONSOLE}:
-        _check_accounts(services)
+        if not route.takes_keys:
+            _check_accounts(services)
         request.ctx.browser = Browser.of(request)
     if route.access is Access.SIGN_IN:
         services.limits.take_public(address_group(address))
         return Caller(NOBODY, None, "inference", address)
     authorization = request.headers.get("authorization")
-    if authorization is None and route.access is Access.CONSOLE:
+    if authorization is None and _is_for_session(request, route, services):
         return await _admit_session(request, route, services)
     try:
         caller = await services.accounts.authenticate(authorization, address)
@@ -70,6 +71,17 @@ def _check_accounts(services: Services) -> None:
             "This server has no accounts, so nobody signs in; start it with --accounts on "
             "(STEELYARD_ACCOUNTS=on) to use the console."
         )
+
+
+def _is_for_session(request: Request, route: Route, services: Services) -> bool:
+    """Whether a call without a key is to have a session.
+
+    Where a key would do, it is a session's if it has one: without either, a key is what is missing.
+    """
+    if route.access is not Access.CONSOLE or not route.takes_keys:
+        return route.access is Access.CONSOLE
+    browser: Browser = request.ctx.browser
+    return services.settings.accounts == "on" and browser.token is not None
 
 
 async def _admit_session(request: Request, route: Route, services: Services) -> Caller:

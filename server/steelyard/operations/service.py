@@ -58,7 +58,15 @@ class OperationLog:
             state=state, running=self._running, accounts_enabled=accounts_enabled, lease_s=lease_s
         )
 
-    async def accept(self, write: Write, *, model: str, reserved_nano: int) -> Accepted:
+    async def accept(
+        self,
+        write: Write,
+        *,
+        model: str,
+        reserved_nano: int,
+        input_tokens: int | None = None,
+        n_decisions: int | None = None,
+    ) -> Accepted:
         """Accept an operation, which must then be settled or released, or raise ``Replay``."""
         if reserved_nano < 0:
             raise ValueError("What an operation may cost is 0 or more.")
@@ -72,6 +80,8 @@ class OperationLog:
                 accepted_at=self._now(),
                 model=model,
                 is_recorded=write.key is not None or reserved_nano > 0,
+                input_tokens=input_tokens,
+                n_decisions=n_decisions,
             )
             if not accepted.is_recorded:
                 return accepted

@@ -28,6 +28,8 @@ class OperationRow:
     ended_at: float | None
     reserved_nano: int
     amount_nano: int
+    input_tokens: int | None = None
+    n_decisions: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from sqlalchemy import (
     Double,
     ForeignKey,
     Index,
+    Integer,
     LargeBinary,
     Table,
     Text,
@@ -18,7 +19,8 @@ from steelyard.storage.tables import metadata
 
 #: Paid work: ``pending``, then ``succeeded``, ``failed`` (its key repeats the failure) or
 #: ``released`` (its key is free again). ``credit`` adds to an account. ``instance`` names the
-#: process that runs it; without one, a job or an hour of keep warm says when it ends.
+#: process that runs it; without one, a job or an hour of keep warm says when it ends. What was asked
+#: is counted where it was answered.
 operations = Table(
     "operations",
     metadata,
@@ -35,6 +37,8 @@ operations = Table(
     Column("ended_at", Double),
     Column("reserved_nano", BigInteger, nullable=False),
     Column("amount_nano", BigInteger, nullable=False),
+    Column("input_tokens", BigInteger),
+    Column("n_decisions", Integer),
     CheckConstraint(
         "state IN ('pending', 'succeeded', 'failed', 'released', 'credit')", name="state"
     ),

@@ -35,6 +35,8 @@ class Accepted:
     accepted_at: float
     model: str = ""
     is_recorded: bool = True
+    input_tokens: int | None = None
+    n_decisions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +254,8 @@ class OperationWrites:
             ended_at=None,
             reserved_nano=accepted.reserved_nano,
             amount_nano=0,
+            input_tokens=accepted.input_tokens,
+            n_decisions=accepted.n_decisions,
         )
 
     @staticmethod

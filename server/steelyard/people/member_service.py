@@ -19,6 +19,7 @@ from steelyard.people.roles import Role, read_address
 from steelyard.people.session_service import note, session_of
 from steelyard.people.wire import ChangeMember, InviteMember, Member, MemberList, RemovedMember
 from steelyard.storage import State
+from steelyard.wire.violations import BODY
 
 #: Members and invitations of one account.
 MAX_MEMBERS = 500
@@ -140,8 +141,9 @@ class Members:
                 )
             members.delete_member(connection, there.id)
         if len(members.all_members(connection, account_id)) >= MAX_MEMBERS:
+            message = f"The account has {MAX_MEMBERS} members and invitations; remove one first."
             raise errors.InvalidRequestError(
-                f"The account has {MAX_MEMBERS} members and invitations; remove one first."
+                violations=[errors.Violation((*BODY, "email"), message, "too_many")]
             )
         return members.insert_member(
             connection,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 
 from steelyard import errors
+from steelyard.accounts.wire import ApiKey
 from steelyard.http.browsers import Browser
 from steelyard.http.routing import Access, Call, Route
+from steelyard.people.key_service import Keys
 from steelyard.people.member_service import Members
 from steelyard.people.roles import ANYBODY
 from steelyard.people.session_service import Sessions, session_of
@@ -15,12 +17,15 @@ from steelyard.people.wire import (
     AuditPage,
     AuditQuery,
     Challenge,
+    ChangeKey,
     ChangeMember,
+    CreateKey,
     CurrentSession,
     EndedSessions,
     InviteMember,
     Member,
     MemberList,
+    NewApiKey,
     RemovedMember,
     SessionList,
     SignedInUser,
@@ -32,6 +37,7 @@ _sign_in = functools.partial(Route, method="POST", access=Access.SIGN_IN, tags=(
 _console = functools.partial(Route, access=Access.CONSOLE, tags=("console",))
 _own = functools.partial(_console, roles=ANYBODY)
 _members = functools.partial(_console, roles=("owner",), confirms=True)
+_keys = functools.partial(_console, roles=("owner", "developer"), confirms=True)
 
 
 def _browser(call: Call) -> Browser:
@@ -155,5 +161,28 @@ ROUTES = (
         summary="Remove a member or an invitation.",
         response=RemovedMember,
         errors=(errors.LastOwnerError,),
+    ),
+    _keys(
+        method="POST",
+        path="/v1/account/keys",
+        use=lambda call: call.service(Keys).create(call.caller, call.body),
+        summary="Make an API key; its secret is shown this once.",
+        request=CreateKey,
+        response=NewApiKey,
+    ),
+    _keys(
+        method="PATCH",
+        path="/v1/account/keys/{key}",
+        use=lambda call: call.service(Keys).change(call.caller, call.path["key"], call.body),
+        summary="Change an API key's name, cap or end; a developer's own alone.",
+        request=ChangeKey,
+        response=ApiKey,
+    ),
+    _keys(
+        method="DELETE",
+        path="/v1/account/keys/{key}",
+        use=lambda call: call.service(Keys).revoke(call.caller, call.path["key"]),
+        summary="Revoke an API key for good; a developer's own alone.",
+        response=ApiKey,
     ),
 )

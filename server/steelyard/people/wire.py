@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
+from steelyard.accounts.wire import ApiKey
+from steelyard.caller import Scope
 from steelyard.people.roles import Role
 from steelyard.wire.queries import Cursor, PageSize
 
@@ -167,3 +169,39 @@ class RemovedMember(Struct, frozen=True, kw_only=True):
 
     id: str
     removed: Literal[True] = True
+
+
+KeyName = Annotated[str, Meta(min_length=1, max_length=128, description="For people.")]
+#: An amount that a request names.
+GivenUsd = Annotated[str, Meta(min_length=1, max_length=32)]
+
+
+class CreateKey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a new API key may do."""
+
+    name: KeyName
+    scope: Annotated[Scope, Meta(description="What it may call.")]
+    monthly_cap_usd: Annotated[
+        GivenUsd | None, Meta(description="The most to spend in a UTC month; of `inference` keys.")
+    ] = None
+    expires_at: Annotated[
+        float | None, Meta(description="When it ends by itself; never by default.")
+    ] = None
+
+
+class NewApiKey(ApiKey, frozen=True, kw_only=True):
+    """An API key just made."""
+
+    secret: Annotated[str, Meta(description="The key itself; shown this once and not kept.")]
+
+
+class ChangeKey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What to change of an API key; what is left out stays."""
+
+    name: KeyName | UnsetType = UNSET
+    monthly_cap_usd: Annotated[
+        GivenUsd | UnsetType | None, Meta(description="Without a cap where null.")
+    ] = UNSET
+    expires_at: Annotated[
+        float | UnsetType | None, Meta(description="Without an end where null.")
+    ] = UNSET

@@ -230,6 +230,8 @@ class DecisionService:
             run.write,
             model=run.asked.name,
             reserved_nano=quote_nano(run.prepared, run.asked, run.asked),
+            input_tokens=run.prepared.input_tokens,
+            n_decisions=len(run.prepared.request.decisions),
         )
         try:
             answer, model = await run.attempts.run()

@@ -29,15 +29,18 @@ metadata = MetaData(
 )
 
 #: Who owns resources and pays. The account ``local`` is there from the first migration on.
+#: ``deletes_at`` is when all that an account has is removed, where somebody asked for that.
 accounts = Table(
     "accounts",
     metadata,
     Column("id", Text, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     Column("created_at", Double, nullable=False),
+    Column("deletes_at", Double, index=True),
 )
 
-#: Keys by their hash; ``prefix`` is the part of a key that is no secret.
+#: Keys by their hash; ``prefix`` is the part of a key that is no secret. ``made_by`` is the address
+#: of the member that made one in the console, with its ``role`` then.
 api_keys = Table(
     "api_keys",
     metadata,
@@ -51,5 +54,8 @@ api_keys = Table(
     Column("created_at", Double, nullable=False),
     Column("last_used_at", Double),
     Column("revoked_at", Double),
+    Column("expires_at", Double),
+    Column("made_by", Text),
+    Column("role", Text),
     CheckConstraint("scope IN ('full', 'inference', 'read')", name="scope"),
 )

@@ -1,0 +1,22 @@
+"""The console: who made a key and when it ends, accounts to be deleted, what was asked."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0009"
+down_revision = "0007"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add the columns."""
+    op.add_column("api_keys", sa.Column("expires_at", sa.Double))
+    op.add_column("api_keys", sa.Column("made_by", sa.Text))
+    op.add_column("api_keys", sa.Column("role", sa.Text))
+    op.add_column("accounts", sa.Column("deletes_at", sa.Double))
+    op.create_index("ix_accounts_deletes_at", "accounts", ["deletes_at"])
+    op.add_column("operations", sa.Column("input_tokens", sa.BigInteger))
+    op.add_column("operations", sa.Column("n_decisions", sa.Integer))
