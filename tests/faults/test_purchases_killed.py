@@ -30,6 +30,7 @@ from steelyard.purchases import applying
 from steelyard.purchases.providers.manual import ManualProvider
 from steelyard.purchases.service import PurchaseService
 from steelyard.storage import open_state
+from support.console import begin_session, cookie_of
 
 pytest.importorskip("stripe", reason="the extra stripe is not installed")
 pytestmark = [
@@ -60,6 +61,8 @@ class Office:
             accounts = AccountService(state, accounts_enabled=True)
             self.secret = accounts.create_key(account="local").secret
             accounts.add_credit("local", 1000 * NANO)
+            token = begin_session(state, "mia@example.org", at=time.time())
+        self.signed_in = cookie_of(token)
 
     @contextmanager
     def state(self) -> Iterator[Any]:
@@ -71,7 +74,7 @@ class Office:
 
     def send(self, method: str, path: str, **given: Any) -> httpx.Response:
         """Repeat a request until the server, which is killed now and then, has answered it."""
-        headers = {"Authorization": f"Bearer {self.secret}", **given.pop("headers", {})}
+        headers = {**self.signed_in, **given.pop("headers", {})}
         while True:
             try:
                 url = f"{self.server.url}{path}"

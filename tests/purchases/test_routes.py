@@ -1,15 +1,17 @@
-"""``/v1/billing`` over HTTP, with an operator's key and with a customer's."""
+"""``/v1/billing`` over HTTP: changed by who is signed in, read with keys too."""
 
 from __future__ import annotations
 
 import csv
 import io
+import time
 from decimal import Decimal
 
 import httpx
 import pytest
 
 from steelyard.client import Client, ClientOptions
+from support.console import begin_session, cookie_of
 from support.error_shape import assert_canonical_error
 from support.live_server import live_server
 
@@ -24,9 +26,8 @@ def server():
 
 @pytest.fixture(scope="module")
 def http(server):
-    secret = server.services.accounts.create_key(account="local").secret
-    headers = {"Authorization": f"Bearer {secret}"}
-    with httpx.Client(base_url=server.url, headers=headers) as client:
+    token = begin_session(server.services.state, "mia@example.org", at=time.time(), role="billing")
+    with httpx.Client(base_url=server.url, headers=cookie_of(token)) as client:
         yield client
 
 
@@ -49,6 +50,7 @@ def test_a_paid_purchase_is_credit_and_has_a_receipt(http, paid):
     billing = http.get("/v1/billing").json()
     assert (billing["available_usd"], billing["paid_usd"]) == ("25.5", "25.5")
     assert http.get("/v1/account").json()["wallet"]["available_usd"] == "25.5"
+    assert http.get("/v1/account/audit").status_code == 403
     assert http.get(f"/v1/billing/purchases/{paid}").json()["state"] == "paid"
     assert [one["id"] for one in http.get("/v1/billing/purchases").json()["data"]] == [paid]
     receipt = http.get(f"/v1/billing/purchases/{paid}/receipt")
@@ -76,6 +78,17 @@ def test_the_ledger_is_paged_and_sent_as_csv(http, paid):
     assert [row["amount_usd"] for row in told] == [line["amount_usd"] for line in lines]
     refused = http.get("/v1/billing/transactions", params={"cursor": "x"})
     assert_canonical_error(refused, 422, "invalid_request", path=["query", "cursor"])
+
+
+def test_what_is_done_with_money_is_noted_with_who_did_it(server, paid):
+    token = begin_session(server.services.state, "bo@example.org", at=time.time())
+    with httpx.Client(base_url=server.url, headers=cookie_of(token)) as owner:
+        [entry] = [
+            one
+            for one in owner.get("/v1/account/audit").json()["data"]
+            if one["action"] == "purchase.begun"
+        ]
+    assert (entry["email"], entry["subject"]) == ("mia@example.org", f"{paid} 25.5 USD")
 
 
 def test_a_customers_key_reads_and_changes_nothing(server, http, paid):
@@ -122,7 +135,7 @@ def test_transfers_send_no_events(http):
 
 
 def test_the_client_reads_an_accounts_money(server, http, paid):
-    key = http.headers["authorization"].removeprefix("Bearer ")
+    key = server.services.accounts.create_key(account="local", scope="read").secret
     with Client(ClientOptions(server.url, api_key=key)) as client:
         assert client.account.billing().provider == "manual"
         assert [one.id for one in client.account.purchases(page_size=1)] == [paid]

@@ -12,20 +12,27 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
+from sqlalchemy import Connection
 
 from steelyard.accounts.allowance import RequestLimits
 from steelyard.accounts.rate_limits import RateWindows
 from steelyard.accounts.service import AccountService
 from steelyard.app.application import create_app
 from steelyard.app.services import ApiServices
+from steelyard.http.browsers import CONSOLE_HEADER, COOKIE
+from steelyard.ids import new_id
+from steelyard.people import limits
+from steelyard.people import store as rows
+from steelyard.people.codes import hash_token, new_token
 from steelyard.people.key_service import Keys
 from steelyard.people.letters import Letter
 from steelyard.people.mail_service import MailRoom
 from steelyard.people.member_service import Members
+from steelyard.people.member_store import find_member, insert_member
 from steelyard.people.session_service import Sessions
 from steelyard.people.sign_in_service import SignIns
 from steelyard.settings import read_settings
-from steelyard.storage import open_state
+from steelyard.storage import State, open_state
 from support.server_thread import ServerThread
 
 NOW = 1_800_000_000.0
@@ -131,3 +138,36 @@ def code_of(letter: Letter) -> str:
     """Return the code of a letter, as somebody would type it."""
     [code] = re.findall(r"^([0-9A-Z]{4}-[0-9A-Z]{4})$", letter.text(), flags=re.MULTILINE)
     return code
+
+
+def begin_session(
+    state: State, email: str, *, at: float, account_id: str = "local", role: str = "owner"
+) -> str:
+    """Write a session of a member of an account, as after a code, and return its token."""
+    token = new_token()
+
+    def work(connection: Connection) -> None:
+        user = rows.find_user(connection, email) or rows.insert_user(connection, email, at)
+        if find_member(connection, account_id, email=email) is None:
+            insert_member(connection, account_id, email, role, at=at, expires_at=at, joined_at=at)
+        rows.insert_session(
+            connection,
+            id=new_id("sess"),
+            user_id=user.id,
+            sha256=hash_token(token),
+            network="",
+            agent="",
+            created_at=at,
+            confirmed_at=at,
+            last_used_at=at,
+            idle_until=at + limits.IDLE_S,
+            expires_at=at + limits.SESSION_S,
+        )
+
+    state.write_now(work)
+    return token
+
+
+def cookie_of(token: str) -> dict[str, str]:
+    """Return the headers of a browser that shows the console's pages, signed in."""
+    return {CONSOLE_HEADER: "1", "Cookie": f"{COOKIE}={token}"}

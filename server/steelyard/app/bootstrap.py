@@ -65,7 +65,7 @@ from steelyard.people.key_service import Keys
 from steelyard.people.limits import ForwardClock
 from steelyard.people.mail_service import MailRoom
 from steelyard.people.member_service import Members
-from steelyard.people.session_service import Sessions
+from steelyard.people.session_service import Sessions, note
 from steelyard.people.sign_in_service import SignIns
 from steelyard.prompt_tuning import store as prompt_tuning_rows
 from steelyard.prompt_tuning.service import PromptTunings
@@ -408,6 +408,7 @@ def _open_purchases(on: Foundation) -> PurchaseService:
         open_provider(settings),
         accounts_enabled=has_accounts,
         referral_nano=referral_nano_of(settings),
+        note=note,
     )
     if has_accounts:
         top_ups = TopUps(on.state, purchases)

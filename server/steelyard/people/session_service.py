@@ -192,7 +192,7 @@ def session_of(caller: Caller) -> SignedIn:
 
 
 def note(
-    connection: Connection, caller: Caller, action: str, *, at: float, subject: str | None = None
+    connection: Connection, caller: Caller, action: str, at: float, subject: str | None = None
 ) -> None:
     """Add what a caller does to the audit of its account."""
     email = session_of(caller).email

@@ -52,13 +52,16 @@ async def receive_event(request: Request, call: Call) -> HTTPResponse:
     return json_response(await service.receive(call.path["provider"], body, headers))
 
 
-_route = functools.partial(Route, access=Access.KEYED, tags=("billing",))
+_console = functools.partial(
+    Route, access=Access.CONSOLE, tags=("billing",), roles=("owner", "billing")
+)
+_read = functools.partial(_console, takes_keys=True)
+_change = functools.partial(_console, confirms=True)
 _OFF = (errors.AccountsOffError,)
-_KEY_ERRORS = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
-_CHANGE = (*_OFF, errors.ConsoleOnlyError, *_KEY_ERRORS)
+_CHANGE = (errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 
 ROUTES = (
-    _route(
+    _read(
         method="GET",
         path="/v1/billing",
         use=lambda call: call.service(PurchaseService).billing(call.caller),
@@ -66,7 +69,7 @@ ROUTES = (
         response=Billing,
         errors=_OFF,
     ),
-    _route(
+    _read(
         method="GET",
         path="/v1/billing/transactions",
         handler=get_transactions,
@@ -76,7 +79,7 @@ ROUTES = (
         response=TransactionPage,
         errors=_OFF,
     ),
-    _route(
+    _change(
         method="POST",
         path="/v1/billing/purchases",
         use=lambda call: call.service(PurchaseService).create(call.write, call.body),
@@ -85,7 +88,7 @@ ROUTES = (
         response=NewPurchase,
         errors=(*_CHANGE, errors.PaymentProviderError),
     ),
-    _route(
+    _read(
         method="GET",
         path="/v1/billing/purchases",
         use=lambda call: call.service(PurchaseService).purchases(call.caller, call.query),
@@ -94,23 +97,23 @@ ROUTES = (
         response=PurchasePage,
         errors=_OFF,
     ),
-    _route(
+    _read(
         method="GET",
         path="/v1/billing/purchases/{purchase}",
         use=lambda call: call.service(PurchaseService).purchase(call.caller, call.path["purchase"]),
         summary="Return a purchase.",
         response=Purchase,
-        errors=(*_OFF, errors.NotFoundError),
+        errors=_OFF,
     ),
-    _route(
+    _read(
         method="GET",
         path="/v1/billing/purchases/{purchase}/receipt",
         handler=get_receipt,
         summary="Return the receipt of a paid purchase, as HTML that prints.",
         media_type="text/html",
-        errors=(*_OFF, errors.NotFoundError, errors.PurchaseStateError),
+        errors=(*_OFF, errors.PurchaseStateError),
     ),
-    _route(
+    _change(
         method="PUT",
         path="/v1/billing/top-up",
         use=lambda call: call.service(PurchaseService).set_top_up(call.write, call.body),
@@ -119,7 +122,7 @@ ROUTES = (
         response=TopUp,
         errors=(*_CHANGE, errors.NoPaymentMethodError),
     ),
-    _route(
+    _change(
         method="DELETE",
         path="/v1/billing/top-up",
         use=lambda call: call.service(PurchaseService).end_top_up(call.write),
@@ -127,7 +130,7 @@ ROUTES = (
         response=EndedTopUp,
         errors=_CHANGE,
     ),
-    _route(
+    _read(
         method="GET",
         path="/v1/billing/referral",
         use=lambda call: call.service(PurchaseService).referral(call.caller),
@@ -135,7 +138,7 @@ ROUTES = (
         response=Referral,
         errors=_OFF,
     ),
-    _route(
+    _change(
         method="POST",
         path="/v1/billing/referral/redeem",
         use=lambda call: call.service(PurchaseService).redeem(call.write, call.body),

@@ -56,13 +56,20 @@ _CENT = NANO // 100
 _CSV_LINES = 1_000
 
 
+#: Writes what a caller did into the audit of its account.
+Note = Callable[[Connection, Caller, str, float, str], None]
+#: Roles that change an account's money.
+_ROLES = ("owner", "billing")
+
+
 def may_change_money(caller: Caller) -> str:
     """Return the account whose money a caller may change: the one place that knows who may.
 
-    The console's sign-in says who acts and as what; an API key never does. Without sign-in it is
-    whoever runs the server, for the account ``local``.
+    The session of an owner, or of whoever has the role for it; an API key never does. Without a
+    session it is whoever runs the server, for the account ``local``.
     """
-    if not caller.is_operator:
+    session = caller.session
+    if not (session.role in _ROLES if session else caller.is_operator):
         raise ConsoleOnlyError(
             "An API key reads an account's money and does not change it; ask whoever runs this "
             "server, or do it in the console."
@@ -81,6 +88,7 @@ class PurchaseService:
         accounts_enabled: bool,
         referral_nano: int = 0,
         now: Callable[[], float] = time.time,
+        note: Note | None = None,
     ) -> None:
         self._state = state
         self._writes = KeyedWrites(state, now=now)
@@ -88,6 +96,7 @@ class PurchaseService:
         self._accounts_enabled = accounts_enabled
         self._referral_nano = referral_nano
         self._now = now
+        self._note = note
 
     async def billing(self, caller: Caller) -> Billing:
         """Return an account's money."""
@@ -187,7 +196,7 @@ class PurchaseService:
         amount = read_amount(request.amount_usd, "amount_usd")
         await self._writes.replay_known(write)
         purchase = await self._state.write(
-            lambda connection: self._begin(connection, account_id, amount, write.key)
+            lambda connection: self._begin(connection, write, account_id, amount)
         )
         begun = await asyncio.to_thread(self.provider.begin, applying.ask_of(purchase))
 
@@ -229,6 +238,8 @@ class PurchaseService:
             rows.put_top_up(
                 connection, account_id, failures=0, off_at=None, set_at=self._now(), **values
             )
+            told = f"{request.amount_usd} USD below {request.threshold_usd} USD"
+            self._noted(connection, write, "top_up.set", told)
             return serializers.top_up(rows.find_top_up(connection, account_id))
 
         return await self._writes.once(write, work)
@@ -236,9 +247,14 @@ class PurchaseService:
     async def end_top_up(self, write: Write) -> EndedTopUp:
         """End automatic purchases; what is under way stays."""
         account_id = self._changing(write.caller)
-        return await self._writes.once(
-            write, lambda found: EndedTopUp(ended=rows.delete_top_up(found, account_id))
-        )
+
+        def work(connection: Connection) -> EndedTopUp:
+            ended = rows.delete_top_up(connection, account_id)
+            if ended:
+                self._noted(connection, write, "top_up.ended", "")
+            return EndedTopUp(ended=ended)
+
+        return await self._writes.once(write, work)
 
     async def referral(self, caller: Caller) -> Referral:
         """Return an account's own code, which is made when it is first asked for."""
@@ -263,6 +279,7 @@ class PurchaseService:
 
         def work(connection: Connection) -> RedeemedReferral:
             referrals.redeem(connection, account_id, request.code, now)
+            self._noted(connection, write, "referral.redeemed", request.code)
             return RedeemedReferral(referral_usd=to_usd(self._referral_nano), redeemed_at=now)
 
         return await self._writes.once(write, work)
@@ -398,8 +415,9 @@ class PurchaseService:
         return self._state.read_now(work)
 
     def _begin(
-        self, connection: Connection, account_id: str, amount: int, key: str | None
+        self, connection: Connection, write: Write, account_id: str, amount: int
     ) -> Row[Any]:
+        key = write.key
         if key is not None:
             known = rows.find_keyed(connection, account_id, key)
             if known is not None:
@@ -420,7 +438,13 @@ class PurchaseService:
             lifetime_s=self.provider.lifetime_s,
             key=key,
         )
+        self._noted(connection, write, "purchase.begun", f"{purchase_id} {to_usd(amount)} USD")
         return _get(connection, purchase_id)
+
+    def _noted(self, connection: Connection, write: Write, action: str, subject: str) -> None:
+        """Write what somebody who is signed in did into the account's audit."""
+        if self._note is not None and write.caller.session is not None:
+            self._note(connection, write.caller, action, self._now(), subject)
 
     def _require_accounts(self) -> None:
         if not self._accounts_enabled:
