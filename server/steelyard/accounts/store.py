@@ -85,6 +85,13 @@ def find_key_of(connection: Connection, account_id: str, key_id: str) -> Row[Any
     return connection.execute(select(api_keys).where(*of)).first()
 
 
+def key_names(connection: Connection, account_id: str) -> dict[str, str]:
+    """Return the names of an account's keys by their ids."""
+    of = api_keys.c.account_id == account_id
+    found = connection.execute(select(api_keys.c.id, api_keys.c.name).where(of))
+    return {row.id: row.name for row in found}
+
+
 def count_live_keys(connection: Connection, account_id: str) -> int:
     """Return how many keys of an account are not revoked."""
     of = (api_keys.c.account_id == account_id, api_keys.c.revoked_at.is_(None))

@@ -67,6 +67,7 @@ from steelyard.people.mail_service import MailRoom
 from steelyard.people.member_service import Members
 from steelyard.people.session_service import Sessions, note
 from steelyard.people.sign_in_service import SignIns
+from steelyard.people.usage_service import UsageService
 from steelyard.prompt_tuning import store as prompt_tuning_rows
 from steelyard.prompt_tuning.service import PromptTunings
 from steelyard.purchases.providers import open_provider
@@ -183,6 +184,7 @@ def open_service(
             sessions=people.sessions,
             sign_ins=people.sign_ins,
             shadows=shadows,
+            usage=UsageService(on.state),
             webhooks=_open_webhooks(on),
             fine_tunes=families.fine_tunes,
             discovery=_open_discovery(on, families),

@@ -30,6 +30,7 @@ from steelyard.people.key_service import Keys
 from steelyard.people.member_service import Members
 from steelyard.people.session_service import Sessions
 from steelyard.people.sign_in_service import SignIns
+from steelyard.people.usage_service import UsageService
 from steelyard.prompt_tuning.service import PromptTunings
 from steelyard.purchases.service import PurchaseService
 from steelyard.review.rows import DraftRows
@@ -80,6 +81,7 @@ class ApiServices:
     sign_ins: SignIns
     families: FamilyService
     shadows: Shadows
+    usage: UsageService
     webhooks: Webhooks
     fine_tunes: FineTuneJobs
     allowance: TokenAllowance

@@ -44,7 +44,7 @@ ledger_entries = Table(
         "'referral_costs', 'refunds')",
         name="book",
     ),
-    Index(None, "account_id", "book"),
+    Index(None, "account_id", "book", "created_at"),
 )
 
 #: The sums of ``ledger_entries``, kept in the same transactions.

@@ -13,6 +13,7 @@ from steelyard.people.member_service import Members
 from steelyard.people.roles import ANYBODY
 from steelyard.people.session_service import Sessions, session_of
 from steelyard.people.sign_in_service import SignIns
+from steelyard.people.usage_service import UsageService
 from steelyard.people.wire import (
     AuditPage,
     AuditQuery,
@@ -30,6 +31,8 @@ from steelyard.people.wire import (
     SessionList,
     SignedInUser,
     StartSignIn,
+    Usage,
+    UsageQuery,
     VerifyCode,
 )
 
@@ -184,5 +187,15 @@ ROUTES = (
         use=lambda call: call.service(Keys).revoke(call.caller, call.path["key"]),
         summary="Revoke an API key for good; a developer's own alone.",
         response=ApiKey,
+    ),
+    _console(
+        method="GET",
+        path="/v1/account/usage",
+        use=lambda call: call.service(UsageService).usage(call.caller, call.query),
+        summary="Return calls, tokens, decisions and cost by day, key, model or family.",
+        roles=("owner", "developer", "billing"),
+        takes_keys=True,
+        query=UsageQuery,
+        response=Usage,
     ),
 )

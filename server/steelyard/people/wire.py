@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from steelyard.accounts.wire import ApiKey
+from steelyard.accounts.wire import ApiKey, Usd
 from steelyard.caller import Scope
+from steelyard.decision_log.wire import Time
 from steelyard.people.roles import Role
 from steelyard.wire.queries import Cursor, PageSize
 
@@ -205,3 +206,42 @@ class ChangeKey(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     expires_at: Annotated[
         float | UnsetType | None, Meta(description="Without an end where null.")
     ] = UNSET
+
+
+UsageBy = Literal["day", "key", "model", "family"]
+
+
+class UsageQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which span of time, and by what."""
+
+    since: Annotated[
+        Time | None, Meta(description="Charged at this time or later; 30 days before `until`.")
+    ] = None
+    until: Annotated[
+        Time | None, Meta(description="Charged before this time; now. At most 400 days.")
+    ] = None
+    by: Annotated[UsageBy, Meta(description="What a line is of; days are of UTC.")] = "day"
+
+
+class UsageLine(Struct, frozen=True, kw_only=True):
+    """What one day, key, model or family used."""
+
+    name: Annotated[
+        str | None,
+        Meta(description="A day such as `2026-11-24`, a key's id, a model, a family; else null."),
+    ]
+    label: Annotated[str | None, Meta(description="For people: a key's name.")]
+    calls: Annotated[int, Meta(description="Calls and jobs that were charged.")]
+    tokens: Annotated[int, Meta(description="Input tokens of calls.")]
+    decisions: Annotated[int, Meta(description="Decisions of calls.")]
+    cost_usd: Usd
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """What an account used, and all of it added up."""
+
+    since: float
+    until: float
+    by: UsageBy
+    data: list[UsageLine]
+    total: UsageLine
