@@ -23,6 +23,7 @@ from steelyard.http.browsers import CONSOLE_HEADER, COOKIE
 from steelyard.ids import new_id
 from steelyard.people import limits
 from steelyard.people import store as rows
+from steelyard.people.account_service import OwnAccount
 from steelyard.people.codes import hash_token, new_token
 from steelyard.people.key_service import Keys
 from steelyard.people.letters import Letter
@@ -84,6 +85,7 @@ class Console:
     def people(self) -> dict[str, Any]:
         return {
             "keys": Keys(self.state, now=self.clock),
+            "own_account": OwnAccount(self.state, self.accounts, now=self.clock),
             "members": self.members,
             "sessions": Sessions(self.state, self.settings, now=self.clock),
             "sign_ins": SignIns(self.state, self.mail, self.settings, now=self.clock),

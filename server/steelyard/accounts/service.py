@@ -102,6 +102,7 @@ class AccountService:
                 ),
                 accounts_enabled=self._accounts_enabled,
                 wallet=_wallet(connection, caller.account_id),
+                deletes_at=None if row is None else row.deletes_at,
             )
 
         return await self._state.read(work)

@@ -35,6 +35,11 @@ def find_account_named(connection: Connection, name: str) -> Row[Any] | None:
     return connection.execute(select(accounts).where(accounts.c.name == name)).first()
 
 
+def change_account(connection: Connection, account_id: str, **values: Any) -> None:
+    """Write what was changed of an account; the values are by column of ``tables.accounts``."""
+    connection.execute(update(accounts).where(accounts.c.id == account_id).values(**values))
+
+
 def all_accounts(connection: Connection) -> list[Row[Any]]:
     """Return every account, the oldest first."""
     query = select(accounts).order_by(accounts.c.created_at, accounts.c.id)

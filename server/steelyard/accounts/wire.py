@@ -52,6 +52,10 @@ class AccountSummary(Struct, frozen=True, kw_only=True):
     waitlist: dict[str, Any] | None = None
     referrals: dict[str, Any] | None = None
     wallet: WalletBalance
+    deletes_at: Annotated[
+        float | None,
+        Meta(description="When all of it is removed, where an owner asked for that."),
+    ] = None
 
 
 class ApiKey(Struct, frozen=True, kw_only=True):

@@ -61,10 +61,13 @@ from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
 from steelyard.operations.service import LEASE_GRACE_S, OperationLog
+from steelyard.people.account_service import OwnAccount
+from steelyard.people.export_service import AccountExports
 from steelyard.people.key_service import Keys
 from steelyard.people.limits import ForwardClock
 from steelyard.people.mail_service import MailRoom
 from steelyard.people.member_service import Members
+from steelyard.people.removal import AccountRemoval
 from steelyard.people.session_service import Sessions, note
 from steelyard.people.sign_in_service import SignIns
 from steelyard.people.usage_service import UsageService
@@ -89,6 +92,9 @@ from steelyard.webhooks.sender import WebhookSender
 from steelyard.webhooks.service import Webhooks
 from steelyard.webhooks.store import sweep_deliveries
 from steelyard.wire.hosts import host_names
+
+#: Seconds between two looks for accounts whose time is over.
+_REMOVAL_S = 60.0
 
 
 @contextmanager
@@ -138,15 +144,19 @@ def open_service(
             shadows.tick, name="steelyard-shadows", failure="Could not score with shadows"
         )
         on.closing.callback(ticker.close)
+        accounts = AccountService(
+            on.state,
+            accounts_enabled=settings.accounts == "on",
+            limits=effective_limits(settings),
+        )
+        own_account = OwnAccount(on.state, accounts)
+        purchases = _open_purchases(on)
+        dataset_rows = _open_rows(on, datasets)
         yield ApiServices(
             settings=settings,
             state=on.state,
             models=on.models,
-            accounts=AccountService(
-                on.state,
-                accounts_enabled=settings.accounts == "on",
-                limits=effective_limits(settings),
-            ),
+            accounts=accounts,
             allowance=allowance,
             limits=RequestLimits(
                 windows,
@@ -159,7 +169,7 @@ def open_service(
             decision_log=DecisionLog(on.state, retention_days=settings.retention_days),
             feedback=FeedbackService(on.writes, retention_days=settings.retention_days),
             datasets=datasets,
-            dataset_rows=_open_rows(on, datasets),
+            dataset_rows=dataset_rows,
             feedback_rows=FeedbackRows(
                 on.state, datasets, on.rows, on.writes, retention_days=settings.retention_days
             ),
@@ -177,9 +187,21 @@ def open_service(
             labeling_sources=labeling.sources,
             labeling_teachers=labeling.teachers,
             prompt_tunings=_open_prompt_tunings(on, datasets, evaluated, worker.wake),
-            purchases=_open_purchases(on),
+            purchases=purchases,
             families=families.families,
+            exports=AccountExports(
+                on.state,
+                own=own_account,
+                accounts=accounts,
+                members=people.members,
+                sessions=people.sessions,
+                purchases=purchases,
+                datasets=datasets,
+                rows=dataset_rows,
+                families=families.families,
+            ),
             keys=people.keys,
+            own_account=own_account,
             members=people.members,
             sessions=people.sessions,
             sign_ins=people.sign_ins,
@@ -242,6 +264,13 @@ def _open_people(on: Foundation) -> _People:
     if on.settings.accounts == "on":
         ticker = Ticker(mail.tick, name="steelyard-mail", failure="Could not send mail")
         on.closing.callback(ticker.close)
+        removal = Ticker(
+            AccountRemoval(on.state, now=now).tick,
+            name="steelyard-removal",
+            failure="Could not remove an account",
+            interval_s=_REMOVAL_S,
+        )
+        on.closing.callback(removal.close)
     return _People(
         Keys(on.state, now=now),
         Members(on.state, mail, now=now),

@@ -26,6 +26,8 @@ from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.service import LabelingJobs
 from steelyard.labeling.sources import LabelingSources
 from steelyard.labeling.teachers import Teachers
+from steelyard.people.account_service import OwnAccount
+from steelyard.people.export_service import AccountExports
 from steelyard.people.key_service import Keys
 from steelyard.people.member_service import Members
 from steelyard.people.session_service import Sessions
@@ -73,7 +75,9 @@ class ApiServices:
     labeling_reviews: LabelingReviews
     labeling_sources: LabelingSources
     labeling_teachers: Teachers
+    exports: AccountExports
     keys: Keys
+    own_account: OwnAccount
     members: Members
     prompt_tunings: PromptTunings
     purchases: PurchaseService

@@ -153,6 +153,27 @@ def page_observed(
     """Return a page of the kept answers that have feedback, the oldest first."""
     where = in_window(account_id, since, until, model, ids)
     where.append(select(feedback.c.name).where(feedback.c.decision_id == decisions.c.id).exists())
+    return _page(connection, where, after, limit)
+
+
+def page_answers(
+    connection: Connection,
+    account_id: str,
+    *,
+    since: float,
+    after: tuple[float, str] | None = None,
+    limit: int,
+) -> list[ObservedDecision]:
+    """Return a page of the kept answers, with or without feedback, the oldest first."""
+    return _page(connection, in_window(account_id, since, None, None), after, limit)
+
+
+def _page(
+    connection: Connection,
+    where: list[ColumnElement[bool]],
+    after: tuple[float, str] | None,
+    limit: int,
+) -> list[ObservedDecision]:
     if after is not None:
         at, id_ = after
         where.append(

@@ -67,6 +67,7 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── ModelChangedError                409  model_changed                 RuntimeError
     │   ├── WebhookLimitError                409  webhook_limit                 RuntimeError
     │   ├── WebhookOffError                  409  webhook_off                   RuntimeError
+    │   ├── AccountNeededError               409  account_needed                RuntimeError
     │   ├── LastOwnerError                   409  last_owner                    RuntimeError
     │   └── MemberExistsError                409  member_exists                 RuntimeError
     ├── GoneError

@@ -56,3 +56,9 @@ class MailUnavailableError(UnavailableError):
 
     code = "mail_unavailable"
     retryable = False
+
+
+class AccountNeededError(ConflictError):
+    """A change of the account that the server itself needs."""
+
+    code = "account_needed"

@@ -77,3 +77,16 @@ def invitation_letter(to: str, account: str, sender: str) -> Letter:
             "Sign in there with this address within 14 days; you need no password.",
         ),
     )
+
+
+def deletion_letter(to: str, account: str, sender: str) -> Letter:
+    """Return the letter that tells an owner of an account's deletion."""
+    return Letter(
+        to,
+        "Your Steelyard account is to be deleted",
+        (
+            f"{sender} asked for the deletion of the account {account}.",
+            "Everything in it is removed after seven days. Until then an owner can take that back.",
+            "All of its data can be exported in the console, too.",
+        ),
+    )

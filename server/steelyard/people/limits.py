@@ -18,6 +18,10 @@ SESSION_S = 30 * 24 * HOUR_S
 #: A code this old still confirms what is sensitive.
 CONFIRMED_S = 900.0
 INVITATION_S = 14 * 24 * HOUR_S
+#: How long a deletion of an account can be taken back.
+GRACE_S = 7 * 24 * HOUR_S
+#: Exports of an account in an hour.
+EXPORTS = 3
 AUDIT_S = 400 * 24 * HOUR_S
 #: Seconds within which uses of a session count as one.
 TOUCH_S = 60.0

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Row
 from steelyard.errors import MailUnavailableError
 from steelyard.people import store as rows
 from steelyard.people.codes import hash_code, new_code, shown
-from steelyard.people.letters import Letter, code_letter, invitation_letter
+from steelyard.people.letters import Letter, code_letter, deletion_letter, invitation_letter
 from steelyard.people.limits import ForwardClock
 from steelyard.people.roles import read_address
 from steelyard.settings import InvalidSettingError, Settings
@@ -167,6 +167,8 @@ class MailRoom:
         """Return a letter, with a new code where it has one; ``None`` where nobody needs it any more."""
         if row.kind == "invitation":
             return invitation_letter(row.email, row.account_name, row.sender)
+        if row.kind == "deletion":
+            return deletion_letter(row.email, row.account_name, row.sender)
         code = new_code()
         code_hash = hash_code(row.challenge_id, code)
 

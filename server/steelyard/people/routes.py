@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import functools
 
+from sanic import Request
+
 from steelyard import errors
-from steelyard.accounts.wire import ApiKey
+from steelyard.accounts.wire import AccountSummary, ApiKey
+from steelyard.http.bodies import send_stream
 from steelyard.http.browsers import Browser
 from steelyard.http.routing import Access, Call, Route
+from steelyard.people.account_service import OwnAccount
+from steelyard.people.export_service import AccountExports
 from steelyard.people.key_service import Keys
 from steelyard.people.member_service import Members
 from steelyard.people.roles import ANYBODY
@@ -18,6 +23,7 @@ from steelyard.people.wire import (
     AuditPage,
     AuditQuery,
     Challenge,
+    ChangeAccount,
     ChangeKey,
     ChangeMember,
     CreateKey,
@@ -67,6 +73,12 @@ async def _sign_out(call: Call) -> EndedSessions:
 async def _end_others(call: Call) -> EndedSessions:
     but = session_of(call.caller).session_id
     return await call.service(Sessions).end(call.caller, but=but)
+
+
+async def _export(request: Request, call: Call) -> None:
+    """Send all of an account's data as a zip."""
+    pieces = await call.service(AccountExports).export(call.caller)
+    await send_stream(request, pieces, "application/zip")
 
 
 ROUTES = (
@@ -197,5 +209,39 @@ ROUTES = (
         takes_keys=True,
         query=UsageQuery,
         response=Usage,
+    ),
+    _console(
+        method="PATCH",
+        path="/v1/account",
+        use=lambda call: call.service(OwnAccount).rename(call.caller, call.body),
+        summary="Rename the account.",
+        roles=("owner",),
+        request=ChangeAccount,
+        response=AccountSummary,
+        errors=(errors.AccountNeededError,),
+    ),
+    _members(
+        method="DELETE",
+        path="/v1/account",
+        use=lambda call: call.service(OwnAccount).delete(call.caller),
+        summary="Have the account and all that it has removed after seven days.",
+        response=AccountSummary,
+        errors=(errors.AccountNeededError,),
+    ),
+    _console(
+        method="POST",
+        path="/v1/account/restore",
+        use=lambda call: call.service(OwnAccount).restore(call.caller),
+        summary="Take the account's deletion back, within the seven days.",
+        roles=("owner",),
+        response=AccountSummary,
+    ),
+    _console(
+        method="GET",
+        path="/v1/account/export",
+        handler=_export,
+        summary="Send all of the account's data as a zip, three times an hour.",
+        roles=("owner",),
+        media_type="application/zip",
     ),
 )

@@ -280,6 +280,13 @@ def note(
     )
 
 
+def audit_times(connection: Connection, account_id: str, action: str, since: float) -> list[float]:
+    """Return when something was done of late in the console of an account."""
+    table = audit_entries.c
+    of = (table.account_id == account_id, table.action == action, table.created_at > since)
+    return list(connection.scalars(select(table.created_at).where(*of)))
+
+
 def page_audit(
     connection: Connection, account_id: str, *, limit: int, cursor: str | None
 ) -> RowPage:

@@ -245,3 +245,9 @@ class Usage(Struct, frozen=True, kw_only=True):
     by: UsageBy
     data: list[UsageLine]
     total: UsageLine
+
+
+class ChangeAccount(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An account's new name."""
+
+    name: KeyName
