@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,9 @@ import httpx
 import pytest
 
 import steelyard
+from steelyard.cli import first_operator, up
 from steelyard.cli.samples import LOADED, SAMPLES, load_samples, sample_file
+from steelyard.settings import read_settings
 from support.repository import ROOT, read_pyproject
 from support.serving import ENVIRONMENT, serving, wait_until
 
@@ -90,6 +93,58 @@ def test_with_accounts_nothing_is_loaded_and_it_says_so(tmp_path):
         stdout, _ = process.communicate(timeout=30)
         assert "Accounts are on" in stdout
     assert not (tmp_path / LOADED).exists()
+
+
+def sign_in(process, url, email):
+    """Sign in as somebody does who sees the server's terminal; return what is answered."""
+    with httpx.Client(base_url=url, headers={"X-Steelyard-Console": "1"}) as browser:
+        begun = browser.post("/v1/auth/email", json={"email": email})
+        assert begun.status_code == 202, begun.text
+        for line in process.stderr:
+            if re.fullmatch(r"[0-9A-Z]{4}-[0-9A-Z]{4}", line.strip()):
+                break
+        body = {"challenge_id": begun.json()["challenge_id"], "code": line.strip()}
+        return browser.post("/v1/auth/email/verify", json=body).json()
+
+
+@pytest.mark.timeout(120)
+def test_the_first_run_ends_with_an_operator_signed_in_without_mail(tmp_path):
+    given = ("--accounts", "on", "--no-workbench", "--operator", "Sam@Example.org")
+    with serving(tmp_path, *given, subcommand="up") as (process, address):
+        who = sign_in(process, address["url"], "sam@example.org")
+        assert who["user"]["is_operator"] is True
+        assert [(one["id"], one["role"]) for one in who["accounts"]] == [("local", "owner")]
+        process.send_signal(signal.SIGTERM)
+        stdout, _ = process.communicate(timeout=30)
+        assert "Sign in as sam@example.org, with the code that comes on this terminal" in stdout
+    with serving(tmp_path, *given[:3], subcommand="up") as (process, _):
+        process.send_signal(signal.SIGTERM)
+        stdout, _ = process.communicate(timeout=30)
+        assert "Sign in as" not in stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("--accounts", "on", "--operator", "sam"), "not an e-mail address"),
+        (("--operator", "sam@example.org"), "--accounts on"),
+    ],
+)
+def test_an_operator_that_cannot_be(tmp_path, given, told):
+    with pytest.raises(click.UsageError, match=told):
+        up.command.main(["--home", str(tmp_path), *given], standalone_mode=False)
+
+
+def test_a_first_run_on_a_terminal_asks_who_is_the_operator(tmp_path, monkeypatch):
+    settings = read_settings({"home": str(tmp_path), "accounts": "on"}, environ={})
+    assert "account operator" in first_operator.first_operator(settings, None)
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    answers = iter(["sam", "sam@example.org"])
+    monkeypatch.setattr(click, "prompt", lambda *_: next(answers))
+    told = first_operator.first_operator(settings, None)
+    assert told == "sam@example.org, with the code that comes on this terminal"
+    assert first_operator.first_operator(settings, None) is None
 
 
 @pytest.mark.parametrize("name", SAMPLES)

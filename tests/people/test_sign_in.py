@@ -14,7 +14,7 @@ from steelyard.people.limits import ForwardClock
 from steelyard.people.roles import read_address
 from steelyard.people.sign_in_service import SignIns
 from steelyard.people.wire import StartSignIn, VerifyCode
-from steelyard.settings import read_settings
+from steelyard.settings import InvalidSettingError, read_settings
 from support.console import code_of, open_console
 from support.error_shape import assert_canonical_error
 
@@ -199,6 +199,15 @@ def test_who_may_sign_up(console, settings, email, status):
             asyncio.run(sign_in())
     else:
         assert email in asyncio.run(sign_in()).accounts[0].name
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"operators": "sam"}, {"sign_up_domains": "@b.org"}, {"sign_up_domains": "b org"}]
+)
+def test_a_setting_that_names_nobody_is_refused(console, wrong):
+    given = read_settings({"accounts": "on", **wrong}, environ={})
+    with pytest.raises(InvalidSettingError, match="STEELYARD_"):
+        SignIns(console.state, console.mail, given)
 
 
 def test_without_accounts_nobody_signs_in(tmp_path):

@@ -22,6 +22,7 @@ _EPILOG = """\b
 Examples:
   steelyard up
   steelyard up --home ./steelyard-home --port 9000
+  steelyard up --accounts on --operator sam@example.org
 """
 
 
@@ -43,9 +44,20 @@ Examples:
     help="Port of the workbench; 0 takes a free one.",
 )
 @click.option("--no-workbench", is_flag=True, help="Do not start the workbench.")
+@click.option(
+    "--operator",
+    metavar="ADDRESS",
+    help="Where accounts are on: e-mail address of an operator, who is an owner of the account "
+    "local. A first run on a terminal asks for it.",
+)
 @click.option("--no-samples", is_flag=True, help="Do not load the sample datasets.")
 def command(
-    *, no_samples: bool, no_workbench: bool, workbench_port: int, **given: str | None
+    *,
+    no_samples: bool,
+    no_workbench: bool,
+    operator: str | None,
+    workbench_port: int,
+    **given: str | None,
 ) -> None:
     """Start everything on this machine until Ctrl-C; a second Ctrl-C does not wait.
 
@@ -53,12 +65,14 @@ def command(
     The first run in a home loads two sample datasets: support tickets, and reply actions with
     rewards. What was deleted since is not loaded again.
     """
+    from steelyard.cli.first_operator import first_operator
     from steelyard.cli.samples import load_samples
     from steelyard.cli.serve import serve
     from steelyard.settings import home_of, read_settings
 
     settings = read_settings({**given, "jobs": "on"})
     home = home_of(settings)
+    signs_in = first_operator(settings, operator)
 
     def load(url: str) -> None:
         if settings.accounts == "on":
@@ -77,13 +91,15 @@ def command(
             if not no_workbench:
                 address = _start_workbench(beside, running.url, workbench_port, settings)
             if is_terminal:
-                click.echo(_panel(running, address, home))
+                click.echo(_panel(running, address, home, signs_in))
             elif address is not None:
                 click.echo(f"Workbench on {address}")
 
         def start(running: Running) -> None:
             if not is_terminal:
                 running.tell()
+                if signs_in is not None:
+                    click.echo(f"Sign in as {signs_in}")
             elif not no_workbench:
                 click.echo(f"The server answers on {running.url}. The workbench starts…")
             if not no_samples:
@@ -98,13 +114,14 @@ def command(
         serve(settings, on_ready=start)
 
 
-def _panel(running: Running, workbench: str | None, home: Path) -> str:
+def _panel(running: Running, workbench: str | None, home: Path, signs_in: str | None) -> str:
     """Return what a person wants to know of what was started."""
     told = {
         "API": running.url,
         **({} if workbench is None else {"Workbench": workbench}),
         "Model": f"{running.model} on {running.engine}",
         "Data": str(home),
+        **({} if signs_in is None else {"Sign in": signs_in}),
         "Stop": "Ctrl-C; a second one does not wait",
     }
     lines = [f"  {click.style(f'{name:<9}', bold=True)}  {value}" for name, value in told.items()]

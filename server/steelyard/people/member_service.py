@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Row
 
 from steelyard import errors
 from steelyard.accounts.store import find_account, find_account_named
-from steelyard.caller import Caller
+from steelyard.caller import LOCAL_ACCOUNT, Caller
 from steelyard.people import limits
 from steelyard.people import member_store as members
 from steelyard.people import store as rows
@@ -110,6 +111,17 @@ class Members:
             return _shown(invited, now)
 
         return self._state.write_now(work)
+
+    def has_operator(self) -> bool:
+        """Whether a command made anybody an operator, blocking."""
+        return self._state.read_now(rows.has_operator)
+
+    def make_first_operator(self, address: str) -> str:
+        """Make a user an operator and an owner of the server's own account, blocking."""
+        email = self.make_operator(address)
+        with suppress(errors.MemberExistsError):
+            self.invite_now(LOCAL_ACCOUNT, email, "owner")
+        return email
 
     def make_operator(self, address: str) -> str:
         """Make a user an operator, blocking, and return the address as it is kept."""

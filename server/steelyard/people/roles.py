@@ -6,7 +6,8 @@ import re
 from typing import Literal, get_args
 
 from steelyard.errors import InvalidRequestError, Violation
-from steelyard.wire.violations import BODY
+from steelyard.settings import InvalidSettingError, Settings
+from steelyard.wire.violations import BODY, show
 
 Role = Literal["owner", "developer", "billing", "reviewer"]
 SignUp = Literal["open", "invited", "closed"]
@@ -37,6 +38,30 @@ def read_addresses(text: str) -> frozenset[str]:
     ['a@b.org', 'c@d.org']
     """
     return frozenset(part.strip().lower() for part in text.split(",") if part.strip())
+
+
+def read_operators(settings: Settings) -> frozenset[str]:
+    """Return the addresses of the setting ``operators``, or refuse one that is none."""
+    found = read_addresses(settings.operators)
+    for address in found:
+        if _ADDRESS.fullmatch(address) is None:
+            raise InvalidSettingError(
+                f"The setting operators (STEELYARD_OPERATORS) has {show(address)}, which is not an "
+                "e-mail address; write name@example.org, separated by commas."
+            )
+    return found
+
+
+def read_domains(settings: Settings) -> frozenset[str]:
+    """Return the domains of the setting ``sign_up_domains``, or refuse one that is none."""
+    found = read_addresses(settings.sign_up_domains)
+    for domain in found:
+        if _ADDRESS.fullmatch(f"a@{domain}") is None:
+            raise InvalidSettingError(
+                f"The setting sign_up_domains (STEELYARD_SIGN_UP_DOMAINS) has {show(domain)}, which "
+                "is not a domain; write example.org, separated by commas."
+            )
+    return found
 
 
 def may_sign_up(

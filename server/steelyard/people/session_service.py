@@ -13,7 +13,7 @@ from steelyard.errors import NotFoundError, NotSignedInError
 from steelyard.people import limits
 from steelyard.people import store as rows
 from steelyard.people.codes import hash_token, new_token
-from steelyard.people.roles import read_addresses
+from steelyard.people.roles import read_operators
 from steelyard.people.wire import (
     AccountRole,
     AuditEntry,
@@ -39,7 +39,7 @@ class Sessions:
         self, state: State, settings: Settings, *, now: Callable[[], float] | None = None
     ) -> None:
         self._state = state
-        self._operators = read_addresses(settings.operators)
+        self._operators = read_operators(settings)
         self._now = now or limits.ForwardClock()
 
     async def authenticate(

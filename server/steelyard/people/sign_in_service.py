@@ -28,7 +28,7 @@ from steelyard.people.codes import (
 )
 from steelyard.people.mail_service import MailRoom
 from steelyard.people.member_store import insert_member
-from steelyard.people.roles import may_sign_up, read_address, read_addresses
+from steelyard.people.roles import may_sign_up, read_address, read_domains, read_operators
 from steelyard.people.session_service import is_operator, to_accounts
 from steelyard.people.wire import Challenge, NewSession, SignedInUser, StartSignIn, User, VerifyCode
 from steelyard.settings import Settings
@@ -51,8 +51,8 @@ class SignIns:
         self._state = state
         self._mail = mail
         self._mode = settings.sign_up
-        self._domains = read_addresses(settings.sign_up_domains)
-        self._operators = read_addresses(settings.operators)
+        self._domains = read_domains(settings)
+        self._operators = read_operators(settings)
         self._now = now or limits.ForwardClock()
 
     async def start(self, request: StartSignIn, address: str) -> Challenge:

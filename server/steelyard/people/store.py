@@ -134,6 +134,11 @@ def make_operator(connection: Connection, email: str) -> None:
     connection.execute(update(users).where(users.c.email == email).values(is_operator=1))
 
 
+def has_operator(connection: Connection) -> bool:
+    """Whether a command made anybody an operator."""
+    return bool(connection.scalar(select(exists().where(users.c.is_operator == 1))))
+
+
 def is_invited(connection: Connection, email: str, now: float) -> bool:
     """Whether an invitation of an address is open."""
     table = memberships.c
