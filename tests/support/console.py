@@ -143,14 +143,14 @@ def code_of(letter: Letter) -> str:
 
 
 def begin_session(
-    state: State, email: str, *, at: float, account_id: str = "local", role: str = "owner"
+    state: State, email: str, *, at: float, account_id: str | None = "local", role: str = "owner"
 ) -> str:
     """Write a session of a member of an account, as after a code, and return its token."""
     token = new_token()
 
     def work(connection: Connection) -> None:
         user = rows.find_user(connection, email) or rows.insert_user(connection, email, at)
-        if find_member(connection, account_id, email=email) is None:
+        if account_id and find_member(connection, account_id, email=email) is None:
             insert_member(connection, account_id, email, role, at=at, expires_at=at, joined_at=at)
         rows.insert_session(
             connection,
