@@ -26,6 +26,7 @@ from steelyard.app.foundation import (
     rows_to_tune_on,
     rules_of_lineages,
 )
+from steelyard.app.people import open_people
 from steelyard.app.services import ApiServices
 from steelyard.datasets.frames.scanning import load_definitions
 from steelyard.datasets.from_feedback import FeedbackRows
@@ -63,18 +64,13 @@ from steelyard.labeling.teachers import Teachers
 from steelyard.operations.service import LEASE_GRACE_S, OperationLog
 from steelyard.people.account_service import OwnAccount
 from steelyard.people.export_service import AccountExports
-from steelyard.people.key_service import Keys
-from steelyard.people.limits import ForwardClock
-from steelyard.people.mail_service import MailRoom
-from steelyard.people.member_service import Members
-from steelyard.people.removal import AccountRemoval
 from steelyard.people.session_service import Sessions, note
-from steelyard.people.sign_in_service import SignIns
 from steelyard.people.usage_service import UsageService
 from steelyard.prompt_tuning import store as prompt_tuning_rows
 from steelyard.prompt_tuning.service import PromptTunings
+from steelyard.purchases.amounts import referral_nano_of
 from steelyard.purchases.providers import open_provider
-from steelyard.purchases.service import PurchaseService, referral_nano_of
+from steelyard.purchases.service import PurchaseService
 from steelyard.purchases.topping_up import TopUps
 from steelyard.review.reviews import Reviews
 from steelyard.review.rows import DraftRows
@@ -92,9 +88,6 @@ from steelyard.webhooks.sender import WebhookSender
 from steelyard.webhooks.service import Webhooks
 from steelyard.webhooks.store import sweep_deliveries
 from steelyard.wire.hosts import host_names
-
-#: Seconds between two looks for accounts whose time is over.
-_REMOVAL_S = 60.0
 
 
 @contextmanager
@@ -118,7 +111,7 @@ def open_service(
             lease_s=settings.deadline_s + LEASE_GRACE_S,
         )
         datasets = open_datasets(on)
-        people = _open_people(on)
+        people = open_people(on)
         _open_sweeper(on, operations, datasets, people.sessions)
         worker = _open_child(on)
         families = _open_families(on, datasets, worker.wake)
@@ -245,38 +238,6 @@ def _open_sweeper(
     retention_days = on.settings.retention_days
     sweeper = Sweeper(on.state, operations, retention_days=retention_days, further=sweeps)
     on.closing.callback(sweeper.close)
-
-
-@dataclass(frozen=True, slots=True)
-class _People:
-    """What answers for people."""
-
-    keys: Keys
-    members: Members
-    sessions: Sessions
-    sign_ins: SignIns
-
-
-def _open_people(on: Foundation) -> _People:
-    """Return who lets people in; letters are sent where accounts are on."""
-    now = ForwardClock()
-    mail = MailRoom(on.state, on.settings, now=now)
-    if on.settings.accounts == "on":
-        ticker = Ticker(mail.tick, name="steelyard-mail", failure="Could not send mail")
-        on.closing.callback(ticker.close)
-        removal = Ticker(
-            AccountRemoval(on.state, now=now).tick,
-            name="steelyard-removal",
-            failure="Could not remove an account",
-            interval_s=_REMOVAL_S,
-        )
-        on.closing.callback(removal.close)
-    return _People(
-        Keys(on.state, now=now),
-        Members(on.state, mail, now=now),
-        Sessions(on.state, on.settings, now=now),
-        SignIns(on.state, mail, on.settings, now=now),
-    )
 
 
 def _open_child(on: Foundation) -> WorkerChild:

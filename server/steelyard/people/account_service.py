@@ -33,7 +33,7 @@ class OwnAccount:
         self._now = now or limits.ForwardClock()
 
     async def rename(self, caller: Caller, request: ChangeAccount) -> AccountSummary:
-        """Give an account another name."""
+        """Write an account's new name."""
         name = checked_name(request.name)
         if caller.account_id == LOCAL_ACCOUNT:
             raise _needed()
@@ -51,7 +51,7 @@ class OwnAccount:
         return await self._accounts.summary(caller)
 
     async def delete(self, caller: Caller) -> AccountSummary:
-        """Have an account removed after the days of grace; a second time changes nothing."""
+        """Note that an account is removed after the days of grace; a second time changes nothing."""
         if caller.account_id == LOCAL_ACCOUNT:
             raise _needed()
         sender = session_of(caller).email

@@ -224,7 +224,7 @@ ROUTES = (
         method="DELETE",
         path="/v1/account",
         use=lambda call: call.service(OwnAccount).delete(call.caller),
-        summary="Have the account and all that it has removed after seven days.",
+        summary="Delete the account and all that it has, after seven days.",
         response=AccountSummary,
         errors=(errors.AccountNeededError,),
     ),

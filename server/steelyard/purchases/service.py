@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from steelyard.billing.money import NANO, InvalidAmountError, from_usd, to_usd
+from steelyard.billing.money import to_usd
 from steelyard.billing.store import available, balances_of
 from steelyard.caller import Caller
 from steelyard.errors import (
@@ -27,6 +27,7 @@ from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.purchases import applying, referrals, serializers
 from steelyard.purchases import store as rows
+from steelyard.purchases.amounts import LEAST, MOST, read_amount, refused
 from steelyard.purchases.notices import Begun, Notice
 from steelyard.purchases.providers import Provider
 from steelyard.purchases.wire import (
@@ -46,12 +47,8 @@ from steelyard.purchases.wire import (
     TransactionPage,
     TransactionsQuery,
 )
-from steelyard.settings import InvalidSettingError, Settings
 from steelyard.storage import State
 
-#: What one purchase may be, in nano-USD.
-LEAST, MOST = 5 * NANO, 10_000 * NANO
-_CENT = NANO // 100
 #: Lines of the ledger that are read at a time.
 _CSV_LINES = 1_000
 
@@ -225,9 +222,7 @@ class PurchaseService:
             ),
         }
         if values["monthly_cap_nano"] < values["amount_nano"]:
-            raise _refused(
-                "monthly_cap_usd", "is less than one purchase; give at least amount_usd."
-            )
+            raise refused("monthly_cap_usd", "is less than one purchase; give at least amount_usd.")
 
         def work(connection: Connection) -> TopUp:
             card = rows.find_card(connection, account_id, self.provider.name)
@@ -460,33 +455,6 @@ class PurchaseService:
     def _changing(self, caller: Caller) -> str:
         self._require_accounts()
         return may_change_money(caller)
-
-
-def referral_nano_of(settings: Settings) -> int:
-    """Return what both sides of a referral get, in nano-USD."""
-    try:
-        return from_usd(settings.referral_usd)
-    except InvalidAmountError as error:
-        raise InvalidSettingError(
-            f"The setting referral_usd (STEELYARD_REFERRAL_USD) cannot be used: {error}"
-        ) from None
-
-
-def read_amount(text: str, field: str, *, least: int = LEAST, most: int = MOST) -> int:
-    """Return an amount of whole cents in nano-USD, or refuse it."""
-    try:
-        amount = from_usd(text)
-    except InvalidAmountError as error:
-        raise _refused(field, f"cannot be used: {error}", "invalid_amount") from None
-    if not least <= amount <= most:
-        raise _refused(field, f"is {text} USD; give {to_usd(least)} to {to_usd(most)}.")
-    if amount % _CENT:
-        raise _refused(field, f"is {text} USD; give whole cents.", "invalid_amount")
-    return amount
-
-
-def _refused(field: str, message: str, type_: str = "out_of_range") -> InvalidRequestError:
-    return InvalidRequestError(violations=[Violation(("body", field), f"{field} {message}", type_)])
 
 
 def _line(cursor: str | None) -> int | None:
