@@ -243,6 +243,17 @@ class Settings:
         is_secret=True,
     )
     mail_from: str = _setting("", "Address that mail comes from; needed beside `smtp_url`.")
+    oidc_issuer: str | None = _setting(
+        None,
+        "Address of an identity provider (OpenID Connect) that people sign in with too; unset: none. "
+        "Needs `pip install 'steelyard[oidc]'`.",
+    )
+    oidc_client_id: str | None = _setting(
+        None, "Name by which the identity provider knows this server."
+    )
+    oidc_client_secret: str | None = _setting(
+        None, "Secret that the identity provider shares with this server.", is_secret=True
+    )
     base_models: str = _setting(
         "",
         "More base models beside the shipped one: `NAME=FOLDER`, separated by commas; a folder as "

@@ -30,6 +30,7 @@ from steelyard.people.letters import Letter
 from steelyard.people.mail_service import MailRoom
 from steelyard.people.member_service import Members
 from steelyard.people.member_store import find_member, insert_member
+from steelyard.people.oidc_service import OidcSignIns
 from steelyard.people.session_service import Sessions
 from steelyard.people.sign_in_service import SignIns
 from steelyard.settings import read_settings
@@ -83,12 +84,14 @@ class Console:
         self.thread = ServerThread(lambda: create_app(self.services), listener)
 
     def people(self) -> dict[str, Any]:
+        sign_ins = SignIns(self.state, self.mail, self.settings, now=self.clock)
         return {
             "keys": Keys(self.state, now=self.clock),
             "own_account": OwnAccount(self.state, self.accounts, now=self.clock),
             "members": self.members,
             "sessions": Sessions(self.state, self.settings, now=self.clock),
-            "sign_ins": SignIns(self.state, self.mail, self.settings, now=self.clock),
+            "oidc_sign_ins": OidcSignIns(self.state, sign_ins, self.settings, now=self.clock),
+            "sign_ins": sign_ins,
         }
 
     def browser(self, **headers: str) -> httpx.Client:

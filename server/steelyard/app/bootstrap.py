@@ -194,6 +194,7 @@ def open_service(
                 families=families.families,
             ),
             keys=people.keys,
+            oidc_sign_ins=people.oidc_sign_ins,
             own_account=own_account,
             members=people.members,
             sessions=people.sessions,

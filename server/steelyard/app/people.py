@@ -10,6 +10,7 @@ from steelyard.people.key_service import Keys
 from steelyard.people.limits import ForwardClock
 from steelyard.people.mail_service import MailRoom
 from steelyard.people.member_service import Members
+from steelyard.people.oidc_service import OidcSignIns
 from steelyard.people.removal import AccountRemoval
 from steelyard.people.session_service import Sessions
 from steelyard.people.sign_in_service import SignIns
@@ -24,6 +25,7 @@ class People:
 
     keys: Keys
     members: Members
+    oidc_sign_ins: OidcSignIns
     sessions: Sessions
     sign_ins: SignIns
 
@@ -42,9 +44,11 @@ def open_people(on: Foundation) -> People:
             interval_s=_REMOVAL_S,
         )
         on.closing.callback(removal.close)
+    sign_ins = SignIns(on.state, mail, on.settings, now=now)
     return People(
         Keys(on.state, now=now),
         Members(on.state, mail, now=now),
+        OidcSignIns(on.state, sign_ins, on.settings, now=now),
         Sessions(on.state, on.settings, now=now),
-        SignIns(on.state, mail, on.settings, now=now),
+        sign_ins,
     )

@@ -30,6 +30,7 @@ from steelyard.people.account_service import OwnAccount
 from steelyard.people.export_service import AccountExports
 from steelyard.people.key_service import Keys
 from steelyard.people.member_service import Members
+from steelyard.people.oidc_service import OidcSignIns
 from steelyard.people.session_service import Sessions
 from steelyard.people.sign_in_service import SignIns
 from steelyard.people.usage_service import UsageService
@@ -77,6 +78,7 @@ class ApiServices:
     labeling_teachers: Teachers
     exports: AccountExports
     keys: Keys
+    oidc_sign_ins: OidcSignIns
     own_account: OwnAccount
     members: Members
     prompt_tunings: PromptTunings

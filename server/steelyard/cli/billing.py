@@ -39,8 +39,8 @@ def command() -> None:
 
 @contextmanager
 def _opened(local: LocalAccounts) -> Iterator[PurchaseService]:
-    from steelyard.purchases.providers import open_provider
     from steelyard.purchases.amounts import referral_nano_of
+    from steelyard.purchases.providers import open_provider
     from steelyard.purchases.service import PurchaseService
     from steelyard.settings import read_settings
 

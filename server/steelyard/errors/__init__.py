@@ -119,6 +119,8 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── WarmCapacityError                503  warm_capacity                 RuntimeError     retryable
     │   ├── TokensCountingError              503  tokens_counting               RuntimeError     retryable
     │   ├── AccountsOffError                 503  accounts_off                  RuntimeError
+    │   ├── IdentityProviderError            503  identity_provider_unavailable RuntimeError     retryable
+    │   ├── OidcOffError                     503  oidc_off                      RuntimeError
     │   ├── PaymentProviderError             503  payment_provider_unavailable  RuntimeError     retryable
     │   ├── LabelingUnavailableError         503  labeling_unavailable          RuntimeError
     │   ├── TrainingUnavailableError         503  training_unavailable          RuntimeError

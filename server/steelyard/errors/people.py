@@ -62,3 +62,17 @@ class AccountNeededError(ConflictError):
     """A change of the account that the server itself needs."""
 
     code = "account_needed"
+
+
+class OidcOffError(UnavailableError):
+    """A sign-in with an identity provider where the server has none."""
+
+    code = "oidc_off"
+    retryable = False
+
+
+class IdentityProviderError(UnavailableError):
+    """An identity provider that does not answer, or not as one."""
+
+    code = "identity_provider_unavailable"
+    default_retry_after_s = 5.0

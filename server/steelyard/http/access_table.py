@@ -88,7 +88,7 @@ the answers to it.
   that is not named gets 403 `role_forbidden`, a key 403 `console_only`, or `key_scope` where another scope would do.
 - Whoever names another account (`X-Steelyard-Account`) without a part in it gets 404 `not_found` from every route, and a
   cookie that a page of another site sends 403 `cross_site_request`. Things of other accounts are 404, as things that nobody has.
-- Routes below `/v1/auth/email` are for whoever is not signed in yet; how often is limited.
+- `/v1/auth/email` and `/v1/auth/oidc` are for whoever is not signed in yet; how often is limited.
 
 """
 _COLUMNS: tuple[tuple[str, Callable[[Route], bool]], ...] = (

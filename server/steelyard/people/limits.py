@@ -12,6 +12,8 @@ CODE_S = 600.0
 TRIES = 5
 CODES_PER_ADDRESS = 5
 CODES_PER_NETWORK = 20
+#: Sign-ins with an identity provider, begun from one network in an hour: an office has one address.
+SIGN_INS_PER_NETWORK = 200
 HOUR_S = 3600.0
 IDLE_S = 12 * HOUR_S
 SESSION_S = 30 * 24 * HOUR_S

@@ -15,6 +15,7 @@ from steelyard.people.account_service import OwnAccount
 from steelyard.people.export_service import AccountExports
 from steelyard.people.key_service import Keys
 from steelyard.people.member_service import Members
+from steelyard.people.oidc_service import OidcSignIns
 from steelyard.people.roles import ANYBODY
 from steelyard.people.session_service import Sessions, session_of
 from steelyard.people.sign_in_service import SignIns
@@ -33,13 +34,16 @@ from steelyard.people.wire import (
     Member,
     MemberList,
     NewApiKey,
+    OidcSignIn,
     RemovedMember,
     SessionList,
     SignedInUser,
+    StartOidc,
     StartSignIn,
     Usage,
     UsageQuery,
     VerifyCode,
+    VerifyOidc,
 )
 
 _sign_in = functools.partial(Route, method="POST", access=Access.SIGN_IN, tags=("console",))
@@ -47,6 +51,8 @@ _console = functools.partial(Route, access=Access.CONSOLE, tags=("console",))
 _own = functools.partial(_console, roles=ANYBODY)
 _members = functools.partial(_console, roles=("owner",), confirms=True)
 _keys = functools.partial(_console, roles=("owner", "developer"), confirms=True)
+
+_OIDC = (errors.OidcOffError, errors.IdentityProviderError)
 
 
 def _browser(call: Call) -> Browser:
@@ -57,6 +63,15 @@ def _browser(call: Call) -> Browser:
 async def _verify(call: Call) -> SignedInUser:
     browser = _browser(call)
     signed_in = await call.service(SignIns).verify(
+        call.body, call.caller.address, agent=browser.agent, replaced=browser.token
+    )
+    browser.keeps = signed_in.session.token
+    return signed_in
+
+
+async def _verify_oidc(call: Call) -> SignedInUser:
+    browser = _browser(call)
+    signed_in = await call.service(OidcSignIns).verify(
         call.body, call.caller.address, agent=browser.agent, replaced=browser.token
     )
     browser.keeps = signed_in.session.token
@@ -98,6 +113,22 @@ ROUTES = (
         request=VerifyCode,
         response=SignedInUser,
         errors=(errors.InvalidCodeError, errors.SignUpRefusedError),
+    ),
+    _sign_in(
+        path="/v1/auth/oidc",
+        use=lambda call: call.service(OidcSignIns).start(call.body, call.caller.address),
+        summary="Return the page of the identity provider to sign in at.",
+        request=StartOidc,
+        response=OidcSignIn,
+        errors=_OIDC,
+    ),
+    _sign_in(
+        path="/v1/auth/oidc/verify",
+        use=_verify_oidc,
+        summary="Sign in with the code of the identity provider; the token comes as a cookie too.",
+        request=VerifyOidc,
+        response=SignedInUser,
+        errors=(*_OIDC, errors.InvalidCodeError, errors.SignUpRefusedError),
     ),
     _own(
         method="GET",

@@ -105,10 +105,26 @@ class SignIns:
         """Begin a session for whoever gives the code; it replaces the browser's session before."""
         # Outside of the writer's thread: the hash is slow, and is made for any challenge.
         given = await asyncio.to_thread(hash_code, request.challenge_id, read_code(request.code))
+        return await self.enter(
+            lambda connection, now: _take_code(connection, request.challenge_id, given, now),
+            address,
+            agent=agent,
+            replaced=replaced,
+        )
+
+    async def enter(
+        self,
+        prove: Callable[[Connection, float], str | None],
+        address: str,
+        *,
+        agent: str,
+        replaced: str | None,
+    ) -> SignedInUser:
+        """Begin a session for the address that was proved, where it may have one."""
 
         def work(connection: Connection) -> SignedInUser | Exception:
             now = self._now()
-            email = _take_code(connection, request.challenge_id, given, now)
+            email = prove(connection, now)
             if email is None:
                 return InvalidCodeError(
                     "The code is wrong, used or too old, or was tried too often; ask for another."

@@ -68,6 +68,17 @@ def insert_challenge(
     )
 
 
+def insert_state(
+    connection: Connection, state_id: str, *, network: str, at: float, ends_at: float
+) -> None:
+    """Write that somebody went to sign in at an identity provider; nobody knows who yet."""
+    connection.execute(
+        insert(sign_in_challenges).values(
+            id=state_id, email="", network=network, tries_left=0, created_at=at, expires_at=ends_at
+        )
+    )
+
+
 def find_challenge(connection: Connection, challenge_id: str) -> Row[Any] | None:
     """Return a challenge that has not ended."""
     table = sign_in_challenges.c

@@ -35,6 +35,36 @@ class VerifyCode(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     code: Annotated[str, Meta(min_length=1, max_length=32)]
 
 
+RedirectUri = Annotated[
+    str,
+    Meta(min_length=1, max_length=2048, description="A page of this server's, to come back to."),
+]
+
+
+class StartOidc(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where to come back to from the identity provider."""
+
+    redirect_uri: RedirectUri
+
+
+class OidcSignIn(Struct, frozen=True, kw_only=True):
+    """Where to sign in, and what comes back from there beside a code."""
+
+    authorize_url: str
+    state: Annotated[
+        str, Meta(description="Keep it with the browser, and take nothing back with another.")
+    ]
+    expires_at: float
+
+
+class VerifyOidc(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What came back from the identity provider."""
+
+    state: Annotated[str, Meta(min_length=1, max_length=64)]
+    code: Annotated[str, Meta(min_length=1, max_length=4096)]
+    redirect_uri: RedirectUri
+
+
 class User(Struct, frozen=True, kw_only=True):
     """Who is signed in."""
 

@@ -1,0 +1,187 @@
+"""Signing in with an identity provider, and what is refused of what comes back from one."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from steelyard.people.identity_provider import IdentityProvider
+from steelyard.people.limits import CODE_S, HOUR_S
+from steelyard.settings import InvalidSettingError, read_settings
+from support.console import Clock, open_console
+from support.error_shape import assert_canonical_error
+
+pytest.importorskip("authlib", reason="the extra oidc is not installed")
+pytest.importorskip("joserfc", reason="the extra oidc is not installed")
+
+from joserfc.jwk import RSAKey
+
+from support.identity import CLIENT, SECRET, identity_provider
+
+START, VERIFY, WHO = "/v1/auth/oidc", "/v1/auth/oidc/verify", "/v1/auth/session"
+BACK = "http://127.0.0.1:5006/sign-in"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    clock = Clock()
+    with identity_provider(clock) as identity:
+        given = {
+            "oidc_issuer": identity.url,
+            "oidc_client_id": CLIENT,
+            "oidc_client_secret": SECRET,
+            "hosts": "console.example.org",
+        }
+        with open_console(tmp_path_factory.mktemp("console"), **given) as console:
+            identity.now = console.clock
+            console.account("acme", owner="mia@example.org")
+            yield console, identity
+
+
+@pytest.fixture
+def console(shared, request):
+    console, identity = shared
+    console.clock.now += HOUR_S
+    identity.email, identity.changed, identity.algorithm = "mia@example.org", {}, "RS256"
+    return console
+
+
+@pytest.fixture
+def identity(console, shared):
+    return shared[1]
+
+
+def begin(browser, back=BACK):
+    begun = browser.post(START, json={"redirect_uri": back})
+    assert begun.status_code == 200, begun.text
+    return begun.json()
+
+
+def end(browser, identity, begun, back=BACK, **changed):
+    code = identity.authorize(begun["authorize_url"])
+    body = {"state": begun["state"], "code": code, "redirect_uri": back, **changed}
+    return browser.post(VERIFY, json=body)
+
+
+def test_whoever_the_provider_knows_is_signed_in(console, identity):
+    identity.email = "MIA@example.org"
+    with console.browser() as browser:
+        begun = begin(browser)
+        assert begun["authorize_url"].startswith(f"{identity.url}/authorize?")
+        signed_in = end(browser, identity, begun)
+        assert signed_in.json()["accounts"][0]["name"] == "acme"
+        assert "HttpOnly" in signed_in.headers["set-cookie"]
+        who = browser.get(WHO).json()
+        assert (who["user"]["email"], who["is_confirmed"]) == ("mia@example.org", True)
+        kept = console.state.read_now(
+            lambda found: str(found.execute(text("SELECT * FROM sign_in_challenges")).all())
+        )
+        assert begun["state"] not in kept
+        assert_canonical_error(end(browser, identity, begun), 401, "invalid_code")
+
+
+def test_an_address_without_an_invitation_is_refused(console, identity):
+    identity.email = "eve@example.org"
+    with console.browser() as browser:
+        refused = end(browser, identity, begin(browser))
+        assert_canonical_error(refused, 403, "sign_up_refused")
+
+
+@pytest.mark.parametrize(
+    ("changed", "algorithm"),
+    [
+        ({"iss": "https://other.example"}, "RS256"),
+        ({"aud": "another"}, "RS256"),
+        ({"aud": [CLIENT, "another"]}, "RS256"),
+        ({"azp": "another"}, "RS256"),
+        ({"nonce": "another"}, "RS256"),
+        ({"nonce": None}, "RS256"),
+        ({"exp": 1}, "RS256"),
+        ({"exp": None}, "RS256"),
+        ({"email_verified": None}, "RS256"),
+        ({"email_verified": "true"}, "RS256"),
+        ({"email": None}, "RS256"),
+        ({}, "none"),
+        ({}, "HS256"),
+    ],
+)
+def test_a_token_that_proves_nothing(console, identity, changed, algorithm):
+    identity.changed, identity.algorithm = changed, algorithm
+    with console.browser() as browser:
+        refused = end(browser, identity, begin(browser))
+        assert_canonical_error(refused, 401, "invalid_code")
+        assert_canonical_error(browser.get(WHO), 401, "not_signed_in")
+
+
+def test_a_sign_in_that_was_not_begun_here_is_over_or_is_another_ones(console, identity):
+    with console.browser() as browser:
+        begun, other = begin(browser), begin(browser)
+        for changed in ({"state": "made-up"}, {"code": "made-up"}):
+            refused = end(browser, identity, begun, **changed)
+            assert_canonical_error(refused, 401, "invalid_code")
+        code = identity.authorize(begun["authorize_url"])
+        refused = end(browser, identity, other, code=code)
+        assert_canonical_error(refused, 401, "invalid_code")
+        late = begin(browser)
+        console.clock.now += CODE_S
+        assert_canonical_error(end(browser, identity, late), 401, "invalid_code")
+
+
+@pytest.mark.parametrize(
+    ("back", "status"),
+    [
+        ("https://console.example.org/sign-in", 200),
+        ("http://console.example.org/sign-in", 422),
+        ("https://elsewhere.example/sign-in", 422),
+        ("javascript:alert(1)", 422),
+        ("//[", 422),
+    ],
+)
+def test_it_leads_back_to_own_pages_alone(console, identity, back, status):
+    with console.browser() as browser:
+        answer = browser.post(START, json={"redirect_uri": back})
+        assert answer.status_code == status
+        if status == 422:
+            assert_canonical_error(answer, 422, "invalid_request", path=["body", "redirect_uri"])
+
+
+def test_new_keys_of_the_provider_are_read_when_one_is_met(console, identity):
+    with console.browser() as browser:
+        assert end(browser, identity, begin(browser)).status_code == 200
+        identity.keys = [RSAKey.generate_key(auto_kid=True)]
+        assert end(browser, identity, begin(browser)).status_code == 200
+
+
+def test_a_provider_that_names_another_issuer_or_is_away(console, identity):
+    url, identity.url = identity.url, "https://other.example"
+    console.clock.now += HOUR_S  # what it said of itself is no longer kept
+    with console.browser() as browser:
+        refused = browser.post(START, json={"redirect_uri": BACK})
+        assert_canonical_error(refused, 503, "identity_provider_unavailable", retryable=True)
+        identity.url = url
+        assert end(browser, identity, begin(browser)).status_code == 200
+
+
+def test_a_server_without_a_provider_says_so(tmp_path):
+    with open_console(tmp_path) as console, console.browser() as browser:
+        refused = browser.post(START, json={"redirect_uri": BACK})
+        assert_canonical_error(refused, 503, "oidc_off")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"oidc_client_secret": None},
+        {"oidc_issuer": "http://id.example.org"},
+        {"oidc_issuer": "id.example.org"},
+    ],
+)
+def test_settings_that_are_no_provider(given):
+    whole = {
+        "oidc_issuer": "https://id.example.org",
+        "oidc_client_id": "a",
+        "oidc_client_secret": "b",
+    }
+    settings = read_settings({**whole, **given}, environ={})
+    with pytest.raises(InvalidSettingError, match="oidc_issuer"):
+        IdentityProvider.of(settings)
