@@ -174,4 +174,4 @@ def _check(query: UsageQuery, since: float, until: float) -> None:
         )
     if until - since > MAX_DAYS * _DAY_S:
         message = f"The span has more than {MAX_DAYS} days; give a shorter one."
-        raise InvalidRequestError(violations=[Violation(("query", name), message, "out_of_range")])
+        raise InvalidRequestError(violations=[Violation(("query", name), message, "too_long")])
