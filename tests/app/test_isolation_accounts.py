@@ -50,7 +50,9 @@ PARAMETERS = {
     "delivery": "",
     # Of the console, which no key reaches: tests/people has them.
     "key": "",
+    "account": "",
     "member": "",
+    "notice": "",
     "session": "",
 }
 

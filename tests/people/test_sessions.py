@@ -88,11 +88,6 @@ def test_a_cookie_is_taken_from_own_pages_alone(console, headers, status):
         assert browser.get(WHO, headers=own).status_code == 200
 
 
-def test_a_cookie_opens_no_route_of_programs(console):
-    with console.sign_in(MIA) as browser:
-        assert_canonical_error(browser.get("/v1/datasets"), 401, "missing_api_key")
-
-
 @pytest.mark.parametrize("token", ["", "x", "steelyard_ss_" + "A" * 43, "é" * 56])
 def test_a_wrong_cookie(console, token):
     with console.browser() as browser:

@@ -54,6 +54,7 @@ class AccountEntry:
     name: str
     created_at: float
     wallet: WalletBalance
+    deletes_at: float | None = None
 
 
 class AccountService:
@@ -152,43 +153,59 @@ class AccountService:
 
         return self._state.read_now(work)
 
+    def page_accounts(
+        self, connection: Connection, *, limit: int, cursor: str | None
+    ) -> tuple[list[AccountEntry], str | None]:
+        """Return a page of every account, the newest first, and where the next begins."""
+        page = rows.page_accounts(connection, limit=limit, cursor=cursor)
+        found = [
+            AccountEntry(
+                row.id, row.name, row.created_at, _wallet(connection, row.id), row.deletes_at
+            )
+            for row in page.rows
+        ]
+        return found, page.next_cursor
+
     def add_credit(self, account: str, amount_nano: int) -> AccountEntry:
         """Add to what an account may spend, blocking."""
+        return self._state.write_now(
+            lambda connection: self.credit(connection, account, amount_nano)
+        )
+
+    def credit(self, connection: Connection, account: str, amount_nano: int) -> AccountEntry:
+        """Add to what an account may spend, in a transaction."""
         if amount_nano <= 0:
             raise errors.InvalidRequestError(
                 "The amount is not more than 0; give what is added, in USD."
             )
 
-        def work(connection: Connection) -> AccountEntry:
-            row = _get_account(connection, account)
-            if -balances_of(connection, row.id)["funding"] + amount_nano > _MAX_FUNDING:
-                raise errors.InvalidRequestError(
-                    "The account would have more credit than can be held; add less."
-                )
-            operation_id, at = new_id("op"), self._now()
-            insert_operation(
-                connection,
-                OperationRow(
-                    id=operation_id,
-                    account_id=row.id,
-                    key_id=None,
-                    route="credit",
-                    idempotency_key=None,
-                    model="",
-                    state="credit",
-                    instance=None,
-                    lease_until=None,
-                    accepted_at=at,
-                    ended_at=at,
-                    reserved_nano=0,
-                    amount_nano=amount_nano,
-                ),
+        row = _get_account(connection, account)
+        if -balances_of(connection, row.id)["funding"] + amount_nano > _MAX_FUNDING:
+            raise errors.InvalidRequestError(
+                "The account would have more credit than can be held; add less."
             )
-            posting = ledger.credit(amount_nano)
-            post(connection, posting, operation_id=operation_id, account_id=row.id, at=at)
-            return AccountEntry(row.id, row.name, row.created_at, _wallet(connection, row.id))
-
-        return self._state.write_now(work)
+        operation_id, at = new_id("op"), self._now()
+        insert_operation(
+            connection,
+            OperationRow(
+                id=operation_id,
+                account_id=row.id,
+                key_id=None,
+                route="credit",
+                idempotency_key=None,
+                model="",
+                state="credit",
+                instance=None,
+                lease_until=None,
+                accepted_at=at,
+                ended_at=at,
+                reserved_nano=0,
+                amount_nano=amount_nano,
+            ),
+        )
+        posting = ledger.credit(amount_nano)
+        post(connection, posting, operation_id=operation_id, account_id=row.id, at=at)
+        return AccountEntry(row.id, row.name, row.created_at, _wallet(connection, row.id))
 
     def create_key(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select, true, update
 
 from steelyard.storage.pages import RowPage, newest_first
 from steelyard.storage.tables import accounts, api_keys
@@ -44,6 +44,11 @@ def all_accounts(connection: Connection) -> list[Row[Any]]:
     """Return every account, the oldest first."""
     query = select(accounts).order_by(accounts.c.created_at, accounts.c.id)
     return list(connection.execute(query).all())
+
+
+def page_accounts(connection: Connection, *, limit: int, cursor: str | None) -> RowPage:
+    """Return a page of every account, the newest first."""
+    return newest_first(connection, accounts, owned=true(), limit=limit, cursor=cursor)
 
 
 def insert_api_key(connection: Connection, **values: Any) -> None:

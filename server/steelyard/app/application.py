@@ -33,6 +33,7 @@ from steelyard.http.server import QuietSignals
 from steelyard.http.transfers import RECEIVED_BYTES, SENT_BYTES, Transfers
 from steelyard.ids import new_id
 from steelyard.labeling import routes as labeling
+from steelyard.people import operator_routes as operator
 from steelyard.people import routes as people
 from steelyard.prompt_tuning import routes as prompt_tuning
 from steelyard.purchases import routes as purchases
@@ -65,6 +66,7 @@ ROUTES: tuple[Route, ...] = (
     *account.ROUTES,
     *purchases.ROUTES,
     *people.ROUTES,
+    *operator.ROUTES,
     *http_routes.DOCUMENTS,
     *decide.HEALTH_ROUTES,
     *http_routes.FIGURES,

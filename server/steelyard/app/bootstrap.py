@@ -64,6 +64,7 @@ from steelyard.labeling.teachers import Teachers
 from steelyard.operations.service import LEASE_GRACE_S, OperationLog
 from steelyard.people.account_service import OwnAccount
 from steelyard.people.export_service import AccountExports
+from steelyard.people.operator_service import Operator
 from steelyard.people.session_service import Sessions, note
 from steelyard.people.usage_service import UsageService
 from steelyard.prompt_tuning import store as prompt_tuning_rows
@@ -180,6 +181,7 @@ def open_service(
             labeling_sources=labeling.sources,
             labeling_teachers=labeling.teachers,
             prompt_tunings=_open_prompt_tunings(on, datasets, evaluated, worker.wake),
+            operator=Operator(on.state, accounts, purchases, on.models),
             purchases=purchases,
             families=families.families,
             exports=AccountExports(

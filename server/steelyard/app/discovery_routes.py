@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steelyard.app.discovery import DiscoveryService
 from steelyard.families.discovery_wire import Discovery
-from steelyard.http.routing import Access, Call, Route
+from steelyard.http.routing import REVIEWERS, Access, Call, Route
 from steelyard.serving.recipes_wire import RecipeList
 
 
@@ -26,6 +26,7 @@ ROUTES = (
             use=get_capabilities,
             summary="Return what this server can do: models, recipes, limits, prices.",
             access=Access.KEYED,
+            roles=REVIEWERS,
             tags=("discovery",),
             response=Discovery,
             is_inference=True,

@@ -31,6 +31,7 @@ from steelyard.people.export_service import AccountExports
 from steelyard.people.key_service import Keys
 from steelyard.people.member_service import Members
 from steelyard.people.oidc_service import OidcSignIns
+from steelyard.people.operator_service import Operator
 from steelyard.people.session_service import Sessions
 from steelyard.people.sign_in_service import SignIns
 from steelyard.people.usage_service import UsageService
@@ -81,6 +82,7 @@ class ApiServices:
     oidc_sign_ins: OidcSignIns
     own_account: OwnAccount
     members: Members
+    operator: Operator
     prompt_tunings: PromptTunings
     purchases: PurchaseService
     sessions: Sessions

@@ -37,7 +37,7 @@ class Call(Generic[_Answer_co]):
     ``is_scored`` runs a model, so that the server may take its whole deadline.
     """
 
-    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     path: str
     answer: type[_Answer_co]
     body: bytes | None = None

@@ -26,6 +26,7 @@ from steelyard.client.failures import (
     UnexpectedAnswerError,
 )
 from steelyard.client.options import ClientOptions
+from steelyard.client.session_token import SessionToken
 from steelyard.errors import (
     Operation,
     SteelyardError,
@@ -90,10 +91,13 @@ class Exchange(Generic[_Answer]):
         options: ClientOptions,
         compression: Compression,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        session: SessionToken | None = None,
     ) -> None:
         self._call = call
         self._options = options
         self._compression = compression
+        self._session = session
         self._clock = clock
         self._started = clock()
         self._packed = compression.compress(call)
@@ -105,7 +109,9 @@ class Exchange(Generic[_Answer]):
         # What was judged of the attempt before says nothing of this one.
         self._may_repeat, self._named_wait_s = False, None
         call = self._call
-        headers = {"Accept": "application/json", "User-Agent": _USER_AGENT}
+        headers = {"Accept": "application/json", "User-Agent": self._options.agent or _USER_AGENT}
+        if self._session is not None:
+            headers.update(self._session.headers())
         if self._options.api_key is not None:
             headers["Authorization"] = f"Bearer {self._options.api_key}"
         if call.idempotency_key is not None:
@@ -149,6 +155,8 @@ class Exchange(Generic[_Answer]):
 
     def check(self, response: httpx.Response) -> None:
         """Raise what the server refused with, if it did."""
+        if self._session is not None:
+            self._session.keep(response)
         if not response.is_success:
             raise self._refusal(response)
 

@@ -28,6 +28,13 @@ class ClientOptions:
         How often a call is repeated after a failure that may pass; 0 to 10.
     gzip_over : int or None
         Bodies of more bytes than this are compressed; ``None`` for none.
+    session : str or None
+        The token of a user's session, sent in place of a key; empty for a client that somebody is
+        to sign in with. The client keeps the token that the server gives in its place.
+    account_id : str or None
+        Which of the user's accounts the calls of a session are for; the first when left out.
+    agent : str or None
+        What the server is told that calls, such as the browser of whoever is signed in.
 
     Raises
     ------
@@ -45,6 +52,9 @@ class ClientOptions:
     timeout_s: float = 120.0
     max_retries: int = 2
     gzip_over: int | None = None
+    session: str | None = field(default=None, repr=False)
+    account_id: str | None = field(default=None, repr=False)
+    agent: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", _origin(self.url))
@@ -54,6 +64,15 @@ class ClientOptions:
                 "The API key is not one word of visible ASCII characters; copy it again, or leave "
                 "it out where the server has no accounts."
             )
+        if self.session and (self.api_key is not None or not _is_token(self.session)):
+            raise ValueError(
+                "The session is not one word of visible ASCII characters, or comes with an API key; "
+                "give one of the two."
+            )
+        if self.account_id is not None and not _is_token(self.account_id):
+            raise ValueError("account_id is no id of an account; look at client.auth.session().")
+        if self.agent is not None and not (self.agent.isascii() and self.agent.isprintable()):
+            raise ValueError("agent is not printable ASCII; leave it out.")
         if not 0 < self.timeout_s < float("inf"):
             raise ValueError(f"timeout_s is {self.timeout_s:g}; give a positive number of seconds.")
         if not 0 <= self.max_retries <= MAX_RETRIES:

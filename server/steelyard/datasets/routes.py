@@ -52,9 +52,10 @@ from steelyard.datasets.wire import (
 from steelyard.errors import TooManyRowsError
 from steelyard.exports import MEDIA_TYPES
 from steelyard.http.bodies import JSON, send_stream
-from steelyard.http.routing import Access, Call, Form, Handler, Route
+from steelyard.http.routing import REVIEWERS, Access, Call, Form, Handler, Route
 
 route = partial(Route, access=Access.KEYED, tags=("datasets",))
+read = partial(route, roles=REVIEWERS)
 _CREATE_FIELDS = ("name", "evaluation_fraction", "max_price_usd")
 _ADD_FIELDS = ("evaluation_fraction", "max_price_usd", "family")
 
@@ -184,7 +185,7 @@ ROUTES = (
         errors=_ROWS_ERRORS,
         max_body="upload",
     ),
-    route(
+    read(
         method="GET",
         path="/v1/datasets",
         use=lambda call: call.service(DatasetService).page(call.caller, call.query),
@@ -226,7 +227,7 @@ ROUTES = (
         response=DatasetFromFeedback,
         errors=_ADD_ERRORS,
     ),
-    route(
+    read(
         method="GET",
         path="/v1/datasets/{dataset}",
         use=lambda call: call.service(DatasetService).get(call.caller, call.path["dataset"]),
@@ -278,7 +279,7 @@ ROUTES = (
         errors=_VERSION_ERRORS,
         max_body="upload",
     ),
-    route(
+    read(
         method="GET",
         path="/v1/datasets/{dataset}/versions",
         use=lambda call: call.service(DatasetService).versions(call.caller, call.path["dataset"]),
@@ -298,7 +299,7 @@ ROUTES = (
         errors=_VERSION_ERRORS,
         max_body="upload",
     ),
-    route(
+    read(
         method="GET",
         path="/v1/datasets/{dataset}/labels-to-check",
         use=lambda call: call.service(DatasetService).labels_to_check(
@@ -312,7 +313,7 @@ ROUTES = (
 
 #: Rows of a version.
 ROW_ROUTES = (
-    route(
+    read(
         method="GET",
         path="/v1/datasets/{dataset}/rows",
         use=lambda call: call.service(DatasetRows).page(
@@ -323,7 +324,7 @@ ROW_ROUTES = (
         response=RowPage,
         errors=READ_ERRORS,
     ),
-    route(
+    read(
         method="GET",
         path="/v1/datasets/{dataset}/download",
         handler=get_download,
@@ -332,7 +333,7 @@ ROW_ROUTES = (
         errors=READ_ERRORS,
         media_type=NDJSON,
     ),
-    route(
+    read(
         method="POST",
         path="/v1/datasets/{dataset}/rows/search",
         use=lambda call: call.service(DatasetRows).search(
@@ -344,7 +345,7 @@ ROW_ROUTES = (
         response=FoundRows,
         errors=READ_ERRORS,
     ),
-    route(
+    read(
         method="POST",
         path="/v1/datasets/{dataset}/rows/similar",
         use=lambda call: call.service(DatasetRows).similar(
@@ -356,7 +357,7 @@ ROW_ROUTES = (
         response=FoundSimilar,
         errors=(*READ_ERRORS, TooManyRowsError),
     ),
-    route(
+    read(
         method="GET",
         path="/v1/datasets/{dataset}/facets",
         use=lambda call: call.service(DatasetRows).facets(
@@ -367,7 +368,7 @@ ROW_ROUTES = (
         response=Facets,
         errors=READ_ERRORS,
     ),
-    route(
+    read(
         method="GET",
         path="/v1/datasets/{dataset}/diff",
         use=lambda call: call.service(DatasetRows).diff(
@@ -378,7 +379,7 @@ ROW_ROUTES = (
         response=VersionDiff,
         errors=READ_ERRORS,
     ),
-    route(
+    read(
         method="GET",
         path="/v1/datasets/{dataset}/export",
         handler=get_export,

@@ -19,7 +19,7 @@ from steelyard.families.models_wire import (
 )
 from steelyard.families.service import FamilyService
 from steelyard.families.wire import DeletedModel, KeepModelWarm, SwitchModel
-from steelyard.http.routing import Access, Call, Route
+from steelyard.http.routing import REVIEWERS, Access, Call, Route
 from steelyard.serving.registry import ModelRegistry
 
 
@@ -73,9 +73,10 @@ _OF_NUMBER = (
 )
 
 _route = functools.partial(Route, access=Access.KEYED, tags=_TAGS)
+_read = functools.partial(_route, roles=REVIEWERS)
 
 ROUTES = (
-    _route(
+    _read(
         method="GET",
         path="/v1/models",
         use=get_models,
@@ -83,7 +84,7 @@ ROUTES = (
         response=ModelList,
         is_inference=True,
     ),
-    _route(
+    _read(
         method="GET",
         path="/v1/models/{model}",
         use=get_model,
@@ -107,7 +108,7 @@ ROUTES = (
             *_KEY_ERRORS,
         ),
     ),
-    _route(
+    _read(
         method="GET",
         path="/v1/models/{model}/ready",
         use=get_model_ready,

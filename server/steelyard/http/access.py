@@ -78,10 +78,12 @@ def _is_for_session(request: Request, route: Route, services: Services) -> bool:
 
     Where a key would do, it is a session's if it has one: without either, a key is what is missing.
     """
-    if route.access is not Access.CONSOLE or not route.takes_keys:
-        return route.access is Access.CONSOLE
-    browser: Browser = request.ctx.browser
-    return services.settings.accounts == "on" and browser.token is not None
+    if route.access is Access.CONSOLE and not route.takes_keys:
+        return True
+    if not route.session_roles or services.settings.accounts == "off":
+        return False
+    browser = request.ctx.browser = Browser.of(request)
+    return browser.token is not None
 
 
 async def _admit_session(request: Request, route: Route, services: Services) -> Caller:
@@ -99,11 +101,11 @@ async def _admit_session(request: Request, route: Route, services: Services) -> 
     browser.keeps = renewed
     services.limits.take(caller)
     session = caller.session
-    if session is None or session.role not in route.roles:
+    if session is None or session.role not in route.session_roles:
         role = "nobody's member" if session is None or session.role is None else session.role
         raise RoleForbiddenError(
-            f"Your role here ({role}) does not cover {route.method} {route.path}; ask an owner of "
-            "the account."
+            f"Your role here ({role}) does not cover {route.method} {route.path}, which is for "
+            f"{_named(route.session_roles)}; ask an owner of the account."
         )
     if route.confirms and not session.is_confirmed:
         raise ConfirmSignInError(
@@ -111,6 +113,11 @@ async def _admit_session(request: Request, route: Route, services: Services) -> 
             "/v1/auth/email, and then repeat it."
         )
     return caller
+
+
+def _named(roles: tuple[str | None, ...]) -> str:
+    """Return roles in words."""
+    return " or ".join(f"{role}s" if role != "billing" else role for role in roles if role)
 
 
 def check_scope(caller: Caller, route: Route) -> None:

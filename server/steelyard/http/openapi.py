@@ -204,6 +204,9 @@ def errors_of(route: Route) -> tuple[type[SteelyardError], ...]:
     )
     if route.access in {Access.KEYED, Access.OPERATOR}:
         errors.update(dict.fromkeys((MissingApiKeyError, InvalidApiKeyError, KeyScopeError)))
+        if route.session_roles:
+            session = (NotSignedInError, CrossSiteError, RoleForbiddenError, NotFoundError)
+            errors.update(dict.fromkeys(session))
     elif route.access is not Access.PUBLIC:
         errors[AccountsOffError] = None
     if route.access is Access.CONSOLE:
@@ -310,7 +313,12 @@ def _access_text(route: Route) -> str:
         scopes.append("`inference`")
     if route.method == "GET":
         scopes.append("`read`")
-    return f"Needs a key of scope {' or '.join(scopes)} where accounts are on."
+    text = f"Needs a key of scope {' or '.join(scopes)} where accounts are on."
+    roles = " or ".join(f"`{role}`" for role in route.session_roles)
+    text += f" The session of {roles} will do too, with the header `{CONSOLE_HEADER}: 1`."
+    if route.confirms:
+        text += " Its code must have been given within the last 15 minutes."
+    return text
 
 
 def _console_text(route: Route) -> str:
@@ -329,7 +337,9 @@ def _security(route: Route) -> list[dict[str, list[str]]]:
         return []
     if route.access is Access.CONSOLE:
         return [{"session": []}, {"bearer": []}] if route.takes_keys else [{"session": []}]
-    return [{"bearer": []}] if route.access is Access.KEYED else [{}, {"bearer": []}]
+    if route.access is Access.KEYED:
+        return [{"bearer": []}, {"session": []}]
+    return [{}, {"bearer": []}]
 
 
 def _parameters(route: Route) -> list[dict[str, Any]]:

@@ -24,10 +24,17 @@ from steelyard.wire.payloads import read_payload
 T = TypeVar("T")
 
 
+#: Roles that work with data and models, those that correct labels beside them, and those of money.
+WORKERS = ("owner", "developer")
+REVIEWERS = (*WORKERS, "reviewer")
+PAYERS = ("owner", "billing")
+
+
 class Access(Enum):
     """Who may call a route."""
 
     PUBLIC = "public"
+    #: An API key, or a session of one of the route's roles.
     KEYED = "keyed"
     OPERATOR = "operator"
     #: Nobody is signed in yet; where accounts are on, and for own pages and programs alone.
@@ -96,7 +103,8 @@ class Route:
     response: type[Struct] | None = None
     errors: tuple[type[SteelyardError], ...] = ()
     is_inference: bool = False
-    #: Roles of signed-in users that may call it; ``None`` is a user without an account.
+    #: Roles of signed-in users that may call it; ``None`` is a user without an account. Of a route
+    #: that takes keys, owners and developers where nothing is said.
     roles: tuple[str | None, ...] = ()
     #: Whether a code must have been given lately.
     confirms: bool = False
@@ -122,6 +130,11 @@ class Route:
     def keyed_as(self) -> str:
         """What idempotency keys are kept under, such as ``POST /v1/decide``."""
         return f"{self.method} {self.alias_of or self.path}"
+
+    @property
+    def session_roles(self) -> tuple[str | None, ...]:
+        """Roles of signed-in users that may call it."""
+        return self.roles or (WORKERS if self.access is Access.KEYED else ())
 
     @property
     def is_write(self) -> bool:

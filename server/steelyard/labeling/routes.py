@@ -13,7 +13,7 @@ from steelyard.datasets.upload_bodies import NDJSON
 from steelyard.datasets.uploads import Upload
 from steelyard.datasets.wire import Dataset
 from steelyard.http.bodies import media_type_of, read_stream
-from steelyard.http.routing import Access, Call, Form, Route
+from steelyard.http.routing import REVIEWERS, Access, Call, Form, Route
 from steelyard.labeling.finalizing import LabelingFinalizer, read_finalize
 from steelyard.labeling.reviewed import LabelingReviews
 from steelyard.labeling.service import LabelingJobs
@@ -39,6 +39,7 @@ from steelyard.labeling.wire import (
 from steelyard.serving.routes import UNCALLABLE
 
 _route = partial(Route, access=Access.KEYED, tags=("labeling",))
+_read = partial(_route, roles=REVIEWERS)
 _KEYED = (
     errors.NotFoundError,
     errors.IdempotencyConflictError,
@@ -57,7 +58,7 @@ async def _upload(request: Request, call: Call) -> Struct:
 
 
 ROUTES = (
-    _route(
+    _read(
         method="GET",
         path="/v1/labeling/teachers",
         use=lambda call: call.service(Teachers).available(call.caller),
@@ -90,7 +91,7 @@ ROUTES = (
             errors.InvalidExampleError,
         ),
     ),
-    _route(
+    _read(
         method="GET",
         path="/v1/labeling/sources",
         use=lambda call: call.service(LabelingSources).page(call.caller, call.query),
@@ -98,7 +99,7 @@ ROUTES = (
         query=PageQuery,
         response=LabelingSourcePage,
     ),
-    _route(
+    _read(
         method="GET",
         path=_SOURCE,
         use=lambda call: call.service(LabelingSources).get(call.caller, call.path["source"]),
@@ -106,7 +107,7 @@ ROUTES = (
         response=LabelingSource,
         errors=(errors.NotFoundError, errors.SourceDeletedError),
     ),
-    _route(
+    _read(
         method="GET",
         path=f"{_SOURCE}/rows",
         use=lambda call: call.service(LabelingSources).rows(
@@ -145,7 +146,7 @@ ROUTES = (
             errors.LabelingUnavailableError,
         ),
     ),
-    _route(
+    _read(
         method="GET",
         path="/v1/labeling/jobs",
         use=lambda call: call.service(LabelingJobs).page(call.caller, call.query),
@@ -153,7 +154,7 @@ ROUTES = (
         query=JobsQuery,
         response=LabelingJobPage,
     ),
-    _route(
+    _read(
         method="GET",
         path=_JOB,
         use=lambda call: call.service(LabelingJobs).get(call.caller, call.path["labeling_job"]),
@@ -161,7 +162,7 @@ ROUTES = (
         response=LabelingJob,
         errors=(errors.NotFoundError,),
     ),
-    _route(
+    _read(
         method="GET",
         path=f"{_JOB}/results",
         use=lambda call: call.service(LabelingJobs).results(
@@ -176,7 +177,7 @@ ROUTES = (
             errors.SourceDeletedError,
         ),
     ),
-    _route(
+    _read(
         method="GET",
         path=f"{_JOB}/reviewed",
         use=lambda call: call.service(LabelingReviews).find(call.caller, call.path["labeling_job"]),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
+
+import msgspec
 
 from steelyard import errors
-from steelyard.http.routing import Access, Route
+from steelyard.http.routing import REVIEWERS, Access, Call, Route
 from steelyard.review.requests import (
     BulkEdit,
     DraftRowsSearch,
@@ -35,9 +38,19 @@ from steelyard.review.wire import (
 )
 
 _route = partial(Route, access=Access.KEYED, tags=("drafts",))
+_reviewed = partial(_route, roles=REVIEWERS)
 _FOUND = (errors.NotFoundError, errors.DatasetDeletedError)
 _KEYED = (*_FOUND, errors.IdempotencyConflictError, errors.IdempotencyResponseExpiredError)
 _EDITED = (*_KEYED, errors.DraftSealedError)
+
+
+def _signed(call: Call) -> Any:
+    """Return what is asked, in the name of whoever is signed in: a name that was typed gives way."""
+    session = call.caller.session
+    if session is None:
+        return call.body
+    return msgspec.structs.replace(call.body, reviewer=session.email)
+
 
 ROUTES = (
     _route(
@@ -50,7 +63,7 @@ ROUTES = (
         response=Draft,
         errors=(*_KEYED, errors.DatasetArchivedError),
     ),
-    _route(
+    _reviewed(
         method="GET",
         path="/v1/drafts",
         use=lambda call: call.service(DraftService).page(call.caller, call.query),
@@ -58,7 +71,7 @@ ROUTES = (
         query=DraftsQuery,
         response=DraftPage,
     ),
-    _route(
+    _reviewed(
         method="GET",
         path="/v1/drafts/{draft}",
         use=lambda call: call.service(DraftService).get(call.caller, call.path["draft"]),
@@ -74,17 +87,19 @@ ROUTES = (
         response=DeletedDraft,
         errors=_KEYED,
     ),
-    _route(
+    _reviewed(
         method="POST",
         path="/v1/drafts/{draft}/edits",
-        use=lambda call: call.service(DraftService).edit(call.write, call.path["draft"], call.body),
+        use=lambda call: call.service(DraftService).edit(
+            call.write, call.path["draft"], _signed(call)
+        ),
         summary="Edit rows, all of the edits or none; another's newer edit is not overwritten.",
         request=EditRows,
         read=read_edits,
         response=EditReceipt,
         errors=(*_EDITED, errors.DraftConflictError),
     ),
-    _route(
+    _reviewed(
         method="GET",
         path="/v1/drafts/{draft}/edits",
         use=lambda call: call.service(DraftService).history(
@@ -95,20 +110,24 @@ ROUTES = (
         response=History,
         errors=(errors.NotFoundError,),
     ),
-    _route(
+    _reviewed(
         method="POST",
         path="/v1/drafts/{draft}/bulk",
-        use=lambda call: call.service(DraftRows).bulk(call.write, call.path["draft"], call.body),
+        use=lambda call: call.service(DraftRows).bulk(
+            call.write, call.path["draft"], _signed(call)
+        ),
         summary="Edit every row of a queue that a filter holds for: one entry, one undo.",
         request=BulkEdit,
         read=read_bulk,
         response=EditReceipt,
         errors=(*_EDITED, errors.DraftChangedError, errors.SupervisionMismatchError),
     ),
-    _route(
+    _reviewed(
         method="POST",
         path="/v1/drafts/{draft}/undo",
-        use=lambda call: call.service(DraftService).undo(call.write, call.path["draft"], call.body),
+        use=lambda call: call.service(DraftService).undo(
+            call.write, call.path["draft"], _signed(call)
+        ),
         summary="Undo the reviewer's own last entry, or those named; what others did stays.",
         request=UndoEdit,
         read=read_undo,
@@ -116,10 +135,12 @@ ROUTES = (
         response=EditReceipt,
         errors=(*_EDITED, errors.NothingToUndoError, errors.DraftChangedError),
     ),
-    _route(
+    _reviewed(
         method="POST",
         path="/v1/drafts/{draft}/redo",
-        use=lambda call: call.service(DraftService).redo(call.write, call.path["draft"], call.body),
+        use=lambda call: call.service(DraftService).redo(
+            call.write, call.path["draft"], _signed(call)
+        ),
         summary="Redo what the reviewer undid last, or the entries named.",
         request=UndoEdit,
         read=read_undo,
@@ -127,10 +148,12 @@ ROUTES = (
         response=EditReceipt,
         errors=(*_EDITED, errors.NothingToUndoError, errors.DraftChangedError),
     ),
-    _route(
+    _reviewed(
         method="POST",
         path="/v1/drafts/{draft}/rows",
-        use=lambda call: call.service(DraftRows).page(call.caller, call.path["draft"], call.body),
+        use=lambda call: call.service(DraftRows).page(
+            call.caller, call.path["draft"], _signed(call)
+        ),
         summary="Page a queue of a draft's rows as they stand now, with every queue counted.",
         request=DraftRowsSearch,
         read=read_rows_search,

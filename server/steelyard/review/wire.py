@@ -30,7 +30,7 @@ SealAs = Literal["dataset", "version"]
 SuspectStatus = Literal["ready", "computing", "unavailable"]
 
 #: The most edits of one call, and the most characters of a note and of a reviewer's name.
-MAX_EDITS, MAX_NOTE, MAX_REVIEWER = 500, 2000, 64
+MAX_EDITS, MAX_NOTE, MAX_REVIEWER = 500, 2000, 254
 #: The most rows whose state a receipt tells.
 MAX_TOLD = MAX_PAGE_ROWS
 

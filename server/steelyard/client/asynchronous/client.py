@@ -11,13 +11,18 @@ import httpx
 from tenacity import AsyncRetrying
 
 from steelyard.accounts.wire import ApiKey
+from steelyard.client import console_calls as console
 from steelyard.client import family_calls, routes
+from steelyard.client.asynchronous.auth import AsyncAuth
+from steelyard.client.asynchronous.billing import AsyncBilling
 from steelyard.client.asynchronous.datasets import AsyncDatasets
 from steelyard.client.asynchronous.drafts import AsyncDrafts
 from steelyard.client.asynchronous.evaluations import AsyncEvaluations
 from steelyard.client.asynchronous.families import AsyncFamilies
 from steelyard.client.asynchronous.jobs import AsyncJobs
 from steelyard.client.asynchronous.labeling import AsyncLabeling
+from steelyard.client.asynchronous.members import AsyncMembers
+from steelyard.client.asynchronous.operator import AsyncOperator
 from steelyard.client.asynchronous.prompt_tuning import AsyncPromptTuning
 from steelyard.client.asynchronous.resource import AsyncResource
 from steelyard.client.asynchronous.webhooks import AsyncWebhooks
@@ -28,12 +33,14 @@ from steelyard.client.options import ClientOptions
 from steelyard.client.routes import DecisionFilters
 from steelyard.client.row_sources import Progress
 from steelyard.client.saving import export_file, format_of
+from steelyard.client.session_token import SessionToken
 from steelyard.client.transport import (
     AsyncSleep,
     http_arguments,
     receive_async,
     receive_to_async,
 )
+from steelyard.people.wire import AuditEntry
 from steelyard.purchases.wire import Purchase, Transaction
 from steelyard.wire.queries import ExportFormat
 
@@ -71,10 +78,17 @@ class AsyncClient:
     ) -> None:
         self._options = options
         self._compression = Compression(options.gzip_over)
+        self._session = (
+            None if options.session is None else SessionToken(options.session, options.account_id)
+        )
         self._sleep = sleep
         self._http = httpx.AsyncClient(transport=transport, **http_arguments(options))
         self.models = AsyncModels(self)
         self.account = AsyncAccount(self)
+        self.auth = AsyncAuth(self)
+        self.billing = AsyncBilling(self)
+        self.members = AsyncMembers(self)
+        self.operator = AsyncOperator(self)
         self.evaluations = AsyncEvaluations(self)
         self.datasets = AsyncDatasets(self)
         self.families = AsyncFamilies(self)
@@ -134,6 +148,11 @@ class AsyncClient:
         """The server's address."""
         return self._options.url
 
+    @property
+    def session(self) -> str | None:
+        """The token of the session as it is now; empty without one, ``None`` for other clients."""
+        return None if self._session is None else self._session.value
+
     async def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call, and again as long as a failure may pass and there is time.
 
@@ -142,7 +161,7 @@ class AsyncClient:
         steelyard.errors.SteelyardError
             The last attempt's.
         """
-        exchange = Exchange(call, self._options, self._compression)
+        exchange = Exchange(call, self._options, self._compression, session=self._session)
         answer: _Answer = await self._attempts(exchange)(self._attempt, exchange)
         return answer
 
@@ -156,7 +175,7 @@ class AsyncClient:
         progress: Progress | None = None,
     ) -> Path:
         """Send the call of an export, and write its answer to the disk as it comes."""
-        exchange = Exchange(call, self._options, self._compression)
+        exchange = Exchange(call, self._options, self._compression, session=self._session)
         with export_file(path, format, force=force) as file:
             await self._attempts(exchange)(self._attempt_to, exchange, file, progress)
         return path
@@ -220,6 +239,17 @@ class AsyncAccount(AsyncResource):
 
     get = _method(routes.get_account)
     billing = _method(routes.get_billing)
+    usage = _method(console.usage)
+    create_key = _method(console.create_key)
+    change_key = _method(console.change_key)
+    revoke_key = _method(console.revoke_key)
+    sessions = _method(console.sessions)
+    end_session = _method(console.end_session)
+    end_other_sessions = _method(console.end_other_sessions)
+
+    def audit(self, *, page_size: int = 200) -> AsyncIterator[AuditEntry]:
+        """Iterate over what was done in the account's console, newest first."""
+        return self._iterate(lambda cursor: console.audit_page(limit=page_size, cursor=cursor))
 
     def keys(self, *, revoked: bool | None = None, page_size: int = 200) -> AsyncIterator[ApiKey]:
         """Iterate over the account's keys, newest first: the revoked, the others, or both."""

@@ -1,0 +1,35 @@
+"""``client.billing``: an account's money, for somebody signed in; keys read it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from steelyard.client import console_calls as calls
+from steelyard.client import routes
+from steelyard.client.asynchronous.resource import AsyncResource
+from steelyard.client.calls import async_method as _method
+from steelyard.purchases.wire import Purchase, Transaction
+
+
+class AsyncBilling(AsyncResource):
+    """An account's balances, purchases, top-ups and referrals: ``client.billing``."""
+
+    get = _method(routes.get_billing)
+    purchase = _method(calls.purchase)
+    buy = _method(calls.buy)
+    receipt = _method(calls.receipt)
+    transactions_csv = _method(calls.transactions_csv)
+    set_top_up = _method(calls.set_top_up)
+    end_top_up = _method(calls.end_top_up)
+    referral = _method(calls.referral)
+    redeem = _method(calls.redeem)
+
+    def purchases(self, *, page_size: int = 200) -> AsyncIterator[Purchase]:
+        """Iterate over the account's purchases, newest first."""
+        return self._iterate(lambda cursor: routes.list_purchases(limit=page_size, cursor=cursor))
+
+    def transactions(self, *, page_size: int = 200) -> AsyncIterator[Transaction]:
+        """Iterate over the lines of the account's ledger, newest first."""
+        return self._iterate(
+            lambda cursor: routes.list_transactions(limit=page_size, cursor=cursor)
+        )

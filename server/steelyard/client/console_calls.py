@@ -1,0 +1,286 @@
+"""What can be asked for somebody signed in: each function gives the call for one route."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+from msgspec import UNSET, UnsetType
+
+from steelyard.accounts.wire import ApiKey
+from steelyard.caller import Scope
+from steelyard.client.calls import Call, encode_body, new_or_checked_key, read, segment, write
+from steelyard.people.operator_wire import (
+    AccountEntry,
+    AccountEntryPage,
+    ClearedNotice,
+    ConnectedModelList,
+    ParkedNoticeList,
+)
+from steelyard.people.roles import Role
+from steelyard.people.wire import (
+    AuditPage,
+    Challenge,
+    CurrentSession,
+    EndedSessions,
+    Member,
+    MemberList,
+    NewApiKey,
+    RemovedMember,
+    SessionList,
+    SignedInUser,
+    Usage,
+    UsageBy,
+)
+from steelyard.purchases.wire import (
+    EndedTopUp,
+    NewPurchase,
+    Purchase,
+    RedeemedReferral,
+    Referral,
+    TopUp,
+)
+
+_Answer = TypeVar("_Answer")
+
+_ACCOUNT, _BILLING, _OPERATOR = "/v1/account", "/v1/billing", "/v1/operator"
+
+
+def start(email: str) -> Call[Challenge]:
+    """Send a code to an address; the answer is alike for every address: ``POST /v1/auth/email``."""
+    return write("/v1/auth/email", Challenge, {"email": email}, key=None)
+
+
+def verify(challenge_id: str, code: str) -> Call[SignedInUser]:
+    """Sign in with the code of a letter; the client calls with the session from then on.
+
+    ``POST /v1/auth/email/verify``; a client without a session does nothing with the token.
+    """
+    fields = {"challenge_id": challenge_id, "code": code}
+    return write("/v1/auth/email/verify", SignedInUser, fields, key=None)
+
+
+def session() -> Call[CurrentSession]:
+    """Return who is signed in, and in which accounts: ``GET /v1/auth/session``."""
+    return read("/v1/auth/session", CurrentSession)
+
+
+def sign_out() -> Call[EndedSessions]:
+    """End the client's session: ``POST /v1/auth/sign-out``."""
+    return write("/v1/auth/sign-out", EndedSessions, {}, key=None)
+
+
+def sessions() -> Call[SessionList]:
+    """Return the user's sessions that live: ``GET /v1/account/sessions``."""
+    return read(f"{_ACCOUNT}/sessions", SessionList)
+
+
+def end_session(session_id: str) -> Call[EndedSessions]:
+    """End one of the user's sessions: ``DELETE /v1/account/sessions/{session}``."""
+    return _change("DELETE", f"{_ACCOUNT}/sessions/{segment(session_id)}", EndedSessions)
+
+
+def end_other_sessions() -> Call[EndedSessions]:
+    """End all of the user's sessions but this: ``DELETE /v1/account/sessions``."""
+    return _change("DELETE", f"{_ACCOUNT}/sessions", EndedSessions)
+
+
+def audit_page(*, limit: int | None = None, cursor: str | None = None) -> Call[AuditPage]:
+    """Return a page of what was done in the console, newest first: ``GET /v1/account/audit``."""
+    return read(f"{_ACCOUNT}/audit", AuditPage, limit=limit, cursor=cursor)
+
+
+def list_members() -> Call[MemberList]:
+    """Return the account's members and who is invited: ``GET /v1/account/members``."""
+    return read(f"{_ACCOUNT}/members", MemberList)
+
+
+def invite(email: str, role: Role) -> Call[Member]:
+    """Invite somebody by mail: ``POST /v1/account/members``."""
+    return write(f"{_ACCOUNT}/members", Member, {"email": email, "role": role}, key=None)
+
+
+def change_member(member_id: str, role: Role) -> Call[Member]:
+    """Change a member's role: ``PATCH /v1/account/members/{member}``."""
+    return _change("PATCH", _member(member_id), Member, {"role": role})
+
+
+def remove_member(member_id: str) -> Call[RemovedMember]:
+    """Remove a member or an invitation: ``DELETE /v1/account/members/{member}``."""
+    return _change("DELETE", _member(member_id), RemovedMember)
+
+
+def create_key(
+    name: str,
+    scope: Scope,
+    *,
+    monthly_cap_usd: str | None = None,
+    expires_at: float | None = None,
+) -> Call[NewApiKey]:
+    """Make an API key, whose ``secret`` is told here and never again: ``POST /v1/account/keys``.
+
+    Parameters
+    ----------
+    scope : {"full", "inference", "read"}
+    monthly_cap_usd : str, optional
+        The most that it may spend in a UTC month; of scope ``inference`` alone.
+    expires_at : float, optional
+        When it ends by itself, in Unix seconds.
+    """
+    fields = {
+        "name": name,
+        "scope": scope,
+        "monthly_cap_usd": monthly_cap_usd,
+        "expires_at": expires_at,
+    }
+    return write(f"{_ACCOUNT}/keys", NewApiKey, fields, key=None)
+
+
+def change_key(
+    key_id: str, *, name: str | None = None, monthly_cap_usd: str | UnsetType | None = UNSET
+) -> Call[ApiKey]:
+    """Change an API key's name or cap; what is left out stays: ``PATCH /v1/account/keys/{key}``.
+
+    Parameters
+    ----------
+    monthly_cap_usd : str or None, optional
+        ``None`` takes its cap away.
+    """
+    guards = {"monthly_cap_usd": monthly_cap_usd}
+    body = encode_body({"name": name}, guards)
+    return Call("PATCH", _key(key_id), ApiKey, body, idempotency_key=new_or_checked_key(None))
+
+
+def revoke_key(key_id: str) -> Call[ApiKey]:
+    """Revoke an API key for good: ``DELETE /v1/account/keys/{key}``."""
+    return _change("DELETE", _key(key_id), ApiKey)
+
+
+def usage(
+    *, since: float | None = None, until: float | None = None, by: UsageBy = "day"
+) -> Call[Usage]:
+    """Return calls, tokens, decisions and cost of a span of time: ``GET /v1/account/usage``.
+
+    Parameters
+    ----------
+    since, until : float, optional
+        Unix seconds; the last 30 days when left out.
+    by : {"day", "key", "model", "family"}
+        What each line is of.
+    """
+    return read(f"{_ACCOUNT}/usage", Usage, since=since, until=until, by=by)
+
+
+def purchase(purchase_id: str) -> Call[Purchase]:
+    """Return a purchase: ``GET /v1/billing/purchases/{purchase}``."""
+    return read(_purchase(purchase_id), Purchase)
+
+
+def buy(amount_usd: str, *, idempotency_key: str | None = None) -> Call[NewPurchase]:
+    """Begin a purchase of credit: ``POST /v1/billing/purchases``.
+
+    Parameters
+    ----------
+    amount_usd : str
+        5 to 10000, in whole cents.
+    """
+    fields = {"amount_usd": amount_usd}
+    return write(f"{_BILLING}/purchases", NewPurchase, fields, key=idempotency_key)
+
+
+def receipt(purchase_id: str) -> Call[bytes]:
+    """Return a receipt as HTML that prints: ``GET /v1/billing/purchases/{purchase}/receipt``."""
+    return read(f"{_purchase(purchase_id)}/receipt", bytes)
+
+
+def transactions_csv() -> Call[bytes]:
+    """Return the account's whole ledger as CSV: ``GET /v1/billing/transactions?format=csv``."""
+    return read(f"{_BILLING}/transactions", bytes, format="csv")
+
+
+def set_top_up(threshold_usd: str, amount_usd: str, monthly_cap_usd: str) -> Call[TopUp]:
+    """Have the account buy by itself: ``PUT /v1/billing/top-up``.
+
+    Parameters
+    ----------
+    threshold_usd : str
+        Buy when less than this is available.
+    amount_usd, monthly_cap_usd : str
+        How much to buy at once, and the most in a UTC month.
+    """
+    fields = {
+        "threshold_usd": threshold_usd,
+        "amount_usd": amount_usd,
+        "monthly_cap_usd": monthly_cap_usd,
+    }
+    return _change("PUT", f"{_BILLING}/top-up", TopUp, fields)
+
+
+def end_top_up() -> Call[EndedTopUp]:
+    """Have the account buy no more by itself: ``DELETE /v1/billing/top-up``."""
+    return _change("DELETE", f"{_BILLING}/top-up", EndedTopUp)
+
+
+def referral() -> Call[Referral]:
+    """Return the account's own referral code: ``GET /v1/billing/referral``."""
+    return read(f"{_BILLING}/referral", Referral)
+
+
+def redeem(code: str) -> Call[RedeemedReferral]:
+    """Redeem a referral code before a first purchase: ``POST /v1/billing/referral/redeem``."""
+    return write(f"{_BILLING}/referral/redeem", RedeemedReferral, {"code": code}, key=None)
+
+
+def accounts_page(*, limit: int | None = None, cursor: str | None = None) -> Call[AccountEntryPage]:
+    """Return a page of every account, newest first: ``GET /v1/operator/accounts``."""
+    return read(f"{_OPERATOR}/accounts", AccountEntryPage, limit=limit, cursor=cursor)
+
+
+def add_credit(
+    account_id: str, amount_usd: str, *, idempotency_key: str | None = None
+) -> Call[AccountEntry]:
+    """Add credit to an account: ``POST /v1/operator/accounts/{account}/credit``."""
+    path = f"{_OPERATOR}/accounts/{segment(account_id)}/credit"
+    return write(path, AccountEntry, {"amount_usd": amount_usd}, key=idempotency_key)
+
+
+def confirm_purchase(purchase_id: str) -> Call[Purchase]:
+    """Note that a bank transfer came: ``POST /v1/operator/purchases/{purchase}/confirm``."""
+    return write(f"{_OPERATOR}/purchases/{segment(purchase_id)}/confirm", Purchase, {}, key=None)
+
+
+def notices() -> Call[ParkedNoticeList]:
+    """Return what providers said that does not agree: ``GET /v1/operator/notices``."""
+    return read(f"{_OPERATOR}/notices", ParkedNoticeList)
+
+
+def clear_notice(notice_id: str) -> Call[ClearedNotice]:
+    """Put a notice away: ``POST /v1/operator/notices/{notice}/clear``."""
+    return write(f"{_OPERATOR}/notices/{segment(notice_id)}/clear", ClearedNotice, {}, key=None)
+
+
+def connected_models() -> Call[ConnectedModelList]:
+    """Return the models that answer on other servers: ``GET /v1/operator/models``."""
+    return read(f"{_OPERATOR}/models", ConnectedModelList)
+
+
+def _change(
+    method: Literal["PUT", "PATCH", "DELETE"],
+    path: str,
+    answer: type[_Answer],
+    fields: Mapping[str, Any] | None = None,
+) -> Call[_Answer]:
+    body = None if fields is None else encode_body(fields)
+    return Call(method, path, answer, body, idempotency_key=new_or_checked_key(None))
+
+
+def _member(member_id: str) -> str:
+    return f"{_ACCOUNT}/members/{segment(member_id)}"
+
+
+def _key(key_id: str) -> str:
+    return f"{_ACCOUNT}/keys/{segment(key_id)}"
+
+
+def _purchase(purchase_id: str) -> str:
+    return f"{_BILLING}/purchases/{segment(purchase_id)}"

@@ -1,0 +1,47 @@
+"""The session of a user that a client calls with: sent as a browser's cookie is, and kept as one."""
+
+from __future__ import annotations
+
+from http.cookies import CookieError, SimpleCookie
+
+import httpx
+
+_COOKIE = "steelyard_session"
+
+
+class SessionToken:
+    """The token of a session, which a server may replace with any answer, or end.
+
+    Parameters
+    ----------
+    value : str
+        The token; empty before somebody has signed in.
+    account_id : str, optional
+        Which of the user's accounts the calls are for.
+    """
+
+    def __init__(self, value: str, account_id: str | None = None) -> None:
+        self.value = value
+        self._account_id = account_id
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({'signed in' if self.value else 'signed out'})"
+
+    def headers(self) -> dict[str, str]:
+        """Return what goes out with every call."""
+        headers = {"X-Steelyard-Console": "1"}
+        if self.value:
+            headers["Cookie"] = f"{_COOKIE}={self.value}"
+        if self._account_id is not None:
+            headers["X-Steelyard-Account"] = self._account_id
+        return headers
+
+    def keep(self, response: httpx.Response) -> None:
+        """Take the token that an answer has, where it has one."""
+        for header in response.headers.get_list("set-cookie"):
+            try:
+                found = SimpleCookie(header).get(_COOKIE)
+            except CookieError:
+                continue
+            if found is not None:
+                self.value = found.value

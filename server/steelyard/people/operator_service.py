@@ -1,0 +1,140 @@
+"""The whole server for its operators: accounts, credit, payments to look into, connected models."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import functools
+import time
+from collections.abc import Callable
+
+import msgspec
+from sqlalchemy import Connection
+
+from steelyard.accounts.service import AccountService
+from steelyard.billing.money import InvalidAmountError, from_usd, to_usd
+from steelyard.caller import LOCAL_ACCOUNT, Caller, SignedIn
+from steelyard.errors import InvalidRequestError, RoleForbiddenError, Violation
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.people import store as rows
+from steelyard.people.operator_wire import (
+    AccountEntry,
+    AccountEntryPage,
+    AccountsQuery,
+    AddCredit,
+    ClearedNotice,
+    ConnectedModel,
+    ConnectedModelList,
+    ParkedNotice,
+    ParkedNoticeList,
+)
+from steelyard.people.session_service import session_of
+from steelyard.purchases.service import PurchaseService
+from steelyard.purchases.wire import Purchase
+from steelyard.serving.registry import ModelRegistry
+from steelyard.storage import State
+from steelyard.wire.violations import BODY
+
+
+class Operator:
+    """Does what operators alone may."""
+
+    def __init__(
+        self,
+        state: State,
+        accounts: AccountService,
+        purchases: PurchaseService,
+        models: ModelRegistry,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._writes = KeyedWrites(state, now=now)
+        self._accounts, self._purchases, self._models = accounts, purchases, models
+        self._now = now
+
+    async def accounts(self, caller: Caller, query: AccountsQuery) -> AccountEntryPage:
+        """Return a page of every account."""
+        _require_operator(caller)
+        find = functools.partial(
+            self._accounts.page_accounts, limit=query.limit, cursor=query.cursor
+        )
+        found, next_cursor = await self._state.read(find)
+        data = [AccountEntry(**dataclasses.asdict(one) | {"wallet": one.wallet}) for one in found]
+        return AccountEntryPage(
+            data=data, has_more=next_cursor is not None, next_cursor=next_cursor
+        )
+
+    async def add_credit(self, write: Write, account_id: str, request: AddCredit) -> AccountEntry:
+        """Add to what an account may spend, once for each key; the account's audit says who did."""
+        session = _require_operator(write.caller)
+        try:
+            amount = from_usd(request.amount_usd)
+        except InvalidAmountError as error:
+            message = f"amount_usd cannot be used: {error}"
+            raise InvalidRequestError(
+                violations=[Violation((*BODY, "amount_usd"), message, "invalid_amount")]
+            ) from None
+
+        def work(connection: Connection) -> AccountEntry:
+            entry = self._accounts.credit(connection, account_id, amount)
+            rows.note(
+                connection,
+                entry.id,
+                session.email,
+                "credit.added",
+                address=write.caller.address,
+                at=self._now(),
+                subject=f"{to_usd(amount)} USD",
+            )
+            return AccountEntry(**dataclasses.asdict(entry) | {"wallet": entry.wallet})
+
+        # An operator need not have an account: its keys are kept with those of the server's own.
+        kept = dataclasses.replace(write.caller, account_id=LOCAL_ACCOUNT)
+        return await self._writes.once(dataclasses.replace(write, caller=kept), work)
+
+    async def confirm(self, caller: Caller, purchase_id: str) -> Purchase:
+        """Note that the money of a bank transfer came; a second time changes nothing."""
+        _require_operator(caller)
+        return await asyncio.to_thread(self._purchases.confirm, purchase_id)
+
+    async def notices(self, caller: Caller) -> ParkedNoticeList:
+        """Return what providers said that disagrees with what is known."""
+        _require_operator(caller)
+        found = await asyncio.to_thread(self._purchases.parked)
+        return ParkedNoticeList(data=[ParkedNotice(**msgspec.structs.asdict(one)) for one in found])
+
+    async def clear(self, caller: Caller, notice_id: str) -> ClearedNotice:
+        """Put a notice away that was looked into."""
+        _require_operator(caller)
+        await asyncio.to_thread(self._purchases.clear, notice_id)
+        return ClearedNotice(id=notice_id)
+
+    async def models(self, caller: Caller) -> ConnectedModelList:
+        """Return the models that answer elsewhere, and how they are."""
+        _require_operator(caller)
+        return ConnectedModelList(
+            data=[
+                ConnectedModel(
+                    name=model.name,
+                    engine=model.engine,
+                    is_available=model.can_answer,
+                    is_calibrated=model.is_calibrated,
+                    is_teacher=model.is_teacher,
+                    n_waiting=model.queue.n_waiting,
+                )
+                for model in self._models.hosted
+                if model.is_connected
+            ]
+        )
+
+
+def _require_operator(caller: Caller) -> SignedIn:
+    session = session_of(caller)
+    if not session.is_operator:
+        raise RoleForbiddenError(
+            "This is for the operators of the server alone; one is made with steelyard account "
+            "operator ADDRESS, or by the setting operators."
+        )
+    return session

@@ -1,0 +1,85 @@
+"""What operators see and change of the whole server, on the wire; times are Unix seconds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from steelyard.accounts.wire import WalletBalance
+from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+
+
+class AccountsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which page of the accounts."""
+
+    limit: Annotated[PageSize, Meta(description="Accounts of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+
+
+class AccountEntry(Struct, frozen=True, kw_only=True):
+    """An account and its money."""
+
+    id: str
+    name: str
+    created_at: float
+    deletes_at: Annotated[
+        float | None, Meta(description="When all that it has is removed, where that was asked for.")
+    ] = None
+    wallet: WalletBalance
+
+
+class AccountEntryPage(Struct, frozen=True, kw_only=True):
+    """A page of accounts, the newest first."""
+
+    data: list[AccountEntry]
+    has_more: bool
+    next_cursor: str | None
+
+
+class AddCredit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What an account gets."""
+
+    amount_usd: Annotated[str, Meta(min_length=1, max_length=32, description="More than 0.")]
+
+
+class ParkedNotice(Struct, frozen=True, kw_only=True):
+    """What a payment provider said that does not agree with a purchase; no credit came of it."""
+
+    id: str
+    provider: str
+    purchase_id: str | None
+    received_at: float
+    reason: str
+
+
+class ParkedNoticeList(Struct, frozen=True, kw_only=True):
+    """The notices that nobody looked into, the oldest first, at most 200."""
+
+    data: list[ParkedNotice]
+
+
+class ClearedNotice(Struct, frozen=True, kw_only=True):
+    """A notice that was put away."""
+
+    id: str
+    cleared: Literal[True] = True
+
+
+class ConnectedModel(Struct, frozen=True, kw_only=True):
+    """A model that answers on another server, or by a route."""
+
+    name: str
+    engine: str
+    is_available: Annotated[bool, Meta(description="Whether it answers at the moment.")]
+    is_calibrated: bool
+    is_teacher: Annotated[bool, Meta(description="Whether it may label rows.")]
+    n_waiting: Annotated[int, Meta(description="Requests that wait for it.")]
+
+
+class ConnectedModelList(Struct, frozen=True, kw_only=True):
+    """The models that are not this server's own."""
+
+    data: list[ConnectedModel]

@@ -1,0 +1,145 @@
+"""Roles on the routes of programs: what each opens, in whose name, and what operators alone do."""
+
+from __future__ import annotations
+
+import time
+
+import httpx
+import pytest
+
+import steelyard
+from steelyard.app.application import ROUTES
+from steelyard.client import Client, ClientOptions
+from steelyard.errors import ConfirmSignInError, NotSignedInError, RoleForbiddenError
+from steelyard.http.routing import Access
+from steelyard.storage import open_state
+from support.console import begin_session, cookie_of
+from support.dataset_rows import make_rows
+from support.error_shape import assert_canonical_error
+
+pytestmark = pytest.mark.usefixtures("every_response_is_checked")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def server(home):
+    with steelyard.embed(
+        home, engine="hashing", accounts="on", dataset_min_rows=1, operators="sam@example.org"
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def state(home, server):
+    opened = open_state(f"sqlite:///{home / 'state.sqlite'}")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def signed_in(server, state):
+    """Make clients of people with a role."""
+    clients = []
+
+    def sign_in(email, role="owner", *, at=None):
+        token = begin_session(state, email, at=at or time.time(), role=role)
+        clients.append(Client(ClientOptions(server.url, session=token, agent="A browser")))
+        return clients[-1]
+
+    yield sign_in
+    for client in clients:
+        client.close()
+
+
+OPENED = {
+    "GET /v1/datasets": {"owner", "developer", "reviewer"},
+    "POST /v1/datasets": {"owner", "developer"},
+    "POST /v1/drafts/{draft}/edits": {"owner", "developer", "reviewer"},
+    "POST /v1/drafts/{draft}/seal": {"owner", "developer"},
+    "GET /v1/labeling/jobs/{labeling_job}/results": {"owner", "developer", "reviewer"},
+    "POST /v1/labeling/jobs/{labeling_job}/finalize": {"owner", "developer"},
+    "GET /v1/families": {"owner", "developer"},
+    "GET /v1/billing": {"owner", "billing"},
+}
+
+
+def test_roles_open_what_they_are_for():
+    found = {f"{route.method} {route.path}": set(route.session_roles) for route in ROUTES}
+    assert {route: found[route] for route in OPENED} == OPENED
+    # Probes, and what nobody needs a key for, take no session.
+    free = {route.access for route in ROUTES if not route.session_roles}
+    assert free == {Access.PUBLIC, Access.OPERATOR, Access.SIGN_IN}
+
+
+@pytest.mark.parametrize("role", ["owner", "developer", "billing", "reviewer"])
+def test_a_role_is_held_to_its_routes(server, state, role):
+    token = begin_session(state, f"{role}@example.org", at=time.time(), role=role)
+    with httpx.Client(base_url=server.url, headers=cookie_of(token)) as browser:
+        for route in ("GET /v1/datasets", "GET /v1/families", "GET /v1/billing"):
+            response = browser.request(*route.split())
+            if role in OPENED[route]:
+                assert response.status_code == 200
+            else:
+                assert_canonical_error(response, 403, "role_forbidden")
+        bare = {"Cookie": browser.headers["cookie"]}
+        refused = httpx.get(f"{server.url}/v1/datasets", headers=bare)
+        assert_canonical_error(refused, 403, "cross_site_request")
+
+
+def test_edits_are_of_whoever_is_signed_in_whatever_name_is_typed(signed_in):
+    owner = signed_in("olga@example.org")
+    reviewer = signed_in("rita@example.org", "reviewer")
+    dataset = owner.datasets.create("tickets", make_rows(4))
+    draft = owner.drafts.create(dataset.id)
+    reviewer.drafts.edit(draft.id, [{"row": 0, "action": "accept"}], "somebody")
+    owner.drafts.bulk(draft.id, action="accept", expected=4, reviewer="somebody")
+    [last, first] = reviewer.drafts.history(draft.id).data
+    assert (first.reviewer, last.reviewer) == ("rita@example.org", "olga@example.org")
+    mine = reviewer.drafts.rows(draft.id, queue="mine", reviewer="olga@example.org")
+    assert mine.total == 0  # asked for in another's name, and answered in one's own
+    owner.drafts.undo(draft.id)
+    assert reviewer.drafts.rows(draft.id, queue="mine", reviewer="-").total == 1
+    with pytest.raises(RoleForbiddenError, match="owners or developers"):
+        reviewer.drafts.delete(draft.id)
+
+
+def test_operators_alone_see_the_whole_server(server, signed_in):
+    owner = signed_in("olga@example.org")
+    for ask in (owner.operator.notices, owner.operator.models, owner.operator.accounts().__next__):
+        with pytest.raises(RoleForbiddenError, match="operators of the server"):
+            ask()
+    sam = signed_in("sam@example.org")
+    [local] = list(sam.operator.accounts(page_size=1))
+    before = float(local.wallet.available_usd)
+    for _ in range(2):  # told twice, done once
+        sam.operator.add_credit(local.id, "2.50", idempotency_key="gift")
+    assert float(sam.account.get().wallet.available_usd) == before + 2.5
+    assert "credit.added" in {one.action for one in owner.account.audit()}
+    assert sam.operator.notices().data == sam.operator.models().data == []
+
+    purchase = owner.billing.buy("20").purchase
+    assert sam.operator.confirm_purchase(purchase.id).state == "paid"
+    assert b"20" in owner.billing.receipt(purchase.id)
+    late = signed_in("sam@example.org", at=time.time() - 3600)
+    with pytest.raises(ConfirmSignInError):
+        late.operator.add_credit(local.id, "1")
+
+
+def test_a_client_keeps_the_session_that_it_is_given(signed_in, state):
+    client = signed_in("nora@example.org", "developer")
+    before = client.session
+    owner = signed_in("olga@example.org")
+    [member] = [one for one in owner.members.list().data if one.email == "nora@example.org"]
+    owner.members.change(member.id, "reviewer")
+    assert client.auth.session().accounts[0].role == "reviewer"
+    assert client.session not in {"", before}  # a changed role has another token
+    assert client.auth.session().session.is_current
+    client.auth.sign_out()
+    assert client.session == ""
+    with pytest.raises(NotSignedInError):
+        client.auth.session()
+    assert "session" not in repr(ClientOptions("http://127.0.0.1:1", session="secret"))
