@@ -26,7 +26,6 @@ from steelyard.client.failures import (
     UnexpectedAnswerError,
 )
 from steelyard.client.options import ClientOptions
-from steelyard.client.session_token import SessionToken
 from steelyard.errors import (
     Operation,
     SteelyardError,
@@ -91,13 +90,11 @@ class Exchange(Generic[_Answer]):
         options: ClientOptions,
         compression: Compression,
         clock: Callable[[], float] = time.monotonic,
-        *,
-        session: SessionToken | None = None,
     ) -> None:
         self._call = call
         self._options = options
         self._compression = compression
-        self._session = session
+        self._session = options.session_token
         self._clock = clock
         self._started = clock()
         self._packed = compression.compress(call)
@@ -112,6 +109,8 @@ class Exchange(Generic[_Answer]):
         headers = {"Accept": "application/json", "User-Agent": self._options.agent or _USER_AGENT}
         if self._session is not None:
             headers.update(self._session.headers())
+            if self._options.account_id is not None:
+                headers["X-Steelyard-Account"] = self._options.account_id
         if self._options.api_key is not None:
             headers["Authorization"] = f"Bearer {self._options.api_key}"
         if call.idempotency_key is not None:

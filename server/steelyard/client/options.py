@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from steelyard.client.session_token import SessionToken
 from steelyard.wire.hosts import is_loopback
 
 #: The most times that one call is repeated.
@@ -28,7 +29,7 @@ class ClientOptions:
         How often a call is repeated after a failure that may pass; 0 to 10.
     gzip_over : int or None
         Bodies of more bytes than this are compressed; ``None`` for none.
-    session : str or None
+    session : str, SessionToken or None
         The token of a user's session, sent in place of a key; empty for a client that somebody is
         to sign in with. The client keeps the token that the server gives in its place.
     account_id : str or None
@@ -52,7 +53,7 @@ class ClientOptions:
     timeout_s: float = 120.0
     max_retries: int = 2
     gzip_over: int | None = None
-    session: str | None = field(default=None, repr=False)
+    session: str | SessionToken | None = field(default=None, repr=False)
     account_id: str | None = field(default=None, repr=False)
     agent: str | None = field(default=None, repr=False)
 
@@ -64,7 +65,10 @@ class ClientOptions:
                 "The API key is not one word of visible ASCII characters; copy it again, or leave "
                 "it out where the server has no accounts."
             )
-        if self.session and (self.api_key is not None or not _is_token(self.session)):
+        if isinstance(self.session, str):
+            object.__setattr__(self, "session", SessionToken(self.session))
+        token = self.session.value if isinstance(self.session, SessionToken) else ""
+        if self.session is not None and (self.api_key is not None or not _is_token(token or "-")):
             raise ValueError(
                 "The session is not one word of visible ASCII characters, or comes with an API key; "
                 "give one of the two."
@@ -79,6 +83,11 @@ class ClientOptions:
             raise ValueError(f"max_retries is {self.max_retries}; give 0 to {MAX_RETRIES}.")
         if self.gzip_over is not None and self.gzip_over < 0:
             raise ValueError(f"gzip_over is {self.gzip_over}; give a number of bytes, 0 or more.")
+
+    @property
+    def session_token(self) -> SessionToken | None:
+        """The session that calls are made with."""
+        return self.session if isinstance(self.session, SessionToken) else None
 
     @property
     def is_loopback(self) -> bool:

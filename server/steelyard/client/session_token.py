@@ -12,17 +12,16 @@ _COOKIE = "steelyard_session"
 class SessionToken:
     """The token of a session, which a server may replace with any answer, or end.
 
+    Clients that share one go on with what the others were given.
+
     Parameters
     ----------
     value : str
         The token; empty before somebody has signed in.
-    account_id : str, optional
-        Which of the user's accounts the calls are for.
     """
 
-    def __init__(self, value: str, account_id: str | None = None) -> None:
+    def __init__(self, value: str = "") -> None:
         self.value = value
-        self._account_id = account_id
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({'signed in' if self.value else 'signed out'})"
@@ -32,8 +31,6 @@ class SessionToken:
         headers = {"X-Steelyard-Console": "1"}
         if self.value:
             headers["Cookie"] = f"{_COOKIE}={self.value}"
-        if self._account_id is not None:
-            headers["X-Steelyard-Account"] = self._account_id
         return headers
 
     def keep(self, response: httpx.Response) -> None:

@@ -33,7 +33,6 @@ from steelyard.client.options import ClientOptions
 from steelyard.client.routes import DecisionFilters
 from steelyard.client.row_sources import Progress
 from steelyard.client.saving import export_file, format_of
-from steelyard.client.session_token import SessionToken
 from steelyard.client.transport import (
     AsyncSleep,
     http_arguments,
@@ -78,9 +77,6 @@ class AsyncClient:
     ) -> None:
         self._options = options
         self._compression = Compression(options.gzip_over)
-        self._session = (
-            None if options.session is None else SessionToken(options.session, options.account_id)
-        )
         self._sleep = sleep
         self._http = httpx.AsyncClient(transport=transport, **http_arguments(options))
         self.models = AsyncModels(self)
@@ -151,7 +147,8 @@ class AsyncClient:
     @property
     def session(self) -> str | None:
         """The token of the session as it is now; empty without one, ``None`` for other clients."""
-        return None if self._session is None else self._session.value
+        token = self._options.session_token
+        return None if token is None else token.value
 
     async def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call, and again as long as a failure may pass and there is time.
@@ -161,7 +158,7 @@ class AsyncClient:
         steelyard.errors.SteelyardError
             The last attempt's.
         """
-        exchange = Exchange(call, self._options, self._compression, session=self._session)
+        exchange = Exchange(call, self._options, self._compression)
         answer: _Answer = await self._attempts(exchange)(self._attempt, exchange)
         return answer
 
@@ -175,7 +172,7 @@ class AsyncClient:
         progress: Progress | None = None,
     ) -> Path:
         """Send the call of an export, and write its answer to the disk as it comes."""
-        exchange = Exchange(call, self._options, self._compression, session=self._session)
+        exchange = Exchange(call, self._options, self._compression)
         with export_file(path, format, force=force) as file:
             await self._attempts(exchange)(self._attempt_to, exchange, file, progress)
         return path
