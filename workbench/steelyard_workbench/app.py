@@ -8,7 +8,7 @@ import logging
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import panel as pn
@@ -17,7 +17,10 @@ from bokeh.util.warnings import BokehUserWarning
 from panel.viewable import Viewable
 
 from steelyard.client import Client
-from steelyard.errors import SteelyardError
+from steelyard.errors import NotSignedInError, SteelyardError
+from steelyard.people.wire import SignedInUser, User
+from steelyard_workbench import corner
+from steelyard_workbench.components.browser_session import BrowserSession
 from steelyard_workbench.components.browser_window import CHOSEN, SYSTEM, BrowserWindow
 from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.facts import facts, heading
@@ -39,11 +42,15 @@ from steelyard_workbench.keys import (
 )
 from steelyard_workbench.navigation import ENTRIES, entry_of, make_page
 from steelyard_workbench.page import Page
+from steelyard_workbench.people.sign_in import SignIn
 from steelyard_workbench.poller import Poller
+from steelyard_workbench.problems import problem_of
+from steelyard_workbench.scheduling import until_shown
 from steelyard_workbench.session import IN_ADDRESS, Session
-from steelyard_workbench.states import empty, loading
-from steelyard_workbench.tasks import Task
+from steelyard_workbench.states import empty, failed, loading
+from steelyard_workbench.tasks import Task, Write
 from steelyard_workbench.theme import ON_BAR, THEME_CONFIG
+from steelyard_workbench.visitors import VisitorClient, Visitors
 
 _log = logging.getLogger(__name__)
 
@@ -54,6 +61,8 @@ _SETTING_UP = threading.Lock()
 _SENT_S = 0.02
 #: Milliseconds between two looks whether the server answers.
 _LOOK_MS = 3000
+#: Characters of an address in the bar at the top.
+_SHOWN_EMAIL = 40
 #: Buttons in the bar at the top.
 _ON_BAR: dict[str, Any] = {"size": "small", "margin": (0, 4), "align": "center", "sx": ON_BAR}
 _LOST = (
@@ -65,8 +74,17 @@ _LOST = (
 class App:
     """The workbench in one browser."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, visitors: Visitors | None = None) -> None:
         self.session = Session(client)
+        self._visitors = visitors
+        #: Who is signed in; ``None`` before that is known, and where nobody signs in.
+        self.user: User | None = None
+        self._kept = client.session if isinstance(client, VisitorClient) else None
+        self._browser = BrowserSession()
+        self._browser.on_msg(lambda event: self._on_kept(**event.data))
+        self._who = Task(self._ask_who, on_failure=self._tell_unknown)
+        self._out = Write(self._sign_out, on_failure=self._tell_failure)
+        self._is_ended = False
         self.page: Page | None = None
         self._pages: dict[str, Page] = {}
         self._disabled: list[Any] = []
@@ -104,6 +122,9 @@ class App:
 
     def view(self) -> Viewable:
         """Return the whole page, and begin to look after the connection."""
+        out_button = pmui.Button(label="Sign out", variant="text", visible=False, **_ON_BAR)
+        out_button.on_click(self._out.on_event)
+        self._out_button = out_button
         find_button = pmui.Button(label="Find  Ctrl+K", variant="outlined", **_ON_BAR)
         find_button.on_click(lambda _: self._finding.open())
         keys_button = pmui.Button(label="Keys ?", variant="text", **_ON_BAR)
@@ -113,13 +134,14 @@ class App:
             header=[
                 pn.Row(
                     self._crumbs, pn.layout.HSpacer(), find_button, keys_button,
+                    out_button,
                     sizing_mode="stretch_width", margin=0, align="center",
                 )
             ],
             sidebar=[self._menu],
             main=[
                 self._lost, self._place, self._help, self._keys,
-                SelectKeys(), FrameRoles(), SkipLink(), self._finding.finder,
+                SelectKeys(), FrameRoles(), SkipLink(), self._finding.finder, self._browser,
                 # The history, and the window, of a notebook that draws the app are the notebook's.
                 *([] if pn.state.curdoc is None else [PageHistory(), self._window]),
             ],
@@ -139,7 +161,11 @@ class App:
         shell.dark_theme = (chosen or cookies.get(SYSTEM)) == "dark"
         pn.bind(self._on_theme, shell.param.dark_theme, watch=True)
         self._shell = shell
-        if self.page is None or self.page.slug != self.session.page:
+        if isinstance(self.session.client, VisitorClient):
+            self.session.client.on_ended = self._on_ended
+            self._place[:] = [loading(6, "Who you are")]
+            self._who.start()
+        elif self.page is None or self.page.slug != self.session.page:
             self._go(self.session.page)
         if pn.state.notifications is not None and "theme_config" in pn.state.notifications.param:
             pn.state.notifications.theme_config = THEME_CONFIG  # messages stand outside the frame
@@ -161,6 +187,10 @@ class App:
             self.session.is_connected = False
         else:
             self.session.is_connected = True
+            if self._is_ended and self.user is not None:
+                self._is_ended = False
+                self._show_sign_in("Your session has ended. Sign in to go on where you were.")
+            self._keep()
             for page in self._pages.values():
                 page.answered()
 
@@ -201,6 +231,8 @@ class App:
                 self._shell.sidebar_open = False
 
     def _on_page(self, event: Any) -> None:
+        if isinstance(self.session.client, VisitorClient) and self.user is None:
+            return  # who is signed in is not known, and the page is opened once it is
         self._go(event.new)
 
     def _on_theme(self, is_dark: bool) -> None:
@@ -245,6 +277,72 @@ class App:
         for widget in self._disabled:
             widget.disabled = False
         self._disabled.clear()
+
+    async def _ask_who(self) -> None:
+        """Find out who has signed in, and open the page for them or have them sign in."""
+        try:
+            found = await asyncio.to_thread(self.session.client.auth.session)
+        except NotSignedInError:
+            await until_shown()
+            self._show_sign_in()
+            return
+        await until_shown()
+        self._take(found.user)
+        self._go(self.session.page)
+
+    def _take(self, user: User) -> None:
+        self.user = user
+        self._is_ended = False
+        self.session.param.update(reviewer=user.email, is_signed_in=True)
+        self._out_button.visible = True
+        self._out_button.label = f"Sign out {user.email[:_SHOWN_EMAIL]}"
+
+    def _tell_unknown(self, error: Exception) -> None:
+        problem = problem_of(error, "Could not find out who you are.")
+        self._place[:] = [failed(problem, self._who.on_event)]
+
+    def _show_sign_in(self, why: str = "") -> None:
+        self._place[:] = [SignIn(self.session.client, self._signed_in, why)]
+
+    async def _signed_in(self, found: SignedInUser) -> None:
+        """Go on where the same person was; for another nothing of the page before stays."""
+        is_same = self.user is not None and self.user.id == found.user.id
+        if not is_same:
+            self._place[:] = [loading(6, "Signing in")]
+        self._keep(reloads=not is_same)
+        if is_same and self.page is not None:
+            self._take(found.user)
+            self._place[:] = [self.page]
+            self.page.reconnect()
+
+    async def _sign_out(self) -> None:
+        with suppress(NotSignedInError):
+            await asyncio.to_thread(self.session.client.auth.sign_out)
+        self.user = None
+        self._place[:] = [loading(6, "Signing out")]
+        self._keep(reloads=True)
+
+    def _tell_failure(self, error: Exception) -> None:
+        problem = problem_of(error, "Not signed out.")
+        corner.say_failure(f"{problem.title} {problem.message}")
+
+    def _keep(self, *, reloads: bool = False) -> None:
+        """Have the browser keep the session as it is now."""
+        client = self.session.client
+        if self._visitors is None or not isinstance(client, VisitorClient):
+            return
+        token = client.session or ""
+        if token == self._kept and not reloads:
+            return
+        self._kept = token
+        self._browser.asked = [self._visitors.issue(token), reloads]
+
+    def _on_kept(self, *, is_kept: bool) -> None:
+        if not is_kept:
+            corner.say_failure("The browser did not keep the sign-in. Load the page again.")
+
+    def _on_ended(self) -> None:
+        self._is_ended = True  # seen at the next look: this is the thread of a call
 
     def _go(self, slug: str) -> None:
         self._watch_keys()

@@ -26,7 +26,9 @@ class Problem:
 
 #: Details of a refusal that are shown; the rest is counted.
 _SHOWN_DETAILS = 100
-_FORBIDDEN = frozenset({"key_scope", "invalid_api_key", "missing_api_key"})
+_FORBIDDEN = frozenset(
+    {"key_scope", "invalid_api_key", "missing_api_key", "role_forbidden", "console_only"}
+)
 
 
 def not_loaded(what: str) -> str:

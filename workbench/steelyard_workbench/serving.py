@@ -22,6 +22,7 @@ from steelyard.wire.hosts import host_names
 from steelyard_workbench.app import App, prepare
 from steelyard_workbench.guarding import server_options
 from steelyard_workbench.navigation import import_pages
+from steelyard_workbench.visitors import PATH, SERVER_COOKIE, TicketHandler, VisitorClient, Visitors
 
 _log = logging.getLogger(__name__)
 
@@ -32,13 +33,13 @@ _MOST_APPS = 15
 _END_S, _DRAW_S, _START_S = 5.0, 30.0, 60.0
 
 
-def make_app(client: Client, *, opened: Callable[[App], None] | None = None) -> Any:
+def make_app(visitors: Visitors, *, opened: Callable[[App], None] | None = None) -> Any:
     """Return what Panel calls for each browser.
 
     Parameters
     ----------
-    client : steelyard.client.Client
-        Asks the server; every browser's.
+    visitors : Visitors
+        Knows what asks the server for each browser.
     opened : callable, optional
         Called with the app of each browser.
     """
@@ -46,7 +47,10 @@ def make_app(client: Client, *, opened: Callable[[App], None] | None = None) -> 
     def app() -> Any:
         asyncio.get_running_loop().set_exception_handler(on_loop_error)
         prepare()
-        made = App(client)
+        client = visitors.client()
+        if isinstance(client, VisitorClient):
+            pn.state.on_session_destroyed(lambda _: client.close())
+        made = App(client, visitors)
         if opened is not None:
             opened(made)
         return made.view()
@@ -127,9 +131,10 @@ class Served:
         # Browsers open theirs in the thread that serves, cells in the kernel's.
         self._opening = threading.Lock()
         self._client = Client(ClientOptions(url, api_key))
+        visitors = Visitors(url, self._client, has_key=api_key is not None, port=chosen)
         self._thread = pn.serve(
-            {"/": make_app(self._client, opened=self.opened)},
-            **_options(host, chosen, hosts),
+            {"/": make_app(visitors, opened=self.opened)},
+            **_options(host, chosen, hosts, visitors),
             start=True,
             threaded=True,
         )
@@ -199,7 +204,9 @@ def open_server(
     import_pages()
     chosen = port or free_port(host)
     client = Client(ClientOptions(server, api_key))
-    return pn.serve({"/": make_app(client)}, **_options(host, chosen, hosts), start=False)
+    visitors = Visitors(server, client, has_key=api_key is not None, port=chosen)
+    options = _options(host, chosen, hosts, visitors)
+    return pn.serve({"/": make_app(visitors)}, **options, start=False)
 
 
 def _listens(host: str, port: int) -> bool:
@@ -207,9 +214,13 @@ def _listens(host: str, port: int) -> bool:
         return asking.connect_ex((host, port)) == 0
 
 
-def _options(host: str, port: int, hosts: str) -> dict[str, Any]:
+def _options(host: str, port: int, hosts: str, visitors: Visitors) -> dict[str, Any]:
     return {
         **server_options(host, port, host_names(hosts)),
+        "extra_patterns": [(PATH, TicketHandler, {"visitors": visitors})],
+        # Bokeh writes what it is let have of a request into the page, where scripts read it.
+        "exclude_cookies": [visitors.cookie, SERVER_COOKIE],
+        "exclude_headers": ["Cookie", "Authorization"],
         "port": port,
         "address": host,
         "show": False,

@@ -100,6 +100,7 @@ class Session(param.Parameterized):
     selected = param.List(default=[], item_type=int, doc="Numbers of the rows that are selected.")
     is_connected = param.Boolean(default=True, doc="Whether the server answers.")
     reviewer = param.String(default="", doc="Name of whoever reviews; not in the address.")
+    is_signed_in = param.Boolean(default=False, doc="Whether somebody is, who is the reviewer.")
     shortcuts = param.Boolean(default=True, doc="Whether single letters are shortcuts.")
 
     def __init__(self, client: Client, **given: Any) -> None:

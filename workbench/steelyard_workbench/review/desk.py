@@ -105,6 +105,7 @@ class Desk(Viewer):
         self._head = DeskHead(
             draft,
             self._session.reviewer,
+            is_signed_in=self._session.is_signed_in,
             on_reviewer=self._on_reviewer,
             on_turn=self.turn_view,
             on_seal=self.seal.ask,

@@ -8,7 +8,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable, Viewer
 
-from steelyard.review.wire import Draft
+from steelyard.review.wire import MAX_REVIEWER, Draft
 from steelyard_workbench.escaping import escape_markdown
 
 
@@ -17,6 +17,8 @@ class DeskHead(Viewer):
 
     Parameters
     ----------
+    is_signed_in : bool, default False
+        Whether the name is that of whoever is signed in, and stays.
     on_reviewer : callable
         Called with another name, empty for none.
     """
@@ -26,6 +28,7 @@ class DeskHead(Viewer):
         draft: Draft,
         reviewer: str,
         *,
+        is_signed_in: bool = False,
         on_reviewer: Callable[[str], None],
         on_turn: Callable[[], None],
         on_seal: Callable[[], None],
@@ -35,7 +38,12 @@ class DeskHead(Viewer):
         self._on_reviewer = on_reviewer
         self._named = reviewer
         name = pmui.TextInput(
-            label="Your name", value=reviewer, max_length=64, width=180, size="small"
+            label="Your name",
+            value=reviewer,
+            max_length=MAX_REVIEWER,
+            width=180,
+            size="small",
+            disabled=is_signed_in,
         )
         pn.bind(self._on_name, name, watch=True)
         self._toggle = pmui.Button(label="", variant="outlined", size="small")

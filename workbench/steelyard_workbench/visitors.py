@@ -1,0 +1,165 @@
+"""Who opens the workbench: where accounts are on, every browser calls with a session of its own.
+
+The session's token is in a cookie that no script reads, and in this process while a page is open.
+Bokeh writes a page's cookies and headers into the page itself, so that these are kept out of it.
+A token goes to the browser by a ticket of one use: the page, whose websocket sets no cookie, sends
+it back over HTTP.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+from weakref import WeakSet
+
+import panel as pn
+from tornado.web import HTTPError, RequestHandler
+
+from steelyard.client import Client, ClientOptions
+from steelyard.client.calls import Call
+from steelyard.client.session_token import SessionToken
+from steelyard.errors import AccountsOffError, NotSignedInError, SteelyardError
+
+T = TypeVar("T")
+
+#: The cookie of a server, which the browser sends to every port of its host.
+SERVER_COOKIE = "steelyard_session"
+#: Where a page sends its ticket.
+PATH = "/session"
+_TICKET_S, _MOST_TICKETS, _LONGEST = 60.0, 1000, 128
+_MAX_AGE_DAYS = 30
+_MAX_AGENT = 256
+#: Seconds for a server to say whether it has accounts, before a first page.
+_ASK_S = 2.0
+
+
+class VisitorClient(Client):
+    """A client of one browser's session; ``on_ended`` is called from its thread once that is over."""
+
+    def __init__(self, options: ClientOptions) -> None:
+        super().__init__(options)
+        self.on_ended: Callable[[], None] | None = None
+
+    def send(self, call: Call[T]) -> T:
+        """Send a call; raises what the server refused with."""
+        try:
+            return super().send(call)
+        except NotSignedInError:
+            if self.on_ended is not None:
+                self.on_ended()
+            raise
+
+
+class Visitors:
+    """The browsers of one workbench.
+
+    Parameters
+    ----------
+    server : str
+        The server's address.
+    shared : steelyard.client.Client
+        Asks for everybody, where accounts are off or the workbench was started with a key.
+    has_key : bool
+        Whether it was.
+    port : int
+        Of the workbench: browsers keep cookies by host, whatever the port.
+    """
+
+    def __init__(self, server: str, shared: Client, *, has_key: bool, port: int) -> None:
+        self._server, self._shared, self._has_key = server, shared, has_key
+        self.cookie = f"steelyard_workbench_{port}"
+        self._tokens: WeakSet[SessionToken] = WeakSet()
+        self._tickets: dict[str, tuple[str, float]] = {}
+        self._has_accounts: bool | None = None
+
+    def client(self) -> Client:
+        """Return what asks for the browser whose page is being made."""
+        if self._has_key or not self._asks_who():
+            return self._shared
+        request = getattr(pn.state.curdoc.session_context, "request", None)
+        request = getattr(request, "_request", None)
+        kept = None if request is None else request.cookies.get(self.cookie)
+        agent = "" if request is None else request.headers.get("User-Agent", "")
+        agent = "".join(one for one in agent if one.isascii() and one.isprintable())
+        options = ClientOptions(
+            self._server,
+            session=self._token_of("" if kept is None else kept.value),
+            agent=agent[:_MAX_AGENT] or None,
+        )
+        return VisitorClient(options)
+
+    def issue(self, token: str) -> str:
+        """Return a ticket for a token that the browser is to keep; empty to forget the one it has."""
+        now = time.monotonic()
+        self._tickets = {one: kept for one, kept in self._tickets.items() if kept[1] > now}
+        while len(self._tickets) >= _MOST_TICKETS:
+            self._tickets.pop(next(iter(self._tickets)))
+        ticket = secrets.token_urlsafe(32)
+        self._tickets[ticket] = (token, now + _TICKET_S)
+        return ticket
+
+    def redeem(self, ticket: str) -> str | None:
+        """Return the token of a ticket, once; ``None`` of another."""
+        token, until = self._tickets.pop(ticket, ("", 0.0))
+        return token if until > time.monotonic() else None
+
+    def _token_of(self, value: str) -> SessionToken:
+        """Return the token that all pages of a browser share."""
+        if not (value and all("!" <= letter <= "~" for letter in value)):
+            return SessionToken()
+        for one in self._tokens:
+            if hmac.compare_digest(one.value.encode(), value.encode()):
+                return one
+        token = SessionToken(value)
+        self._tokens.add(token)
+        return token
+
+    def _asks_who(self) -> bool:
+        """Whether the server has accounts; it is asked until it answered once."""
+        if self._has_accounts is None:
+            options = ClientOptions(self._server, session="", timeout_s=_ASK_S, max_retries=0)
+            with Client(options) as asking:
+                try:
+                    asking.auth.session()
+                except AccountsOffError:
+                    self._has_accounts = False
+                except NotSignedInError:
+                    self._has_accounts = True
+                except SteelyardError:
+                    return False
+        return bool(self._has_accounts)
+
+
+class TicketHandler(RequestHandler):
+    """Takes a ticket from the workbench's own page, and has its browser keep the token."""
+
+    def initialize(self, visitors: Visitors) -> None:
+        """Note whose browsers it is for."""
+        self._visitors = visitors
+
+    def post(self) -> None:
+        """Answer 204 with the cookie."""
+        headers: Any = self.request.headers
+        origin = headers.get("Origin", "")
+        is_own = urlsplit(origin).netloc.lower() == (self.request.host or "").lower()
+        if not is_own or headers.get("X-Steelyard-Console") != "1":
+            raise HTTPError(403)
+        body = self.request.body
+        token = (
+            self._visitors.redeem(body.decode("ascii", "replace")) if len(body) < _LONGEST else None
+        )
+        if token is None:
+            raise HTTPError(403)
+        is_tls = origin.lower().startswith("https://")
+        name = self._visitors.cookie
+        kept: dict[str, Any] = {"httponly": True, "samesite": "Strict", "secure": is_tls}
+        if token:
+            self.set_cookie(name, token, expires_days=_MAX_AGE_DAYS, **kept)
+        else:
+            self.clear_cookie(name, **kept)
+        self.set_header("Cache-Control", "no-store")
+        self.set_status(204)
