@@ -199,7 +199,7 @@ def transactions_csv() -> Call[bytes]:
 
 
 def set_top_up(threshold_usd: str, amount_usd: str, monthly_cap_usd: str) -> Call[TopUp]:
-    """Have the account buy by itself: ``PUT /v1/billing/top-up``.
+    """Set when the account buys by itself: ``PUT /v1/billing/top-up``.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def set_top_up(threshold_usd: str, amount_usd: str, monthly_cap_usd: str) -> Cal
 
 
 def end_top_up() -> Call[EndedTopUp]:
-    """Have the account buy no more by itself: ``DELETE /v1/billing/top-up``."""
+    """End the purchases that the account makes by itself: ``DELETE /v1/billing/top-up``."""
     return _change("DELETE", f"{_BILLING}/top-up", EndedTopUp)
 
 
