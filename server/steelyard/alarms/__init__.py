@@ -1,0 +1,1 @@
+"""Alarms: stored decisions watched for drift, by tests that may be looked at as often as one likes."""

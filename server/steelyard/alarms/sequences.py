@@ -1,0 +1,189 @@
+"""Evidence of drift that may be looked at after every decision.
+
+Evidence is an e-value: what a gambler has who began with 1 and bet against "nothing has changed" at
+odds that are fair if that is so. The chance that it ever reaches ``1 / alpha`` is then at most ``alpha``,
+however often one looks (Ville's inequality), and evidence of several bets averages to evidence.
+
+A share is held against a reference that is itself a sample: what is bet against is the reference's
+beta-binomial prediction, so a small reference moves little. A mean of values from 0 to 1 is held
+against an interval of the reference's mean, by bets of fixed stakes (Waudby-Smith and Ramdas 2024).
+
+Drift may begin at any time, so a bet is begun at the start of a run of ``RUN`` decisions and another
+at every ``BUCKET`` of it (e-detectors; Shin, Ramdas and Rinaldo 2024). The first has half of the
+capital, and the others share the rest. Everything is a function of sums over buckets.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+#: Decisions for which the chance of a false alarm is bounded, and how many are looked at together.
+RUN, BUCKET = 10_000, 50
+#: Buckets that bets which were begun later than the run go back at most.
+KEPT = 40
+#: What a share is bet to have moved by, with the capital on each: most on what is to be found soon.
+_SHIFTS = np.array([0.05, 0.1, 0.2])
+_CAPITAL = np.array([0.2, 0.6, 0.2])
+#: Parts of what can be lost at most that are staked on a mean being higher, and on its being lower.
+_STAKES = np.array([0.05, 0.15, 0.4, 0.8])
+N_BETS = 2 * len(_STAKES)
+_LEVEL = 0.95
+
+
+def share_evidence(
+    hits: ArrayLike,
+    n: ArrayLike,
+    reference_hits: ArrayLike,
+    reference_n: ArrayLike,
+    *,
+    side: int = 0,
+) -> FloatArray:
+    """Return the log of the evidence that a share is another than that of a reference.
+
+    Parameters
+    ----------
+    hits, n, reference_hits, reference_n : array_like
+        Counts, which are broadcast against each other.
+    side : {0, 1, -1}
+        Whether it is either other, higher, or lower.
+    """
+    # Imported by the first look: SciPy is slow to import.
+    from scipy.special import betaln, logsumexp, xlog1py, xlogy  # noqa: PLC0415
+
+    hits, n, of_hits, of_n = np.broadcast_arrays(
+        *(np.asarray(one, dtype=np.float64) for one in (hits, n, reference_hits, reference_n))
+    )
+    yes, no = of_hits + 0.5, of_n - of_hits + 0.5
+    share = (yes / (yes + no))[..., None]
+    higher, lower = share + _SHIFTS, share - _SHIFTS
+    higher = np.where(higher < 1, higher, (1 + share) / 2)
+    lower = np.where(lower > 0, lower, share / 3)
+    moved = {0: np.concatenate([higher, lower], -1), 1: higher, -1: lower}[side]
+    capital = np.concatenate([_CAPITAL, _CAPITAL]) / 2 if side == 0 else _CAPITAL
+    bet = xlogy(hits[..., None], moved) + xlog1py((n - hits)[..., None], -moved)
+    predicted = betaln(yes + hits, no + n - hits) - betaln(yes, no)
+    found: FloatArray = logsumexp(bet, axis=-1, b=capital) - predicted
+    return found
+
+
+def mean_bets(values: ArrayLike, low: float, high: float) -> FloatArray:
+    """Return the logs of what each bet wins on values from 0 to 1, of shape (..., N_BETS).
+
+    The first half bets that the mean is above ``high``, the second that it is below ``low``.
+    """
+    x = np.clip(np.asarray(values, dtype=np.float64), 0, 1)[..., None]
+    low, high = min(max(low, 1e-6), 1 - 1e-6), min(max(high, 1e-6), 1 - 1e-6)
+    up = np.log1p(_STAKES * (x - high) / high)
+    down = np.log1p(-_STAKES * (x - low) / (1 - low))
+    return np.concatenate([up, down], axis=-1)
+
+
+def mean_evidence(log_bets: ArrayLike, *, side: int = 0) -> FloatArray:
+    """Return the log of the evidence that a mean left its interval, of sums of ``mean_bets``."""
+    from scipy.special import logsumexp  # noqa: PLC0415
+
+    bets = np.asarray(log_bets, dtype=np.float64)
+    half = N_BETS // 2
+    chosen = {0: bets, 1: bets[..., :half], -1: bets[..., half:]}[side]
+    found: FloatArray = logsumexp(chosen, axis=-1) - math.log(chosen.shape[-1])
+    return found
+
+
+def run_evidence(since_start: ArrayLike, since_later: ArrayLike) -> FloatArray:
+    """Return the log of a run's evidence.
+
+    Parameters
+    ----------
+    since_start : array_like of shape (...)
+        Of the bet begun with the run.
+    since_later : array_like of shape (..., n)
+        Of those begun at later buckets; ``-inf`` where there is none.
+    """
+    from scipy.special import logsumexp  # noqa: PLC0415
+
+    start = np.asarray(since_start, dtype=np.float64)
+    later = logsumexp(np.asarray(since_later, dtype=np.float64), axis=-1)
+    found: FloatArray = np.logaddexp(start, later - math.log(RUN // BUCKET)) - math.log(2)
+    return found
+
+
+def average_evidence(parts: ArrayLike) -> FloatArray:
+    """Return the log of evidence averaged over the last axis."""
+    from scipy.special import logsumexp  # noqa: PLC0415
+
+    array = np.asarray(parts, dtype=np.float64)
+    found: FloatArray = logsumexp(array, axis=-1) - math.log(array.shape[-1])
+    return found
+
+
+def reference_interval(mean: float, variance: float, n: int, alpha: float) -> tuple[float, float]:
+    """Return the interval that misses the mean of a reference of n values with chance ``alpha``.
+
+    By the normal approximation, with a pseudo-value at either end so that values that are all the
+    same leave some room.
+    """
+    spread = math.sqrt((variance * n + 0.5) / (n + 2) / n)
+    reach = NormalDist().inv_cdf(1 - alpha / 2) * spread
+    return max(0.0, mean - reach), min(1.0, mean + reach)
+
+
+def share_interval(hits: float, n: float) -> tuple[float, float]:
+    """Return a share's 95 % confidence sequence: it holds at all times at once (Robbins 1970).
+
+    >>> low, high = share_interval(30, 100)
+    >>> round(low, 3), round(high, 3)
+    (0.19, 0.431)
+    """
+    from scipy.optimize import brentq  # noqa: PLC0415
+    from scipy.special import betaln, xlog1py, xlogy  # noqa: PLC0415
+
+    if n <= 0:
+        return 0.0, 1.0
+    mixed = betaln(hits + 0.5, n - hits + 0.5) - betaln(0.5, 0.5)
+    limit = mixed + math.log(1 - _LEVEL)
+
+    def excess(share: float) -> float:
+        return float(xlogy(hits, share) + xlog1py(n - hits, -share) - limit)
+
+    middle = min(max(hits / n, 1e-12), 1 - 1e-12)
+    low = 0.0 if hits == 0 else float(brentq(excess, 1e-15, middle))
+    high = 1.0 if hits == n else float(brentq(excess, middle, 1 - 1e-15))
+    return low, high
+
+
+def mean_interval(mean: float, variance: float, n: float) -> tuple[float, float]:
+    """Return a mean's 95 % confidence sequence (Waudby-Smith et al. 2024, asymptotic)."""
+    if n <= 0:
+        return 0.0, 1.0
+    # Narrowest at 500 values.
+    mixing = 9.0 / 500
+    grown = n * mixing + 1
+    reach = math.sqrt(
+        2 * grown / (n * n * mixing) * math.log(math.sqrt(grown) / (1 - _LEVEL)) * max(variance, 0)
+    )
+    return max(0.0, mean - reach), min(1.0, mean + reach)
+
+
+def total_variation(counts: ArrayLike, reference: ArrayLike) -> tuple[float, float, float]:
+    """Return how far two distributions are apart, 0 to 1, with a 95 % interval (basic bootstrap)."""
+    rng = np.random.default_rng(0)
+    now, of = (np.asarray(one, dtype=np.int64) for one in (counts, reference))
+    shares, of_shares = now / now.sum(), of / of.sum()
+    value = float(np.abs(shares - of_shares).sum() / 2)
+    drawn = rng.multinomial(now.sum(), shares, size=500) / now.sum()
+    of_drawn = rng.multinomial(of.sum(), of_shares, size=500) / of.sum()
+    low, high = np.quantile(np.abs(drawn - of_drawn).sum(axis=1) / 2, [0.025, 0.975])
+    return value, float(np.clip(2 * value - high, 0, 1)), float(np.clip(2 * value - low, 0, 1))
+
+
+def two_sample_p(sample: ArrayLike, reference: ArrayLike) -> float:
+    """Return the p-value of Kolmogorov and Smirnov's test that two samples are of one distribution."""
+    from scipy.stats import ks_2samp  # noqa: PLC0415
+
+    return float(ks_2samp(np.asarray(sample), np.asarray(reference), method="asymp").pvalue)
