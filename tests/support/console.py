@@ -75,6 +75,7 @@ class Console:
             "models": SimpleNamespace(default=model, hosted=(model,), engine_statuses=dict),
             "limits": RequestLimits(self.windows, per_minute=0, public_per_minute=0),
             "state": self.state,
+            "alarm_watcher": SimpleNamespace(counts={}),
             **self.people(),
         }
         names = [field.name for field in dataclasses.fields(ApiServices)]

@@ -138,6 +138,7 @@ class StandInServer:
                 public_per_minute=settings.public_requests_per_minute,
             ),
             "state": self.state,
+            "alarm_watcher": SimpleNamespace(counts={}),
         }
         # Nothing here asks the other services.
         names = [field.name for field in dataclasses.fields(ApiServices)]

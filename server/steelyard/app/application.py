@@ -9,6 +9,8 @@ from sanic import Sanic
 from sanic.config import Config
 
 from steelyard.accounts import routes as account
+from steelyard.alarms import routes as alarms
+from steelyard.alarms.figures import AlarmFigures
 from steelyard.app import discovery_routes as discovery
 from steelyard.app.services import ApiServices
 from steelyard.datasets import routes as datasets
@@ -63,6 +65,7 @@ ROUTES: tuple[Route, ...] = (
     *prompt_tuning.ROUTES,
     *shadows.ROUTES,
     *webhooks.ROUTES,
+    *alarms.ROUTES,
     *account.ROUTES,
     *purchases.ROUTES,
     *people.ROUTES,
@@ -111,6 +114,7 @@ def create_app(services: ApiServices) -> Sanic[Any, Any]:
     app.ctx.sent = Transfers(SENT_BYTES)
     app.ctx.metrics = Metrics()
     app.ctx.metrics.watch(ScorerFigures(services.models, app.ctx.metrics.registry).read)
+    app.ctx.metrics.watch(AlarmFigures(services.alarm_watcher, app.ctx.metrics.registry).read)
     app.ctx.openapi = msgspec.json.encode(build_document(ROUTES))
     for route in ROUTES:
         path = route.path.replace("{", "<").replace("}", ":str>")

@@ -16,6 +16,9 @@ from steelyard import tracing
 from steelyard.accounts.allowance import RequestLimits, TokenAllowance
 from steelyard.accounts.rate_limits import RateWindows
 from steelyard.accounts.service import AccountService, effective_limits
+from steelyard.alarms.references import References
+from steelyard.alarms.service import Alarms
+from steelyard.alarms.watching import LOOK_S, Watcher
 from steelyard.app.discovery import DiscoveryService, PublishedLimits, full_queues
 from steelyard.app.foundation import (
     Foundation,
@@ -113,7 +116,8 @@ def open_service(
         )
         datasets = open_datasets(on)
         people = open_people(on)
-        _open_sweeper(on, operations, datasets, people.sessions)
+        watcher = _open_watcher(on, datasets)
+        _open_sweeper(on, operations, datasets, people.sessions, watcher)
         worker = _open_child(on)
         families = _open_families(on, datasets, worker.wake)
         allowance = TokenAllowance(windows, settings.tokens_per_minute)
@@ -151,6 +155,8 @@ def open_service(
             state=on.state,
             models=on.models,
             accounts=accounts,
+            alarms=Alarms(on.state, on.writes),
+            alarm_watcher=watcher,
             allowance=allowance,
             limits=RequestLimits(
                 windows,
@@ -223,7 +229,11 @@ def _drop_repaired(on: Foundation) -> None:
 
 
 def _open_sweeper(
-    on: Foundation, operations: OperationLog, datasets: DatasetService, sessions: Sessions
+    on: Foundation,
+    operations: OperationLog,
+    datasets: DatasetService,
+    sessions: Sessions,
+    watcher: Watcher,
 ) -> None:
     """Remove what is over, and files that no job needs: the worker ends before it would."""
     predictions = on.frames("evaluations")
@@ -233,6 +243,7 @@ def _open_sweeper(
     sweeps: list[Callable[[], object]] = [
         datasets.sweep,
         sessions.sweep,
+        watcher.sweep,
         functools.partial(evaluation_rows.sweep_predictions, on.state, predictions),
         fine_tunes.sweep,
         functools.partial(labeling_rows.sweep_files, on.state, on.frames("labeling")),
@@ -241,6 +252,23 @@ def _open_sweeper(
     retention_days = on.settings.retention_days
     sweeper = Sweeper(on.state, operations, retention_days=retention_days, further=sweeps)
     on.closing.callback(sweeper.close)
+
+
+def _open_watcher(on: Foundation, datasets: DatasetService) -> Watcher:
+    """Look at stored decisions for drift, again and again."""
+    watcher = Watcher(
+        on.state,
+        References(on.state, on.frames("evaluations"), datasets),
+        has_accounts=on.settings.accounts == "on",
+    )
+    ticker = Ticker(
+        watcher.tick,
+        name="steelyard-alarms",
+        failure="Could not look for drift",
+        interval_s=LOOK_S,
+    )
+    on.closing.callback(ticker.close)
+    return watcher
 
 
 def _open_child(on: Foundation) -> WorkerChild:

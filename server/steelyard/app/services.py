@@ -8,6 +8,8 @@ from typing import TypeVar, get_type_hints
 
 from steelyard.accounts.allowance import RequestLimits, TokenAllowance
 from steelyard.accounts.service import AccountService
+from steelyard.alarms.service import Alarms
+from steelyard.alarms.watching import Watcher
 from steelyard.app.discovery import DiscoveryService
 from steelyard.datasets.from_feedback import FeedbackRows
 from steelyard.datasets.row_service import DatasetRows
@@ -62,6 +64,8 @@ class ApiServices:
     models: ModelRegistry
     discovery: DiscoveryService
     accounts: AccountService
+    alarms: Alarms
+    alarm_watcher: Watcher
     systemone: SystemOneService
     openai_decisions: OpenAIDecisionService
     datasets: DatasetService

@@ -31,5 +31,5 @@ feedback = Table(
     Column("decision_id", Text, ForeignKey("decisions.id", ondelete="CASCADE"), primary_key=True),
     Column("name", Text, primary_key=True),
     Column("outcome", LargeBinary, nullable=False),
-    Column("recorded_at", Double, nullable=False),
+    Column("recorded_at", Double, nullable=False, index=True),
 )

@@ -90,3 +90,16 @@ def deletion_letter(to: str, account: str, sender: str) -> Letter:
             "All of its data can be exported in the console, too.",
         ),
     )
+
+
+def alarm_letter(to: str, account: str, told: str) -> Letter:
+    """Return the letter that tells an owner of an alarm."""
+    return Letter(
+        to,
+        "Steelyard raised an alarm",
+        (
+            f"An alarm of the account {account} was raised:",
+            told,
+            "The page Live of the workbench shows the decisions behind it.",
+        ),
+    )

@@ -20,7 +20,13 @@ from sqlalchemy import Connection, Row
 from steelyard.errors import MailUnavailableError
 from steelyard.people import store as rows
 from steelyard.people.codes import hash_code, new_code, shown
-from steelyard.people.letters import Letter, code_letter, deletion_letter, invitation_letter
+from steelyard.people.letters import (
+    Letter,
+    alarm_letter,
+    code_letter,
+    deletion_letter,
+    invitation_letter,
+)
 from steelyard.people.limits import ForwardClock
 from steelyard.people.roles import read_address
 from steelyard.settings import InvalidSettingError, Settings
@@ -169,6 +175,8 @@ class MailRoom:
             return invitation_letter(row.email, row.account_name, row.sender)
         if row.kind == "deletion":
             return deletion_letter(row.email, row.account_name, row.sender)
+        if row.kind == "alarm":
+            return alarm_letter(row.email, row.account_name, row.text)
         code = new_code()
         code_hash = hash_code(row.challenge_id, code)
 

@@ -49,6 +49,16 @@ def all_members(connection: Connection, account_id: str) -> Sequence[Row[Any]]:
     ).all()
 
 
+def owners_of(connection: Connection, account_id: str) -> Sequence[str]:
+    """Return the addresses of an account's owners who have joined."""
+    table = memberships.c
+    return connection.scalars(
+        select(table.email).where(
+            table.account_id == account_id, table.role == "owner", table.joined_at.is_not(None)
+        )
+    ).all()
+
+
 def find_member(
     connection: Connection,
     account_id: str,

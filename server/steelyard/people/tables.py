@@ -91,6 +91,7 @@ letters = Table(
     Column("tries", Integer, nullable=False),
     Column("next_at", Double, nullable=False, index=True),
     Column("expires_at", Double, nullable=False),
+    Column("text", Text),
 )
 
 #: What was done in the console; rows are added, and removed by age alone.

@@ -1,0 +1,263 @@
+"""Rules of an account, and its alarms: listed, looked into, acknowledged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row
+
+from steelyard.alarms import store as rows
+from steelyard.alarms.budget import WATCHES
+from steelyard.alarms.sequences import BUCKET
+from steelyard.alarms.telling import OF_FEEDBACK, measure_of
+from steelyard.alarms.tracking import CLEAR_AFTER, estimate
+from steelyard.alarms.watched import DEFAULT_RULE, Watched
+from steelyard.alarms.watching import MOST_WATCHED, clear
+from steelyard.alarms.wire import (
+    Alarm,
+    AlarmDetail,
+    AlarmEvidence,
+    AlarmPage,
+    AlarmRule,
+    AlarmRules,
+    AlarmsQuery,
+    FeedbackSelection,
+    PutAlarmRule,
+    WatchedModel,
+)
+from steelyard.caller import Caller
+from steelyard.decision_log.store import feedback_of_answers, newest_answers
+from steelyard.decision_log.traffic import share
+from steelyard.errors import InvalidRequestError, NotFoundError, Violation
+from steelyard.operations.idempotency import KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.storage import State
+from steelyard.wire.measures import Measure
+from steelyard.wire.violations import BODY
+
+MAX_RULES = 200
+#: Answers that the selection of feedback is told of.
+_LOOKED, _AT_ONCE = 5_000, 500
+
+_encode = msgspec.json.Encoder().encode
+_decode_rule = msgspec.json.Decoder(AlarmRule).decode
+_decode_evidence = msgspec.json.Decoder(AlarmEvidence).decode
+_decode_watched = msgspec.json.Decoder(Watched).decode
+
+
+class _Top(msgspec.Struct):
+    p_top: float
+
+
+_tops = msgspec.json.Decoder(dict[str, _Top]).decode
+
+
+class Alarms:
+    """The alarms of every account."""
+
+    def __init__(
+        self, state: State, writes: KeyedWrites, *, now: Callable[[], float] = time.time
+    ) -> None:
+        self._state = state
+        self._writes = writes
+        self._now = now
+
+    async def rules(self, caller: Caller) -> AlarmRules:
+        """Return an account's rules, and what is watched by them."""
+        return await self._state.read(lambda connection: _rules(connection, caller.account_id))
+
+    async def put_rule(self, write: Write, request: PutAlarmRule) -> AlarmRules:
+        """Put a rule in place of a model's, or of every other model's, and clear their alarms."""
+        account_id, now = write.caller.account_id, self._now()
+        model = request.model or ""
+        _check_reference(request)
+        watches = [one for one in WATCHES if request.watches is None or one in request.watches]
+        rule = AlarmRule(
+            model=request.model,
+            enabled=request.enabled,
+            watches=watches,
+            false_alarms=request.false_alarms,
+            reference=request.reference,
+            updated_at=now,
+        )
+
+        def work(connection: Connection) -> AlarmRules:
+            chosen = request.reference
+            if chosen is not None and chosen.evaluation_id is not None:
+                _require_evaluation(connection, account_id, chosen.evaluation_id)
+            own = {row.model for row in rows.all_rules(connection, [account_id])}
+            if model not in own and len(own) >= MAX_RULES:
+                message = f"is one rule more than the {MAX_RULES} that an account may have."
+                raise _refused("model", message, "too_many")
+            rows.put_rule(connection, account_id, model, _encode(rule), now)
+            for alarm in rows.active_alarms(connection, account_id, request.model):
+                if request.model is not None or alarm.model not in own:
+                    clear(connection, alarm, "rules_changed", now)
+            return _rules(connection, account_id)
+
+        return await self._writes.once(write, work)
+
+    async def page(self, caller: Caller, query: AlarmsQuery) -> AlarmPage:
+        """Return a page of an account's alarms."""
+        found = await self._state.read(
+            lambda connection: rows.page_of_alarms(
+                connection,
+                caller.account_id,
+                states=query.state,
+                model=query.model,
+                limit=query.limit,
+                cursor=query.cursor,
+            )
+        )
+        return AlarmPage(
+            data=[_to_wire(row) for row in found.rows],
+            has_more=found.next_cursor is not None,
+            next_cursor=found.next_cursor,
+        )
+
+    async def get(self, caller: Caller, alarm_id: str) -> AlarmDetail:
+        """Return an alarm, and how its figure is now."""
+
+        def read(connection: Connection) -> AlarmDetail:
+            row = _find(connection, caller.account_id, alarm_id)
+            alarm = _to_wire(row)
+            selection = None
+            if alarm.watch in OF_FEEDBACK:
+                selection = _selection(connection, caller.account_id, alarm)
+            return AlarmDetail(alarm=alarm, now=_now(connection, row, alarm), selection=selection)
+
+        return await self._state.read(read)
+
+    async def acknowledge(self, write: Write, alarm_id: str) -> Alarm:
+        """Note that somebody knows of an alarm; it clears by itself, whether or not."""
+        caller, now = write.caller, self._now()
+
+        def work(connection: Connection) -> Alarm:
+            row = _find(connection, caller.account_id, alarm_id)
+            if row.state == "raised":
+                rows.change_alarm(
+                    connection,
+                    alarm_id,
+                    state="acknowledged",
+                    acknowledged_at=now,
+                    acknowledged_by=caller.key_id,
+                )
+            return _to_wire(_find(connection, caller.account_id, alarm_id))
+
+        return await self._writes.once(write, work)
+
+
+def _rules(connection: Connection, account_id: str) -> AlarmRules:
+    found = {row.model: _decode_rule(row.body) for row in rows.all_rules(connection, [account_id])}
+    general = found.pop("", DEFAULT_RULE)
+    watched = []
+    for row in rows.watches_of_account(connection, account_id, MOST_WATCHED):
+        held = _decode_watched(row.body)
+        watched.append(
+            WatchedModel(
+                model=row.model,
+                version=row.version or None,
+                answers=row.counted,
+                reference=held.reference or held.learned,
+                looked_at=row.updated_at,
+            )
+        )
+    return AlarmRules(data=[general, *found.values()], watched=watched)
+
+
+def _now(connection: Connection, row: Row[Any], alarm: Alarm) -> Measure | None:
+    key = (row.account_id, row.model, row.version)
+    body = rows.find_watches(connection, [key]).get(key)
+    if body is None:
+        return None
+    for stream in _decode_watched(body).streams.values():
+        if (
+            stream.decision == row.decision
+            and row.watch in stream.watches()
+            and alarm.evidence.figure in stream.figures
+            and stream.latest
+        ):
+            since = max(len(stream.latest) - CLEAR_AFTER // BUCKET, 0)
+            return measure_of(estimate(stream, alarm.evidence.figure, "errors", since))
+    return None
+
+
+def _selection(connection: Connection, account_id: str, alarm: Alarm) -> FeedbackSelection:
+    behind = alarm.evidence.decisions
+    found = newest_answers(
+        connection,
+        account_id,
+        since=behind.since,
+        until=behind.until,
+        model=behind.model,
+        limit=_LOOKED,
+    )
+    tops: dict[bool, list[float]] = {False: [], True: []}
+    for start in range(0, len(found), _AT_ONCE):
+        part = found[start : start + _AT_ONCE]
+        observed = feedback_of_answers(connection, [one.id for one in part])
+        for one in part:
+            result = _tops(one.results).get(alarm.decision or "")
+            if result is not None:
+                is_told = alarm.decision in observed.get(one.id, {})
+                tops[is_told].append(result.p_top)
+    every = tops[False] + tops[True]
+    return FeedbackSelection(
+        decisions=len(every),
+        with_feedback=share(len(tops[True]), len(every)),
+        mean_p_top=sum(every) / len(every) if every else None,
+        mean_p_top_with_feedback=sum(tops[True]) / len(tops[True]) if tops[True] else None,
+    )
+
+
+def _find(connection: Connection, account_id: str, alarm_id: str) -> Row[Any]:
+    row = rows.find_alarm(connection, account_id, alarm_id)
+    if row is None:
+        raise NotFoundError(f"There is no alarm {alarm_id[:60]!r}; see GET /v1/alarms.")
+    return row
+
+
+def _require_evaluation(connection: Connection, account_id: str, evaluation_id: str) -> None:
+    found = rows.find_reference(connection, account_id, label="", evaluation_id=evaluation_id)
+    if found is None:
+        message = "is no evaluation of this account that succeeded and whose rows are still there."
+        raise _refused("reference", message, "unknown_evaluation")
+
+
+def _check_reference(request: PutAlarmRule) -> None:
+    chosen = request.reference
+    if chosen is None:
+        return
+    is_window = chosen.since is not None and chosen.until is not None
+    if (chosen.evaluation_id is not None) == is_window or (
+        chosen.evaluation_id is not None and (chosen.since or chosen.until) is not None
+    ):
+        message = "is neither an evaluation_id nor since and until; give one of the two."
+        raise _refused("reference", message, "invalid")
+    if chosen.since is not None and chosen.until is not None and chosen.until <= chosen.since:
+        raise _refused("reference", "ends before it begins; give a later until.", "empty_range")
+
+
+def _refused(field: str, message: str, code: str) -> InvalidRequestError:
+    return InvalidRequestError(violations=[Violation((*BODY, field), message, code)])
+
+
+def _to_wire(row: Row[Any]) -> Alarm:
+    return Alarm(
+        id=row.id,
+        model=row.model,
+        version=row.version or None,
+        decision=row.decision or None,
+        watch=row.watch,
+        state=row.state,
+        message=row.message,
+        raised_at=row.created_at,
+        acknowledged_at=row.acknowledged_at,
+        acknowledged_by=row.acknowledged_by,
+        cleared_at=row.cleared_at,
+        cleared_reason=row.cleared_reason,
+        evidence=_decode_evidence(row.evidence),
+    )

@@ -1,0 +1,353 @@
+"""Rows of rules, looks, watched models and alarms, and what looks read of other rooms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from steelyard.alarms.tables import (
+    alarm_feedback,
+    alarm_looks,
+    alarm_rules,
+    alarm_watches,
+    alarms,
+)
+from steelyard.decision_log.tables import decisions, feedback
+from steelyard.evaluations.tables import evaluations
+from steelyard.operations.tables import operations
+from steelyard.storage.pages import RowPage, newest_first
+
+ACTIVE = ("raised", "acknowledged")
+#: Seconds for which what is kept of a model that does not answer, and an alarm that has cleared, are kept.
+IDLE_S, CLEARED_S = 30 * 86_400.0, 400 * 86_400.0
+_SHORT: tuple[Any, ...] = (
+    decisions.c.id,
+    decisions.c.account_id,
+    decisions.c.created_at,
+    decisions.c.model,
+    decisions.c.version,
+    decisions.c.total_ms,
+    decisions.c.results,
+)
+
+
+def all_rules(connection: Connection, account_ids: Iterable[str]) -> Sequence[Row[Any]]:
+    """Return the rules of some accounts."""
+    wanted = alarm_rules.c.account_id.in_(list(account_ids))
+    return connection.execute(select(alarm_rules).where(wanted).order_by(alarm_rules.c.model)).all()
+
+
+def put_rule(connection: Connection, account_id: str, model: str, body: bytes, at: float) -> None:
+    """Keep a rule in place of the one before."""
+    where = (alarm_rules.c.account_id == account_id, alarm_rules.c.model == model)
+    connection.execute(delete(alarm_rules).where(*where))
+    connection.execute(
+        insert(alarm_rules).values(account_id=account_id, model=model, body=body, updated_at=at)
+    )
+
+
+def count_rules(connection: Connection, account_id: str) -> int:
+    """Return how many rules an account has."""
+    where = alarm_rules.c.account_id == account_id
+    return connection.execute(select(func.count()).where(where)).scalar_one()
+
+
+def find_look(connection: Connection, name: str) -> Row[Any]:
+    """Return how far was looked."""
+    return connection.execute(select(alarm_looks).where(alarm_looks.c.name == name)).one()
+
+
+def move_look(connection: Connection, before: Row[Any], at: float, last_id: str = "") -> bool:
+    """Write how far was looked, and return whether nobody else did meanwhile."""
+    table = alarm_looks.c
+    moved = connection.execute(
+        update(alarm_looks)
+        .where(table.name == before.name, table.at == before.at, table.last_id == before.last_id)
+        .values(at=at, last_id=last_id)
+    )
+    return moved.rowcount == 1
+
+
+def next_answers(
+    connection: Connection, after: tuple[float, str], until: float, limit: int
+) -> Sequence[Row[Any]]:
+    """Return stored answers of every account, the oldest first, without what was asked."""
+    at, last_id = after
+    table = decisions.c
+    return connection.execute(
+        select(*_SHORT)
+        .where(
+            table.created_at >= at,
+            or_(table.created_at > at, table.id > last_id),
+            table.created_at < until,
+        )
+        .order_by(table.created_at, table.id)
+        .limit(limit)
+    ).all()
+
+
+def requests_of(connection: Connection, ids: Sequence[str]) -> dict[str, bytes]:
+    """Return what was asked, by the id of the answer."""
+    found = connection.execute(
+        select(decisions.c.id, decisions.c.request).where(decisions.c.id.in_(ids))
+    )
+    return {row.id: bytes(row.request) for row in found}
+
+
+def next_feedback(
+    connection: Connection, since: float, until: float, limit: int
+) -> Sequence[Row[Any]]:
+    """Return feedback that was not counted, the oldest first, with the answer's results."""
+    table, counted = feedback.c, alarm_feedback.c
+    return connection.execute(
+        select(feedback, *_SHORT[1:])
+        .join(decisions, decisions.c.id == table.decision_id)
+        .outerjoin(
+            alarm_feedback,
+            (counted.decision_id == table.decision_id) & (counted.name == table.name),
+        )
+        .where(table.recorded_at >= since, table.recorded_at < until, counted.decision_id.is_(None))
+        .order_by(table.recorded_at)
+        .limit(limit)
+    ).all()
+
+
+def note_feedback(connection: Connection, found: Sequence[Row[Any]]) -> None:
+    """Write that feedback was counted; of decisions that are still stored."""
+    ids = {row.decision_id for row in found}
+    stored = set(connection.scalars(select(decisions.c.id).where(decisions.c.id.in_(ids))))
+    values = [
+        {"decision_id": row.decision_id, "name": row.name}
+        for row in found
+        if row.decision_id in stored
+    ]
+    if values:
+        connection.execute(insert(alarm_feedback), values)
+
+
+def failed_operations(
+    connection: Connection, since: float, until: float
+) -> list[tuple[str, str, int]]:
+    """Return account, model and number of the decisions that failed after they had begun."""
+    table = operations.c
+    found = connection.execute(
+        select(table.account_id, table.model, func.count())
+        .where(
+            table.state == "failed",
+            table.accepted_at >= since,
+            table.accepted_at < until,
+            table.route.in_(DECIDING),
+        )
+        .group_by(table.account_id, table.model)
+    )
+    return [(account_id, model, n) for account_id, model, n in found]
+
+
+#: The routes whose operations are decisions.
+DECIDING = ("POST /v1/decide", "POST /v1/systemone", "POST /v1/decisions")
+
+
+def window_answers(
+    connection: Connection,
+    account_id: str,
+    model: str,
+    version: str,
+    *,
+    since: float,
+    until: float,
+    limit: int,
+) -> Sequence[Row[Any]]:
+    """Return the newest stored answers of a model in a window, without what was asked."""
+    table = decisions.c
+    return connection.execute(
+        select(*_SHORT)
+        .where(
+            table.account_id == account_id,
+            table.created_at >= since,
+            table.created_at < until,
+            table.model == model,
+            table.version == version if version else table.version.is_(None),
+        )
+        .order_by(table.created_at.desc())
+        .limit(limit)
+    ).all()
+
+
+def find_reference(
+    connection: Connection, account_id: str, *, label: str, evaluation_id: str | None
+) -> Row[Any] | None:
+    """Return an evaluation that was chosen, or the one that a fine-tune made of its model."""
+    table = evaluations.c
+    of = (
+        (table.model_label == label, table.training_job_id.is_not(None))
+        if evaluation_id is None
+        else (table.id == evaluation_id,)
+    )
+    return connection.execute(
+        select(evaluations)
+        .where(
+            table.account_id == account_id,
+            table.status == "succeeded",
+            table.predictions_sha256.is_not(None),
+            *of,
+        )
+        .order_by(table.created_at)
+        .limit(1)
+    ).first()
+
+
+def find_watches(
+    connection: Connection, keys: Iterable[tuple[str, str, str]]
+) -> dict[tuple[str, str, str], bytes]:
+    """Return what is kept of some models, by account, model and version."""
+    wanted = set(keys)
+    table = alarm_watches.c
+    found = connection.execute(
+        select(alarm_watches).where(
+            table.account_id.in_({key[0] for key in wanted}),
+            table.model.in_({key[1] for key in wanted}),
+        )
+    )
+    by_key = {(row.account_id, row.model, row.version): bytes(row.body) for row in found}
+    return {key: body for key, body in by_key.items() if key in wanted}
+
+
+def watches_of_account(connection: Connection, account_id: str, limit: int) -> Sequence[Row[Any]]:
+    """Return what is kept of an account's models, those that answered last first."""
+    table = alarm_watches.c
+    return connection.execute(
+        select(alarm_watches)
+        .where(table.account_id == account_id)
+        .order_by(table.updated_at.desc(), table.model, table.version)
+        .limit(limit)
+    ).all()
+
+
+def count_watches(connection: Connection, account_id: str) -> int:
+    """Return how many models and numbers of an account are watched."""
+    where = alarm_watches.c.account_id == account_id
+    return connection.execute(select(func.count()).where(where)).scalar_one()
+
+
+def newest_version(connection: Connection, account_id: str, model: str) -> str | None:
+    """Return the version of a model that answered last; ``None`` where none is watched."""
+    table = alarm_watches.c
+    return connection.scalar(
+        select(table.version)
+        .where(table.account_id == account_id, table.model == model)
+        .order_by(table.updated_at.desc())
+        .limit(1)
+    )
+
+
+def put_watch(
+    connection: Connection, key: Sequence[str], body: bytes, *, counted: int, at: float
+) -> None:
+    """Keep what is known of a model, which answered last at a time."""
+    account_id, model, version = key
+    table = alarm_watches.c
+    where = (table.account_id == account_id, table.model == model, table.version == version)
+    connection.execute(delete(alarm_watches).where(*where))
+    connection.execute(
+        insert(alarm_watches).values(
+            account_id=account_id,
+            model=model,
+            version=version,
+            body=body,
+            counted=counted,
+            updated_at=at,
+        )
+    )
+
+
+def insert_alarm(connection: Connection, values: Mapping[str, Any]) -> None:
+    """Add an alarm that is raised."""
+    connection.execute(insert(alarms), {"state": "raised", **values})
+
+
+def active_alarms(
+    connection: Connection, account_id: str, model: str | None = None, **equal: str
+) -> Sequence[Row[Any]]:
+    """Return alarms that have not cleared, by model and further columns."""
+    where = [alarms.c.account_id == account_id, alarms.c.state.in_(ACTIVE)]
+    if model is not None:
+        where.append(alarms.c.model == model)
+    where += [alarms.c[name] == value for name, value in equal.items()]
+    return connection.execute(select(alarms).where(*where)).all()
+
+
+def find_alarm(connection: Connection, account_id: str, alarm_id: str) -> Row[Any] | None:
+    """Return an alarm of an account."""
+    return connection.execute(
+        select(alarms).where(alarms.c.account_id == account_id, alarms.c.id == alarm_id)
+    ).first()
+
+
+def change_alarm(connection: Connection, alarm_id: str, **values: Any) -> None:
+    """Write columns of an alarm."""
+    connection.execute(update(alarms).where(alarms.c.id == alarm_id).values(**values))
+
+
+def page_of_alarms(
+    connection: Connection,
+    account_id: str,
+    *,
+    states: Sequence[str],
+    model: str | None,
+    limit: int,
+    cursor: str | None,
+) -> RowPage:
+    """Return a page of an account's alarms, the newest first."""
+    where: list[ColumnElement[bool]] = [alarms.c.state.in_(states)] if states else []
+    if model is not None:
+        where.append(or_(alarms.c.model == model, alarms.c.version == model))
+    return newest_first(
+        connection,
+        alarms,
+        owned=alarms.c.account_id == account_id,
+        where=where,
+        limit=limit,
+        cursor=cursor,
+    )
+
+
+def count_by_state(connection: Connection) -> dict[str, int]:
+    """Return how many alarms of every account are in each state that is not cleared."""
+    found = connection.execute(
+        select(alarms.c.state, func.count())
+        .where(alarms.c.state.in_(ACTIVE))
+        .group_by(alarms.c.state)
+    )
+    counts = {state: n for state, n in found}  # noqa: C416
+    return {state: counts.get(state, 0) for state in ACTIVE}
+
+
+def sweep(connection: Connection, now: float) -> None:
+    """Remove what is kept of models that answer no more, with their alarms, and old alarms."""
+    connection.execute(delete(alarm_watches).where(alarm_watches.c.updated_at < now - IDLE_S))
+    table, watch = alarms.c, alarm_watches.c
+    is_watched = (
+        (watch.account_id == table.account_id)
+        & (watch.model == table.model)
+        & (watch.version == table.version)
+    )
+    connection.execute(
+        update(alarms)
+        .where(table.state.in_(ACTIVE), ~exists().where(is_watched))
+        .values(state="cleared", cleared_at=now, cleared_reason="superseded")
+    )
+    old = alarms.c.cleared_at < now - CLEARED_S
+    connection.execute(delete(alarms).where(alarms.c.state == "cleared", old))

@@ -1,0 +1,146 @@
+"""An alarm's evidence on the wire, and the sentence that tells of it."""
+
+from __future__ import annotations
+
+from steelyard.alarms.budget import Watch
+from steelyard.alarms.contexts import LENGTH, ContextMove
+from steelyard.alarms.readings import MOST_LOSS
+from steelyard.alarms.tracking import (
+    ABSTAINED,
+    ESCALATED,
+    FAILED,
+    GAP,
+    LOSS,
+    OUTCOME,
+    P_TOP,
+    RIGHT,
+    SLOW,
+    Estimate,
+)
+from steelyard.alarms.watched import Happening
+from steelyard.alarms.wire import AlarmEvidence, AlarmReference, DecisionsBehind
+from steelyard.wire.measures import Measure
+
+#: Watches of feedback.
+OF_FEEDBACK: frozenset[Watch] = frozenset({"accuracy", "log_loss", "calibration"})
+_NAMES = {
+    ABSTAINED: "share that abstained",
+    P_TOP: "mean top probability",
+    RIGHT: "share that was right by the feedback",
+    LOSS: "mean log loss on feedback",
+    GAP: "mean promise above what came true",
+    SLOW: "share of answers as slow as the slowest twentieth of the reference",
+    FAILED: "share that failed",
+    ESCALATED: "share that went on to another model of the route",
+}
+_SHARES = frozenset({ABSTAINED, RIGHT, SLOW, FAILED, ESCALATED})
+
+
+def in_units(figure: str, value: float) -> float:
+    """Return a value of a figure as it is told: a loss in nats, a gap from -1 to 1."""
+    if figure == LOSS:
+        return value * MOST_LOSS
+    return 2 * value - 1 if figure == GAP else value
+
+
+def measure_of(estimate: Estimate) -> Measure:
+    """Return an estimate as it is told."""
+    value, low, high = (
+        in_units(estimate.figure, one) for one in (estimate.value, estimate.low, estimate.high)
+    )
+    return Measure(value=value, low=low, high=high, n=estimate.n)
+
+
+def evidence_of(one: Happening) -> AlarmEvidence:
+    """Return why an alarm is raised."""
+    _, model, version = one.key
+    move = one.move
+    if isinstance(move, ContextMove):
+        return AlarmEvidence(
+            figure=move.figure,
+            estimate=Measure(value=move.value, low=move.low, high=move.high, n=move.n),
+            reference=one.reference,
+            reference_value=move.reference,
+            reference_n=move.reference_n,
+            since=move.since,
+            until=move.until,
+            p_value=move.p_value,
+            decisions=DecisionsBehind(
+                since=move.since, until=_after(move.until), model=version or model
+            ),
+        )
+    estimate = move.estimate
+    variation = None
+    if estimate.variation is not None:
+        value, low, high = estimate.variation
+        variation = Measure(value=value, low=low, high=high, n=estimate.n)
+    since, until = estimate.since, estimate.until
+    is_of_feedback = one.watch in OF_FEEDBACK
+    if is_of_feedback:
+        # Feedback came in that time, on decisions of that time or of before.
+        since = one.reference.until or since
+    return AlarmEvidence(
+        figure=estimate.figure,
+        estimate=measure_of(estimate),
+        reference=one.reference,
+        reference_value=in_units(estimate.figure, estimate.reference),
+        reference_n=estimate.reference_n,
+        since=estimate.since,
+        until=estimate.until,
+        total_variation=variation,
+        log_evidence=move.evidence,
+        log_threshold=move.threshold,
+        decisions=DecisionsBehind(
+            since=min(since, estimate.since),
+            until=_after(until),
+            model=version or model,
+            decision=one.decision or None,
+            has_feedback=True if is_of_feedback else None,
+        ),
+    )
+
+
+def message_of(one: Happening) -> str:
+    """Return the sentence that tells of an alarm."""
+    _, model, version = one.key
+    who = version or model
+    found = evidence_of(one)
+    by = f"{one.decision} by {who}" if one.decision else f"answers of {who}"
+    held = _held(found.reference, found.reference_n)
+    if isinstance(one.move, ContextMove):
+        what = (
+            f"Contexts are of another length: half of the newest {found.estimate.n} have more than "
+            f"{found.estimate.value:,.0f} characters, and {found.reference_value:,.0f} in {held}."
+            if found.figure == LENGTH
+            else f"Contexts have other words: half of the newest {found.estimate.n} have more than "
+            f"{found.estimate.value:.0%} that are new, and {found.reference_value:.0%} in {held}."
+        )
+        return f"{who}: {what}"
+    return (
+        f"{by}: the {_name(found.figure)} is {_shown(found.figure, found.estimate.value)} "
+        f"({_shown(found.figure, found.estimate.low or 0.0)} to "
+        f"{_shown(found.figure, found.estimate.high or 0.0)}, n = {found.estimate.n:,}), and was "
+        f"{_shown(found.figure, found.reference_value)} in {held}."
+    )
+
+
+def _held(of: AlarmReference, n: int) -> str:
+    if of.kind == "evaluation":
+        return f"the evaluation {of.evaluation_id} (n = {n:,})"
+    return f"its reference of stored answers (n = {n:,})"
+
+
+def _name(figure: str) -> str:
+    if figure.startswith(OUTCOME):
+        return f"share of the outcome {figure.removeprefix(OUTCOME)!r}"
+    return _NAMES[figure]
+
+
+def _shown(figure: str, value: float) -> str:
+    is_share = figure in _SHARES or figure.startswith(OUTCOME)
+    return f"{value:.1%}" if is_share else f"{value:.3f}"
+
+
+def _after(until: float) -> float:
+    # The log's query ends before its time.
+    return until + 0.001

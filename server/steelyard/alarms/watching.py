@@ -1,0 +1,400 @@
+"""Looking at what was stored since the last look, and raising and clearing alarms by it.
+
+A look reads a bounded batch, counts it in memory, and writes in one transaction what is kept of the
+models, how far was looked, the alarms, their events and their letters. That transaction is refused
+where another process looked meanwhile: nothing is counted twice, whoever is killed when.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from sqlalchemy import Connection, Row
+
+from steelyard.accounts.store import find_account
+from steelyard.alarms import store as rows
+from steelyard.alarms.contexts import text_of
+from steelyard.alarms.readings import read_results
+from steelyard.alarms.references import read_asked
+from steelyard.alarms.telling import evidence_of, message_of
+from steelyard.alarms.watched import (
+    CONTEXT_EVERY,
+    DEFAULT_RULE,
+    LEARNED,
+    Happening,
+    Key,
+    Sample,
+    Watched,
+    adopt,
+    adopt_operations,
+    count_answer,
+    count_contexts,
+    count_failed,
+    count_feedback,
+    is_to_grow,
+    rule_at,
+)
+from steelyard.alarms.wire import AlarmReference, AlarmRule
+from steelyard.ids import new_id
+from steelyard.outbox.publishing import publish
+from steelyard.people.member_store import owners_of
+from steelyard.people.store import insert_letter
+from steelyard.storage import State
+
+_log = logging.getLogger(__name__)
+
+#: Seconds between two looks.
+LOOK_S = 10.0
+#: Seconds that an answer, or an operation, has to be committed before it is looked at.
+LAG_S, OPERATION_LAG_S = 5.0, 120.0
+#: Answers or feedback of one look, and looks of one turn.
+MOST, _LOOKS = 1_000, 20
+#: Where the first look begins.
+_FIRST_S = 7 * 86_400.0
+#: Seconds after which it is written how far was looked for failures, though there was none.
+_MOVE_S = 3600.0
+#: Seconds after which operations are held against newer days, and how many days that are.
+_REFRESH_S, _DAYS_S = 86_400.0, 7 * 86_400.0
+#: Models and numbers of an account that are watched.
+MOST_WATCHED = 200
+_LETTER_S = 3 * 86_400.0
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Watched).decode
+_decode_rule = msgspec.json.Decoder(AlarmRule).decode
+
+
+class _References(Protocol):
+    def of_evaluation(
+        self, key: Key, evaluation_id: str | None
+    ) -> tuple[Sample, AlarmReference] | None: ...
+
+    def of_window(
+        self, key: Key, since: float, until: float, *, limit: int = ...
+    ) -> tuple[Sample, AlarmReference]: ...
+
+
+class Watcher:
+    """Looks at the stored decisions of every account."""
+
+    def __init__(
+        self,
+        state: State,
+        references: _References,
+        *,
+        has_accounts: bool,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._references = references
+        self._has_accounts = has_accounts
+        self._now = now
+        #: How many alarms of every account were in each state at the last look.
+        self.counts: Mapping[str, int] = {}
+
+    def tick(self) -> None:
+        """Look at everything that is new, so many batches at a time."""
+        for look in (self.look_at_answers, self.look_at_feedback):
+            for _ in range(_LOOKS):
+                if look() < MOST:
+                    break
+        self.look_at_failures()
+        self.counts = self._state.read_now(rows.count_by_state)
+
+    def sweep(self) -> None:
+        """Remove what is over."""
+        self._state.write_now(lambda connection: rows.sweep(connection, self._now()))
+
+    def look_at_answers(self) -> int:
+        """Count the next stored answers; return how many there were."""
+        now = self._now()
+
+        def read(connection: Connection) -> tuple[Row[Any], Sequence[Row[Any]]]:
+            look = rows.find_look(connection, "decisions")
+            at = now - _FIRST_S if look.at < 0 else look.at
+            after = (at, look.last_id)
+            return look, rows.next_answers(connection, after, now - LAG_S, MOST)
+
+        look, found = self._state.read_now(read)
+        if not found:
+            return 0
+        on = self._open(_key_of(row) for row in found)
+        sampled: dict[Key, list[str]] = {}
+        for row in found:
+            key, results = _key_of(row), read_results(row.results)
+            watched = on.get(key, row.created_at)
+            if watched is None:
+                continue
+            rule = on.rule(key)
+            on.happened += count_answer(key, watched, rule, row.created_at, results, row.total_ms)
+            if watched.answers == LEARNED or is_to_grow(watched, rule):
+                self._learn(key, watched, rule, row.created_at)
+            elif watched.refreshed_at and row.created_at - watched.refreshed_at >= _REFRESH_S:
+                self._refresh(key, watched, rule, row.created_at)
+            if watched.contexts is not None and watched.answers % CONTEXT_EVERY == 0:
+                sampled.setdefault(key, []).append(row.id)
+        ids = [one for part in sampled.values() for one in part]
+        asked = self._state.read_now(lambda connection: rows.requests_of(connection, ids))
+        for key, part in sampled.items():
+            texts = [text_of(read_asked(asked[one]).context) for one in part if one in asked]
+            watched = on.held[key]
+            on.happened += count_contexts(key, watched, on.rule(key), found[-1].created_at, texts)
+        last = found[-1]
+        self._write(on, lambda c: rows.move_look(c, look, last.created_at, last.id))
+        return len(found)
+
+    def look_at_feedback(self) -> int:
+        """Count the next feedback; return how much there was."""
+        until = self._now() - LAG_S
+
+        def read(connection: Connection) -> tuple[Row[Any], Sequence[Row[Any]]]:
+            look = rows.find_look(connection, "feedback")
+            return look, rows.next_feedback(connection, look.at, until, MOST)
+
+        look, found = self._state.read_now(read)
+        if not found:
+            return 0
+        on = self._open(_key_of(row) for row in found)
+        for row in found:
+            key = _key_of(row)
+            watched, result = on.held.get(key), read_results(row.results).get(row.name)
+            if watched is None or result is None:
+                continue
+            outcome = msgspec.json.decode(row.outcome)
+            rule = on.rule(key)
+            on.happened += count_feedback(
+                key, watched, rule, row.recorded_at, row.name, result, outcome
+            )
+
+        def move(connection: Connection) -> bool:
+            if not rows.move_look(connection, look, found[-1].recorded_at, new_id("look")):
+                return False
+            rows.note_feedback(connection, found)
+            return True
+
+        self._write(on, move)
+        return len(found)
+
+    def look_at_failures(self) -> None:
+        """Count the decisions that failed since the last look."""
+        until = self._now() - OPERATION_LAG_S
+        look = self._state.read_now(lambda connection: rows.find_look(connection, "operations"))
+        since = look.at if look.at >= 0 else until
+
+        def read(connection: Connection) -> list[tuple[Key, int]]:
+            found = []
+            for account_id, model, n in rows.failed_operations(connection, since, until):
+                version = rows.newest_version(connection, account_id, model)
+                if version is not None:
+                    found.append(((account_id, model, version), n))
+            return found
+
+        failed = self._state.read_now(read)
+        if not failed and until - look.at < _MOVE_S:
+            return
+        on = self._open(key for key, _ in failed)
+        for key, n in failed:
+            watched = on.held.get(key)
+            if watched is not None:
+                on.happened += count_failed(key, watched, on.rule(key), until, n)
+        self._write(on, lambda connection: rows.move_look(connection, look, until))
+
+    def _open(self, keys: Iterable[Key]) -> _Opened:
+        wanted = set(keys)
+
+        def read(connection: Connection) -> _Opened:
+            accounts = {key[0] for key in wanted}
+            rules = {
+                (row.account_id, row.model): _decode_rule(row.body)
+                for row in rows.all_rules(connection, accounts)
+            }
+            bodies = rows.find_watches(connection, wanted) if wanted else {}
+            counts = {
+                one: len(rows.watches_of_account(connection, one, MOST_WATCHED)) for one in accounts
+            }
+            held = {key: _decode(body) for key, body in bodies.items()}
+            return _Opened(held, rules, counts, self._begin)
+
+        return self._state.read_now(read)
+
+    def _begin(self, key: Key, rule: AlarmRule, at: float) -> Watched:
+        """Return a model that is watched from now on, with its reference where there is one yet."""
+        watched = Watched(rule_at=rule_at(rule), begun_at=at)
+        chosen = rule.reference
+        found = None
+        if chosen is None or chosen.evaluation_id is not None:
+            evaluation_id = None if chosen is None else chosen.evaluation_id
+            found = self._references.of_evaluation(key, evaluation_id)
+        elif chosen.since is not None and chosen.until is not None:
+            found = self._references.of_window(key, chosen.since, chosen.until)
+        if found is not None:
+            adopt(watched, found[0], rule, found[1])
+            if not watched.streams:
+                watched.reference = None
+        return watched
+
+    def _learn(self, key: Key, watched: Watched, rule: AlarmRule, at: float) -> None:
+        """Hold what has no other reference against the first answers."""
+        if watched.answers != LEARNED:
+            watched.reference, watched.contexts, watched.streams = None, None, {}
+        sample, of = self._references.of_window(
+            key, watched.begun_at, at + 1e-6, limit=watched.answers
+        )
+        watched.told_since = self._now()
+        adopt(watched, sample, rule, of)
+        adopt_operations(watched, sample, rule, of)
+        watched.refreshed_at = at
+
+    def _refresh(self, key: Key, watched: Watched, rule: AlarmRule, at: float) -> None:
+        """Hold operations against the last days, unless an alarm about them is raised."""
+        watched.refreshed_at = at
+        streams = [watched.streams.get(name) for name in ("operations", "errors")]
+        if any(stream is not None and stream.raised for stream in streams):
+            return
+        sample, of = self._references.of_window(key, at - _DAYS_S, at)
+        if len(sample.operations) >= LEARNED:
+            if not any(stream.source == "feedback" for stream in watched.streams.values()):
+                watched.told_since = self._now()
+            adopt(watched, sample, rule, of)
+            adopt_operations(watched, sample, rule, of)
+
+    def _write(self, on: _Opened, move: Callable[[Connection], bool]) -> None:
+        now = self._now()
+
+        def work(connection: Connection) -> None:
+            if not move(connection):
+                return  # another process looked at the same
+            before = {key[:2]: rows.newest_version(connection, *key[:2]) for key in on.held}
+            for key, watched in on.held.items():
+                body, at = _encode(watched), watched.answered_at
+                rows.put_watch(connection, key, body, counted=watched.answers, at=at)
+            for (account_id, model), version in before.items():
+                newest = rows.newest_version(connection, account_id, model)
+                for alarm in rows.active_alarms(connection, account_id, model):
+                    if (account_id, model, alarm.version) in on.begun:
+                        clear(connection, alarm, "rules_changed", now)
+                    elif newest not in {version, alarm.version}:
+                        clear(connection, alarm, "superseded", now)
+            for one in on.happened:
+                self._apply(connection, one, now)
+
+        self._state.write_now(work)
+
+    def _apply(self, connection: Connection, one: Happening, now: float) -> None:
+        account_id, model, version = one.key
+        of = {"version": version, "decision": one.decision, "watch": one.watch}
+        active = rows.active_alarms(connection, account_id, model, **of)
+        if not one.move.is_raised:
+            for alarm in active:
+                clear(connection, alarm, "recovered", now)
+            return
+        if active:
+            return
+        evidence, message = evidence_of(one), message_of(one)
+        alarm_id = new_id("alarm")
+        values = {
+            "id": alarm_id,
+            "account_id": account_id,
+            "model": model,
+            **of,
+            "message": message,
+            "evidence": _encode(evidence),
+            "created_at": now,
+        }
+        rows.insert_alarm(connection, values)
+        told = {
+            "value": evidence.estimate.value,
+            "reference": evidence.reference_value,
+            "n": evidence.estimate.n,
+        }
+        _publish(connection, "alarm.raised", account_id, values, told)
+        if self._has_accounts:
+            account = find_account(connection, account_id)
+            for email in owners_of(connection, account_id):
+                insert_letter(
+                    connection,
+                    "alarm",
+                    email,
+                    at=now,
+                    expires_at=now + _LETTER_S,
+                    account_name="" if account is None else account.name,
+                    text=message,
+                )
+
+
+class _Opened:
+    """The watched models of a look, with their rules; those of no rule or too many are none."""
+
+    def __init__(
+        self,
+        held: dict[Key, Watched],
+        rules: Mapping[tuple[str, str], AlarmRule],
+        counts: dict[str, int],
+        begin: Callable[[Key, AlarmRule, float], Watched],
+    ) -> None:
+        self._rules = rules
+        self._counts = counts
+        self._begin = begin
+        self._stored = set(held)
+        self.held = {
+            key: one
+            for key, one in held.items()
+            if self.rule(key).enabled and one.rule_at == rule_at(self.rule(key))
+        }
+        self.begun: set[Key] = set()
+        self.happened: list[Happening] = []
+
+    def rule(self, key: Key) -> AlarmRule:
+        """Return the rule that holds for a model."""
+        account_id, model, _ = key
+        own = self._rules.get((account_id, model))
+        return own or self._rules.get((account_id, "")) or DEFAULT_RULE
+
+    def get(self, key: Key, at: float) -> Watched | None:
+        """Return what is kept of a model, begun anew where its rule changed; ``None`` where it is off."""
+        found = self.held.get(key)
+        if found is not None:
+            return found
+        rule = self.rule(key)
+        if not rule.enabled:
+            return None
+        if key not in self._stored:
+            if self._counts.get(key[0], 0) >= MOST_WATCHED:
+                return None
+            self._counts[key[0]] = self._counts.get(key[0], 0) + 1
+            self._stored.add(key)
+        self.held[key] = self._begin(key, rule, at)
+        self.begun.add(key)
+        return self.held[key]
+
+
+def clear(connection: Connection, alarm: Row[Any], reason: str, now: float) -> None:
+    """Clear an alarm, and publish that."""
+    rows.change_alarm(connection, alarm.id, state="cleared", cleared_at=now, cleared_reason=reason)
+    _publish(connection, "alarm.cleared", alarm.account_id, alarm._mapping, {"reason": reason})
+
+
+def _publish(
+    connection: Connection,
+    event: Any,
+    account_id: str,
+    alarm: Mapping[Any, Any],
+    told: Mapping[str, Any],
+) -> None:
+    data = {
+        "alarm_id": alarm["id"],
+        "model": alarm["model"],
+        "version": alarm["version"] or None,
+        "decision": alarm["decision"] or None,
+        "watch": alarm["watch"],
+        **told,
+    }
+    publish(connection, account_id, event, alarm["id"], data)
+
+
+def _key_of(row: Row[Any]) -> Key:
+    return row.account_id, row.model, row.version or ""

@@ -1,0 +1,195 @@
+"""Alarms on the wire: rules, what is watched, and alarms with their evidence. Times are Unix seconds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from steelyard.alarms.budget import FALSE_ALARMS, Watch
+from steelyard.wire.measures import Measure
+from steelyard.wire.queries import MAX_PAGE, Cursor, PageSize
+
+AlarmState = Literal["raised", "acknowledged", "cleared"]
+ReferenceKind = Literal["evaluation", "window"]
+ClearedReason = Literal["recovered", "rules_changed", "superseded"]
+
+Time = Annotated[float, Meta(ge=0, le=1e11)]
+_Model = Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class ChosenReference(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a model is held against: an evaluation, or its stored answers of a window."""
+
+    evaluation_id: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+    since: Time | None = None
+    until: Time | None = None
+
+
+class PutAlarmRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is watched of a model, in place of what was."""
+
+    model: Annotated[
+        _Model | None,
+        Meta(description="A family, base model or route; without one, every model of no own rule."),
+    ] = None
+    enabled: bool = True
+    watches: Annotated[list[Watch] | None, Meta(description="What is watched; all by default.")] = (
+        None
+    )
+    false_alarms: Annotated[
+        Annotated[float, Meta(ge=1e-6, le=0.2)],
+        Meta(
+            description="The chance that 10,000 decisions of a model that did not change raise an "
+            "alarm; the watches share it."
+        ),
+    ] = FALSE_ALARMS
+    reference: Annotated[
+        ChosenReference | None,
+        Meta(
+            description="By default the evaluation that a family's fine-tune made, else the first "
+            "1,000 answers."
+        ),
+    ] = None
+
+
+class AlarmRule(Struct, frozen=True, kw_only=True):
+    """What is watched of a model."""
+
+    model: Annotated[str | None, Meta(description="Null: of every model without a rule.")]
+    enabled: bool
+    watches: list[Watch]
+    false_alarms: float
+    reference: ChosenReference | None
+    updated_at: Annotated[float | None, Meta(description="Null: as it is by default.")]
+
+
+class AlarmReference(Struct, frozen=True, kw_only=True):
+    """What a model is held against."""
+
+    kind: ReferenceKind
+    evaluation_id: str | None = None
+    since: float | None = None
+    until: float | None = None
+    n: Annotated[int, Meta(description="Answers, or scored decisions, of all decisions.")] = 0
+
+
+class WatchedModel(Struct, frozen=True, kw_only=True):
+    """A model whose stored answers are counted."""
+
+    model: str
+    version: Annotated[str | None, Meta(description="Of a family, its number that answered.")]
+    answers: Annotated[int, Meta(description="Counted since its reference was chosen.")]
+    reference: Annotated[
+        AlarmReference | None, Meta(description="Null while its first 1,000 answers are gathered.")
+    ]
+    looked_at: float
+
+
+class AlarmRules(Struct, frozen=True, kw_only=True):
+    """An account's rules, that of every other model first, and what is watched by them."""
+
+    data: list[AlarmRule]
+    watched: list[WatchedModel]
+
+
+class AlarmsQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which alarms, and which page of them."""
+
+    state: Annotated[
+        list[AlarmState],
+        Meta(description="Those in one of these states; repeated, or separated by commas."),
+    ] = []
+    model: _Model | None = None
+    limit: Annotated[PageSize, Meta(description="Alarms of a page.")] = MAX_PAGE
+    cursor: Annotated[
+        Cursor | None, Meta(description="`next_cursor` of the page before; the first by default.")
+    ] = None
+
+
+class DecisionsBehind(Struct, frozen=True, kw_only=True):
+    """The query of ``GET /v1/decisions/log`` that pages the decisions behind an alarm."""
+
+    since: float
+    until: float
+    model: str
+    decision: str | None = None
+    has_feedback: bool | None = None
+
+
+class AlarmEvidence(Struct, frozen=True, kw_only=True):
+    """Why an alarm was raised: a figure of a stretch of decisions, and its reference."""
+
+    figure: Annotated[
+        str,
+        Meta(
+            description="`outcome:NAME`, `abstained`, `p_top`, `right`, `loss`, `gap`, `length`, "
+            "`new_words`, `slow`, `failed` or `escalated`."
+        ),
+    ]
+    estimate: Annotated[
+        Measure, Meta(description="Its interval holds at all times at once, 95 % of the time.")
+    ]
+    reference: AlarmReference
+    reference_value: float
+    reference_n: int
+    since: float
+    until: float
+    total_variation: Annotated[
+        Measure | None,
+        Meta(description="How far the outcomes' shares are from the reference's, 0 to 1."),
+    ] = None
+    log_evidence: Annotated[
+        float | None, Meta(description="Log of the odds won against the reference.")
+    ] = None
+    log_threshold: float | None = None
+    p_value: Annotated[float | None, Meta(description="Of contexts, whose test it is.")] = None
+    decisions: DecisionsBehind
+
+
+class Alarm(Struct, frozen=True, kw_only=True):
+    """Something about a model's decisions that is no longer as it was."""
+
+    id: str
+    model: str
+    version: str | None
+    decision: str | None
+    watch: Watch
+    state: AlarmState
+    message: str
+    raised_at: float
+    acknowledged_at: float | None
+    acknowledged_by: Annotated[str | None, Meta(description="The key; null without accounts.")]
+    cleared_at: float | None
+    cleared_reason: ClearedReason | None
+    evidence: AlarmEvidence
+
+
+class AlarmPage(Struct, frozen=True, kw_only=True):
+    """A page of alarms, newest first."""
+
+    data: list[Alarm]
+    has_more: bool
+    next_cursor: str | None
+
+
+class FeedbackSelection(Struct, frozen=True, kw_only=True):
+    """Of whose decisions feedback came: where these are surer or less sure, it is no fair sample."""
+
+    decisions: int
+    with_feedback: Annotated[Measure | None, Meta(description="Share of the decisions.")]
+    mean_p_top: float | None
+    mean_p_top_with_feedback: float | None
+
+
+class AlarmDetail(Struct, frozen=True, kw_only=True):
+    """An alarm, and how its figure is now."""
+
+    alarm: Alarm
+    now: Annotated[
+        Measure | None,
+        Meta(description="Of the newest decisions, 500 at most; null where it is watched no more."),
+    ]
+    selection: Annotated[
+        FeedbackSelection | None, Meta(description="Of watches of feedback alone.")
+    ]
