@@ -19,6 +19,7 @@ from steelyard.version import __version__
 #: The line that lists each command; its module has its name, with one exception.
 COMMANDS = {
     "account": "Make and list accounts, and add credit.",
+    "alarm": "Show where models no longer decide as they did.",
     "backup": "Copy a home while its server runs.",
     "billing": "Confirm and refund purchases, and look into payments.",
     "dataset": "Make, list, read and delete datasets.",

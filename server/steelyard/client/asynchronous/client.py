@@ -13,6 +13,7 @@ from tenacity import AsyncRetrying
 from steelyard.accounts.wire import ApiKey
 from steelyard.client import console_calls as console
 from steelyard.client import family_calls, routes
+from steelyard.client.asynchronous.alarms import AsyncAlarms
 from steelyard.client.asynchronous.auth import AsyncAuth
 from steelyard.client.asynchronous.billing import AsyncBilling
 from steelyard.client.asynchronous.datasets import AsyncDatasets
@@ -93,6 +94,7 @@ class AsyncClient:
         self.labeling = AsyncLabeling(self)
         self.prompt_tuning = AsyncPromptTuning(self)
         self.webhooks = AsyncWebhooks(self)
+        self.alarms = AsyncAlarms(self)
 
     decide = _method(routes.decide)
     estimate = _method(routes.estimate)

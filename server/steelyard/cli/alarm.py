@@ -1,0 +1,212 @@
+"""``steelyard alarm``: where models no longer decide as they did."""
+
+from __future__ import annotations
+
+import datetime as dt
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from steelyard.alarms.budget import WATCHES
+from steelyard.cli.connecting import Server, server_options
+from steelyard.cli.local_state import show_table, show_time
+from steelyard.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.alarms.budget import Watch
+    from steelyard.alarms.wire import Alarm, AlarmDetail, AlarmRule, AlarmRules
+    from steelyard.wire.measures import Measure
+
+_MOST = 200
+
+_EPILOG = """\b
+Examples:
+  steelyard alarm list
+  steelyard alarm show alarm_01k…
+  steelyard alarm acknowledge alarm_01k…
+  steelyard alarm rules
+  steelyard alarm rules --set router --watch shares --watch accuracy
+"""
+
+
+@click.group("alarm", epilog=_EPILOG)
+def command() -> None:
+    """Show where models no longer decide as they did, and say what is watched."""
+
+
+@command.command("list", epilog=_EPILOG)
+@click.option("--all", "is_every", is_flag=True, help="Those that have cleared too.")
+@click.option("--model", help="Of this model alone.")
+@server_options
+def list_alarms(*, is_every: bool, model: str | None, server: Server) -> None:
+    """List the alarms that have not cleared, the newest first, 200 at most."""
+    states = None if is_every else ("raised", "acknowledged")
+    with server.connected() as client:
+        found = list(islice(client.alarms.list(state=states, model=model), _MOST))
+    server.show(found, _show_alarms)
+
+
+@command.command("show", epilog=_EPILOG)
+@click.argument("alarm")
+@server_options
+def show(*, alarm: str, server: Server) -> None:
+    """Show ALARM with its evidence, and how its figure is now."""
+    with server.connected() as client:
+        found = client.alarms.get(alarm)
+    server.show(found, _show_detail)
+
+
+@command.command("acknowledge", epilog=_EPILOG)
+@click.argument("alarm")
+@server_options
+def acknowledge(*, alarm: str, server: Server) -> None:
+    """Note that somebody knows of ALARM; it clears by itself."""
+    with server.connected() as client:
+        found = client.alarms.acknowledge(alarm)
+    server.show([found], _show_alarms)
+
+
+@command.command("rules", epilog=_EPILOG)
+@click.option(
+    "--set", "model", metavar="MODEL", help="Set the rule of MODEL; 'default' of all others."
+)
+@click.option("--on/--off", "enabled", default=True, help="Whether anything is watched.")
+@click.option(
+    "--watch",
+    "watches",
+    multiple=True,
+    type=click.Choice(WATCHES),
+    help="What is watched, repeated for more; all by default.",
+)
+@click.option("--false-alarms", type=float, help="Chance of one in 10,000 decisions; 0.01.")
+@click.option("--evaluation", help="The evaluation that it is held against.")
+@click.option(
+    "--window",
+    nargs=2,
+    type=click.DateTime(),
+    metavar="SINCE UNTIL",
+    help="The window, in UTC, whose stored answers it is held against.",
+)
+@server_options
+def rules(
+    *,
+    model: str | None,
+    enabled: bool,
+    watches: tuple[Watch, ...],
+    false_alarms: float | None,
+    evaluation: str | None,
+    window: tuple[dt.datetime, dt.datetime] | None,
+    server: Server,
+) -> None:
+    """Show what is watched of which models, or set it; the alarms of what is set clear."""
+    if model is None and (watches or evaluation or window or false_alarms or not enabled):
+        raise click.UsageError("--set names no model; give one, or 'default'.")
+    with server.connected() as client:
+        if model is None:
+            found = client.alarms.rules()
+        else:
+            since, until = (None, None) if window is None else map(_seconds, window)
+            found = client.alarms.set_rule(
+                None if model == "default" else model,
+                enabled=enabled,
+                watches=watches or None,
+                false_alarms=false_alarms,
+                evaluation_id=evaluation,
+                since=since,
+                until=until,
+            )
+    server.show(found, _show_rules)
+
+
+def _seconds(at: dt.datetime) -> float:
+    return at.replace(tzinfo=dt.UTC).timestamp()
+
+
+def _show_alarms(found: Sequence[Alarm]) -> None:
+    show_table(
+        ("ID", "MODEL", "DECISION", "WATCH", "STATE", "RAISED", "CLEARED"),
+        [
+            (
+                one.id,
+                one.version or one.model,
+                one.decision,
+                one.watch,
+                one.state,
+                show_time(one.raised_at),
+                show_time(one.cleared_at),
+            )
+            for one in found
+        ],
+    )
+    for one in found:
+        click.echo(printable(f"{one.id}: {one.message}"))
+
+
+def _show_detail(found: AlarmDetail) -> None:
+    _show_alarms([found.alarm])
+    behind = found.alarm.evidence.decisions
+    click.echo(f"\nNow: {_shown(found.now)}")
+    if found.selection is not None:
+        chosen = found.selection
+        click.echo(
+            f"Feedback came on {_shown(chosen.with_feedback)} of the decisions; mean top "
+            f"probability {_number(chosen.mean_p_top_with_feedback)} of these, and "
+            f"{_number(chosen.mean_p_top)} of all."
+        )
+    of = f", decision {behind.decision}" if behind.decision else ""
+    click.echo(
+        printable(
+            f"The decisions behind it: {show_time(behind.since)} to {show_time(behind.until)}, model "
+            f"{behind.model}{of}."
+        )
+    )
+
+
+def _show_rules(found: AlarmRules) -> None:
+    show_table(
+        ("MODEL", "ON", "WATCHES", "FALSE ALARMS", "AGAINST"),
+        [
+            (
+                rule.model or "every other",
+                "yes" if rule.enabled else "no",
+                "all" if len(rule.watches) == len(WATCHES) else ", ".join(rule.watches),
+                f"{rule.false_alarms:g}",
+                _against(rule),
+            )
+            for rule in found.data
+        ],
+    )
+    click.echo()
+    show_table(
+        ("WATCHED", "ANSWERS", "AGAINST", "N"),
+        [
+            (
+                one.version or one.model,
+                one.answers,
+                None if one.reference is None else one.reference.evaluation_id or "stored answers",
+                None if one.reference is None else one.reference.n,
+            )
+            for one in found.watched
+        ],
+    )
+
+
+def _against(rule: AlarmRule) -> str:
+    of = rule.reference
+    if of is None:
+        return "its own evaluation, or its first answers"
+    return of.evaluation_id or f"{show_time(of.since)} to {show_time(of.until)}"
+
+
+def _shown(measure: Measure | None) -> str:
+    if measure is None:
+        return "watched no more"
+    low, high = _number(measure.low), _number(measure.high)
+    return f"{measure.value:.3f} ({low} to {high}, n = {measure.n:,})"
+
+
+def _number(value: float | None) -> str:
+    return "?" if value is None else f"{value:.3f}"

@@ -1,0 +1,82 @@
+"""What can be asked about alarms: each function gives the call for one route."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from steelyard.alarms.budget import Watch
+from steelyard.alarms.wire import Alarm, AlarmDetail, AlarmPage, AlarmRules
+from steelyard.client.calls import (
+    Call,
+    encode_body,
+    new_or_checked_key,
+    read,
+    segment,
+    write,
+)
+
+_ALARMS = "/v1/alarms"
+
+
+def page(
+    *,
+    state: str | Sequence[str] | None = None,
+    model: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[AlarmPage]:
+    """Return a page of alarms, newest first: ``GET /v1/alarms``."""
+    return read(_ALARMS, AlarmPage, state=state, model=model, limit=limit, cursor=cursor)
+
+
+def get(alarm_id: str) -> Call[AlarmDetail]:
+    """Return an alarm, and how its figure is now: ``GET /v1/alarms/{alarm}``."""
+    return read(f"{_ALARMS}/{segment(alarm_id)}", AlarmDetail)
+
+
+def acknowledge(alarm_id: str, *, idempotency_key: str | None = None) -> Call[Alarm]:
+    """Note that somebody knows of an alarm: ``POST /v1/alarms/{alarm}/acknowledge``."""
+    return write(f"{_ALARMS}/{segment(alarm_id)}/acknowledge", Alarm, {}, key=idempotency_key)
+
+
+def rules() -> Call[AlarmRules]:
+    """Return what is watched of which models: ``GET /v1/alarms/rules``."""
+    return read(f"{_ALARMS}/rules", AlarmRules)
+
+
+def set_rule(
+    model: str | None = None,
+    *,
+    enabled: bool = True,
+    watches: Sequence[Watch] | None = None,
+    false_alarms: float | None = None,
+    evaluation_id: str | None = None,
+    since: float | None = None,
+    until: float | None = None,
+    idempotency_key: str | None = None,
+) -> Call[AlarmRules]:
+    """Set what is watched of a model; its alarms clear, and it is watched anew: ``PUT /v1/alarms/rules``.
+
+    Parameters
+    ----------
+    model : str, optional
+        A family, base model or route; without one, every model that has no rule of its own.
+    watches : sequence of str, optional
+        Such as ``["shares", "accuracy"]``; all by default.
+    false_alarms : float, optional
+        The chance that 10,000 decisions of a model that did not change raise an alarm; 0.01.
+    evaluation_id, since, until : optional
+        What it is held against: an evaluation, or the stored answers of a window. By default the
+        evaluation that a family's fine-tune made, else the first 1,000 answers.
+    """
+    chosen = {"evaluation_id": evaluation_id, "since": since, "until": until}
+    reference = {name: value for name, value in chosen.items() if value is not None}
+    fields = {
+        "model": model,
+        "enabled": enabled,
+        "watches": None if watches is None else list(watches),
+        "false_alarms": false_alarms,
+        "reference": reference or None,
+    }
+    key = new_or_checked_key(idempotency_key)
+    return Call("PUT", f"{_ALARMS}/rules", AlarmRules, encode_body(fields), idempotency_key=key)

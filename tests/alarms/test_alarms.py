@@ -1,0 +1,147 @@
+"""Alarms over HTTP, by the client and by the command line, on a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+import steelyard
+from steelyard import errors
+from steelyard.alarms.budget import WATCHES
+from steelyard.alarms.wire import ChosenReference, PutAlarmRule
+from steelyard.app.job_runtime import open_worker
+from steelyard.cli.main import main
+from steelyard.operations.write import Write
+from support.dataset_rows import make_rows
+from support.drifting import DRIFTED, SHARES, answers, store, tell
+from support.evaluated import ME, make_dataset, open_home, settings_of, submit, wait_until
+from support.live_server import live_server
+
+pytestmark = pytest.mark.usefixtures("every_response_is_checked")
+
+
+@pytest.fixture(scope="module")
+def server():
+    with live_server() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def drifted(server):
+    """A model whose answers drifted, and were looked at."""
+    state, start = server.services.state, time.time() - 3_600
+    store(state, answers(1_500, SHARES, at=start, model="steady", version=None, seed=1))
+    found = answers(2_000, SHARES, at=start, seed=2)
+    store(state, found)
+    tell(state, found[:400], start)
+    watcher = server.services.alarm_watcher
+    watcher.tick()
+    watcher._now = lambda: time.time() + 60
+    late = answers(600, DRIFTED, at=start + 2_100, seed=3)
+    store(state, late)
+    told = [(stored, "nobody's") for stored, _ in late[:300]]
+    tell(state, told, time.time())
+    watcher.tick()
+
+
+@pytest.fixture
+def client(server, drifted):
+    with steelyard.connect(server.url) as found:
+        yield found
+
+
+def run(server, *arguments):
+    found = CliRunner().invoke(main, [*arguments, "--url", server.url])
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+def test_an_alarm_has_its_evidence_and_the_decisions_behind_it(server, client):
+    (alarm,) = [one for one in client.alarms.list(state="raised") if one.watch == "shares"]
+    assert (alarm.model, alarm.version, alarm.decision) == ("router", "router@1", "team")
+    assert list(client.alarms.list(model="steady")) == []
+    behind = alarm.evidence.decisions
+    page = client.decision_log(
+        since=behind.since, until=behind.until, model=behind.model, decision=behind.decision
+    )
+    assert {one.version for one in page.data} == {"router@1"}
+    detail = client.alarms.get(alarm.id)
+    assert detail.alarm == alarm
+    assert detail.now.value > alarm.evidence.reference_value + 0.1
+    assert detail.selection is None
+    assert alarm.message in run(server, "alarm", "list")
+    assert "Now: 0.4" in run(server, "alarm", "show", alarm.id)
+    assert 'steelyard_alarms{state="raised"}' in httpx.get(f"{server.url}/metrics").text
+
+
+def test_feedback_tells_of_whose_decisions_it_came(server, client):
+    (alarm,) = [one for one in client.alarms.list() if one.watch == "accuracy"]
+    detail = client.alarms.get(alarm.id)
+    assert detail.alarm.evidence.decisions.has_feedback is True
+    assert 0 < detail.selection.with_feedback.value < 1
+    assert detail.selection.mean_p_top == pytest.approx(0.8, abs=0.05)
+    assert "Feedback came on" in run(server, "alarm", "show", alarm.id)
+
+
+def test_an_alarm_is_acknowledged_once(server, client):
+    alarm = next(one for one in client.alarms.list() if one.watch == "shares")
+    known = client.alarms.acknowledge(alarm.id)
+    assert (known.state, known.raised_at) == ("acknowledged", alarm.raised_at)
+    assert client.alarms.acknowledge(alarm.id) == known
+    assert "acknowledged" in run(server, "alarm", "acknowledge", alarm.id)
+    with pytest.raises(errors.NotFoundError, match="GET /v1/alarms"):
+        client.alarms.get("alarm_none")
+
+
+def test_rules_are_set_and_what_is_watched_is_told(server, client):
+    before = client.alarms.rules()
+    assert [(one.model, one.enabled, one.watches) for one in before.data] == [
+        (None, True, list(WATCHES))
+    ]
+    watched = {one.version or one.model: one for one in before.watched}
+    assert watched["steady"].reference.n == 1_000
+    assert watched["router@1"].answers == 2_600
+    active = {one.id for one in client.alarms.list(state=["raised", "acknowledged"])}
+    assert active
+    client.alarms.set_rule("steady", watches=["shares"])
+    assert {one.id for one in client.alarms.list(state=["raised", "acknowledged"])} == active
+    after = json.loads(
+        run(server, "alarm", "rules", "--set", "router", "--watch", "shares", "--json")
+    )
+    assert [one["model"] for one in after["data"]] == [None, "router", "steady"]
+    assert list(client.alarms.list(state=["raised", "acknowledged"])) == []
+    cleared = next(one for one in client.alarms.list() if one.id in active)
+    assert (cleared.state, cleared.cleared_reason) == ("cleared", "rules_changed")
+    client.alarms.set_rule(enabled=False)
+    assert not client.alarms.rules().data[0].enabled
+    assert "every other" in run(server, "alarm", "rules")
+    for wrong in ({"evaluation_id": "eval_none"}, {"since": 2.0}, {"since": 2.0, "until": 1.0}):
+        with pytest.raises(errors.InvalidRequestError):
+            client.alarms.set_rule("router", **wrong)
+
+
+def test_an_evaluation_is_what_a_model_is_held_against(tmp_path):
+    with open_home(tmp_path) as services:
+        dataset = make_dataset(services, make_rows(150))
+        (evaluation,) = submit(services, dataset.id).data
+        with open_worker(settings_of(tmp_path)):
+            wait_until(services, evaluation.id)
+        chosen = ChosenReference(evaluation_id=evaluation.id)
+        rule = PutAlarmRule(model="hashing", reference=chosen)
+        asyncio.run(services.alarms.put_rule(Write(ME), rule))
+        asked = answers(60, SHARES, at=time.time() - 200, model="hashing", version=None)
+        store(services.state, asked)
+        services.alarm_watcher.tick()
+        (watched,) = asyncio.run(services.alarms.rules(ME)).watched
+        assert watched.reference.evaluation_id == evaluation.id
+        assert watched.reference.n == evaluation.decisions
+        sample, _ = services.alarm_watcher._references.of_evaluation(
+            (ME.account_id, "hashing", ""), evaluation.id
+        )
+        assert len(sample.texts) == 150
+        assert {len(values) for values in sample.feedback.values()} == {150}
