@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from steelyard.alarms.wire import Alarm
 from steelyard.client import Client
 from steelyard.client.job_calls import page as page_of_jobs
 from steelyard.datasets.wire import Dataset
@@ -20,6 +21,8 @@ from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.families.labels import ACTIVE, move_text
 from steelyard_workbench.families.verdicts import verdict_of
+from steelyard_workbench.live.alarms import view_behind
+from steelyard_workbench.live.view import to_text
 from steelyard_workbench.theme import Status
 
 #: Open drafts whose rows are counted, fine-tunes that are looked at, and datasets whose evaluations
@@ -95,6 +98,21 @@ def in_parallel(work: Any, items: Sequence[Any]) -> list[Any]:
         return []
     with ThreadPoolExecutor(len(items), thread_name_prefix="home") as pool:
         return list(pool.map(work, items))
+
+
+def alarm_needs(alarms: Iterable[Alarm]) -> list[Need]:
+    """Return the alarms that have not cleared; those that are acknowledged are only unsure."""
+    return [
+        Need(
+            "bad" if one.state == "raised" else "unsure",
+            "Alarm:" if one.state == "raised" else "Alarm, acknowledged:",
+            f"{escape_markdown(one.message)} Raised {ago(one.raised_at)}.",
+            "Look",
+            "live",
+            {"query": to_text(view_behind(one))},
+        )
+        for one in alarms
+    ]
 
 
 def draft_needs(found: OpenDrafts) -> list[Need]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from bokeh.models import ColumnDataSource
+from bokeh.models import BoxAnnotation, ColumnDataSource
 
 from steelyard.decision_log.wire import DecisionSummary
 from steelyard_workbench.components import figures
-from steelyard_workbench.theme import BLUE, ORANGE
+from steelyard_workbench.theme import BLUE, ORANGE, YELLOW
 
 
 def unit_of(bucket_s: int) -> str:
@@ -21,8 +21,12 @@ def unit_of(bucket_s: int) -> str:
     return f"{bucket_s} seconds"
 
 
-def rate_chart(summary: DecisionSummary, open_: Callable[[int], None] | None = None) -> Any:
-    """Draw decisions a minute over the window, those that abstained on top."""
+def rate_chart(
+    summary: DecisionSummary,
+    open_: Callable[[int], None] | None = None,
+    bands: Sequence[tuple[float, float]] = (),
+) -> Any:
+    """Draw decisions a minute over the window, those that abstained on top; bands are times."""
     buckets, minutes = summary.buckets, summary.bucket_s / 60
     source = ColumnDataSource(
         {
@@ -59,6 +63,13 @@ def rate_chart(summary: DecisionSummary, open_: Callable[[int], None] | None = N
         line_color=None,
         legend_label=["acted", "abstained"],
     )
+    for since, until in bands:
+        made.add_layout(
+            BoxAnnotation(
+                left=since * 1000, right=until * 1000, level="underlay", fill_color=YELLOW,
+                fill_alpha=0.2, line_color=YELLOW,
+            )
+        )  # fmt: skip
     made.y_range.start = 0
     if not any(bucket.decisions for bucket in buckets):
         made.y_range.end = 1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard.alarms.wire import Alarm
 from steelyard.decision_log.wire import DecisionGroup, DecisionSummary
 from steelyard.wire.measures import Measure
 from steelyard_workbench.components import figures
@@ -20,6 +21,7 @@ from steelyard_workbench.live.charts import rate_chart, unit_of
 from steelyard_workbench.live.view import RowFilter, View
 
 Open = Callable[[RowFilter], None]
+_BANDS = "Yellow bands are the times of the decisions behind the alarms above."
 
 #: Six of them stand side by side beside the menu of a window of 1280 pixels.
 _CARD_PX = 165
@@ -32,14 +34,18 @@ _NOT_RANDOM = (
 
 
 def show_figures(
-    summary: DecisionSummary, view: View, open_: Open, tables: set[str] | None = None
+    summary: DecisionSummary,
+    view: View,
+    open_: Open,
+    tables: set[str] | None = None,
+    alarms: Sequence[Alarm] = (),
 ) -> Viewable:
-    """Show a summary."""
+    """Show a summary, and when the decisions behind alarms were made."""
     tables = set() if tables is None else tables
     return pn.Column(
         heading(f"Figures of the {view.window}"),
         _cards(summary, view, open_),
-        _rates(summary, open_, tables),
+        _rates(summary, open_, tables, alarms),
         heading("Calibration on feedback"),
         _calibration(summary, open_, tables),
         heading("By model and decision"),
@@ -148,7 +154,9 @@ def _card(
     return pmui.Paper(*shown, width=_CARD_PX, min_height=_CARD_HEIGHT_PX, margin=0)
 
 
-def _rates(summary: DecisionSummary, open_: Open, tables: set[str]) -> Viewable:
+def _rates(
+    summary: DecisionSummary, open_: Open, tables: set[str], alarms: Sequence[Alarm]
+) -> Viewable:
     def open_bucket(place: int) -> None:
         start = summary.buckets[place].start
         end = start + summary.bucket_s
@@ -171,8 +179,11 @@ def _rates(summary: DecisionSummary, open_: Open, tables: set[str]) -> Viewable:
         label=f"Decisions by {unit_of(summary.bucket_s)}",
         numbers=(1, 2, 3),
     )
+    bands = [(one.evidence.since, one.evidence.until) for one in alarms]
+    said = [pmui.Typography(_BANDS, variant="body2")] if bands else []
     return pn.Column(
-        figures.show(rate_chart(summary, open_bucket)),
+        figures.show(rate_chart(summary, open_bucket, bands)),
+        *said,
         _data("Show the bars as a table", data, tables),
         sizing_mode="stretch_width",
     )

@@ -21,6 +21,7 @@ from steelyard.evaluations.wire import Evaluation
 from steelyard.families.wire import Family
 from steelyard_workbench.attention import (
     Need,
+    alarm_needs,
     draft_needs,
     evaluation_needs,
     family_needs,
@@ -34,6 +35,7 @@ from steelyard_workbench.beginning import Beginning, find_beginning, show_beginn
 from steelyard_workbench.components.facts import facts, heading
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.components.sparkline import sparkline
+from steelyard_workbench.live.alarms import fetch_alarms
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
 from steelyard_workbench.session import Session
@@ -74,6 +76,7 @@ class HomePage(Page):
         self.needs = {}
         self.summary_box[:] = []
         needing = [
+            self._needs("Alarms", lambda: fetch_alarms(client), alarm_needs),
             self._needs("Drafts", lambda: open_drafts(client), draft_needs),
             self._needs("Fine-tunes", lambda: recent_jobs(client), job_needs),
             self._needs("Families", families, family_needs),
@@ -133,8 +136,9 @@ class HomePage(Page):
         if any(found is None for found in told):
             self.summary_box[:] = []
         elif not any(told):
-            self.summary_box[:] = [empty("**Nothing needs you now.** No draft is open, no work "
-                                         "runs or failed this week, and no family waits.",
+            self.summary_box[:] = [empty("**Nothing needs you now.** No alarm is raised, no draft is "
+                                         "open, no work runs or failed this week, and no family "
+                                         "waits.",
                                          is_good=True)]  # fmt: skip
 
     def _row(self, need: Need) -> Viewable:

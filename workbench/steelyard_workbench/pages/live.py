@@ -11,6 +11,7 @@ import panel as pn
 import panel_material_ui as pmui
 from panel.viewable import Viewable
 
+from steelyard.alarms.wire import Alarm
 from steelyard.datasets.wire import Dataset
 from steelyard.decision_log.wire import DecisionSummary
 from steelyard.errors import SteelyardError
@@ -20,6 +21,7 @@ from steelyard_workbench.components.facts import heading
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.components.visibility import Visibility
 from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.live.alarms import fetch_alarms, show_alarms
 from steelyard_workbench.live.feed import Feed
 from steelyard_workbench.live.figures import show_figures
 from steelyard_workbench.live.opened import OpenedAnswer
@@ -43,6 +45,9 @@ _EXAMPLE = {
     "context": "My card was charged twice for order 118.",
     "decisions": [{"id": "refund", "kind": "binary", "question": "Is money asked back?"}],
 }
+
+
+_Fetched = tuple[DecisionSummary, list[ShadowReport], list[Alarm]]
 
 
 class LivePage(Page):
@@ -240,7 +245,7 @@ class LivePage(Page):
             everything,
         ]
 
-    def _fetch(self) -> tuple[DecisionSummary, list[ShadowReport]]:
+    def _fetch(self) -> _Fetched:
         view = self.view
         summary = self.client.decision_summary(
             since=view.since(time.time()),
@@ -248,18 +253,26 @@ class LivePage(Page):
             model=view.model or None,
             decision=view.decision or None,
         )
-        return summary, fetch_shadows(self.client, summary)
+        alarms = fetch_alarms(self.client, view.model)
+        return summary, fetch_shadows(self.client, summary), alarms
 
-    def _show(self, fetched: tuple[DecisionSummary, list[ShadowReport]]) -> Viewable:
-        summary, shadows = fetched
+    def _show(self, fetched: _Fetched) -> Viewable:
+        summary, shadows, alarms = fetched
+        raised = show_alarms(
+            self.client,
+            alarms,
+            open_=self.show_rows,
+            on_known=lambda: schedule(self.sum_up),
+        )
         self._offer(
             {group.version or group.model for group in summary.groups},
             {group.decision for group in summary.groups},
         )
         if not summary.answers:
-            return self._nothing_at_all()
+            return pn.Column(raised, self._nothing_at_all(), sizing_mode="stretch_width")
         return pn.Column(
-            show_figures(summary, self.view, self.show_rows, self._tables),
+            raised,
+            show_figures(summary, self.view, self.show_rows, self._tables, alarms),
             *(show_shadow(one) for one in shadows),
             sizing_mode="stretch_width",
         )
