@@ -231,10 +231,8 @@ def _check_reference(request: PutAlarmRule) -> None:
     chosen = request.reference
     if chosen is None:
         return
-    is_window = chosen.since is not None and chosen.until is not None
-    if (chosen.evaluation_id is not None) == is_window or (
-        chosen.evaluation_id is not None and (chosen.since or chosen.until) is not None
-    ):
+    given = [one is not None for one in (chosen.evaluation_id, chosen.since, chosen.until)]
+    if given not in ([True, False, False], [False, True, True]):
         message = "is neither an evaluation_id nor since and until; give one of the two."
         raise _refused("reference", message, "invalid")
     if chosen.since is not None and chosen.until is not None and chosen.until <= chosen.since:

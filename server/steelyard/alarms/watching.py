@@ -52,7 +52,7 @@ LOOK_S = 10.0
 #: Seconds that an answer, or an operation, has to be committed before it is looked at.
 LAG_S, OPERATION_LAG_S = 5.0, 120.0
 #: Answers or feedback of one look, and looks of one turn.
-MOST, _LOOKS = 1_000, 20
+MOST, _LOOKS = 1_000, 10
 #: Where the first look begins.
 _FIRST_S = 7 * 86_400.0
 #: Seconds after which it is written how far was looked for failures, though there was none.
