@@ -16,15 +16,20 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec import to_builtins
+from sqlalchemy import Connection
 
 from faults.processes import MODEL, ServeProcess, serve_process
 from steelyard.accounts.service import KEY_START, AccountService
+from steelyard.alarms.store import insert_alarm
+from steelyard.alarms.wire import AlarmEvidence, AlarmReference, DecisionsBehind
 from steelyard.app.application import ROUTES
 from steelyard.http.routing import Access, Route
 from steelyard.ids import new_id
 from steelyard.purchases import applying
 from steelyard.serving.connected.declared import ConnectedModel, write_models
 from steelyard.storage import open_state
+from steelyard.wire.measures import Measure
 
 pytestmark = pytest.mark.usefixtures("every_response_is_checked")
 
@@ -48,6 +53,7 @@ PARAMETERS = {
     "provider": "",
     "webhook": "wh_",
     "delivery": "",
+    "alarm": "alarm_",
     # Of the console, which no key reaches: tests/people has them.
     "key": "",
     "account": "",
@@ -184,13 +190,14 @@ class Account:
     tunings: list[str] = field(default_factory=list)
     purchases: list[str] = field(default_factory=list)
     webhooks: list[str] = field(default_factory=list)
+    alarms: list[str] = field(default_factory=list)
 
     @property
     def things(self) -> list[str]:
         """Ids of all that is the account's."""
         made = [*self.decisions, *self.operations, *self.datasets, *self.evaluations]
         made += [*self.families, *self.jobs, *self.drafts, *self.labeling, *self.tunings]
-        return [self.id, *self.key_ids, *self.purchases, *self.webhooks, *made]
+        return [self.id, *self.key_ids, *self.purchases, *self.webhooks, *self.alarms, *made]
 
     def post(self, path: str, body: object, key: str | None = None) -> httpx.Response:
         headers = {} if key is None else {"Idempotency-Key": key}
@@ -295,9 +302,30 @@ def make_accounts(home: Path, url: str) -> list[Account]:
                 lifetime_s=1e9,
             )
             state.write_now(begin)
+            made[-1].alarms.append(new_id("alarm"))
+            state.write_now(partial(raise_alarm, alarm_id=made[-1].alarms[0], account=account))
     finally:
         state.close()
     return made
+
+
+def raise_alarm(connection: Connection, alarm_id: str, account: Any) -> None:
+    evidence = AlarmEvidence(
+        figure="failed",
+        estimate=Measure(value=0.5, low=0.4, high=0.6, n=100),
+        reference=AlarmReference(kind="window"),
+        reference_value=0.0,
+        reference_n=1000,
+        since=0.0,
+        until=1.0,
+        decisions=DecisionsBehind(since=0.0, until=1.0, model=MODEL),
+    )
+    values = {
+        "id": alarm_id, "account_id": account.id, "model": MODEL, "version": "", "decision": "",
+        "watch": "errors", "message": f"{account.name}: half failed.", "created_at": 1.0,
+        "evidence": json.dumps(to_builtins(evidence)).encode(),
+    }  # fmt: skip
+    insert_alarm(connection, values)
 
 
 KEYED = [
