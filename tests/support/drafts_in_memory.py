@@ -303,3 +303,5 @@ class FakeClient:
         self.datasets = FakeDatasets(["tickets"] if names is None else names)
         self.evaluations = SimpleNamespace(list=lambda dataset_id: iter([]))
         self.families = SimpleNamespace(list=lambda: SimpleNamespace(data=[]))
+        base = SimpleNamespace(id="base", status="ready")
+        self.models = SimpleNamespace(list=lambda: SimpleNamespace(data=[base], models=[]))

@@ -112,3 +112,30 @@ def test_rows_are_changed_many_at_once_and_a_row_opens_in_focus(quiet_page, data
     expect(page.get_by_role("region", name="Context")).to_have_text(
         "Ticket 3: my card was charged twice for order 3."
     )
+
+
+def test_a_model_suggests_and_the_surest_rows_are_accepted_with_an_audit(
+    quiet_page, dataset, server
+):
+    draft = server.client.drafts.create(dataset.id)
+    page = quiet_page
+    visit(page, f"page=review&draft={draft.id}")
+    expect(page.get_by_text("Row 1 of 8").first).to_be_visible(timeout=SLOWLY)
+    page.get_by_role("button", name="Suggest", exact=True).click()
+    page.get_by_role("button", name="Ask the model").click()
+    expect(page.get_by_text("8 rows have suggestions.")).to_be_visible()
+    expect(page.get_by_role("button", name="◆ suggested")).to_be_visible()
+    page.keyboard.press("t")
+    expect(page.get_by_text("in all: 1.000 (0.207 to 1.000, n = 1)")).to_be_visible()
+
+    # The engine of the tests is sure of little.
+    page.get_by_label("As sure as").fill("0")
+    page.get_by_label("As sure as").press("Tab")
+    page.get_by_label("Left for an audit").fill("2")
+    page.get_by_label("Left for an audit").press("Tab")
+    page.get_by_role("button", name="Accept 5, audit 2").click()
+    page.get_by_role("dialog").get_by_role("button", name="Accept what").click()
+    expect(page.get_by_role("tab", name="To review (2)")).to_be_visible()
+    expect(page.get_by_text("hidden until you decide")).to_be_visible()
+    states = server.client.drafts.get(draft.id).states
+    assert states["untouched"] == 2

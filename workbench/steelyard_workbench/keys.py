@@ -52,6 +52,7 @@ KEYS: tuple[Key, ...] = (
     Key("forward", ("]",), "Next page", "rows"),
     Key("choose", tuple("1234567890"), "Choose the outcome of that number", "review"),
     Key("accept", ("a", "Enter"), "Accept the label or the suggestion", "review"),
+    Key("take", ("t",), "Choose what the model suggests", "review"),
     Key("exclude", ("x",), "Exclude the row", "review"),
     Key("skip", ("s", " "), "Skip the row", "review"),
     Key("undo", ("u", "Ctrl+z"), "Undo", "review"),

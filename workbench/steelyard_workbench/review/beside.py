@@ -25,12 +25,13 @@ from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.review.questions import as_text, labels_text
 from steelyard_workbench.review.row_filter import OnFilter, RowFilter
+from steelyard_workbench.review.suggesting import Suggesting
 from steelyard_workbench.states import empty
 
 #: Similar rows that are shown, entries of a history, and outcomes of a chart.
 N_SIMILAR, N_ENTRIES, N_BARS = 8, 20, 15
 _SNIPPET = 220
-_FACETS, _SIMILAR, _HISTORY = "Facets", "Similar", "History"
+_FACETS, _SIMILAR, _HISTORY, _SUGGEST = "Facets", "Similar", "History", "Suggest"
 
 
 class Beside(Viewer):
@@ -50,9 +51,11 @@ class Beside(Viewer):
         on_filter: OnFilter,
         on_row: Callable[[int], None],
         on_outcomes: Callable[[dict[str, list[str]]], None],
+        suggesting: Suggesting,
     ) -> None:
         self._client, self._draft = client, draft
         self._on_filter, self._on_row, self._on_outcomes = on_filter, on_row, on_outcomes
+        self._suggesting = suggesting
         self._filter = RowFilter()
         self._row: DraftRow | None = None
         self._facets = Loaded("The counts", self._fetch_facets, self._show_facets)
@@ -60,7 +63,7 @@ class Beside(Viewer):
         self._of_row = Loaded("The row's history", self._fetch_row, show_history, n_lines=2)
         self._of_draft = Loaded("The draft's history", self._fetch_draft, show_history)
         self._choice = pmui.RadioButtonGroup(
-            options=[_FACETS, _SIMILAR, _HISTORY], value=_FACETS, size="small",
+            options=[_FACETS, _SIMILAR, _HISTORY, _SUGGEST], value=_FACETS, size="small",
             label="Beside the rows",
         )  # fmt: skip
         super().__init__()
@@ -77,6 +80,7 @@ class Beside(Viewer):
             _FACETS: [self._facets],
             _SIMILAR: [self._similar],
             _HISTORY: [self._of_row, self._of_draft],
+            _SUGGEST: [self._suggesting.part],
         }
         return shown[self._choice.value]
 
@@ -116,7 +120,9 @@ class Beside(Viewer):
         else:
             self._place[:] = list(self.parts)
         for part in self.parts:
-            part.start()
+            # The models that are shown already stay, with what was chosen.
+            if self._choice.value != _SUGGEST or part.state != "shown":
+                part.start()
 
     def _fetch_facets(self) -> dict[str, Any]:
         found = self._client.datasets.search(

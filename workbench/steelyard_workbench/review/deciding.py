@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from steelyard.review.wire import DraftRow, RowState
@@ -19,6 +19,7 @@ from steelyard_workbench.review.questions import (
 )
 from steelyard_workbench.review.queue_reader import QueueReader
 from steelyard_workbench.review.steps import Steps
+from steelyard_workbench.review.suggestions import Suggestions, top_of
 
 _STATE_OF: dict[str, RowState] = {
     "accept": "accepted",
@@ -35,6 +36,8 @@ class Deciding:
     ----------
     question : callable
         Returns the decision of the row in focus that keys choose for; ``None`` while there is none.
+    suggestions : callable
+        Returns what a model suggests.
     """
 
     def __init__(
@@ -43,12 +46,14 @@ class Deciding:
         steps: Steps,
         *,
         question: Callable[[], Question | None],
+        suggestions: Callable[[], Suggestions],
         on_next: Callable[[], None],
         on_decision: Callable[[int], None],
         on_again: Callable[[], None],
         on_told: Callable[[str], None],
     ) -> None:
         self._reader, self._steps, self._question = reader, steps, question
+        self._suggestions = suggestions
         self._on_next, self._on_decision, self._on_again = on_next, on_decision, on_again
         self._on_told = on_told
         #: Whether another label was chosen for a decision of the row since it came into focus.
@@ -98,14 +103,13 @@ class Deciding:
         if row is None or self._steps.forbidden:
             return
         question = self._question()
-        near = (row.expected or {}).get(question.id) if question is not None else None
         if (
             action == "accept"
             and question is not None
-            and near is not None
             and expected_of(row, question.id) is None
+            and (outcome := self._near(row, question))
         ):
-            self.choose(question.id, near.outcome)
+            self.choose(question.id, outcome)
             return
         if action == "exclude" and row.now.state == "excluded":
             action = "include"
@@ -120,6 +124,34 @@ class Deciding:
         self._on_told(said)
         self._on_next()
         self._steps.push(entry)
+
+    def _near(self, row: DraftRow, question: Question) -> str:
+        """Return what a model, or else the other rows, suggest for a decision; empty for nothing."""
+        suggested = top_of(self._suggestions().of(row).get(question.id, {}))
+        near = (row.expected or {}).get(question.id)
+        return suggested or (near.outcome if near is not None else "")
+
+    def take_suggestion(self) -> None:
+        """Choose what the model suggests for the decision that keys choose for."""
+        row, question = self._reader.rows.current, self._question()
+        if row is None or question is None:
+            return
+        outcome = top_of(self._suggestions().of(row).get(question.id, {}))
+        if outcome in question.outcomes:
+            self.choose(question.id, outcome)
+        else:
+            self._on_told("Nothing is suggested here.")
+
+    def take_suggestions(self, rows: Sequence[DraftRow]) -> None:
+        """Give undecided rows what the model suggests for them, in one step."""
+        edits, before, after = self._suggestions().take(rows)
+        label = f"{len(before):,} rows: what {self._suggestions().model} suggests"
+        for old, new in zip(before, after, strict=True):
+            self._steps.show_row(old, new)
+        self._steps.push(
+            Unsent("edit", label, edits=edits, before=tuple(before), after=tuple(after))
+        )
+        self._on_told(label)
 
     def note(self, row: DraftRow, text: str) -> None:
         """Note something on a row."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import panel as pn
 from panel.viewable import Viewable, Viewer
 
-from steelyard.review.wire import Draft, DraftRow, Queue
+from steelyard.review.wire import MAX_EDITS, Draft, DraftRow, Queue, RowNow
 from steelyard_workbench.components.live_text import LiveText
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.problems import not_loaded, problem_of
@@ -30,11 +30,14 @@ from steelyard_workbench.review.row_view import RowView
 from steelyard_workbench.review.rows_ahead import RowsAhead
 from steelyard_workbench.review.seal_dialog import SealDialog
 from steelyard_workbench.review.steps import Steps
+from steelyard_workbench.review.suggesting import Suggesting
 from steelyard_workbench.review.waiting import Conflict
 from steelyard_workbench.scheduling import schedule
 from steelyard_workbench.session import Session
 from steelyard_workbench.states import empty, failed, loading
 from steelyard_workbench.tasks import Task
+
+_HIDDEN = "Audit: what the model suggests is hidden until you decide."
 
 
 class Desk(Viewer):
@@ -60,6 +63,7 @@ class Desk(Viewer):
             self._reader,
             self.steps,
             question=lambda: self.view.question,
+            suggestions=lambda: self.suggesting.held,
             on_next=lambda: self.step(1),
             on_decision=self._show,
             on_again=self.show_again,
@@ -88,12 +92,20 @@ class Desk(Viewer):
             on_told=self.tell,
         )
         pn.bind(self._on_selected, self.bulk.table.param.selected, watch=True)
+        self.suggesting = Suggesting(
+            client,
+            find=self._reader.fetch_ahead,
+            rows=lambda: self.rows.undecided,
+            on_suggested=self._on_suggested,
+            on_take=self._take_suggestions,
+        )
         self.beside = Beside(
             client,
             draft,
             on_filter=self.bar.choose,
             on_row=self.open_number,
             on_outcomes=self.bar.offer,
+            suggesting=self.suggesting,
         )
         self.notes = NoteDialog(self.deciding.note)
         self.seal = SealDialog(
@@ -271,7 +283,34 @@ class Desk(Viewer):
         """Write which rows are looked at into the address."""
         self._session.query = write_query(self._reader.filter, self._reader.queue)
 
+    def _on_suggested(self) -> None:
+        """Put the rows ahead in the order of what is suggested for them."""
+        self.rows.arrange(self.suggesting.held.order)
+        if not self.is_bulk:
+            self.show_first()
+
+    def _take_suggestions(self, rows: Sequence[DraftRow], n_audit: int) -> None:
+        """Give rows what is suggested, but some that are drawn for an audit, once it is confirmed."""
+        held = self.suggesting.held
+
+        def take() -> None:
+            # A call takes so many edits: the surest rows come first.
+            chosen = list(rows)[: MAX_EDITS + n_audit]
+            self.deciding.take_suggestions(held.draw(chosen, n_audit))
+            self._on_suggested()
+            self.suggesting.tell()
+
+        n_rows = min(len(rows) - n_audit, MAX_EDITS)
+        sentence = f"Accept what {held.model} suggests on {n_rows:,} rows"
+        self.bulk.confirm.ask(sentence, n_rows, take)
+
     # What steps change
+
+    def stands(self, now: RowNow) -> None:
+        """Note how a row is shown to stand: whether the reviewer agrees with a suggestion."""
+        self.suggesting.held.note(now)
+        if now.row in self.suggesting.held:
+            self.suggesting.tell_soon.start()
 
     def show_first(self) -> None:
         """Show the row in focus, its first decision being the one that keys choose for."""
@@ -299,6 +338,7 @@ class Desk(Viewer):
     def forbid(self) -> None:
         """Disable every change."""
         self.view.forbid()
+        self.suggesting.forbid()
         self.bulk.forbid()
         self._head.forbid()
 
@@ -331,7 +371,15 @@ class Desk(Viewer):
                 )
             )
             return
-        self.view.show(row, f"Row {self.rows.place_text}", self._reader.filter.words, active)
+        held = self.suggesting.held
+        self.view.show(
+            row,
+            f"Row {self.rows.place_text}",
+            self._reader.filter.words,
+            active,
+            suggested=held.of(row),
+            note=_HIDDEN if held.is_hidden(row) else "",
+        )
         self._show_in_middle(self.view)
 
     def _show_in_middle(self, view: Viewable | Viewer) -> None:

@@ -45,6 +45,8 @@ class DeskKeys:
             desk.step(1 if action == "next" else -1)
         elif action in ("accept", "exclude", "skip"):
             desk.deciding.decide(action)
+        elif action == "take":
+            desk.deciding.take_suggestion()
         elif action == "note":
             desk.ask_for_note(desk.rows.current)
         elif action == "choose":

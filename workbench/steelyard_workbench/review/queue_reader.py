@@ -9,6 +9,7 @@ from typing import Any
 import panel as pn
 
 from steelyard.client import Client
+from steelyard.datasets.wire import MAX_PAGE_ROWS
 from steelyard.review.wire import Draft, DraftRow, DraftRowPage, Queue, RowNow, Suspects
 from steelyard_workbench.poller import Poller
 from steelyard_workbench.problems import Problem, not_loaded, problem_of
@@ -86,6 +87,24 @@ class QueueReader:
             if new or not page.has_more:
                 return True
             offset += PAGE_ROWS
+
+    async def fetch_ahead(self, n_rows: int) -> list[DraftRow]:
+        """Return undecided rows from the shown one on, fetched as far as they are missing.
+
+        Raises
+        ------
+        SteelyardError
+            When they cannot be loaded.
+        """
+        rows = self.rows
+        while len(found := rows.undecided) < n_rows and not rows.is_complete:
+            page = await asyncio.to_thread(self._fetch, rows.offset, MAX_PAGE_ROWS)
+            self._take(page)
+            new = rows.take(page)
+            self._on_seen(new)
+            if not new:
+                break
+        return found[:n_rows]
 
     def _show_failure(self, error: Exception) -> None:
         self.failure = problem_of(error, not_loaded("The rows"))

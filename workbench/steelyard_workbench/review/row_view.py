@@ -20,6 +20,7 @@ from steelyard_workbench.review.questions import (
     expected_of,
     questions_of,
 )
+from steelyard_workbench.review.suggestions import Suggested, top_of
 
 _ACTIONS = {
     "accept": "Accept",
@@ -59,6 +60,7 @@ class RowView(Viewer):
         self._on_choose, self._on_action = on_choose, on_action
         self._questions: tuple[Question, ...] = ()
         self._row: DraftRow | None = None
+        self._suggested: Suggested = {}
         self._card = RowCard()
         self._card.on_msg(lambda event: self.pressed(event.data))
 
@@ -92,22 +94,36 @@ class RowView(Viewer):
         """The decisions of the row."""
         return self._questions
 
-    def show(self, row: DraftRow, place: str, words: str = "", active: int = 0) -> None:
+    def show(
+        self,
+        row: DraftRow,
+        place: str,
+        words: str = "",
+        active: int = 0,
+        *,
+        suggested: Suggested | None = None,
+        note: str = "",
+    ) -> None:
         """Show a row.
 
         Parameters
         ----------
         place : str
             Where it is in the queue, as ``Row 12 of 403``.
+        suggested : mapping, optional
+            Decision to outcome to the probability that a model gives it.
+        note : str, default ""
+            What else is to be known of it.
         """
         self.active, self._row = active, row
+        self._suggested = suggested or {}
         self._questions = questions_of(row.decisions)
         # What is as it was is not sent, and not drawn again.
         self._card.param.update(
             head=[(f"{place} · number {row.row} · {row.side} · ", ""), (row.now.state, "strong")],
             context=marked(as_text(row.context), words),
             images=images_of(row),
-            said=said_of(row),
+            said=[*([[(note, "strong")]] if note else []), *said_of(row)],
             **self._buttons(row),
         )
 
@@ -119,6 +135,8 @@ class RowView(Viewer):
         """Mark the label of a row, what is predicted against it, and the keys while it is active."""
         here = expected_of(row, question.id)
         near = (row.expected or {}).get(question.id)
+        suggested = self._suggested.get(question.id, {})
+        top = top_of(suggested)
         changed = " (changed)" if question.id in row.now.relabelled else ""
         outcomes: list[Choice] = []
         for digit, outcome in zip(digits_of(question.outcomes), question.outcomes, strict=True):
@@ -127,6 +145,10 @@ class RowView(Viewer):
                 words.append("✓ label")
             if near is not None and outcome == near.outcome:
                 words.append("≈ predicted")
+            if outcome in suggested:
+                words.append(f"{suggested[outcome]:.2f}")
+            if outcome == top:
+                words.append("◆ suggested")
             outcomes.append(
                 Choice(
                     name=outcome,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from steelyard.review.wire import DraftRow, DraftRowPage, RowNow
 from steelyard_workbench.review.questions import as_told
 
 #: Rows of a page, and how many must be ahead of the shown one.
 PAGE_ROWS, LEAST_AHEAD = 25, 10
+_OPEN = ("untouched", "skipped")
 
 #: Whether an edited row is still in a queue, where not every row is.
 _IS_IN: dict[str, Callable[[RowNow], bool]] = {
@@ -52,6 +54,11 @@ class RowsAhead:
     def place_text(self) -> str:
         """Return in words where the shown row is, as ``12 of 403``."""
         return f"{self.place + 1:,} of {self.total:,}"
+
+    @property
+    def undecided(self) -> list[DraftRow]:
+        """The rows from the shown one on that nobody decided."""
+        return [row for row in self.rows[self.place :] if row.now.state in _OPEN]
 
     @property
     def is_wanting(self) -> bool:
@@ -98,6 +105,14 @@ class RowsAhead:
                 self.place = place
                 return True
         return False
+
+    def arrange(self, order: Callable[[DraftRow], Any]) -> None:
+        """Put the rows that are here and not decided in an order, from the shown one on."""
+        past, ahead = self.rows[: self.place], self.rows[self.place :]
+        left = [row for row in ahead if row.now.state in _OPEN]
+        done = [row for row in ahead if row.now.state not in _OPEN]
+        self.rows = [*past, *done, *sorted(left, key=order)]
+        self.place = len(past) + len(done)
 
     def get(self, number: int) -> DraftRow | None:
         """Return a row that is here."""

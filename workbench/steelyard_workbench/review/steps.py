@@ -19,6 +19,9 @@ from steelyard_workbench.states import failed
 class Shown(Protocol):
     """Where a person sees what came of a step."""
 
+    def stands(self, now: RowNow) -> None:
+        """Note how a row is shown to stand from now on."""
+
     def show_first(self) -> None:
         """Show the row in focus, its first decision being the one that keys choose for."""
 
@@ -94,8 +97,7 @@ class Steps:
     ) -> Unsent:
         """Show an edit of a row at once; it is for the caller to push, once the next row is shown."""
         self._notices.show_trouble()
-        self._tabs.edited(row.now, after.now)
-        self.reader.rows.put(after)
+        self.show_row(row, after)
         return Unsent(
             "edit",
             f"row {row.row}: {label}",
@@ -103,6 +105,12 @@ class Steps:
             before=(row,),
             after=(after,),
         )
+
+    def show_row(self, before: DraftRow, after: DraftRow) -> None:
+        """Show a row of the walk as it is once an edit of it is sent."""
+        self._tabs.edited(before.now, after.now)
+        self.reader.rows.put(after)
+        self._shown.stands(after.now)
 
     def push(self, entry: Unsent) -> None:
         """Send a step."""
@@ -158,6 +166,7 @@ class Steps:
             if found is not None:
                 self._tabs.edited(found.now, row.now)
             held.put(row)
+            self._shown.stands(row.now)
 
     # How they end
 
