@@ -13,6 +13,8 @@ import steelyard
 from support.browsing import SLOWLY, visit
 from support.dataset_rows import make_rows
 
+axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
+
 #: Where a mark of a chart is on the screen, once it has come to rest: the chart by its title, the
 #: mark by its data.
 _PLACE = """([title, x, y]) => {
@@ -88,6 +90,14 @@ def test_a_model_is_evaluated_and_a_bin_opens_its_rows(quiet_page, server, datas
 def test_two_are_compared_and_their_flips_are_read(quiet_page, server, dataset):
     for one in server.client.evaluations.create(dataset.id, ["hashing", "second"]).data:
         server.client.evaluations.wait(one, timeout_s=60, progress=False)
+    visit(quiet_page, f"page=evaluations&dataset={dataset.id}")
+    runs = quiet_page.get_by_role("table", name="Runs, newest first")
+    expect(runs.get_by_role("button", name="second")).to_be_visible()
+    quiet_page.wait_for_function(_PLACE, arg=["Runs over time", 0, 0], polling=250)
+    assert axe_sync.Axe().run(quiet_page).response["violations"] == []
+    runs.get_by_role("button", name="second").click()
+    expect(quiet_page.get_by_text("All 80 scored decisions.")).to_be_visible()
+
     visit(quiet_page, f"page=compare&dataset={dataset.id}")
     expect(quiet_page.get_by_text("80 paired decisions on 40 contexts")).to_be_visible()
     second, first = [one.id for one in server.client.evaluations.list(dataset.id)]

@@ -134,7 +134,7 @@ class FrontierPanel(Viewer):
             )
             shown.append(empty(f"{missing:,} of {len(found.data):,} models are not drawn. {why}."))
         data = mark_table(
-            ("model", found.measure.replace("_", " "), *AXES.values(), ""),
+            ("model", found.measure.replace("_", " "), *AXES.values(), "standing"),
             [
                 (
                     point.model,

@@ -27,6 +27,7 @@ from steelyard_workbench.evaluations.listing import (
     succeeded,
 )
 from steelyard_workbench.evaluations.opened import OpenedEvaluation
+from steelyard_workbench.evaluations.over_time import OverTime
 from steelyard_workbench.evaluations.record_filter import RecordFilter, filter_from, query_of
 from steelyard_workbench.evaluations.scored import Scored
 from steelyard_workbench.loaded import Loaded
@@ -56,6 +57,7 @@ class EvaluationsPage(Page):
         self.list: EvaluationList | None = None
         self.form: StartForm | None = None
         self.frontier: FrontierPanel | None = None
+        self.over_time: OverTime | None = None
         self.opened: OpenedEvaluation | None = None
         self.waiting: EvaluationLine | None = None
         self._body = pn.Column(sizing_mode="stretch_width")
@@ -86,8 +88,10 @@ class EvaluationsPage(Page):
         if self.list is not None:
             before = self.list.n_succeeded
             await self.list.look()
-            if self.frontier is not None and self.list.n_succeeded != before:
-                await self.frontier.part.refresh(quietly=True)
+            if self.list.n_succeeded != before:
+                for one in (self.frontier, self.over_time):
+                    if one is not None:
+                        await one.part.refresh(quietly=True)
         if self.waiting is not None:
             await self._look_at(self.waiting)
 
@@ -108,7 +112,7 @@ class EvaluationsPage(Page):
             part.start()
 
     def _content(self) -> list[Viewable]:
-        self.list, self.form, self.frontier = None, None, None
+        self.list, self.form, self.frontier, self.over_time = None, None, None, None
         self.opened, self.waiting = None, None
         self._look_at = Task(self._look_at_line, on_failure=leave_to_banner, scope=self.visit)
         if self.session.evaluation:
@@ -151,6 +155,8 @@ class EvaluationsPage(Page):
         if known[chosen].method == "sft":
             self.frontier = FrontierPanel(self.client, chosen, self._open_one)
             parts.append(self.frontier.part)
+        self.over_time = OverTime(self.client, chosen, self._open_one)
+        parts.append(self.over_time.part)
         for part in parts:
             self.part(part)
         await asyncio.gather(*(part.refresh() for part in parts))
@@ -158,6 +164,7 @@ class EvaluationsPage(Page):
             select,
             self.form,
             *([] if self.frontier is None else [self.frontier]),
+            self.over_time,
             heading("Evaluations of this dataset"),
             self.list,
             sizing_mode="stretch_width",
