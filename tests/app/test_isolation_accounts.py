@@ -52,6 +52,7 @@ PARAMETERS = {
     "purchase": "pur_",
     "provider": "",
     "webhook": "wh_",
+    "view": "view_",
     "delivery": "",
     "alarm": "alarm_",
     # Of the console, which no key reaches: tests/people has them.
@@ -191,13 +192,14 @@ class Account:
     purchases: list[str] = field(default_factory=list)
     webhooks: list[str] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
+    views: list[str] = field(default_factory=list)
 
     @property
     def things(self) -> list[str]:
         """Ids of all that is the account's."""
         made = [*self.decisions, *self.operations, *self.datasets, *self.evaluations]
         made += [*self.families, *self.jobs, *self.drafts, *self.labeling, *self.tunings]
-        return [self.id, *self.key_ids, *self.purchases, *self.webhooks, *self.alarms, *made]
+        return [self.id, *self.key_ids, *self.purchases, *self.webhooks, *self.alarms, *self.views, *made]
 
     def post(self, path: str, body: object, key: str | None = None) -> httpx.Response:
         headers = {} if key is None else {"Idempotency-Key": key}
@@ -238,6 +240,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 made = account.post("/v1/integrations/webhooks", hook)
                 assert made.is_success, made.text
                 account.webhooks.append(made.json()["id"])
+                made = account.post("/v1/views", {"name": "mine", "address": "page=home"})
+                assert made.is_success, made.text
+                account.views.append(made.json()["id"])
             wanted = {"dataset_id": owner.datasets[0], "models": [MODEL]}
             begun = owner.post("/v1/evaluations", wanted)
             assert begun.is_success, begun.text

@@ -92,6 +92,7 @@ RULED = {
     "purchases",
     "review",
     "shadows",
+    "views",
     "webhooks",
     "wire",
 }

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from support.browsing import visit
+
+axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 
 
 def test_it_opens_at_home_and_a_key_shows_the_keys(quiet_page):
@@ -42,6 +45,30 @@ def test_a_page_and_a_row_are_found_by_keys_alone(quiet_page, server):
     expect(quiet_page.get_by_role("option", name="page Live")).to_be_visible()
     quiet_page.keyboard.press("Enter")
     expect(quiet_page.get_by_role("heading", level=1)).to_have_text("Live")
+
+
+def test_a_view_is_saved_under_a_name_and_its_link_opens_it(quiet_page):
+    page = quiet_page
+    visit(page, "page=playground")
+    page.get_by_role("button", name="Views").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("No views yet.")).to_be_visible()
+    expect(dialog.get_by_label("Name of what is shown now")).to_be_focused()
+    page.keyboard.type("trying out")
+    dialog.get_by_role("button", name="Save this view").click()
+    link = dialog.get_by_role("link", name="trying out")
+    expect(link).to_be_visible()
+    assert axe_sync.Axe().run(page).response["violations"] == []
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    visit(page)
+    page.get_by_role("button", name="Views").click()
+    link.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Playground")
+    page.locator("[data-keys=ready]").wait_for(state="attached")
+    page.get_by_role("button", name="Views").click()
+    dialog.get_by_role("button", name="Delete").click()
+    expect(dialog.get_by_text("No views yet.")).to_be_visible()
 
 
 def test_the_browser_is_told_what_the_page_may_do(quiet_page):

@@ -8,7 +8,7 @@ pytest.importorskip("panel", reason="needs the workbench extra")
 
 from panel.io.location import Location
 
-from steelyard_workbench.session import IN_ADDRESS, Session
+from steelyard_workbench.session import IN_ADDRESS, Session, address_of, checked_address
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,16 @@ def test_json_that_a_person_typed_is_read_too():
     read = Session(None)
     Location(search='?query={"words":"refund"}').sync(read, {"query": "query"})
     assert read.query == '{"words": "refund"}'
+
+
+def test_the_address_of_a_view_opens_it_again_without_the_theme():
+    session = Session(None, page="review", draft="dr_1", row=0, query='{"side": "training"}')
+    session.theme = "dark"
+    address = address_of(session)
+    assert address.startswith("page=review&")
+    read = Session(None)
+    Location(search=f"?{address}").sync(read, {name: name for name in IN_ADDRESS})
+    kept = [name for name in IN_ADDRESS if name != "theme"]
+    assert [getattr(read, name) for name in kept] == [getattr(session, name) for name in kept]
+    assert read.theme == ""
+    assert checked_address(f"{address}&theme=dark&page%0A=x&onclick=y") == address

@@ -46,6 +46,7 @@ from steelyard_workbench.people.sign_in import SignIn
 from steelyard_workbench.poller import Poller
 from steelyard_workbench.problems import problem_of
 from steelyard_workbench.scheduling import until_shown
+from steelyard_workbench.saved_views import SavedViews
 from steelyard_workbench.session import IN_ADDRESS, Session
 from steelyard_workbench.states import empty, failed, loading
 from steelyard_workbench.tasks import Task, Write
@@ -107,6 +108,7 @@ class App:
         self._poller = Poller(self.look, _LOOK_MS)
         self._finding = Finding(self.session)
         self._crumbs = Crumbs(self.session)
+        self._views = SavedViews(self.session)
         self._window = BrowserWindow()
         self._window.on_msg(lambda event: self._on_window(**event.data))
         self._shell: pmui.Page | None = None
@@ -127,20 +129,24 @@ class App:
         self._out_button = out_button
         find_button = pmui.Button(label="Find  Ctrl+K", variant="outlined", **_ON_BAR)
         find_button.on_click(lambda _: self._finding.open())
+        views_button = pmui.Button(label="Views", variant="text", **_ON_BAR)
+        views_button.on_click(lambda _: self._views.open())
+        # A view is a link to the address of a page of its own, which a cell of a notebook has not.
+        views_button.visible = pn.state.curdoc is not None
         keys_button = pmui.Button(label="Keys ?", variant="text", **_ON_BAR)
         keys_button.on_click(lambda _: self._help.open())
         shell = pmui.Page(
             title="Steelyard",
             header=[
                 pn.Row(
-                    self._crumbs, pn.layout.HSpacer(), find_button, keys_button,
+                    self._crumbs, pn.layout.HSpacer(), find_button, views_button, keys_button,
                     out_button,
                     sizing_mode="stretch_width", margin=0, align="center",
                 )
             ],
             sidebar=[self._menu],
             main=[
-                self._lost, self._place, self._help, self._keys,
+                self._lost, self._place, self._help, self._views, self._keys,
                 SelectKeys(), FrameRoles(), SkipLink(), self._finding.finder, self._browser,
                 # The history, and the window, of a notebook that draws the app are the notebook's.
                 *([] if pn.state.curdoc is None else [PageHistory(), self._window]),
@@ -204,6 +210,8 @@ class App:
             self._turn_help()
         elif action == "close" and self._help.is_open:
             self._help.close()
+        elif action == "close" and self._views.is_open:
+            self._views.close()
         elif action.startswith("go "):
             self.session.page = action.removeprefix("go ")
         elif self.page is not None and self.session.is_connected:
@@ -213,7 +221,9 @@ class App:
         """Show the keys, or no more; another dialog that is open is not covered by them."""
         if self._help.is_open:
             self._help.close()
-        elif not self._place.select(lambda shown: isinstance(shown, pmui.Dialog) and shown.open):
+        elif not self._views.is_open and not self._place.select(
+            lambda shown: isinstance(shown, pmui.Dialog) and shown.open
+        ):
             self._help.open()
 
     def _on_key(self, key: str) -> None:

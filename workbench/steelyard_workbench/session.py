@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 import param
 
@@ -115,3 +116,29 @@ class Session(param.Parameterized):
         The filter, the view and the row do not: those that are there are of what is left.
         """
         self.param.update(page=page, query=query, view=view, row=row, **chosen)
+
+
+def address_of(session: Session) -> str:
+    """Return what stands behind ``?`` in the address of what is shown, without the theme."""
+    found = {}
+    for name in _IN_VIEW:
+        declared = session.param[name]
+        value = getattr(session, name)
+        if value != declared.default:
+            found[name] = declared.serialize(value)
+    return urlencode({"page": session.page} | found)
+
+
+def checked_address(address: str) -> str:
+    """Return an address with the fields of a view alone, whatever else was in it.
+
+    Examples
+    --------
+    >>> checked_address("page=home&theme=dark&other=1")
+    'page=home'
+    """
+    return urlencode([pair for pair in parse_qsl(address) if pair[0] in _IN_VIEW])
+
+
+#: What a saved view holds: the theme is whoever looks at it's.
+_IN_VIEW = tuple(name for name in IN_ADDRESS if name != "theme")

@@ -43,6 +43,7 @@ from steelyard.review import routes as drafts
 from steelyard.serving import routes as decide
 from steelyard.serving.scorer_metrics import ScorerFigures
 from steelyard.shadows import routes as shadows
+from steelyard.views import routes as views
 from steelyard.webhooks import routes as webhooks
 
 #: Every route. None ends with a slash and none redirects.
@@ -66,6 +67,7 @@ ROUTES: tuple[Route, ...] = (
     *shadows.ROUTES,
     *webhooks.ROUTES,
     *alarms.ROUTES,
+    *views.ROUTES,
     *account.ROUTES,
     *purchases.ROUTES,
     *people.ROUTES,

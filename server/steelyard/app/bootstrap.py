@@ -88,6 +88,7 @@ from steelyard.settings import Settings, home_of, read_settings
 from steelyard.shadows.service import Shadows
 from steelyard.storage.damage import STATE, DamageNotes
 from steelyard.storage.frame_store import FrameStore
+from steelyard.views.service import Views
 from steelyard.webhooks.sender import WebhookSender
 from steelyard.webhooks.service import Webhooks
 from steelyard.webhooks.store import sweep_deliveries
@@ -210,6 +211,7 @@ def open_service(
             shadows=shadows,
             usage=UsageService(on.state),
             webhooks=_open_webhooks(on),
+            views=Views(on.state, on.writes),
             fine_tunes=families.fine_tunes,
             discovery=_open_discovery(on, families),
         )

@@ -47,6 +47,7 @@ from steelyard.serving.service import DecisionService
 from steelyard.settings import Settings
 from steelyard.shadows.service import Shadows
 from steelyard.storage import State
+from steelyard.views.service import Views
 from steelyard.webhooks.service import Webhooks
 
 T = TypeVar("T")
@@ -95,6 +96,7 @@ class ApiServices:
     shadows: Shadows
     usage: UsageService
     webhooks: Webhooks
+    views: Views
     fine_tunes: FineTuneJobs
     allowance: TokenAllowance
     limits: RequestLimits

@@ -68,6 +68,8 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── WebhookLimitError                409  webhook_limit                 RuntimeError
     │   ├── WebhookOffError                  409  webhook_off                   RuntimeError
     │   ├── AccountNeededError               409  account_needed                RuntimeError
+    │   ├── ViewExistsError                  409  view_exists                   RuntimeError
+    │   ├── ViewLimitError                   409  view_limit                    RuntimeError
     │   ├── LastOwnerError                   409  last_owner                    RuntimeError
     │   └── MemberExistsError                409  member_exists                 RuntimeError
     ├── GoneError
@@ -150,6 +152,7 @@ from steelyard.errors.purchases import *  # noqa: F403
 from steelyard.errors.requests import *  # noqa: F403
 from steelyard.errors.review import *  # noqa: F403
 from steelyard.errors.serving import *  # noqa: F403
+from steelyard.errors.views import *  # noqa: F403
 from steelyard.errors.webhooks import *  # noqa: F403
 
 

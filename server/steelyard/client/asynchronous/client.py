@@ -26,6 +26,7 @@ from steelyard.client.asynchronous.members import AsyncMembers
 from steelyard.client.asynchronous.operator import AsyncOperator
 from steelyard.client.asynchronous.prompt_tuning import AsyncPromptTuning
 from steelyard.client.asynchronous.resource import AsyncResource
+from steelyard.client.asynchronous.views import AsyncViews
 from steelyard.client.asynchronous.webhooks import AsyncWebhooks
 from steelyard.client.calls import Call
 from steelyard.client.calls import async_method as _method
@@ -95,6 +96,7 @@ class AsyncClient:
         self.prompt_tuning = AsyncPromptTuning(self)
         self.webhooks = AsyncWebhooks(self)
         self.alarms = AsyncAlarms(self)
+        self.views = AsyncViews(self)
 
     decide = _method(routes.decide)
     estimate = _method(routes.estimate)

@@ -1,0 +1,30 @@
+"""What can be asked about saved views: each function gives the call for one route."""
+
+from __future__ import annotations
+
+from steelyard.client.calls import Call, new_or_checked_key, read, segment, write
+from steelyard.views.wire import DeletedView, View, ViewPage
+
+_VIEWS = "/v1/views"
+
+
+def save(name: str, address: str, *, idempotency_key: str | None = None) -> Call[View]:
+    """Keep a view of the workbench under a name: ``POST /v1/views``.
+
+    Parameters
+    ----------
+    address : str
+        What stands behind ``?`` in the workbench's address.
+    """
+    return write(_VIEWS, View, {"name": name, "address": address}, key=idempotency_key)
+
+
+def page(*, limit: int | None = None, cursor: str | None = None) -> Call[ViewPage]:
+    """Return a page of saved views, newest first: ``GET /v1/views``."""
+    return read(_VIEWS, ViewPage, limit=limit, cursor=cursor)
+
+
+def delete(view_id: str, *, idempotency_key: str | None = None) -> Call[DeletedView]:
+    """Delete a saved view: ``DELETE /v1/views/{view}``."""
+    key = new_or_checked_key(idempotency_key)
+    return Call("DELETE", f"{_VIEWS}/{segment(view_id)}", DeletedView, idempotency_key=key)
