@@ -5,12 +5,22 @@ from __future__ import annotations
 import json
 import subprocess
 
+import pytest
 from playwright.sync_api import expect
 
+import steelyard
 from support.browsing import visit
+
+axe_sync = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 
 #: More than a field of panel-material-ui takes by itself.
 LONG = "My card was charged twice. " * 300
+
+
+@pytest.fixture(scope="module")
+def server():
+    with steelyard.embed(engine="hashing", base_models="second=hashing") as running:
+        yield running
 
 
 def test_what_was_asked_is_answered_and_its_curl_command_works(quiet_page):
@@ -34,3 +44,29 @@ def test_a_request_that_cannot_be_sent_says_what_is_wrong_as_it_is_written(quiet
     outcomes.fill("only one")
     quiet_page.get_by_label("Question").click()
     expect(quiet_page.get_by_text("invalid_request")).to_be_visible()
+
+
+def test_a_row_is_answered_by_two_models_beside_each_other_and_saved(quiet_page, server):
+    asked = {"id": "team", "kind": "single", "question": "Who?", "outcomes": ["billing", "parcels"]}
+    rows = [
+        {"context": f"Ticket {n}", "decisions": [asked], "targets": {"team": {"billing": 1.0}}}
+        for n in range(3)
+    ]
+    made = server.client.datasets.create("asked", training=rows)
+    page = quiet_page
+    visit(page, f"page=datasets&dataset={made.id}")
+    page.get_by_text("Ticket 1").first.click()
+    page.get_by_role("button", name="Ask several models").click()
+    expect(page.get_by_text("Row 1, labelled team: billing")).to_be_visible()
+    expect(page.get_by_label("Context")).to_have_value("Ticket 1")
+    page.get_by_label("Context").fill("A text that was pasted")
+    page.get_by_role("checkbox", name="second").check()
+    page.get_by_role("button", name="Ask", exact=True).click()
+    answers = page.get_by_role("table", name="Answers by model")
+    expect(answers.get_by_role("row")).to_have_count(3)
+    expect(page.get_by_role("heading", name="second", exact=True)).to_be_visible()
+    expect(page.get_by_label("Right for team")).to_be_visible()
+    assert axe_sync.Axe().run(page).response["violations"] == []
+    page.get_by_role("button", name="Save as a row").click()
+    expect(page.get_by_text("Saved: version 2 of asked has it.")).to_be_visible()
+    assert server.client.datasets.get(made.id).rows == 4

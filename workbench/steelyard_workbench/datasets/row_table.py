@@ -29,6 +29,8 @@ class RowTable(Viewer):
         Takes a ``PageAsked`` and returns a ``TablePage`` as ``row_pages`` does; blocks.
     on_opened : callable, optional
         Called with the place in the dataset of the row that is open; ``None`` once none is.
+    on_ask : callable, optional
+        Called with the place of the row that is open, to ask models about it.
 
     Attributes
     ----------
@@ -44,6 +46,7 @@ class RowTable(Viewer):
         page_size: int = 25,
         nothing: Callable[[], Viewable] | None = None,
         on_opened: Callable[[int | None], None] | None = None,
+        on_ask: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__()
         self._nothing = nothing
@@ -65,7 +68,10 @@ class RowTable(Viewer):
         following.on_click(lambda _: self.step(1))
         close = pmui.Button(label="Close the row", variant="text", size="small")
         close.on_click(lambda _: self.close())
-        self._of_open = pmui.Row(previous, close, visible=False)
+        ask = pmui.Button(label="Ask several models", variant="text", size="small")
+        ask.visible = on_ask is not None
+        ask.on_click(lambda _: on_ask and self.opened is not None and on_ask(self.opened))
+        self._of_open = pmui.Row(previous, close, ask, visible=False)
         self._detail = pn.Column(width=_DETAIL_WIDTH, visible=False)
         self._rows = side_by_side(
             pn.Column(self.table, pmui.Row(following, self._of_open), sizing_mode="stretch_width"),

@@ -193,7 +193,13 @@ class DatasetsPage(Page):
         back.on_click(lambda _: self.session.param.update(dataset="", version=0, query=""))
         self.bar = FilterBar(self._chosen, self._on_filter)
         self.rows = RowTable(
-            self._row_page, what="The rows", nothing=self._no_rows, on_opened=self._on_row
+            self._row_page,
+            what="The rows",
+            nothing=self._no_rows,
+            on_opened=self._on_row,
+            on_ask=lambda row: self.session.open(
+                "playground", dataset=self.shown, row=row, view="row"
+            ),
         )
         fetched = SharedFetch(lambda: self.client.datasets.get(self.shown))
         head = Loaded("The dataset", fetched, self._show_head, n_lines=8)

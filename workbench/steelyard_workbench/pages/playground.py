@@ -10,19 +10,27 @@ from typing import Any
 import panel as pn
 import panel_material_ui as pmui
 import param
+from msgspec import UNSET
 from panel.viewable import Viewable, Viewer
 
-from steelyard.client.answers import DecideAnswer
-from steelyard.errors import InvalidRequestError
+from steelyard.client.answers import DecideAnswer, expected_of, labels_of
+from steelyard.datasets.wire import Example
+from steelyard.errors import InvalidRequestError, NotFoundError
 from steelyard.families.models_wire import GONE, ModelList
 from steelyard_workbench.components import figures
 from steelyard_workbench.components.any_length import ANY_LENGTH
 from steelyard_workbench.components.copy_text import CopyText
 from steelyard_workbench.components.lint_warnings import show_warnings
+from steelyard_workbench.components.numbers import is_free
 from steelyard_workbench.components.side_by_side import side_by_side
+from steelyard_workbench.datasets.row_pages import at_places
+from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.loaded import Loaded
 from steelyard_workbench.page import Page
+from steelyard_workbench.playground.saving import SaveRow
+from steelyard_workbench.playground.side_by_side import MOST_MODELS, AskedTogether
 from steelyard_workbench.problems import not_loaded, problem_of
+from steelyard_workbench.review.questions import as_text, labels_text, questions_of
 from steelyard_workbench.snippets import as_curl, as_json, as_python
 from steelyard_workbench.states import empty, failed, loading
 from steelyard_workbench.tasks import Task
@@ -33,6 +41,8 @@ _OUTCOMES = """\
 billing: charges, invoices and refunds
 shipping: where a parcel is
 technical: the product does not work"""
+#: The view of a row of a dataset that is asked about.
+_ROW = "row"
 _FIRST = ("team", "single", "Which team should own this ticket?", _OUTCOMES)
 
 
@@ -43,6 +53,8 @@ class DecisionForm(Viewer):
     ----------
     name, kind, question, outcomes : str
         What they hold at first; outcomes are one a line, a description after a colon.
+    given : mapping, optional
+        The decision that they hold, which is sent as it is until one of them is changed.
     """
 
     def __init__(
@@ -54,6 +66,7 @@ class DecisionForm(Viewer):
         *,
         on_change: Callable[[], None],
         on_remove: Callable[[DecisionForm], None],
+        given: Mapping[str, Any] | None = None,
     ) -> None:
         self._id = pmui.TextInput(label="Name", value=name, width=160)
         self._kind = pmui.Select(label="Kind", options=_KINDS, value=kind, width=180)
@@ -73,6 +86,7 @@ class DecisionForm(Viewer):
         remove = pmui.Button(label="Remove", variant="text", color="danger", align="center")
         remove.on_click(lambda _: on_remove(self))
         self._on_change = on_change
+        self._given, self._filled = given, (name, kind, question, outcomes)
         super().__init__()
         self._box = pmui.Paper(
             pn.FlexBox(self._id, self._kind, remove, align_items="center"),
@@ -91,6 +105,9 @@ class DecisionForm(Viewer):
 
     def request(self) -> dict[str, Any]:
         """Return the decision as it is sent."""
+        fields = (self._id, self._kind, self._question, self._outcomes)
+        if self._given is not None and tuple(field.value for field in fields) == self._filled:
+            return dict(self._given)
         sent: dict[str, Any] = {
             "id": self._id.value,
             "kind": self._kind.value,
@@ -115,11 +132,17 @@ class PlaygroundPage(Page):
 
     slug = "playground"
     title = "Playground"
-    summary = "Ask any model that answers here. Nothing is stored."
+    summary = "Ask any model that answers here, or several side by side. Nothing is stored."
 
     def build(self) -> list[Viewable]:
         """Return the fields and the place of the answer."""
-        self._model = pmui.Select(label="Model", options=[], width=260)
+        self._model = pmui.Select(label="Model", options=[], width=240)
+        self._beside = pmui.CheckBoxGroup(
+            label=f"Beside it, {MOST_MODELS - 1} at most", options=[], inline=True,
+            sizing_mode="stretch_width",
+        )  # fmt: skip
+        self._row: Example | None = None
+        self.saving: SaveRow | None = None
         self._context = pmui.TextAreaInput(
             label="Context",
             value=_CONTEXT,
@@ -143,10 +166,15 @@ class PlaygroundPage(Page):
         self._ask = pmui.Button(label="Ask", variant="contained")
         self._ask.on_click(self.ask.on_event)
         models = Loaded("The models", self.client.models.list, self._fill_models, n_lines=1)
+        self._from = pn.Column(sizing_mode="stretch_width")
+        if self.session.view == _ROW and self.session.dataset and self.session.row >= 0:
+            row = Loaded("The row", self._fetch_row, self._fill_row, n_lines=1)
+            self._from[:] = [self.part(row)]
         return [
             side_by_side(
                 pn.Column(
                     self.part(models),
+                    self._from,
                     self._context,
                     self._form_box,
                     pmui.Row(self._ask, add),
@@ -158,8 +186,15 @@ class PlaygroundPage(Page):
 
     def request(self) -> dict[str, Any]:
         """Return the request as it is sent."""
+        context: Any = self._context.value
+        images: dict[str, Any] = {}
+        if self._row is not None and context == as_text(self._row.context):
+            context = self._row.context
+            if self._row.images is not UNSET:
+                images = {"images": self._row.images}
         return {
-            "context": self._context.value,
+            "context": context,
+            **images,
             "decisions": [form.request() for form in self._forms],
             **({"model": self._model.value} if self._model.value else {}),
             "store": False,
@@ -167,15 +202,64 @@ class PlaygroundPage(Page):
 
     async def _send(self) -> None:
         request = self.request()
+        models = list(dict.fromkeys([self._model.value, *self._beside.value]))[:MOST_MODELS]
+        if len(models) > 1:
+            together = AskedTogether(self.client, models, show_answer)
+            self._answer[:] = [together]
+            await together.ask(request)
+            answers = [one.answer for one in together.answers.values() if one.answer is not None]
+            if answers:
+                self._answer.append(self._offer_row(request, answers))
+            return
         self._answer[:] = [loading(3, "The answer")]
         answer = await asyncio.to_thread(
             self.client.decide,
             request["context"],
             request["decisions"],
             model=request.get("model"),
+            images=request.get("images"),
             store=False,
         )
-        self._answer[:] = [show_answer(answer)]
+        self._answer[:] = [show_answer(answer), self._offer_row(request, [answer])]
+
+    def _offer_row(self, request: Mapping[str, Any], answers: list[DecideAnswer]) -> Viewable:
+        """Return the fields that save what was asked as a row; what a row said is right stays so."""
+        labels: dict[str, str] = {}
+        row = self._row
+        for name in answers[0].decisions:
+            is_row = row is not None and row.context == request["context"]
+            expected = expected_of(row, name) if row is not None and is_row else None
+            if expected in answers[0].decisions[name].probabilities:
+                labels[name] = str(expected)
+        self.saving = SaveRow(self.session, request, answers, labels, self.visit)
+        self.saving.part.start()
+        return self.saving.__panel__()
+
+    def _fetch_row(self) -> Example:
+        found = self.client.datasets.search(
+            self.session.dataset,
+            where=at_places([self.session.row]),
+            version=self.session.version or None,
+            limit=1,
+        )
+        if not found.data:
+            raise NotFoundError(f"The dataset has no row {self.session.row:,}.")
+        return found.data[0]
+
+    def _fill_row(self, row: Example) -> Viewable:
+        """Fill the fields with a row; what is not changed is sent as the row has it."""
+        self._row = row
+        self._context.value = as_text(row.context)
+        self._forms.clear()
+        for given in row.decisions:
+            for question in questions_of([given]):
+                described = zip(question.outcomes, question.descriptions, strict=True)
+                lines = [f"{name}: {text}" if text else name for name, text in described]
+                kind = str(given.get("kind") or "single")
+                self._add(question.id, kind, question.text, "\n".join(lines), given)
+        labels = labels_text(labels_of(row))
+        told = f"Row {self.session.row:,}" + (f", labelled {labels}" if labels else "")
+        return pmui.Typography(escape_markdown(told), variant="body2")
 
     async def _lint(self) -> None:
         request = self.request()
@@ -190,18 +274,26 @@ class PlaygroundPage(Page):
 
     def _fill_models(self, models: ModelList) -> Viewable:
         names = [model.id for model in models.data if model.status not in GONE]
-        self._model.options = names
+        self._model.options = self._beside.options = names
         if self._model.value not in names and names:
             self._model.value = names[0]
         self._changed()
-        return self._model
+        return pn.Column(self._model, self._beside, sizing_mode="stretch_width")
 
-    def _add(self, name: str, kind: str, question: str, outcomes: str) -> None:
+    def _add(
+        self,
+        name: str,
+        kind: str,
+        question: str,
+        outcomes: str,
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
         form = DecisionForm(
-            name, kind, question, outcomes, on_change=self._changed, on_remove=self._remove
-        )
+            name, kind, question, outcomes,
+            on_change=self._changed, on_remove=self._remove, given=given,
+        )  # fmt: skip
         self._forms.append(form)
-        self._form_box.append(form)
+        self._form_box[:] = [*self._forms]
         self._changed()
 
     def _free_name(self) -> str:
@@ -244,6 +336,8 @@ def show_answer(answer: DecideAnswer) -> Viewable:
         )
         parts.append(figures.show(chart))
     facts = [answer.model, f"{answer.usage.input_tokens:,} input tokens"]
+    if not is_free(answer.charge.amount_usd):
+        facts.append(f"{answer.charge.amount_usd} USD")
     if "total" in answer.timing_ms:
         facts.append(f"{answer.timing_ms['total']:.1f} ms")
     if answer.fallback is not None:

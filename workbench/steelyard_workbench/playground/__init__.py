@@ -1,0 +1,1 @@
+"""What the Playground page is made of."""

@@ -1,0 +1,135 @@
+"""One question answered by several models: a table of all of them, and a column for each."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.client.answers import DecideAnswer
+from steelyard_workbench.components.facts import heading, table
+from steelyard_workbench.components.numbers import is_free
+from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.problems import Problem, problem_of
+from steelyard_workbench.states import failed, loading
+
+#: The most models that are asked at once, and decisions that have a column of the table.
+MOST_MODELS, MOST_COLUMNS = 6, 8
+_COLUMN = {"flex": "1 1 280px", "min-width": "260px", "max-width": "560px"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What came of asking one model: an answer after so many milliseconds, or a problem."""
+
+    answer: DecideAnswer | None = None
+    took_ms: float = 0.0
+    problem: Problem | None = None
+
+
+class AskedTogether(Viewer):
+    """The answers of several models, each shown when it is there.
+
+    Parameters
+    ----------
+    show : callable
+        Shows one answer.
+
+    Attributes
+    ----------
+    answers : dict
+        Model to what came of it, of those that have ended.
+    """
+
+    def __init__(
+        self, client: Client, models: Sequence[str], show: Callable[[DecideAnswer], Viewable]
+    ) -> None:
+        super().__init__()
+        self._client, self._models, self._show = client, list(models), show
+        self.answers: dict[str, Answered] = {}
+        self._table = pn.Column(loading(2, "The answers"), sizing_mode="stretch_width")
+        self._columns = {
+            model: pn.Column(loading(4, f"The answer of {model}"), sizing_mode="stretch_width")
+            for model in self._models
+        }
+        papers = [
+            pmui.Paper(heading(model), column, margin=(4, 6), styles=_COLUMN)
+            for model, column in self._columns.items()
+        ]
+        self._box = pn.Column(
+            self._table, pn.FlexBox(*papers, sizing_mode="stretch_width"),
+            sizing_mode="stretch_width",
+        )  # fmt: skip
+
+    def __panel__(self) -> Viewable:
+        return self._box
+
+    async def ask(self, request: Mapping[str, Any]) -> None:
+        """Ask all of them at once."""
+        await asyncio.gather(*(self._ask_one(model, request) for model in self._models))
+
+    async def _ask_one(self, model: str, request: Mapping[str, Any]) -> None:
+        try:
+            found = await asyncio.to_thread(self._decide, model, request)
+        except Exception as error:  # noqa: BLE001  the others' answers are shown all the same
+            found = Answered(problem=problem_of(error, "No answer:"))
+        self.answers[model] = found
+        column = self._columns[model]
+        if found.answer is not None:
+            column[:] = [self._show(found.answer)]
+        elif found.problem is not None:
+            column[:] = [failed(found.problem)]
+        self._table[:] = self._told()
+
+    def _decide(self, model: str, request: Mapping[str, Any]) -> Answered:
+        began = time.perf_counter()
+        answer = self._client.decide(
+            request["context"],
+            request["decisions"],
+            model=model,
+            images=request.get("images"),
+            fallback="none",
+            store=False,
+        )
+        return Answered(answer, (time.perf_counter() - began) * 1000)
+
+    def _told(self) -> list[Viewable]:
+        """Return the table of what there is, and how far the models agree."""
+        found = [(model, self.answers[model]) for model in self._models if model in self.answers]
+        answered = [one.answer for _, one in found if one.answer is not None]
+        names = list(answered[0].decisions)[:MOST_COLUMNS] if answered else []
+        has_price = any(not is_free(answer.charge.amount_usd) for answer in answered)
+        columns = ("model", *names, "ms, with the way", *(("USD",) if has_price else ()))
+        rows = []
+        for model, one in found:
+            if one.answer is None:
+                rows.append((model, *("—" for _ in columns[1:])))
+                continue
+            results = one.answer.decisions
+            cells = [f"{results[name].top} {results[name].p_top:.3f}" for name in names]
+            price = (one.answer.charge.amount_usd,) if has_price else ()
+            rows.append((model, *cells, f"{one.took_ms:,.0f}", *price))
+        numbers = tuple(range(1 + len(names), len(columns)))
+        shown: list[Viewable] = [
+            table(columns, rows, label="Answers by model", numbers=numbers),
+        ]
+        if len(answered) > 1:
+            said = "; ".join(agreement(name, answered) for name in names)
+            shown.append(pmui.Typography(said, variant="body2"))
+        return shown
+
+
+def agreement(name: str, answers: Sequence[DecideAnswer]) -> str:
+    """Return in Markdown how many of the answers say what of a decision."""
+    said = Counter(answer.decisions[name].top for answer in answers).most_common()
+    counts = ", ".join(f"{n} of {len(answers)} {escape_markdown(top)}" for top, n in said)
+    told = f"all say {escape_markdown(said[0][0])}" if len(said) == 1 else counts
+    return f"**{escape_markdown(name)}**: {told}"
