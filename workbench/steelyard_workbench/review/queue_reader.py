@@ -15,6 +15,7 @@ from steelyard_workbench.poller import Poller
 from steelyard_workbench.problems import Problem, not_loaded, problem_of
 from steelyard_workbench.review.row_filter import RowFilter
 from steelyard_workbench.review.rows_ahead import PAGE_ROWS, RowsAhead
+from steelyard_workbench.scheduling import until_shown
 from steelyard_workbench.tasks import OneAtATime, Task
 
 #: Milliseconds between two looks at how far the search for suspect labels is.
@@ -73,6 +74,8 @@ class QueueReader:
         """Fetch rows ahead, where too few are."""
         if self.rows.is_wanting and await self.filling():
             self.failure = None
+            # What comes while the browser takes the page may be lost on its way.
+            await until_shown()
             self._on_rows()
 
     async def _fill(self) -> bool:
