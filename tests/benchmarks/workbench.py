@@ -34,15 +34,16 @@ from steelyard.client.failures import ServerUnreachableError
 #: The most that is wanted of each figure, in milliseconds; 0 for no bound.
 TARGETS = {
     "first row of a dataset, cold": 4000.0,
+    "first row of a dataset, warm": 2000.0,
     "first row of a review, cold": 4000.0,
-    "page turn": 1000.0,
+    "page turn": 500.0,
     "sort": 0.0,
-    "page turn, sorted": 1000.0,
+    "page turn, sorted": 500.0,
     "filter by words": 2000.0,
     "relabel, by key": 100.0,
     "next row, by key": 100.0,
 }
-COLD_DATASET, COLD_REVIEW, TURN, SORT, SORTED_TURN, WORDS, RELABEL, NEXT = TARGETS
+COLD_DATASET, WARM_DATASET, COLD_REVIEW, TURN, SORT, SORTED_TURN, WORDS, RELABEL, NEXT = TARGETS
 
 _NAME = "tickets of the benchmark"
 _ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
@@ -245,6 +246,11 @@ def measure_dataset(
     wanted = (n_rows // 2 + 7919 * (turn + 1)) % n_rows
     words.fill(str(wanted))
     figures.add(WORDS, timed(page, rf"order {wanted}\.", lambda: words.press("Enter")))
+    # Again in the same browser and of the same process: what a person waits for on every further visit.
+    began = time.perf_counter()
+    page.goto(f"{address}/?page=datasets&dataset={dataset}&version=0")
+    page.locator(".tabulator-row").first.wait_for()
+    figures.add(WARM_DATASET, (time.perf_counter() - began) * 1000)
 
 
 def measure_review(
