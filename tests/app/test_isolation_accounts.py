@@ -199,7 +199,15 @@ class Account:
         """Ids of all that is the account's."""
         made = [*self.decisions, *self.operations, *self.datasets, *self.evaluations]
         made += [*self.families, *self.jobs, *self.drafts, *self.labeling, *self.tunings]
-        return [self.id, *self.key_ids, *self.purchases, *self.webhooks, *self.alarms, *self.views, *made]
+        return [
+            self.id,
+            *self.key_ids,
+            *self.purchases,
+            *self.webhooks,
+            *self.alarms,
+            *self.views,
+            *made,
+        ]
 
     def post(self, path: str, body: object, key: str | None = None) -> httpx.Response:
         headers = {} if key is None else {"Idempotency-Key": key}

@@ -45,8 +45,8 @@ from steelyard_workbench.page import Page
 from steelyard_workbench.people.sign_in import SignIn
 from steelyard_workbench.poller import Poller
 from steelyard_workbench.problems import problem_of
-from steelyard_workbench.scheduling import until_shown
 from steelyard_workbench.saved_views import SavedViews
+from steelyard_workbench.scheduling import until_shown
 from steelyard_workbench.session import IN_ADDRESS, Session
 from steelyard_workbench.states import empty, failed, loading
 from steelyard_workbench.tasks import Task, Write

@@ -83,13 +83,6 @@ def delete_member(connection: Connection, member_id: str) -> None:
     connection.execute(delete(memberships).where(memberships.c.id == member_id))
 
 
-def owners_of(connection: Connection, account_id: str) -> list[str]:
-    """Return the addresses of the owners that have joined an account."""
-    table = memberships.c
-    is_owner = (table.account_id == account_id, table.role == "owner", table.joined_at.is_not(None))
-    return list(connection.scalars(select(table.email).where(*is_owner)))
-
-
 def count_owners(connection: Connection, account_id: str) -> int:
     """Return how many owners have joined an account."""
     table = memberships.c

@@ -6,8 +6,7 @@ import re
 from typing import Literal, get_args
 
 from steelyard.errors import InvalidRequestError, Violation
-from steelyard.settings import InvalidSettingError, Settings
-from steelyard.wire.violations import BODY, show
+from steelyard.wire.violations import BODY
 
 Role = Literal["owner", "developer", "billing", "reviewer"]
 SignUp = Literal["open", "invited", "closed"]
@@ -25,7 +24,7 @@ _ADDRESS = re.compile(
 def read_address(text: str) -> str:
     """Return an e-mail address as it is kept: in lower case."""
     address = text.strip().lower()
-    if len(address) > _MAX_ADDRESS or _ADDRESS.fullmatch(address) is None:
+    if not is_address(address):
         message = "That is not an e-mail address; write it as name@example.org, in ASCII."
         raise InvalidRequestError(violations=[Violation((*BODY, "email"), message, "invalid")])
     return address
@@ -40,28 +39,13 @@ def read_addresses(text: str) -> frozenset[str]:
     return frozenset(part.strip().lower() for part in text.split(",") if part.strip())
 
 
-def read_operators(settings: Settings) -> frozenset[str]:
-    """Return the addresses of the setting ``operators``, or refuse one that is none."""
-    found = read_addresses(settings.operators)
-    for address in found:
-        if _ADDRESS.fullmatch(address) is None:
-            raise InvalidSettingError(
-                f"The setting operators (STEELYARD_OPERATORS) has {show(address)}, which is not an "
-                "e-mail address; write name@example.org, separated by commas."
-            )
-    return found
+def is_address(text: str) -> bool:
+    """Whether a text is an e-mail address.
 
-
-def read_domains(settings: Settings) -> frozenset[str]:
-    """Return the domains of the setting ``sign_up_domains``, or refuse one that is none."""
-    found = read_addresses(settings.sign_up_domains)
-    for domain in found:
-        if _ADDRESS.fullmatch(f"a@{domain}") is None:
-            raise InvalidSettingError(
-                f"The setting sign_up_domains (STEELYARD_SIGN_UP_DOMAINS) has {show(domain)}, which "
-                "is not a domain; write example.org, separated by commas."
-            )
-    return found
+    >>> is_address("a@b.org"), is_address("a@b@c.org")
+    (True, False)
+    """
+    return len(text) <= _MAX_ADDRESS and _ADDRESS.fullmatch(text) is not None
 
 
 def may_sign_up(

@@ -12,8 +12,8 @@ from steelyard.caller import Caller, SignedIn
 from steelyard.errors import NotFoundError, NotSignedInError
 from steelyard.people import limits
 from steelyard.people import store as rows
+from steelyard.people.allowed import read_operators
 from steelyard.people.codes import hash_token, new_token
-from steelyard.people.roles import read_operators
 from steelyard.people.wire import (
     AccountRole,
     AuditEntry,

@@ -18,6 +18,7 @@ from steelyard.http.access import address_group
 from steelyard.ids import new_id
 from steelyard.people import limits
 from steelyard.people import store as rows
+from steelyard.people.allowed import read_domains, read_operators
 from steelyard.people.codes import (
     NOBODYS_HASH,
     hash_code,
@@ -28,7 +29,7 @@ from steelyard.people.codes import (
 )
 from steelyard.people.mail_service import MailRoom
 from steelyard.people.member_store import insert_member
-from steelyard.people.roles import may_sign_up, read_address, read_domains, read_operators
+from steelyard.people.roles import may_sign_up, read_address
 from steelyard.people.session_service import is_operator, to_accounts
 from steelyard.people.wire import Challenge, NewSession, SignedInUser, StartSignIn, User, VerifyCode
 from steelyard.settings import Settings

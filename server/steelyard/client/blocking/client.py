@@ -6,28 +6,46 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TypeVar
+from pathlib import Path
+from typing import BinaryIO, TypeVar, Unpack
 
 import httpx
 from tenacity import Retrying
 
 from steelyard.accounts.wire import ApiKey
+from steelyard.client import console_calls as console
 from steelyard.client import family_calls, routes
+from steelyard.client.blocking.alarms import Alarms
+from steelyard.client.blocking.auth import Auth
+from steelyard.client.blocking.billing import Billing
 from steelyard.client.blocking.datasets import Datasets
 from steelyard.client.blocking.drafts import Drafts
 from steelyard.client.blocking.evaluations import Evaluations
 from steelyard.client.blocking.families import Families
 from steelyard.client.blocking.jobs import Jobs
 from steelyard.client.blocking.labeling import Labeling
+from steelyard.client.blocking.members import Members
+from steelyard.client.blocking.operator import Operator
 from steelyard.client.blocking.prompt_tuning import PromptTuning
 from steelyard.client.blocking.resource import Resource
+from steelyard.client.blocking.views import Views
 from steelyard.client.blocking.webhooks import Webhooks
 from steelyard.client.calls import Call
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.exchange import Compression, Exchange
 from steelyard.client.options import ClientOptions
-from steelyard.client.transport import Sleep, http_arguments, receive
+from steelyard.client.routes import DecisionFilters
+from steelyard.client.row_sources import Progress
+from steelyard.client.saving import export_file, format_of
+from steelyard.client.transport import (
+    Sleep,
+    http_arguments,
+    receive,
+    receive_to,
+)
+from steelyard.people.wire import AuditEntry
 from steelyard.purchases.wire import Purchase, Transaction
+from steelyard.wire.queries import ExportFormat
 
 _Answer = TypeVar("_Answer")
 
@@ -67,6 +85,10 @@ class Client:
         self._http = httpx.Client(transport=transport, **http_arguments(options))
         self.models = Models(self)
         self.account = Account(self)
+        self.auth = Auth(self)
+        self.billing = Billing(self)
+        self.members = Members(self)
+        self.operator = Operator(self)
         self.evaluations = Evaluations(self)
         self.datasets = Datasets(self)
         self.families = Families(self)
@@ -75,6 +97,8 @@ class Client:
         self.labeling = Labeling(self)
         self.prompt_tuning = PromptTuning(self)
         self.webhooks = Webhooks(self)
+        self.alarms = Alarms(self)
+        self.views = Views(self)
 
     decide = _method(routes.decide)
     estimate = _method(routes.estimate)
@@ -92,11 +116,45 @@ class Client:
     decision_log = _method(routes.decision_log)
     decision_summary = _method(routes.decision_summary)
     stored_decision = _method(routes.stored_decision)
+    export_decisions = _method(routes.export_decisions)
+
+    def export_decisions_to(
+        self,
+        path: str | Path,
+        *,
+        format: ExportFormat | None = None,  # noqa: A002
+        force: bool = False,
+        progress: Progress | None = None,
+        **filters: Unpack[DecisionFilters],
+    ) -> Path:
+        """Write stored decisions to a file, or to a folder that Hugging Face ``datasets`` loads.
+
+        Parameters
+        ----------
+        format : {"csv", "parquet", "hf"}, optional
+            That of the path's ending when left out; a path without one of them is a folder.
+        force : bool, default False
+            Whether to replace what is there.
+        progress : callable, optional
+            Called with the bytes received so far.
+        **filters
+            Which of them: those of ``decision_log``, without pages.
+        """
+        path = Path(path)
+        format_ = format_of(path, format)
+        call = routes.export_decisions(format_, **filters)
+        return self.save(call, path, format_, force=force, progress=progress)
 
     @property
     def url(self) -> str:
         """The server's address."""
         return self._options.url
+
+    @property
+    def session(self) -> str | None:
+        """The token of the session as it is now; empty without one, ``None`` for other clients."""
+        token = self._options.session_token
+        return None if token is None else token.value
 
     def send(self, call: Call[_Answer]) -> _Answer:
         """Send a call, and again as long as a failure may pass and there is time.
@@ -107,16 +165,23 @@ class Client:
             The last attempt's.
         """
         exchange = Exchange(call, self._options, self._compression)
-        attempts = Retrying(
-            retry=exchange.is_worth_repeating,
-            wait=exchange.wait_s,
-            stop=exchange.is_over,
-            sleep=self._sleep,
-            before_sleep=exchange.log_wait,
-            reraise=True,
-        )
-        answer: _Answer = attempts(self._attempt, exchange)
+        answer: _Answer = self._attempts(exchange)(self._attempt, exchange)
         return answer
+
+    def save(
+        self,
+        call: Call[bytes],
+        path: Path,
+        format: ExportFormat,  # noqa: A002
+        *,
+        force: bool = False,
+        progress: Progress | None = None,
+    ) -> Path:
+        """Send the call of an export, and write its answer to the disk as it comes."""
+        exchange = Exchange(call, self._options, self._compression)
+        with export_file(path, format, force=force) as file:
+            self._attempts(exchange)(self._attempt_to, exchange, file, progress)
+        return path
 
     def close(self) -> None:
         """Close the connections; the client cannot be used after it."""
@@ -130,6 +195,25 @@ class Client:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(url={self.url!r})"
+
+    def _attempts(self, exchange: Exchange[_Answer]) -> Retrying:
+        return Retrying(
+            retry=exchange.is_worth_repeating,
+            wait=exchange.wait_s,
+            stop=exchange.is_over,
+            sleep=self._sleep,
+            before_sleep=exchange.log_wait,
+            reraise=True,
+        )
+
+    def _attempt_to(
+        self, exchange: Exchange[bytes], file: BinaryIO, progress: Progress | None
+    ) -> None:
+        try:
+            response = receive_to(self._http, exchange.request(), file, progress)
+        except httpx.RequestError as error:
+            raise exchange.lost(error) from error
+        exchange.check(response)
 
     def _attempt(self, exchange: Exchange[_Answer]) -> _Answer:
         ends_at = exchange.ends_at()
@@ -158,6 +242,17 @@ class Account(Resource):
 
     get = _method(routes.get_account)
     billing = _method(routes.get_billing)
+    usage = _method(console.usage)
+    create_key = _method(console.create_key)
+    change_key = _method(console.change_key)
+    revoke_key = _method(console.revoke_key)
+    sessions = _method(console.sessions)
+    end_session = _method(console.end_session)
+    end_other_sessions = _method(console.end_other_sessions)
+
+    def audit(self, *, page_size: int = 200) -> Iterator[AuditEntry]:
+        """Iterate over what was done in the account's console, newest first."""
+        return self._iterate(lambda cursor: console.audit_page(limit=page_size, cursor=cursor))
 
     def keys(self, *, revoked: bool | None = None, page_size: int = 200) -> Iterator[ApiKey]:
         """Iterate over the account's keys, newest first: the revoked, the others, or both."""

@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.client import dataset_calls as calls
 from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.row_sources import FrameColumns, Progress, Rows, pieces_of
+from steelyard.client.saving import format_of
 from steelyard.client.uploads import RowUpload, parts_of
 from steelyard.client.walking import DatasetWalk
 from steelyard.datasets.wire import Dataset, DatasetCheck, Partition
+from steelyard.wire.queries import ExportFormat
 
 if TYPE_CHECKING:
     import polars as pl
@@ -177,6 +180,39 @@ class Datasets(Resource):
             )
             yield from walk.take(page)
 
+    def export_to(
+        self,
+        dataset_id: str,
+        path: str | Path,
+        *,
+        format: ExportFormat | None = None,  # noqa: A002
+        partition: Partition = "all",
+        version: int | None = None,
+        force: bool = False,
+        progress: Progress | None = None,
+    ) -> Path:
+        """Write a version's rows to a file, or to a folder that Hugging Face ``datasets`` loads.
+
+        Parameters
+        ----------
+        path : path
+            A file, or a folder where the format is ``hf`` and the path does not end with ``.zip``.
+        format : {"csv", "parquet", "hf"}, optional
+            That of the path's ending when left out; a path without one of them is a folder.
+        force : bool, default False
+            Whether to replace what is there.
+        progress : callable, optional
+            Called with the bytes received so far.
+
+        Examples
+        --------
+        >>> client.datasets.export_to("ds_…", "tickets", format="hf")  # doctest: +SKIP
+        """
+        path = Path(path)
+        format_ = format_of(path, format)
+        call = calls.export_rows(dataset_id, format=format_, partition=partition, version=version)
+        return self._client.save(call, path, format_, force=force, progress=progress)
+
     def to_polars(
         self, dataset_id: str, *, partition: Partition = "all", version: int | None = None
     ) -> pl.DataFrame:
@@ -186,7 +222,8 @@ class Datasets(Resource):
         -------
         polars.DataFrame
             ``index``, ``side``, ``context``, ``decisions`` (JSON), ``targets`` or ``rewards`` (a
-            list of decision, outcome and value), hashes, and what was sent beside.
+            list of decision, outcome and value), hashes, what was sent beside, and by the id of
+            each decision the expected outcome.
         """
         import polars as pl  # noqa: PLC0415  a client without frames needs none
 

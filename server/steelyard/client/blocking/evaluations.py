@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Unpack
 
 from steelyard.client import evaluation_calls as calls
@@ -13,8 +14,11 @@ from steelyard.client.blocking.resource import Resource
 from steelyard.client.calls import blocking_method as _method
 from steelyard.client.evaluation_calls import RecordFilters
 from steelyard.client.progress import progress_bar
+from steelyard.client.row_sources import Progress
+from steelyard.client.saving import format_of
 from steelyard.client.waiting import EvaluationFollowing, Looking
 from steelyard.evaluations.wire import Evaluation
+from steelyard.wire.queries import ExportFormat
 
 
 class Evaluations(Resource):
@@ -26,6 +30,7 @@ class Evaluations(Resource):
     retry = _method(calls.retry)
     detail = _method(calls.detail)
     records_page = _method(calls.records_page)
+    export = _method(calls.export_records)
     compare = _method(calls.compare)
     frontier = _method(calls.frontier)
     try_policy = _method(calls.try_policy)
@@ -64,6 +69,36 @@ class Evaluations(Resource):
             ),
             limit,
         )
+
+    def export_to(
+        self,
+        evaluation_id: str,
+        path: str | Path,
+        *,
+        format: ExportFormat | None = None,  # noqa: A002
+        force: bool = False,
+        progress: Progress | None = None,
+        **filters: Unpack[RecordFilters],
+    ) -> Path:
+        """Write scored decisions to a file, or to a folder that Hugging Face ``datasets`` loads.
+
+        Parameters
+        ----------
+        path : path
+            A file, or a folder where the format is ``hf`` and the path does not end with ``.zip``.
+        format : {"csv", "parquet", "hf"}, optional
+            That of the path's ending when left out; a path without one of them is a folder.
+        force : bool, default False
+            Whether to replace what is there.
+        progress : callable, optional
+            Called with the bytes received so far.
+        **filters
+            Which of them, and in what order, as for ``records``.
+        """
+        path = Path(path)
+        format_ = format_of(path, format)
+        call = calls.export_records(evaluation_id, format=format_, **filters)
+        return self._client.save(call, path, format_, force=force, progress=progress)
 
     def wait(
         self,
