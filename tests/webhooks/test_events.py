@@ -25,6 +25,7 @@ from steelyard.prompt_tuning import store as prompt_tuning
 from steelyard.prompt_tuning.tables import prompt_tunings
 from steelyard.storage import open_state
 from steelyard.webhooks.store import insert_webhook
+from support.buying import Till
 from support.lineage_cases import START, at, grow, make_gate, start
 
 
@@ -105,6 +106,15 @@ def test_little_credit_is_told_when_it_becomes_so_and_once_a_day(state):
         )
     data = {"available_usd": "4.999999999", "threshold_usd": "5"}
     assert published(state) == [("balance.low", "local", data)]
+
+
+def test_a_purchase_is_told_once_however_often_it_is_paid(state):
+    till = Till(state)
+    purchase = till.buy("20")
+    for event, kind in (("one", "paid"), ("one", "paid"), ("two", "paid"), ("three", "refunded")):
+        till.tell(event, kind, purchase)
+    data = {"amount_usd": "20", "is_top_up": False}
+    assert published(state) == [("purchase.paid", purchase.id, data)]
 
 
 JOB = PendingJob(

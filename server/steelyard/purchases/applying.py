@@ -8,8 +8,10 @@ import msgspec
 from sqlalchemy import Connection, Row
 
 from steelyard.billing import ledger
+from steelyard.billing.money import to_usd
 from steelyard.billing.store import post
 from steelyard.ids import new_id
+from steelyard.outbox.publishing import publish
 from steelyard.purchases import referrals, states
 from steelyard.purchases import store as rows
 from steelyard.purchases.notices import Ask, Notice, disagreement
@@ -143,6 +145,8 @@ def _change(
         changed["payment"] = notice.payment
     rows.change_purchase(connection, purchase.id, **changed)
     if kind == "paid":
+        amount = {"amount_usd": to_usd(purchase.amount_nano), "is_top_up": bool(purchase.is_top_up)}
+        publish(connection, purchase.account_id, "purchase.paid", purchase.id, amount)
         referrals.grant(connection, purchase.account_id, referral_nano, now)
         if notice.payment is not None and notice.customer is not None and not purchase.is_top_up:
             rows.put_card(
