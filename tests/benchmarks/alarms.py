@@ -9,14 +9,15 @@ the watch of shares gets of 1 % in a model that makes one decision.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import time
 
 import numpy as np
 
-from steelyard.alarms import sequences
-from steelyard.alarms.budget import threshold
+from steelyard.alarms import sequences, tracking
+from steelyard.alarms.budget import FALSE_ALARMS, threshold
 
 #: Shares of the outcomes of a decision, from even to one that is rare.
 PROFILES = {
@@ -83,14 +84,70 @@ def measure(*, runs, n_reference, n=sequences.RUN, within=500, by=0.1, seed=0):
             yield line
 
 
+def whole_run(rng, shares, *, n_reference, n=sequences.RUN):
+    """The watches that raise an alarm in a run without drift, of all that count decision by decision."""
+
+    def drawn(size):
+        tops = rng.choice(len(shares), p=shares, size=size)
+        p_tops = np.clip(rng.beta(8, 2, size=size), 1 / len(shares), 1)
+        right = rng.random(size) < p_tops
+        is_slow, is_escalated, is_abstained = rng.random((3, size)) < [[0.05], [0.2], [0.1]]
+        loss = np.clip(-np.log(np.where(right, p_tops, (1 - p_tops) / len(shares))) / 5, 0, 1)
+        for place in range(size):
+            yield (
+                {
+                    f"{tracking.OUTCOME}{tops[place]}": 1.0,
+                    tracking.ABSTAINED: float(is_abstained[place]),
+                    tracking.P_TOP: float(p_tops[place]),
+                },
+                {
+                    tracking.RIGHT: float(right[place]),
+                    tracking.LOSS: float(loss[place]),
+                    tracking.GAP: float(p_tops[place] - right[place] + 1) / 2,
+                },
+                {
+                    tracking.SLOW: float(is_slow[place]),
+                    tracking.ESCALATED: float(is_escalated[place]),
+                },
+            )
+
+    sources = ("answers", "feedback", "operations")
+    references = zip(*drawn(n_reference), strict=True)
+    streams = [
+        tracking.Stream(source, figures=tracking.figures_of(list(units)))
+        for source, units in zip(sources, references, strict=True)
+    ]
+    raised = set()
+    for at, values in enumerate(drawn(n)):
+        for stream, of in zip(streams, values, strict=True):
+            moves = tracking.add(stream, at, of, decisions=1, false_alarms=FALSE_ALARMS)
+            raised |= {move.watch for move in moves if move.is_raised}
+    return sorted(raised)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--reference", type=int, nargs="+", default=[1000, 5000])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--whole", action="store_true", help="every watch at a time, without drift: slow"
+    )
     args = parser.parse_args()
+    if args.whole:
+        rng = np.random.default_rng(args.seed)
+        shares = PROFILES["with a rare one"]
+        found = [whole_run(rng, shares, n_reference=args.reference[0]) for _ in range(args.runs)]
+        told = {
+            "runs": args.runs,
+            "with an alarm": sum(map(bool, found)),
+            "of": [*itertools.chain(*found)],
+        }
+        print(json.dumps(told))
+        return
     for n_reference in args.reference:
         began = time.perf_counter()
-        for line in measure(runs=args.runs, n_reference=n_reference):
+        for line in measure(runs=args.runs, n_reference=n_reference, seed=args.seed):
             print(json.dumps({"reference": n_reference, **line}), flush=True)
         print(f"{time.perf_counter() - began:.0f} s", flush=True)
 
