@@ -31,7 +31,9 @@ from support.live_server import live_server
 MIA, LEO = "mia@example.org", "leo@example.org"
 ACCOUNT = "/v1/account"
 #: Tables of nobody's account: people, codes and letters.
-SHARED = {"users", "sessions", "sign_in_challenges", "letters", "provider_events"}
+SHARED = {
+    "users", "sessions", "sign_in_challenges", "letters", "provider_events", "alarm_looks",
+}  # fmt: skip
 
 
 @pytest.fixture

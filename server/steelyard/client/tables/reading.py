@@ -203,12 +203,16 @@ def _delimited(text: str, encoding: str, name: str) -> Table:
         separator, text, n_before = named[1], text[named.end() :], 1
     else:
         separator = _separator(text[:_SAMPLE_BYTES])
-    # A context may be longer than what Python takes for a mistake.
-    csv.field_size_limit(MAX_BYTES)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     table = Table((), [], told=f"Text separated by {_SEPARATORS[separator]}, {encoding}")
     columns: tuple[str, ...] = ()
-    for place, cells in _records(reader, table.refused):
+    # A context may be longer than what Python takes for a mistake; the limit is the process's.
+    limit = csv.field_size_limit(MAX_BYTES)
+    try:
+        records = [*_records(reader, table.refused)]
+    finally:
+        csv.field_size_limit(limit)
+    for place, cells in records:
         line = place + n_before
         if not columns:
             columns = _named(cells)
