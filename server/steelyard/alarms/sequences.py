@@ -138,7 +138,7 @@ def share_interval(hits: float, n: float) -> tuple[float, float]:
 
     >>> low, high = share_interval(30, 100)
     >>> round(low, 3), round(high, 3)
-    (0.19, 0.431)
+    (0.166, 0.463)
     """
     from scipy.optimize import brentq  # noqa: PLC0415
     from scipy.special import betaln, xlog1py, xlogy  # noqa: PLC0415
