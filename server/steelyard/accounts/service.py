@@ -31,10 +31,10 @@ from steelyard.accounts.keys import (
 from steelyard.accounts.wire import AccountSummary, AccountUser, ApiKey, ApiKeyPage, WalletBalance
 from steelyard.billing import ledger
 from steelyard.billing.money import to_usd
-from steelyard.billing.store import balances_of, post
+from steelyard.billing.store import balances_of
 from steelyard.caller import LOCAL_ACCOUNT, Caller, Scope
 from steelyard.ids import new_id
-from steelyard.operations.store import OperationRow, insert_operation
+from steelyard.operations.posting import post_operation
 from steelyard.settings import Settings
 from steelyard.storage import State
 from steelyard.wire.limits import MAX_DECISIONS, MAX_OUTCOMES, MAX_PLAYGROUND_DECISIONS
@@ -184,27 +184,8 @@ class AccountService:
             raise errors.InvalidRequestError(
                 "The account would have more credit than can be held; add less."
             )
-        operation_id, at = new_id("op"), self._now()
-        insert_operation(
-            connection,
-            OperationRow(
-                id=operation_id,
-                account_id=row.id,
-                key_id=None,
-                route="credit",
-                idempotency_key=None,
-                model="",
-                state="credit",
-                instance=None,
-                lease_until=None,
-                accepted_at=at,
-                ended_at=at,
-                reserved_nano=0,
-                amount_nano=amount_nano,
-            ),
-        )
         posting = ledger.credit(amount_nano)
-        post(connection, posting, operation_id=operation_id, account_id=row.id, at=at)
+        post_operation(connection, row.id, "credit", posting, amount_nano, self._now())
         return AccountEntry(row.id, row.name, row.created_at, _wallet(connection, row.id))
 
     def create_key(

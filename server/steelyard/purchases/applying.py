@@ -11,11 +11,11 @@ from steelyard.billing import ledger
 from steelyard.billing.money import to_usd
 from steelyard.billing.store import post
 from steelyard.ids import new_id
+from steelyard.operations.posting import post_operation
 from steelyard.outbox.publishing import publish
 from steelyard.purchases import referrals, states
 from steelyard.purchases import store as rows
 from steelyard.purchases.notices import Ask, Notice, disagreement
-from steelyard.purchases.posting import post_operation
 
 Outcome = Literal["applied", "ignored", "waiting", "parked", "cleared"]
 

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 
 from steelyard.billing import ledger
 from steelyard.errors import ReferralRefusedError
+from steelyard.operations.posting import post_operation
 from steelyard.purchases import store as rows
-from steelyard.purchases.posting import post_operation
 from steelyard.purchases.tables import referral_codes, referrals
 
 #: Without letters and digits that look alike.
