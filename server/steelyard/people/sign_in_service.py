@@ -149,7 +149,8 @@ class SignIns:
     def _admitted(self, connection: Connection, email: str, now: float) -> Row[Any] | None:
         """Return the user of an address that was proved, made where it may sign up."""
         user = rows.find_user(connection, email)
-        if user is None:
+        is_new = user is None
+        if is_new:
             may = may_sign_up(
                 email,
                 mode=self._mode,
@@ -160,10 +161,9 @@ class SignIns:
             if not may:
                 return None
             user = rows.insert_user(connection, email, now)
-            rows.join(connection, email, now)
-            if self._mode == "open" and not rows.accounts_of(connection, email):
-                _open_account(connection, email, now)
         rows.join(connection, email, now)
+        if is_new and self._mode == "open" and not rows.accounts_of(connection, email):
+            _open_account(connection, email, now)
         return user
 
     def _begun(
