@@ -23,8 +23,6 @@ from steelyard.wire.hosts import host_of, is_loopback
 
 #: The tag of the routes that probes and scrapers call; these are not counted.
 OPERATIONS = "operations"
-#: The tag of the console's routes that are for operators alone.
-OPERATOR = "operator"
 #: The account of callers of public routes: nobody's.
 NOBODY = "public"
 
@@ -114,7 +112,7 @@ async def _admit_session(request: Request, route: Route, services: Services) -> 
             "This needs a code given within the last 15 minutes; sign in again with POST "
             "/v1/auth/email, and then repeat it."
         )
-    if OPERATOR in route.tags and not session.is_operator:
+    if route.for_operators and not session.is_operator:
         raise RoleForbiddenError(
             "This is for the operators of the server alone; one is made with steelyard account "
             "operator ADDRESS, or by the setting operators."

@@ -32,8 +32,6 @@ WHO: tuple[Who, ...] = get_args(Who)
 #: Whose session it is where it is not a role's own.
 _ROLES: dict[Who, str | None] = {"no account": None, "operator": None, "unconfirmed": "owner"}
 YES = "yes"
-#: The tag of routes that operators alone may call, whatever their role.
-OPERATORS = "operator"
 
 
 def console_routes(routes: Iterable[Route]) -> list[Route]:
@@ -66,7 +64,7 @@ def _answer_to_key(route: Route, scope: Who) -> str:
 
 
 def _answer_to_session(route: Route, who: Who) -> str:
-    if OPERATORS in route.tags and who != "operator":
+    if route.for_operators and who != "operator":
         return "confirm_sign_in" if route.confirms and who == "unconfirmed" else "role_forbidden"
     if _ROLES.get(who, who) not in route.roles:
         return "role_forbidden"

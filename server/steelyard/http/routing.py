@@ -108,6 +108,8 @@ class Route:
     roles: tuple[str | None, ...] = ()
     #: Whether a code must have been given lately.
     confirms: bool = False
+    #: Whether of signed-in users the operators alone may call it, whatever their role.
+    for_operators: bool = False
     #: Whether a route of the console takes API keys too.
     takes_keys: bool = False
     query: type[Struct] | None = None

@@ -19,18 +19,21 @@ from steelyard.people.operator_wire import (
 from steelyard.people.roles import ANYBODY
 from steelyard.purchases.wire import Purchase
 
-# Whoever is an operator need not be a member of any account: the service asks.
+# Whoever is an operator need not be a member of any account.
 _read = functools.partial(
-    Route, method="GET", access=Access.CONSOLE, tags=("operator",), roles=ANYBODY
+    Route,
+    method="GET",
+    access=Access.CONSOLE,
+    tags=("operator",),
+    roles=ANYBODY,
+    for_operators=True,
 )
-_change = functools.partial(
-    Route, method="POST", access=Access.CONSOLE, tags=("operator",), roles=ANYBODY, confirms=True
-)
+_change = functools.partial(_read, method="POST", confirms=True)
 
 ROUTES = (
     _read(
         path="/v1/operator/accounts",
-        use=lambda call: call.service(Operator).accounts(call.caller, call.query),
+        use=lambda call: call.service(Operator).accounts(call.query),
         summary="Page every account and its money, the newest first.",
         query=AccountsQuery,
         response=AccountEntryPage,
@@ -47,26 +50,26 @@ ROUTES = (
     ),
     _change(
         path="/v1/operator/purchases/{purchase}/confirm",
-        use=lambda call: call.service(Operator).confirm(call.caller, call.path["purchase"]),
+        use=lambda call: call.service(Operator).confirm(call.path["purchase"]),
         summary="Note that the bank transfer of a purchase came: its credit is there at once.",
         response=Purchase,
         errors=(errors.PurchaseStateError,),
     ),
     _read(
         path="/v1/operator/notices",
-        use=lambda call: call.service(Operator).notices(call.caller),
+        use=lambda call: call.service(Operator).notices(),
         summary="List what payment providers said that does not agree with a purchase.",
         response=ParkedNoticeList,
     ),
     _change(
         path="/v1/operator/notices/{notice}/clear",
-        use=lambda call: call.service(Operator).clear(call.caller, call.path["notice"]),
+        use=lambda call: call.service(Operator).clear(call.path["notice"]),
         summary="Put a notice away that was looked into.",
         response=ClearedNotice,
     ),
     _read(
         path="/v1/operator/models",
-        use=lambda call: call.service(Operator).models(call.caller),
+        use=lambda call: call.service(Operator).models(),
         summary="List the models that answer on other servers, and how they are.",
         response=ConnectedModelList,
     ),

@@ -11,10 +11,11 @@ from collections.abc import Callable
 import msgspec
 from sqlalchemy import Connection
 
+from steelyard.accounts import service
 from steelyard.accounts.service import AccountService
 from steelyard.billing.money import InvalidAmountError, from_usd, to_usd
-from steelyard.caller import LOCAL_ACCOUNT, Caller, SignedIn
-from steelyard.errors import InvalidRequestError, RoleForbiddenError, Violation
+from steelyard.caller import LOCAL_ACCOUNT
+from steelyard.errors import InvalidRequestError, Violation
 from steelyard.operations.idempotency import KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.people import store as rows
@@ -38,7 +39,7 @@ from steelyard.wire.violations import BODY
 
 
 class Operator:
-    """Does what operators alone may."""
+    """Does what operators alone may; their routes admit nobody else (``Route.for_operators``)."""
 
     def __init__(
         self,
@@ -54,21 +55,20 @@ class Operator:
         self._accounts, self._purchases, self._models = accounts, purchases, models
         self._now = now
 
-    async def accounts(self, caller: Caller, query: AccountsQuery) -> AccountEntryPage:
+    async def accounts(self, query: AccountsQuery) -> AccountEntryPage:
         """Return a page of every account."""
-        _require_operator(caller)
         find = functools.partial(
             self._accounts.page_accounts, limit=query.limit, cursor=query.cursor
         )
         found, next_cursor = await self._state.read(find)
-        data = [AccountEntry(**dataclasses.asdict(one) | {"wallet": one.wallet}) for one in found]
+        data = [_shown(one) for one in found]
         return AccountEntryPage(
             data=data, has_more=next_cursor is not None, next_cursor=next_cursor
         )
 
     async def add_credit(self, write: Write, account_id: str, request: AddCredit) -> AccountEntry:
         """Add to what an account may spend, once for each key; the account's audit says who did."""
-        session = _require_operator(write.caller)
+        session = session_of(write.caller)
         try:
             amount = from_usd(request.amount_usd)
         except InvalidAmountError as error:
@@ -88,32 +88,28 @@ class Operator:
                 at=self._now(),
                 subject=f"{to_usd(amount)} USD",
             )
-            return AccountEntry(**dataclasses.asdict(entry) | {"wallet": entry.wallet})
+            return _shown(entry)
 
         # An operator need not have an account: its keys are kept with those of the server's own.
         kept = dataclasses.replace(write.caller, account_id=LOCAL_ACCOUNT)
         return await self._writes.once(dataclasses.replace(write, caller=kept), work)
 
-    async def confirm(self, caller: Caller, purchase_id: str) -> Purchase:
+    async def confirm(self, purchase_id: str) -> Purchase:
         """Note that the money of a bank transfer came; a second time changes nothing."""
-        _require_operator(caller)
         return await asyncio.to_thread(self._purchases.confirm, purchase_id)
 
-    async def notices(self, caller: Caller) -> ParkedNoticeList:
+    async def notices(self) -> ParkedNoticeList:
         """Return what providers said that disagrees with what is known."""
-        _require_operator(caller)
         found = await asyncio.to_thread(self._purchases.parked)
         return ParkedNoticeList(data=[ParkedNotice(**msgspec.structs.asdict(one)) for one in found])
 
-    async def clear(self, caller: Caller, notice_id: str) -> ClearedNotice:
+    async def clear(self, notice_id: str) -> ClearedNotice:
         """Put a notice away that was looked into."""
-        _require_operator(caller)
         await asyncio.to_thread(self._purchases.clear, notice_id)
         return ClearedNotice(id=notice_id)
 
-    async def models(self, caller: Caller) -> ConnectedModelList:
+    async def models(self) -> ConnectedModelList:
         """Return the models that answer elsewhere, and how they are."""
-        _require_operator(caller)
         return ConnectedModelList(
             data=[
                 ConnectedModel(
@@ -130,11 +126,6 @@ class Operator:
         )
 
 
-def _require_operator(caller: Caller) -> SignedIn:
-    session = session_of(caller)
-    if not session.is_operator:
-        raise RoleForbiddenError(
-            "This is for the operators of the server alone; one is made with steelyard account "
-            "operator ADDRESS, or by the setting operators."
-        )
-    return session
+def _shown(entry: service.AccountEntry) -> AccountEntry:
+    """Return an account as the wire has it; its wallet is a value of the wire already."""
+    return AccountEntry(**dataclasses.asdict(entry) | {"wallet": entry.wallet})
