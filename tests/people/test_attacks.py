@@ -60,7 +60,7 @@ class Servers:
         return await self.services[0].start(StartSignIn(email=email), address)
 
     async def told(self, challenge, code, n):
-        """Give a code to one of the servers, and return what came of it."""
+        """Return what came of a code that one of the servers is given."""
         request = VerifyCode(challenge_id=challenge.challenge_id, code=code)
         try:
             await self.services[n % 2].verify(request, "192.0.2.1", agent="", replaced=None)

@@ -55,7 +55,7 @@ class ToldProvider:
 
 
 def notice(kind: Any, ask: Ask, **changed: Any) -> Notice:
-    """Say something of a purchase as it is, but for what changed."""
+    """Return what a provider says of a purchase as it is, but for what changed."""
     said = {
         "amount_nano": ask.amount_nano,
         "purchase_id": ask.purchase_id,

@@ -42,7 +42,7 @@ def server(tmp_path_factory, letters):
 
 
 def sign_in(page, letters, email):
-    """Give an address by keyboard, and the code of its letter."""
+    """Type an address, and the code of its letter."""
     field = page.get_by_label("E-mail address")
     field.fill(email)
     page.get_by_role("button", name="Send a code").click()

@@ -337,7 +337,7 @@ class App:
         corner.say_failure(f"{problem.title} {problem.message}")
 
     def _keep(self, *, reloads: bool = False) -> None:
-        """Have the browser keep the session as it is now."""
+        """Write the session as it is now into the browser."""
         client = self.session.client
         if self._visitors is None or not isinstance(client, VisitorClient):
             return

@@ -143,7 +143,7 @@ class Deciding:
             self._on_told("Nothing is suggested here.")
 
     def take_suggestions(self, rows: Sequence[DraftRow]) -> None:
-        """Give undecided rows what the model suggests for them, in one step."""
+        """Write what the model suggests into undecided rows, in one step."""
         edits, before, after = self._suggestions().take(rows)
         label = f"{len(before):,} rows: what {self._suggestions().model} suggests"
         for old, new in zip(before, after, strict=True):

@@ -290,7 +290,7 @@ class Desk(Viewer):
             self.show_first()
 
     def _take_suggestions(self, rows: Sequence[DraftRow], n_audit: int) -> None:
-        """Give rows what is suggested, but some that are drawn for an audit, once it is confirmed."""
+        """Write what is suggested into rows, but some that are drawn for an audit, once it is confirmed."""
         held = self.suggesting.held
 
         def take() -> None:

@@ -169,7 +169,7 @@ class Suggesting(Viewer):
             self.quote.start()
 
     async def _quote(self) -> None:
-        """Say what the rows cost, as far as the first tells it; nothing where it is free."""
+        """Show what the rows cost, as far as the first tells it; nothing where it is free."""
         self._price.visible = False
         for row in self._rows()[:1]:
             quote = await asyncio.to_thread(
@@ -181,7 +181,7 @@ class Suggesting(Viewer):
             self._price.param.update(object=told, visible=most > 0)
 
     def _show_no_price(self, _: Exception) -> None:
-        """Say nothing of a price: whoever asks hears what is wrong."""
+        """Show no price: whoever asks hears what is wrong."""
 
     async def _tell_soon(self) -> None:
         if pn.state.curdoc is not None:
@@ -190,7 +190,7 @@ class Suggesting(Viewer):
 
     @param.depends("threshold.value", "n_audit.value", watch=True)
     def tell(self) -> None:
-        """Say how far the reviewer agrees, and offer to accept the surest rows."""
+        """Show how far the reviewer agrees, and offer to accept the surest rows."""
         held = self.held
         self._accepting.visible = len(held) > 0
         at_least = 1.0 if self.threshold.value is None else self.threshold.value
