@@ -108,8 +108,10 @@ def test_killed_and_started_again_under_traffic(service, triton, expected, caplo
     assert service.figure('steelyard_scorer_passes_total{place="in-process"}') >= 1
     assert service.figure("steelyard_scorer_changes_total") >= 3
     routed = "steelyard.scoring.remote.routed"
-    told = [record.levelname for record in caplog.records if record.name == routed]
-    assert told == ["WARNING", "INFO"]
+    told = [(r.levelname, r.getMessage()) for r in caplog.records if r.name == routed]
+    # A pass that the kill ended may be told before the server is found to be away.
+    assert [level for level, _ in told] in (["WARNING", "INFO"], ["WARNING", "WARNING", "INFO"])
+    assert len(set(told)) == len(told)
 
 
 def test_a_lying_server_gives_no_wrong_answer(service, triton, expected):
