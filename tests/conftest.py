@@ -15,6 +15,7 @@ from support.openapi_validation import responses_checked
 from support.postgres_server import PostgresMissingError, PostgresServer, postgres_server
 from support.quick_tests import QuickTests
 from support.random_model import write_random_model
+from support.recorded_migrations import migrations_recorded
 
 pytest_plugins = ["support.http_fixtures"]
 
@@ -28,6 +29,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register what orders the tests, and what marks the quick ones."""
     config.pluginmanager.register(file_spreading)
     config.pluginmanager.register(QuickTests())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _migrations_are_recorded() -> Iterator[None]:
+    with migrations_recorded():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +82,11 @@ def postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database, once of each kind."""
+    """A new database, once of each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'state.sqlite'}"
-    url: str = request.getfixturevalue("postgres").new_database()
-    return url
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.new_state()
 
 
 @pytest.fixture

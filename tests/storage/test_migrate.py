@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,23 @@ from steelyard.errors import StorageUnavailableError
 from steelyard.storage import State, open_state
 from steelyard.storage.migrate import HEAD, MIGRATIONS, revision_of
 from steelyard.storage.tables import accounts, metadata
+from support.postgres_server import PostgresServer
+from support.recorded_migrations import migrations_run
 from support.repository import PACKAGE
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _migrations_run() -> Iterator[None]:
+    with migrations_run():
+        yield
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'state.sqlite'}"
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.new_database()
 
 
 def test_the_head_is_the_newest_revision():

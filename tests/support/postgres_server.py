@@ -16,6 +16,10 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+from sqlalchemy import create_engine, make_url
+
+from steelyard.storage.migrate import bring_to_head
+
 _START_S = 60
 _USER = "steelyard"
 
@@ -32,15 +36,26 @@ class PostgresServer:
         self._folder = folder
         self._numbers = count()
         self._process: subprocess.Popen[bytes] | None = None
+        self._state: str | None = None
 
-    def new_database(self) -> str:
-        """Make an empty database and give its URL."""
+    def new_database(self, template: str = "template1") -> str:
+        """Make a database, empty or as another is, and give its URL."""
         import psycopg
 
         name = f"test_{next(self._numbers)}"
         with psycopg.connect(self._conninfo("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         return f"postgresql+psycopg://{_USER}@/{name}?host={self._folder}"
+
+    def new_state(self) -> str:
+        """Make a database with the tables of a new state and give its URL."""
+        if self._state is None:
+            url = make_url(self.new_database())
+            engine = create_engine(url)
+            bring_to_head(engine)
+            engine.dispose()
+            self._state = url.database
+        return self.new_database(self._state)
 
     def start(self) -> None:
         """Start, and wait until it takes connections."""
