@@ -10,11 +10,11 @@ import msgspec
 import numpy as np
 from sqlalchemy import Connection, Row
 
+from steelyard.calibration.agreement import share
 from steelyard.caller import Caller
 from steelyard.datasets.rows import hash_context
 from steelyard.datasets.version_service import decode_example
 from steelyard.datasets.wire import SIDES
-from steelyard.labeling.agreement import share
 from steelyard.labeling.service import read_results, require_job, require_ready
 from steelyard.labeling.sources import require_source
 from steelyard.labeling.wire import LabelingResult, ReviewedTeacher, ReviewedTeachers

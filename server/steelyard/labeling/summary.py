@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import Struct
 
+from steelyard.calibration.agreement import DecisionVotes
 from steelyard.decisions.kinds import Decision
 from steelyard.evaluations.measures.sampling import Bootstrap, ratio_measures
-from steelyard.labeling.agreement import krippendorff_alpha, share
 from steelyard.labeling.judging import Judgment, Weighting, verdict_of
 from steelyard.labeling.wire import DecisionAgreement, TeacherAgreement
 from steelyard.wire.measures import Measure
@@ -36,31 +36,6 @@ class Summary(Struct, frozen=True, kw_only=True):
     error_rows: int
     decisions: list[DecisionAgreement]
     teachers: list[TeacherAgreement]
-
-
-class _Asked:
-    """What was said of one decision, of all rows that ask it."""
-
-    def __init__(self) -> None:
-        self.votes: list[list[int]] = []
-        self.places: dict[str, int] = {}
-        self.is_ordinal = True
-
-    def add(self, decision: Decision, labels: Iterable[str]) -> None:
-        """Add the labels that a row's teachers gave it."""
-        self.is_ordinal &= decision.kind == "ordinal"
-        for name in decision.outcomes.names:
-            self.places.setdefault(name, len(self.places))
-        self.votes.append([self.places[label] for label in labels])
-
-    def agreement(self, decision_id: str) -> DecisionAgreement:
-        """Return how far the teachers agree on it."""
-        paired = [votes for votes in self.votes if len(votes) > 1]
-        return DecisionAgreement(
-            decision_id=decision_id,
-            alpha=krippendorff_alpha(paired, len(self.places), is_ordinal=self.is_ordinal),
-            agreement=share(sum(len(set(votes)) == 1 for votes in paired), len(paired)),
-        )
 
 
 class _Agreements:
@@ -94,7 +69,7 @@ class _Agreements:
 def summarize(rows: Iterable[Judged], teachers: Sequence[str], weighting: Weighting) -> Summary:
     """Return what the answers of one row or more say together."""
     n_rows = n_valid = n_agreed = n_errors = 0
-    asked: dict[str, _Asked] = {}
+    asked: dict[str, DecisionVotes] = {}
     answered = [0] * len(teachers)
     beside = _Agreements(len(teachers))
     for row in rows:
@@ -107,15 +82,22 @@ def summarize(rows: Iterable[Judged], teachers: Sequence[str], weighting: Weight
         beside.add(labels)
         for decision in row.decisions:
             told = [one[decision.id] for one in labels if one]
-            asked.setdefault(decision.id, _Asked()).add(decision, told)
+            asked.setdefault(decision.id, DecisionVotes()).add(
+                decision.outcomes.names, told, is_ordinal=decision.kind == "ordinal"
+            )
         for place, said in enumerate(labels):
             answered[place] += bool(said)
-    most = sorted(asked, key=lambda name: (-len(asked[name].votes), name))[:MAX_DECISIONS]
+    most = sorted(asked, key=lambda name: (-len(asked[name]), name))[:MAX_DECISIONS]
     return Summary(
         valid_rows=n_valid,
         agreement_rows=n_agreed,
         error_rows=n_errors,
-        decisions=[asked[name].agreement(name) for name in most],
+        decisions=[
+            DecisionAgreement(
+                decision_id=name, alpha=asked[name].alpha(), agreement=asked[name].share()
+            )
+            for name in most
+        ],
         teachers=[
             TeacherAgreement(model=name, answered=n, errors=n_rows - n, with_others=share_of_pairs)
             for name, n, share_of_pairs in zip(teachers, answered, beside.measures(), strict=True)

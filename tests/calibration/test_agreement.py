@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.labeling.agreement import krippendorff_alpha, share
+from steelyard.calibration.agreement import krippendorff_alpha, share
 
 _ = None
 #: Krippendorff, "Computing Krippendorff's Alpha-Reliability", 2011, example C: four observers.

@@ -1,11 +1,11 @@
-"""How far teachers agree: Krippendorff's alpha of a decision, and shares of rows.
+"""How far labellers agree, teachers or people: Krippendorff's alpha of a decision, shares of rows.
 
-Intervals are over rows: a resample draws rows with all that their teachers said.
+Intervals are over rows: a resample draws rows with all that their labellers said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -14,15 +14,43 @@ from steelyard.calibration.intervals import percentile_interval, resample_totals
 from steelyard.wire.measures import Measure
 
 
+class DecisionVotes:
+    """What was said of one decision, of all rows that ask it."""
+
+    def __init__(self) -> None:
+        self._votes: list[list[int]] = []
+        self._places: dict[str, int] = {}
+        self._is_ordinal = True
+
+    def __len__(self) -> int:
+        return len(self._votes)
+
+    def add(self, outcomes: Iterable[str], labels: Iterable[str], *, is_ordinal: bool) -> None:
+        """Add the labels that a row was given, each one of its outcomes."""
+        self._is_ordinal &= is_ordinal
+        for name in outcomes:
+            self._places.setdefault(name, len(self._places))
+        self._votes.append([self._places[label] for label in labels])
+
+    def alpha(self) -> Measure | None:
+        """Return Krippendorff's alpha; see ``krippendorff_alpha``."""
+        return krippendorff_alpha(self._votes, len(self._places), is_ordinal=self._is_ordinal)
+
+    def share(self) -> Measure | None:
+        """Return the share of the rows with two labels or more whose labels are all the same."""
+        paired = [votes for votes in self._votes if len(votes) > 1]
+        return share(sum(len(set(votes)) == 1 for votes in paired), len(paired))
+
+
 def krippendorff_alpha(
     votes: Sequence[Sequence[int]], n_outcomes: int, *, is_ordinal: bool = False
 ) -> Measure | None:
-    """Return alpha of one decision, 1 where teachers agree and 0 where they do as by chance.
+    """Return alpha of one decision, 1 where labellers agree and 0 where they do as by chance.
 
     Parameters
     ----------
     votes : sequence of sequences of int
-        For each row the outcomes that its teachers chose, by place; one row may have fewer votes
+        For each row the outcomes that its labellers chose, by place; one row may have fewer votes
         than another.
     is_ordinal : bool, default False
         Whether two outcomes differ by the square of the levels between them; otherwise two differ
