@@ -10,7 +10,12 @@ import pytest
 import steelyard
 from steelyard.app.application import ROUTES
 from steelyard.client import Client, ClientOptions
-from steelyard.errors import ConfirmSignInError, NotSignedInError, RoleForbiddenError
+from steelyard.errors import (
+    ConfirmSignInError,
+    InvalidRequestError,
+    NotSignedInError,
+    RoleForbiddenError,
+)
 from steelyard.http.routing import Access
 from steelyard.storage import open_state
 from support.console import begin_session, cookie_of
@@ -59,6 +64,8 @@ OPENED = {
     "GET /v1/datasets": {"owner", "developer", "reviewer"},
     "POST /v1/datasets": {"owner", "developer"},
     "POST /v1/drafts/{draft}/edits": {"owner", "developer", "reviewer"},
+    "POST /v1/drafts/{draft}/answers": {"owner", "developer", "reviewer"},
+    "POST /v1/drafts/{draft}/assignments": {"owner", "developer"},
     "POST /v1/drafts/{draft}/seal": {"owner", "developer"},
     "GET /v1/labeling/jobs/{labeling_job}/results": {"owner", "developer", "reviewer"},
     "POST /v1/labeling/jobs/{labeling_job}/finalize": {"owner", "developer"},
@@ -105,6 +112,34 @@ def test_edits_are_of_whoever_is_signed_in_whatever_name_is_typed(signed_in):
     assert reviewer.drafts.rows(draft.id, queue="mine", reviewer="-").total == 1
     with pytest.raises(RoleForbiddenError, match="owners or developers"):
         reviewer.drafts.delete(draft.id)
+
+
+def test_rows_are_assigned_to_members_and_answered_in_their_names(signed_in):
+    olga = signed_in("olga@example.org")
+    rita, rolf = (signed_in(f"{name}@example.org", "reviewer") for name in ("rita", "rolf"))
+    signed_in("bill@example.org", "billing")
+    dataset = olga.datasets.create("tickets", make_rows(4))
+    draft = olga.drafts.create(dataset.id)
+    for name in ("bill@example.org", "nobody@example.org"):
+        with pytest.raises(InvalidRequestError, match="no member of the account who may review"):
+            olga.drafts.assign(draft.id, ["rita@example.org", name])
+    with pytest.raises(RoleForbiddenError):
+        rita.drafts.assign(draft.id, ["rita@example.org"])
+    made = olga.drafts.assign(draft.id, ["Rita@example.org", "rolf@example.org"], overlap=1)
+    assert made.reviewers == {"rita@example.org": 4, "rolf@example.org": 4}
+    candidates = olga.drafts.assignments(draft.id).candidates
+    assert {"olga@example.org", "rita@example.org"} <= set(candidates)
+    assert "bill@example.org" not in candidates
+    assert rita.drafts.assignments(draft.id).candidates is None
+    said = {"route": "other", "refund": "yes"}
+    rita.drafts.answer(draft.id, 0, said, reviewer="rolf@example.org")
+    [row] = rolf.drafts.rows(draft.id, "assigned", reviewer="-", limit=1).data
+    assert (row.row, row.blind.answers, row.now.labels) == (0, [], {})
+    assert rolf.drafts.answer(draft.id, 0, said).status == "agreed"
+    assert rita.drafts.agreement(draft.id).agreed == 1
+    assert rita.drafts.rows(draft.id, "assigned", reviewer="-").total == 3
+    olga.drafts.move_assigned(draft.id, "rita@example.org", "olga@example.org")
+    assert olga.drafts.rows(draft.id, "assigned", reviewer="-").total == 3
 
 
 def test_operators_alone_see_the_whole_server(server, signed_in):

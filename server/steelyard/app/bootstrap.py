@@ -30,6 +30,7 @@ from steelyard.app.foundation import (
     rules_of_lineages,
 )
 from steelyard.app.people import open_people
+from steelyard.app.reviews import open_reviews
 from steelyard.app.services import ApiServices
 from steelyard.datasets.frames.scanning import load_definitions
 from steelyard.datasets.from_feedback import FeedbackRows
@@ -76,12 +77,6 @@ from steelyard.purchases.amounts import referral_nano_of
 from steelyard.purchases.providers import open_provider
 from steelyard.purchases.service import PurchaseService
 from steelyard.purchases.topping_up import TopUps
-from steelyard.review.reviews import Reviews
-from steelyard.review.rows import DraftRows
-from steelyard.review.seal import DraftSeals
-from steelyard.review.service import DraftService
-from steelyard.review.store import erase_logs
-from steelyard.review.suspects import SuspectSearch
 from steelyard.serving.base import ModelLoader, NamedModelLoader
 from steelyard.serving.service import DecisionService
 from steelyard.settings import Settings, home_of, read_settings
@@ -136,7 +131,7 @@ def open_service(
         figures = EvaluationFigures(
             evaluations, on.frames("evaluations"), datasets=datasets, rows=on.rows
         )
-        reviews = _open_reviews(on, datasets)
+        reviews = open_reviews(on, datasets)
         labeling = _open_labeling(on, datasets, families.lineages, evaluated, worker.wake)
         shadows = Shadows(on.state, on.writes, on.models, evaluated, families.lineages)
         ticker = Ticker(
@@ -177,6 +172,8 @@ def open_service(
             drafts=reviews.drafts,
             draft_rows=reviews.rows,
             draft_seals=reviews.seals,
+            draft_assignments=reviews.assignments,
+            blind_answers=reviews.answers,
             evaluations=evaluations,
             evaluation_figures=figures,
             evaluation_frontier=EvaluationFrontier(on.state, datasets, evaluated, figures),
@@ -442,30 +439,6 @@ def _open_purchases(on: Foundation) -> PurchaseService:
         )
         on.closing.callback(ticker.close)
     return purchases
-
-
-@dataclass(frozen=True, slots=True)
-class _Reviews:
-    """What answers for drafts."""
-
-    reviews: Reviews
-    drafts: DraftService
-    rows: DraftRows
-    seals: DraftSeals
-
-
-def _open_reviews(on: Foundation, datasets: DatasetService) -> _Reviews:
-    reviews, embedding = Reviews(on.state), on.models.default
-    drafts = DraftService(on.state, datasets, on.rows, on.writes, reviews)
-    datasets.register_reader(drafts.reader_of, erase_logs)
-    suspects = SuspectSearch(on.rows, embed=embedding.embed, scorer=embedding.evaluation_key)
-    on.closing.callback(suspects.close)
-    return _Reviews(
-        reviews,
-        drafts,
-        DraftRows(drafts, on.rows, reviews, suspects, on.writes),
-        DraftSeals(drafts, datasets, on.rows, on.writes, reviews, bounds=on.bounds),
-    )
 
 
 def _open_webhooks(on: Foundation) -> Webhooks:

@@ -39,6 +39,8 @@ from steelyard.people.sign_in_service import SignIns
 from steelyard.people.usage_service import UsageService
 from steelyard.prompt_tuning.service import PromptTunings
 from steelyard.purchases.service import PurchaseService
+from steelyard.review.answering import BlindAnswers
+from steelyard.review.assigning import DraftAssignments
 from steelyard.review.rows import DraftRows
 from steelyard.review.seal import DraftSeals
 from steelyard.review.service import DraftService
@@ -74,6 +76,8 @@ class ApiServices:
     drafts: DraftService
     draft_rows: DraftRows
     draft_seals: DraftSeals
+    draft_assignments: DraftAssignments
+    blind_answers: BlindAnswers
     evaluations: EvaluationService
     evaluation_figures: EvaluationFigures
     evaluation_frontier: EvaluationFrontier

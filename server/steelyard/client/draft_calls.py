@@ -16,6 +16,13 @@ from steelyard.client.calls import (
     write,
 )
 from steelyard.datasets.wire import DEFAULT_PAGE_ROWS
+from steelyard.review.duties_wire import (
+    AnswerReceipt,
+    Assignment,
+    Assignments,
+    DraftAgreement,
+    MovedAssignment,
+)
 from steelyard.review.wire import (
     BulkAction,
     DeletedDraft,
@@ -245,8 +252,9 @@ def rows(
     queue : str, default "all"
         ``all``, ``to_review`` (rows that nobody decided on, skipped ones last), ``suspect``
         (undecided rows whose label models of the other rows contradict, the worst first), ``audit`` (a
-        random sample), ``excluded``, ``noted``, ``changed`` (relabelled or excluded), or ``mine``
-        (rows that ``reviewer`` edited last).
+        random sample), ``excluded``, ``noted``, ``changed`` (relabelled or excluded), ``mine``
+        (rows that ``reviewer`` edited last), ``assigned`` (what ``reviewer`` has to label), or
+        ``disagreement`` (undecided rows of which two said different things).
     where : mapping, optional
         A filter, as ``datasets.search`` takes it, over the rows as the version has them.
     text : str, optional
@@ -254,7 +262,7 @@ def rows(
     order : mapping, optional
         Such as ``{"by": "context_characters"}``; the queue's own when left out.
     reviewer : str, optional
-        Who asks: of the queue ``mine``.
+        Who asks: of the queues ``mine`` and ``assigned``.
     """
     fields = {
         "queue": queue,
@@ -266,6 +274,113 @@ def rows(
         "reviewer": reviewer,
     }
     return Call("POST", f"{_path(draft_id)}/rows", DraftRowPage, encode_body(fields))
+
+
+def assign(
+    draft_id: str,
+    reviewers: Sequence[str],
+    *,
+    overlap: float = 0,
+    where: Mapping[str, Any] | None = None,
+    text: str | None = None,
+    queue: Queue = "to_review",
+    limit: int | None = None,
+    reviewer: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[Assignment]:
+    """Split undecided rows evenly among reviewers: ``POST /v1/drafts/{draft}/assignments``.
+
+    Rows that somebody has already are left out.
+
+    Parameters
+    ----------
+    reviewers : sequence of str
+        Who labels; in a session, addresses of members of the account.
+    overlap : float, default 0
+        The share of the rows, drawn at random, that two reviewers label apart: see ``answer``.
+    where : mapping, optional
+        A filter, as ``datasets.search`` takes it, over the rows as the version has them.
+    text : str, optional
+        Words that the context has.
+    queue : str, default "to_review"
+        Which queue.
+    limit : int, optional
+        The most rows, drawn at random.
+    reviewer : str, optional
+        Who asks: of the queue ``mine``.
+    """
+    fields = {
+        "reviewers": list(reviewers),
+        "overlap": overlap,
+        "filter": where,
+        "text": text,
+        "queue": queue,
+        "limit": limit,
+        "reviewer": reviewer,
+    }
+    return write(f"{_path(draft_id)}/assignments", Assignment, fields, key=idempotency_key)
+
+
+def assignments(draft_id: str) -> Call[Assignments]:
+    """Return whose rows are whose, and how far each is: ``GET /v1/drafts/{draft}/assignments``."""
+    return read(f"{_path(draft_id)}/assignments", Assignments)
+
+
+def move_assigned(
+    draft_id: str, from_: str, to: str | None = None, *, idempotency_key: str | None = None
+) -> Call[MovedAssignment]:
+    """Give what a reviewer has not done to another: ``POST …/{draft}/assignments/move``.
+
+    Parameters
+    ----------
+    from_ : str
+        Who has the rows.
+    to : str, optional
+        Who gets them; nobody when left out.
+    """
+    fields = {"from": from_, "to": to}
+    path = f"{_path(draft_id)}/assignments/move"
+    return write(path, MovedAssignment, fields, key=idempotency_key)
+
+
+def answer(
+    draft_id: str,
+    row: int,
+    outcomes: Mapping[str, str] | None = None,
+    *,
+    exclude: bool = False,
+    reviewer: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[AnswerReceipt]:
+    """Say what a row is that another labels too: ``POST /v1/drafts/{draft}/answers``.
+
+    Neither sees what the other says. What both say becomes the row's label; where they differ, the
+    row comes into the queue ``disagreement``, to be decided by an ordinary edit.
+
+    Parameters
+    ----------
+    outcomes : mapping, optional
+        Every decision of the row to its outcome.
+    exclude : bool, default False
+        The row should go; then without outcomes.
+    reviewer : str, optional
+        Who answers; in a session it is the user.
+    """
+    fields = {
+        "row": row,
+        "outcomes": None if outcomes is None else dict(outcomes),
+        "exclude": exclude,
+        "reviewer": reviewer,
+    }
+    return write(f"{_path(draft_id)}/answers", AnswerReceipt, fields, key=idempotency_key)
+
+
+def agreement(draft_id: str) -> Call[DraftAgreement]:
+    """Return how far two reviewers agree, by decision: ``GET /v1/drafts/{draft}/agreement``.
+
+    Krippendorff's alpha and the share of rows on which both agree, each with an interval.
+    """
+    return read(f"{_path(draft_id)}/agreement", DraftAgreement)
 
 
 def seal(

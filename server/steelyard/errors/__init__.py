@@ -44,6 +44,7 @@ that go with them (``steelyard.http``). Every module may import this one; it imp
     │   ├── DraftConflictError               409  draft_conflict                RuntimeError
     │   ├── DraftChangedError                409  draft_changed                 RuntimeError
     │   ├── DraftSealedError                 409  draft_sealed                  RuntimeError
+    │   ├── RowsLabelledApartError           409  rows_labelled_apart           RuntimeError
     │   ├── NothingToUndoError               409  nothing_to_undo               LookupError
     │   ├── FamilyOffError                   409  family_off                    RuntimeError
     │   ├── FamilyEmptyError                 409  family_empty                  LookupError

@@ -23,6 +23,12 @@ class DraftSealedError(ConflictError):
     code = "draft_sealed"
 
 
+class RowsLabelledApartError(ConflictError):
+    """An edit of rows that two reviewers label apart, before both have answered."""
+
+    code = "rows_labelled_apart"
+
+
 class NothingToUndoError(ConflictError, LookupError):
     """An undo or a redo of a reviewer who has nothing to undo or redo."""
 

@@ -49,14 +49,19 @@ def all_members(connection: Connection, account_id: str) -> Sequence[Row[Any]]:
     ).all()
 
 
-def owners_of(connection: Connection, account_id: str) -> Sequence[str]:
-    """Return the addresses of an account's owners who have joined."""
+def members_of(connection: Connection, account_id: str, roles: Sequence[str]) -> Sequence[str]:
+    """Return the addresses of an account's members of some roles who have joined."""
     table = memberships.c
     return connection.scalars(
         select(table.email).where(
-            table.account_id == account_id, table.role == "owner", table.joined_at.is_not(None)
+            table.account_id == account_id, table.role.in_(roles), table.joined_at.is_not(None)
         )
     ).all()
+
+
+def owners_of(connection: Connection, account_id: str) -> Sequence[str]:
+    """Return the addresses of an account's owners who have joined."""
+    return members_of(connection, account_id, ("owner",))
 
 
 def find_member(

@@ -23,6 +23,17 @@ def tasks_of(store: FrameStore, manifest: Manifest, places: NDArray[np.int64]) -
         return frame.select("decisions").unique().collect()["decisions"].to_list()
 
 
+def decisions_at(
+    store: FrameStore, manifest: Manifest, places: NDArray[np.int64]
+) -> dict[int, str]:
+    """Return the decisions that some rows ask, as JSON, by place."""
+    wanted = pl.Series("index", places, dtype=pl.Int64).to_frame().lazy()
+    with store.reading(*manifest.part_names()):
+        frame = scan(store, manifest).select("index", "decisions").join(wanted, on="index")
+        found = frame.collect()
+    return dict(zip(found["index"].to_list(), found["decisions"].to_list(), strict=True))
+
+
 def iterate_side(
     store: FrameStore, manifest: Manifest, side: Side, places: NDArray[np.int64] | None = None
 ) -> Iterator[tuple[NDArray[np.int64], list[bytes]]]:

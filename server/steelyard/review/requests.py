@@ -17,8 +17,10 @@ from steelyard.datasets.filters import (
 )
 from steelyard.datasets.wire import DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS
 from steelyard.decisions.wire import Name
+from steelyard.review.duties_wire import MAX_REVIEWERS
 from steelyard.review.wire import (
     MAX_EDITS,
+    MAX_REVIEWER,
     BulkAction,
     CreateDraft,
     EditRows,
@@ -28,9 +30,11 @@ from steelyard.review.wire import (
     UndoEdit,
 )
 from steelyard.wire.payloads import open_payload, read_payload
+from steelyard.wire.queries import MAX_NUMBER
 from steelyard.wire.violations import BODY, Violations
 
 _Text = Annotated[str, Meta(min_length=1, max_length=256)]
+_Name = Annotated[str, Meta(min_length=1, max_length=MAX_REVIEWER)]
 _Count = Annotated[int, Meta(ge=0)]
 _OF_FILTER = Meta(description="Over the rows as the version has them; all when left out.")
 _OF_TEXT = Meta(description="Rows with all of its words in the context alone.")
@@ -75,6 +79,65 @@ class BulkEdit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def where(self) -> Filter | None:
         """What ``filter`` and ``text`` ask for together."""
         return with_words(self.filter, self.text)
+
+
+class AnswerRow(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a reviewer says of a row that another labels too; the later answer holds."""
+
+    row: Annotated[
+        int, Meta(ge=0, le=MAX_NUMBER, description="The row's place in the dataset, from 0.")
+    ]
+    outcomes: Annotated[
+        dict[str, str] | None,
+        Meta(description="Every decision of the row to its outcome; or `exclude`."),
+    ] = None
+    exclude: Annotated[bool, Meta(description="The row should go.")] = False
+    reviewer: Reviewer = None
+
+
+class AssignRows(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Whom the undecided rows of a queue go to that a filter holds for and nobody has yet."""
+
+    reviewers: Annotated[
+        list[_Name],
+        Meta(
+            min_length=1,
+            max_length=MAX_REVIEWERS,
+            description="Who labels, each about as many rows. In a session these are addresses of "
+            "members of the account.",
+        ),
+    ]
+    overlap: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="The share of the rows, drawn at random, that two reviewers label apart, "
+            "neither seeing what the other says.",
+        ),
+    ] = 0
+    filter: Annotated[Filter | None, _OF_FILTER] = None
+    text: Annotated[_Text | None, _OF_TEXT] = None
+    queue: Queue = "to_review"
+    limit: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_NUMBER)] | None,
+        Meta(description="The most rows, drawn at random; all by default."),
+    ] = None
+    reviewer: Reviewer = None
+
+    @property
+    def where(self) -> Filter | None:
+        """What ``filter`` and ``text`` ask for together."""
+        return with_words(self.filter, self.text)
+
+
+class MoveAssigned(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"from_": "from"}
+):
+    """Whose undone rows go to whom."""
+
+    from_: Annotated[_Name, Meta(description="Who has them.")]
+    to: Annotated[_Name | None, Meta(description="Who gets them; nobody by default.")] = None
 
 
 def read_rows_search(payload: object) -> DraftRowsSearch:
@@ -140,9 +203,45 @@ def read_seal(payload: object) -> SealDraft:
     return msgspec.convert(fields, SealDraft)
 
 
+def read_assign(payload: object) -> AssignRows:
+    """Read whom rows are to be assigned to; as ``read_rows_search``."""
+    return read_filtered(payload, AssignRows, {"filter": read_filter}, _check_assign)
+
+
+def read_answer(payload: object) -> AnswerRow:
+    """Read what a reviewer says of a row; as ``read_rows_search``."""
+    found = Violations()
+    fields = open_payload(payload, AnswerRow, found)
+    outcomes, is_excluded = fields.get("outcomes"), fields.get("exclude") is True
+    if is_excluded and outcomes:
+        found.add((*BODY, "outcomes"), "is given beside exclude; give one of the two.", "refused")
+    elif not is_excluded and not outcomes:
+        found.add(
+            (*BODY, "outcomes"),
+            "is missing; give an outcome for every decision of the row, or exclude.",
+            "missing",
+        )
+    found.raise_if_any()
+    return msgspec.convert(fields, AnswerRow)
+
+
+def _check_assign(fields: dict[str, Any], found: Violations) -> None:
+    names = fields.get("reviewers")
+    if isinstance(names, list):
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                found.add((*BODY, "reviewers", place), "is named twice; name it once.", "duplicate")
+        if len(names) < _TWO and fields.get("overlap"):
+            found.add(
+                (*BODY, "overlap"), "needs two reviewers; name another, or leave it out.", "refused"
+            )
+    _check_queue(fields, found)
+
+
 def _check_queue(fields: dict[str, Any], found: Violations) -> None:
-    if fields.get("queue") == "mine" and fields.get("reviewer") is None:
-        found.add((*BODY, "reviewer"), "is missing; the queue mine needs it.", "missing")
+    queue = fields.get("queue")
+    if queue in ("mine", "assigned") and fields.get("reviewer") is None:
+        found.add((*BODY, "reviewer"), f"is missing; the queue {queue} needs it.", "missing")
 
 
 def _check_bulk(fields: dict[str, Any], found: Violations) -> None:
@@ -154,6 +253,7 @@ def _check_bulk(fields: dict[str, Any], found: Violations) -> None:
     _check_queue(fields, found)
 
 
+_TWO = 2
 _LABELS = ("outcome", "targets", "rewards")
 
 

@@ -11,17 +11,20 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from steelyard.review.duties import Duties
+from steelyard.review.duty_store import duties_after
 from steelyard.review.log import Review
 from steelyard.review.store import entries_after
 from steelyard.storage import State
 
-#: Places of rows kept in all reviews together; one is about twenty bytes.
+#: Places of rows kept in all reviews together; one is about thirty-five bytes.
 _KEPT_PLACES = 8_000_000
 
 
 @dataclass(slots=True)
 class _Kept:
     review: Review
+    duties: Duties
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -45,16 +48,38 @@ class Reviews:
             yield review
 
     @contextlib.contextmanager
+    def current_duties(self, draft_id: str, n_places: int) -> Iterator[Duties]:
+        """Yield who is to label what, with all that was committed; as ``current``."""
+        with self.held_duties(draft_id, n_places) as duties:
+            duties.extend(
+                self._state.read_now(
+                    lambda connection: duties_after(connection, draft_id, duties.number)
+                )
+            )
+            yield duties
+
+    @contextlib.contextmanager
     def held(self, draft_id: str, n_places: int) -> Iterator[Review]:
         """Yield a review as it was when it was last looked at; nobody else has it meanwhile."""
+        kept = self._find(draft_id, n_places)
+        with kept.lock:
+            yield kept.review
+
+    @contextlib.contextmanager
+    def held_duties(self, draft_id: str, n_places: int) -> Iterator[Duties]:
+        """Yield who is to label what as it was when it was last looked at; as ``held``."""
+        kept = self._find(draft_id, n_places)
+        with kept.lock:
+            yield kept.duties
+
+    def _find(self, draft_id: str, n_places: int) -> _Kept:
         with self._lock:
             kept = self._kept.get(draft_id)
             if kept is None:
-                kept = self._kept[draft_id] = _Kept(Review(n_places))
+                kept = self._kept[draft_id] = _Kept(Review(n_places), Duties.of_all(n_places))
             self._kept.move_to_end(draft_id)
             self._drop_oldest()
-        with kept.lock:
-            yield kept.review
+        return kept
 
     def forget(self, draft_id: str) -> None:
         """Drop the review of a draft that was deleted."""

@@ -9,9 +9,23 @@ import msgspec
 
 from steelyard import errors
 from steelyard.http.routing import REVIEWERS, Access, Call, Route
+from steelyard.review.answering import BlindAnswers
+from steelyard.review.assigning import DraftAssignments
+from steelyard.review.duties_wire import (
+    AnswerReceipt,
+    Assignment,
+    Assignments,
+    DraftAgreement,
+    MovedAssignment,
+)
 from steelyard.review.requests import (
+    AnswerRow,
+    AssignRows,
     BulkEdit,
     DraftRowsSearch,
+    MoveAssigned,
+    read_answer,
+    read_assign,
     read_bulk,
     read_create,
     read_edits,
@@ -97,7 +111,7 @@ ROUTES = (
         request=EditRows,
         read=read_edits,
         response=EditReceipt,
-        errors=(*_EDITED, errors.DraftConflictError),
+        errors=(*_EDITED, errors.DraftConflictError, errors.RowsLabelledApartError),
     ),
     _reviewed(
         method="GET",
@@ -120,7 +134,12 @@ ROUTES = (
         request=BulkEdit,
         read=read_bulk,
         response=EditReceipt,
-        errors=(*_EDITED, errors.DraftChangedError, errors.SupervisionMismatchError),
+        errors=(
+            *_EDITED,
+            errors.DraftChangedError,
+            errors.RowsLabelledApartError,
+            errors.SupervisionMismatchError,
+        ),
     ),
     _reviewed(
         method="POST",
@@ -146,7 +165,12 @@ ROUTES = (
         read=read_undo,
         may_be_empty=True,
         response=EditReceipt,
-        errors=(*_EDITED, errors.NothingToUndoError, errors.DraftChangedError),
+        errors=(
+            *_EDITED,
+            errors.NothingToUndoError,
+            errors.DraftChangedError,
+            errors.RowsLabelledApartError,
+        ),
     ),
     _reviewed(
         method="POST",
@@ -158,6 +182,57 @@ ROUTES = (
         request=DraftRowsSearch,
         read=read_rows_search,
         response=DraftRowPage,
+        errors=_FOUND,
+    ),
+    _route(
+        method="POST",
+        path="/v1/drafts/{draft}/assignments",
+        use=lambda call: call.service(DraftAssignments).assign(
+            call.write, call.path["draft"], _signed(call)
+        ),
+        summary="Split undecided rows evenly among reviewers; a share of them to two, apart.",
+        request=AssignRows,
+        read=read_assign,
+        response=Assignment,
+        errors=(*_EDITED, errors.DraftChangedError, errors.SupervisionMismatchError),
+    ),
+    _reviewed(
+        method="GET",
+        path="/v1/drafts/{draft}/assignments",
+        use=lambda call: call.service(DraftAssignments).progress(call.caller, call.path["draft"]),
+        summary="Return who is to label which share of a draft's rows, and how far each is.",
+        response=Assignments,
+        errors=_FOUND,
+    ),
+    _route(
+        method="POST",
+        path="/v1/drafts/{draft}/assignments/move",
+        use=lambda call: call.service(DraftAssignments).move(
+            call.write, call.path["draft"], call.body
+        ),
+        summary="Give what a reviewer has not done to another, or to nobody.",
+        request=MoveAssigned,
+        response=MovedAssignment,
+        errors=(*_EDITED, errors.DraftChangedError),
+    ),
+    _reviewed(
+        method="POST",
+        path="/v1/drafts/{draft}/answers",
+        use=lambda call: call.service(BlindAnswers).answer(
+            call.write, call.path["draft"], _signed(call)
+        ),
+        summary="Say what a row is that another labels too; what both say becomes its label.",
+        request=AnswerRow,
+        read=read_answer,
+        response=AnswerReceipt,
+        errors=(*_EDITED, errors.DraftChangedError),
+    ),
+    _reviewed(
+        method="GET",
+        path="/v1/drafts/{draft}/agreement",
+        use=lambda call: call.service(BlindAnswers).agreement(call.caller, call.path["draft"]),
+        summary="Return how far two reviewers agree, by decision, with intervals.",
+        response=DraftAgreement,
         errors=_FOUND,
     ),
     _route(

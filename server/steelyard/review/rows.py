@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from steelyard.datasets.versions import Manifest
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.review import store as rows
+from steelyard.review.duties import Duties
 from steelyard.review.frames import tasks_of
 from steelyard.review.labels import Originals, outcomes_of, read_label
 from steelyard.review.log import (
@@ -44,11 +45,18 @@ from steelyard.review.log import (
 )
 from steelyard.review.requests import BulkEdit, DraftRowsSearch
 from steelyard.review.reviews import Reviews
-from steelyard.review.serializers import lock_draft, receipt_of, require_open, rows_now
+from steelyard.review.serializers import (
+    blind_to_wire,
+    lock_draft,
+    receipt_of,
+    require_open,
+    rows_now,
+)
 from steelyard.review.service import DraftService, OpenDraft
 from steelyard.review.suspects import SuspectSearch
 from steelyard.review.wire import (
     MAX_TOLD,
+    BlindRow,
     DraftRow,
     DraftRowPage,
     EditReceipt,
@@ -72,12 +80,22 @@ _decode_expected = msgspec.json.Decoder(dict[str, ExpectedOutcome]).decode
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
+class Chosen:
     """The rows of a queue in order, and what was known when they were chosen."""
 
     places: Places
     counts: dict[str, int]
     revision: int
+    state: NDArray[np.uint8]
+    is_assigned: Mask
+    is_blind: Mask
+    n_duties: int
+
+    @property
+    def is_free(self) -> Mask:
+        """Which places nobody decided on, and nobody is to label."""
+        mask: Mask = is_open(self.state) & ~self.is_assigned
+        return mask
 
 
 class DraftRows:
@@ -124,8 +142,13 @@ class DraftRows:
         with self._reviews.current(draft.row.id, draft.n_places) as review:
             now = rows_now(review, places, originals)
             revision = review.revision
+        with self._reviews.current_duties(draft.row.id, draft.n_places) as all_duties:
+            duties = all_duties.among(places)
+        blind = {place: blind_to_wire(duties, place, search.reviewer) for place in places}
         return DraftRowPage(
-            data=[_draft_row(place, originals, now[place], suspects) for place in places],
+            data=[
+                _draft_row(place, originals, now[place], suspects, blind[place]) for place in places
+            ],
             queue=search.queue,
             total=len(chosen.places),
             offset=search.offset,
@@ -136,6 +159,13 @@ class DraftRows:
             suspects=told,
         )
 
+    def choose_of(
+        self, draft: OpenDraft, queue: Queue, where: Filter | None, reviewer: str | None
+    ) -> Chosen:
+        """Return the rows of a queue that a filter holds for; it blocks."""
+        _, suspects = self._suspects.look(draft.at.manifest, is_asked=queue == "suspect")
+        return self._choose(draft, queue, where, None, reviewer, suspects)
+
     def _choose(
         self,
         draft: OpenDraft,
@@ -144,14 +174,21 @@ class DraftRows:
         sort: Sort | None,
         reviewer: str | None,
         suspects: SuspectTable | None,
-    ) -> _Chosen:
-        """Return the rows of a queue that a filter holds for, in order, and count every queue."""
+    ) -> Chosen:
+        """Return the rows of a queue that a filter holds for, in order; it blocks.
+
+        Every queue is counted.
+        """
         manifest = draft.at.manifest
         ordered = self._orders.of(manifest, where, sort)
         sample = _audit_of(draft.row.id, self._orders.of(manifest, None, None))
         with self._reviews.current(draft.row.id, draft.n_places) as review:
             masks = _masks_of(review, reviewer, suspects)
             state, revision = review.state.copy(), review.revision
+        with self._reviews.current_duties(draft.row.id, draft.n_places) as duties:
+            if duties.number:
+                masks.update(_masks_of_duties(duties, masks, reviewer, state))
+            is_assigned, is_blind, n_duties = duties.is_assigned, duties.is_blind, duties.number
         is_audited = np.zeros(draft.n_places, dtype=np.bool_)
         is_audited[sample] = True
         masks["audit"] = is_audited
@@ -165,20 +202,19 @@ class DraftRows:
             else ordered[:0]
         )
         if sort is None and len(places):
-            if queue == "to_review":
+            if queue in ("to_review", "assigned"):
                 places = places[np.argsort(state[places] == SKIPPED, kind="stable")]
             elif queue == "suspect" and suspects is not None:
                 places = places[np.argsort(-suspects.score[places], kind="stable")]
             elif queue == "audit":
                 places = sample[np.isin(sample, places, assume_unique=True)]
-        return _Chosen(places, counts, revision)
+        return Chosen(places, counts, revision, state, is_assigned, is_blind, n_duties)
 
     def _prepare_bulk(
         self, caller: Caller, draft: OpenDraft, request: BulkEdit
     ) -> Callable[[Connection], EditReceipt]:
         manifest = draft.at.manifest
-        _, suspects = self._suspects.look(manifest, is_asked=request.queue == "suspect")
-        chosen = self._choose(draft, request.queue, request.where, None, request.reviewer, suspects)
+        chosen = self.choose_of(draft, request.queue, request.where, request.reviewer)
         places = np.sort(chosen.places)
         if len(places) != request.expected:
             raise errors.DraftChangedError(
@@ -199,6 +235,7 @@ class DraftRows:
 
         def work(connection: Connection) -> EditReceipt:
             row = require_open(lock_draft(connection, caller.account_id, draft_id))
+            self._drafts.require_not_apart(connection, draft, places)
             with self._reviews.held(draft_id, draft.n_places) as review:
                 later = rows.entries_after(connection, draft_id, review.revision)
                 if _have_moved(review, later, request, places, chosen.revision):
@@ -323,20 +360,40 @@ def _masks_of(
 ) -> dict[str, Mask]:
     """Return by queue, but ``all`` and ``audit``, which places are in it."""
     state = review.state
-    is_open: Mask = (state == UNTOUCHED) | (state == SKIPPED)
+    undecided = is_open(state)
     is_noted = np.zeros(len(state), dtype=np.bool_)
     is_noted[list(review.notes)] = True
     masks: dict[str, Mask] = {
-        "to_review": is_open,
+        "to_review": undecided,
         "excluded": state == EXCLUDED,
         "noted": is_noted,
         "changed": (state == EXCLUDED) | (state == RELABELLED),
     }
     if suspects is not None:
-        masks["suspect"] = is_open & (np.nan_to_num(suspects.score) > 0)
+        masks["suspect"] = undecided & (np.nan_to_num(suspects.score) > 0)
     if reviewer is not None:
         masks["mine"] = review.held_by(reviewer)
     return masks
+
+
+def _masks_of_duties(
+    duties: Duties, masks: Mapping[str, Mask], reviewer: str | None, state: NDArray[np.uint8]
+) -> dict[str, Mask]:
+    """Return what assigned rows change: open queues have none that two still label apart."""
+    is_waiting, undecided = duties.is_waiting, is_open(state)
+    changed = {
+        name: masks[name] & ~is_waiting for name in ("to_review", "suspect") if name in masks
+    }
+    changed["disagreement"] = duties.is_disputed & undecided
+    if reviewer is not None:
+        changed["assigned"] = duties.to_do_of(reviewer, undecided)
+    return changed
+
+
+def is_open(state: NDArray[np.uint8]) -> Mask:
+    """Return which rows nobody decided on."""
+    mask: Mask = (state == UNTOUCHED) | (state == SKIPPED)
+    return mask
 
 
 def _audit_of(draft_id: str, places: Places) -> Places:
@@ -347,18 +404,28 @@ def _audit_of(draft_id: str, places: Places) -> Places:
 
 
 def _draft_row(
-    place: int, originals: Originals, now: RowNow, suspects: SuspectTable | None
+    place: int,
+    originals: Originals,
+    now: RowNow,
+    suspects: SuspectTable | None,
+    blind: BlindRow | None,
 ) -> DraftRow:
     side, row = originals.rows[place]
+    # Whoever labels a row apart from another sees no label of it, and nothing that speaks of one.
+    is_hidden = blind is not None and blind.is_yours and blind.status == "waiting"
+    if is_hidden:
+        suspects = None
+        now = msgspec.structs.replace(now, labels={}, relabelled=[])
     score = None if suspects is None else float(suspects.score[place])
     expected = None if suspects is None else suspects.expected.get(place)
     optional: dict[str, Any] = {
         name: UNSET if value is None else value
         for name, value in (
             ("images", row.images),
-            ("targets", row.targets),
+            ("targets", None if is_hidden else row.targets),
             ("rewards", row.rewards),
             ("metadata", row.metadata),
+            ("blind", blind),
         )
     }
     return DraftRow(

@@ -13,19 +13,26 @@ from sqlalchemy import Connection, Row
 from steelyard.datasets.access import require_dataset
 from steelyard.errors import DraftConflictError, DraftSealedError, NotFoundError
 from steelyard.review import store as rows
+from steelyard.review.duties import Duties
 from steelyard.review.labels import Originals
 from steelyard.review.log import STATES, Entry, Review
 from steelyard.review.wire import (
+    BlindRow,
+    BlindStatus,
     Draft,
     DraftConflict,
     DraftSummary,
     Edit,
     EditReceipt,
     LogEntry,
+    RowAnswer,
     RowNow,
     SealedDraft,
 )
 from steelyard.wire.violations import show
+
+#: Reviewers of a row that is labelled apart.
+_TWO = 2
 
 _decode_sealed = msgspec.json.Decoder(SealedDraft).decode
 
@@ -135,6 +142,29 @@ def check_seen(
         "applied; look at details and decide again.",
         details=details,
     )
+
+
+def blind_to_wire(duties: Duties, row: int, reviewer: str | None) -> BlindRow | None:
+    """Return a row that two label apart as one who asks may see it; ``None`` of any other row."""
+    names = duties.reviewers_of(row)
+    if len(names) < _TWO:
+        return None
+    given = duties.answers_of(row)
+    if len(given) < _TWO:
+        given = [one for one in given if one.reviewer == reviewer]
+        status: BlindStatus = "waiting"
+    else:
+        status = "agreed" if given[0].answer == given[1].answer else "disagreed"
+    answers = [
+        RowAnswer(
+            reviewer=one.reviewer,
+            at=one.at,
+            outcomes=one.answer.outcomes,
+            exclude=one.answer.is_excluded,
+        )
+        for one in given
+    ]
+    return BlindRow(status=status, is_yours=reviewer in names, answers=answers)
 
 
 def summarise(row: Row[Any]) -> DraftSummary:

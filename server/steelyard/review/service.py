@@ -24,13 +24,14 @@ from steelyard.datasets.access import require_dataset, require_version
 from steelyard.datasets.frames.pages import RowStore
 from steelyard.datasets.service import DatasetService
 from steelyard.datasets.version_service import DatasetAt
-from steelyard.errors import DraftChangedError, NothingToUndoError
+from steelyard.errors import DraftChangedError, NothingToUndoError, RowsLabelledApartError
 from steelyard.ids import new_id
 from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
 from steelyard.operations.write import Write
 from steelyard.review import store as rows
+from steelyard.review.duty_store import duties_after
 from steelyard.review.labels import Originals, read_relabels
-from steelyard.review.log import Entry, EntryBody
+from steelyard.review.log import Entry, EntryBody, Places
 from steelyard.review.reviews import Reviews
 from steelyard.review.serializers import (
     check_seen,
@@ -184,6 +185,7 @@ class DraftService:
 
         def work(connection: Connection) -> EditReceipt:
             row = require_open(lock_draft(connection, caller.account_id, draft_id))
+            self.require_not_apart(connection, draft, [edit.row for edit in request.edits])
             with self._reviews.held(draft_id, draft.n_places) as review:
                 later = rows.entries_after(connection, draft_id, review.revision)
                 check_seen(review, later, request.edits, request.reviewer, originals)
@@ -234,9 +236,27 @@ class DraftService:
         return await self._state.read(work)
 
     def catch_up(self, draft: OpenDraft) -> None:
-        """Apply what was committed of a draft's log; it blocks."""
+        """Apply what was committed of a draft's logs; it blocks."""
         with self._reviews.current(draft.row.id, draft.n_places):
             pass
+        with self._reviews.current_duties(draft.row.id, draft.n_places):
+            pass
+
+    def require_not_apart(
+        self, connection: Connection, draft: OpenDraft, places: Sequence[int] | Places
+    ) -> None:
+        """Refuse rows that two reviewers label apart, while an answer of them is missing."""
+        draft_id = str(draft.row.id)
+        with self._reviews.held_duties(draft_id, draft.n_places) as duties:
+            part = duties.among(places, duties_after(connection, draft_id, duties.number))
+        apart = part.rows[part.is_waiting]
+        if len(apart) == 0:
+            return
+        raise RowsLabelledApartError(
+            f"{len(apart)} of the rows wait for two reviewers who label them apart, and nothing was "
+            "changed; leave them out, or answer with POST /v1/drafts/{draft}/answers.",
+            details=[{"row": row} for row in apart[:MAX_TOLD].tolist()],
+        )
 
     def originals(self, draft: OpenDraft, places: Sequence[int]) -> Originals:
         """Return rows as the version has them, by their places; it blocks."""
@@ -304,6 +324,8 @@ class DraftService:
             row = require_open(lock_draft(connection, write.caller.account_id, draft_id))
             if [entry.number for entry in find(connection)] != numbers:
                 raise _MovedError
+            if action == "redo":
+                self.require_not_apart(connection, draft, places)
             with self._reviews.held(draft_id, draft.n_places) as review:
                 later = rows.entries_after(connection, draft_id, review.revision)
                 made = [

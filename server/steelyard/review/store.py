@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from steelyard.review.log import Entry, EntryBody, pack_places, unpack_places
-from steelyard.review.tables import draft_entries, drafts
+from steelyard.review.tables import draft_duties, draft_entries, drafts
 from steelyard.storage.pages import RowPage, newest_first
 
 #: What becomes of an entry: it holds, it was undone, or it was undone for good.
@@ -69,7 +69,8 @@ def page_drafts(
 
 
 def delete_draft(connection: Connection, draft_id: str) -> None:
-    """Delete a draft and its log."""
+    """Delete a draft and its logs."""
+    connection.execute(delete(draft_duties).where(draft_duties.c.draft_id == draft_id))
     connection.execute(delete(draft_entries).where(draft_entries.c.draft_id == draft_id))
     connection.execute(delete(drafts).where(drafts.c.id == draft_id))
 
@@ -77,7 +78,8 @@ def delete_draft(connection: Connection, draft_id: str) -> None:
 def erase_logs(connection: Connection, dataset_id: str) -> None:
     """Delete the logs of a dataset's drafts, which say what is in its rows; the drafts stay."""
     reviews = select(drafts.c.id).where(drafts.c.dataset_id == dataset_id)
-    connection.execute(delete(draft_entries).where(draft_entries.c.draft_id.in_(reviews)))
+    for log in (draft_entries, draft_duties):
+        connection.execute(delete(log).where(log.c.draft_id.in_(reviews)))
 
 
 def has_open(connection: Connection, dataset_id: str) -> bool:

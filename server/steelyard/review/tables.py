@@ -57,3 +57,19 @@ draft_entries = Table(
     CheckConstraint("undone IN (0, 1, 2)", name="undone"),
     Index(None, "draft_id", "row"),
 )
+
+#: The logs of who is to label which rows of drafts: rows that a reviewer gets (``assign``) or no
+#: longer has (``drop``), and what one of two said of a row of both (``answer``, with ``body``, JSON).
+#: ``places`` are rows, compressed.
+draft_duties = Table(
+    "draft_duties",
+    metadata,
+    Column("draft_id", Text, ForeignKey("drafts.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("reviewer", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("places", LargeBinary, nullable=False),
+    Column("body", LargeBinary),
+    CheckConstraint("action IN ('assign', 'drop', 'answer')", name="action"),
+)

@@ -25,8 +25,21 @@ EntryAction = Literal["relabel", "exclude", "include", "accept", "skip", "note",
 #: How a row stands. Excluded goes before relabelled, and relabelled before the others.
 RowState = Literal["untouched", "accepted", "relabelled", "excluded", "skipped"]
 #: Which rows of a draft, each queue in its own order.
-Queue = Literal["all", "to_review", "suspect", "audit", "excluded", "noted", "changed", "mine"]
+Queue = Literal[
+    "all",
+    "to_review",
+    "suspect",
+    "audit",
+    "excluded",
+    "noted",
+    "changed",
+    "mine",
+    "assigned",
+    "disagreement",
+]
 SealAs = Literal["dataset", "version"]
+#: How a row stands that two reviewers label apart.
+BlindStatus = Literal["waiting", "agreed", "disagreed"]
 SuspectStatus = Literal["ready", "computing", "unavailable"]
 
 #: The most edits of one call, and the most characters of a note and of a reviewer's name.
@@ -37,8 +50,9 @@ MAX_TOLD = MAX_PAGE_ROWS
 Reviewer = Annotated[
     Annotated[str, Meta(min_length=1, max_length=MAX_REVIEWER)] | None,
     Meta(
-        description="Who edits, as the history names them. Undo and the queue `mine` go by it; "
-        "edits without it count as one another's."
+        description="Who edits, as the history names them. Undo and the queues `mine` and `assigned` "
+        "go by it; edits without it count as one another's. In a session it is the user's address, "
+        "whatever is sent."
     ),
 ]
 _Row = Annotated[
@@ -303,6 +317,38 @@ class ExpectedOutcome(Struct, frozen=True, kw_only=True):
     label_probability: Annotated[float, Meta(description="Of the label that the version has.")]
 
 
+class RowAnswer(Struct, frozen=True, kw_only=True):
+    """What one of two reviewers said of a row."""
+
+    reviewer: str
+    at: Annotated[float, Meta(description="Unix seconds.")]
+    outcomes: Annotated[dict[str, str], Meta(description="Decision to outcome.")]
+    exclude: Annotated[bool, Meta(description="Whether the row should go; then without outcomes.")]
+
+
+class BlindRow(Struct, frozen=True, kw_only=True):
+    """A row that two reviewers label apart."""
+
+    status: Annotated[
+        BlindStatus,
+        Meta(
+            description="While it is `waiting`, an answer is missing, and the draft takes no edit of "
+            "the row."
+        ),
+    ]
+    is_yours: Annotated[
+        bool,
+        Meta(
+            description="Whether the reviewer who asks is one of the two; while it waits, the row is "
+            "shown to both without a label."
+        ),
+    ]
+    answers: Annotated[
+        list[RowAnswer],
+        Meta(description="Both, once both are there; until then that of the reviewer who asks."),
+    ]
+
+
 class DraftRow(Struct, frozen=True, kw_only=True):
     """A row of a draft: as the version has it, and how it stands now."""
 
@@ -319,6 +365,9 @@ class DraftRow(Struct, frozen=True, kw_only=True):
     ] = UNSET
     metadata: dict[str, Any] | UnsetType | None = UNSET
     now: RowNow
+    blind: Annotated[
+        BlindRow | UnsetType, Meta(description="Of a row that two reviewers label apart.")
+    ] = UNSET
     suspect: Annotated[
         float | None,
         Meta(
@@ -357,7 +406,8 @@ class DraftRowPage(Struct, frozen=True, kw_only=True):
         dict[str, int],
         Meta(
             description="Queue to its rows under the filter; `suspect` stands when it is ready, "
-            "and `mine` when a reviewer is named."
+            "`mine` when a reviewer is named, and `assigned` and `disagreement` once rows of the "
+            "draft were assigned."
         ),
     ]
     revision: Annotated[int, Meta(description="Of the draft, which the page shows.")]

@@ -1,0 +1,256 @@
+"""Rows that two reviewers label apart: their answers, what becomes of them, and how far they agree."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+from sqlalchemy import Connection
+
+from steelyard import errors
+from steelyard.calibration.agreement import DecisionVotes
+from steelyard.caller import Caller
+from steelyard.decisions.kinds import Decision
+from steelyard.decisions.validation import read_request
+from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.review import store as rows
+from steelyard.review.duties import Answer, Duties, Given, numbered
+from steelyard.review.duties_wire import (
+    MAX_AGREED,
+    AgreedDecision,
+    AnswerReceipt,
+    DraftAgreement,
+)
+from steelyard.review.duty_store import append_duties, duties_after
+from steelyard.review.frames import decisions_at
+from steelyard.review.labels import Originals, outcomes_of, read_label
+from steelyard.review.log import Entry, EntryBody
+from steelyard.review.requests import AnswerRow
+from steelyard.review.reviews import Reviews
+from steelyard.review.rows import is_open
+from steelyard.review.serializers import blind_to_wire, lock_draft, require_open, rows_now
+from steelyard.review.service import DraftService, OpenDraft
+from steelyard.storage.frame_store import FrameStore
+from steelyard.wire.violations import BODY, Violations, show
+
+#: Lists of decisions, and drafts' figures, that are kept at hand.
+_KEPT_TASKS, _KEPT_FIGURES = 1024, 32
+_TWO = 2
+
+
+class BlindAnswers:
+    """Takes the answers of two reviewers, and tells how far they agree."""
+
+    def __init__(
+        self,
+        drafts: DraftService,
+        store: FrameStore,
+        writes: KeyedWrites,
+        reviews: Reviews,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._drafts, self._store = drafts, store
+        self._writes, self._reviews = writes, reviews
+        self._now = now
+        self._figures: OrderedDict[str, tuple[int, list[AgreedDecision]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    async def answer(self, write: Write, draft_id: str, request: AnswerRow) -> AnswerReceipt:
+        """Keep what a reviewer says of a row; the second answer makes an edit of two that are alike."""
+        await self._writes.replay_known(write)
+        caller, reviewer = write.caller, request.reviewer
+        if reviewer is None:
+            raise _refusal("reviewer", "is missing; name who answers.", "missing")
+        draft = await self._drafts.find(caller, draft_id)
+        require_open(draft.row)
+        bodies, originals = await asyncio.to_thread(self._prepare, draft, request)
+        await asyncio.to_thread(self._drafts.catch_up, draft)
+        said = Answer(outcomes=request.outcomes or {}, is_excluded=request.exclude)
+
+        def work(connection: Connection) -> AnswerReceipt:
+            row = require_open(lock_draft(connection, caller.account_id, draft_id))
+            with self._reviews.held_duties(draft_id, draft.n_places) as held:
+                later = duties_after(connection, draft_id, held.number)
+                number = later[-1].number if later else held.number
+                duties = held.among([request.row], later)
+            _require_missing(duties, request.row, reviewer)
+            places = np.array([request.row], dtype=np.int64)
+            made = numbered(number, self._now(), [(reviewer, "answer", places, said)])
+            append_duties(connection, draft_id, made)
+            duties.extend(made)
+            blind = blind_to_wire(duties, request.row, reviewer)
+            if blind is None:
+                raise RuntimeError("The row was labelled by two a moment ago.")
+            if blind.status == "waiting":
+                return AnswerReceipt(
+                    draft_id=draft_id,
+                    row=request.row,
+                    status="waiting",
+                    revision=row.revision,
+                    rows=[],
+                )
+            entries: list[Entry] = []
+            if blind.status == "agreed":
+                entries = _entries_of(row.revision, reviewer, request, bodies)
+                self._drafts.append(connection, draft_id, entries)
+            with self._reviews.held(draft_id, draft.n_places) as review:
+                others = rows.entries_after(connection, draft_id, review.revision)
+                # What was just appended is among them.
+                now = rows_now(review, [request.row], originals, others)
+            return AnswerReceipt(
+                draft_id=draft_id,
+                row=request.row,
+                status=blind.status,
+                revision=row.revision + len(entries),
+                rows=[now[request.row]],
+            )
+
+        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+
+    async def agreement(self, caller: Caller, draft_id: str) -> DraftAgreement:
+        """Return how far two reviewers agree, by decision."""
+        draft = await self._drafts.find(caller, draft_id)
+        return await asyncio.to_thread(self._agreement, draft)
+
+    def _prepare(self, draft: OpenDraft, request: AnswerRow) -> tuple[list[EntryBody], Originals]:
+        """Hold an answer against what its row asks; return what it makes of the row's labels."""
+        originals = self._drafts.originals(draft, [request.row])
+        known = originals.rows.get(request.row)
+        if known is None:
+            message = f"is {request.row}; the version has no such row."
+            raise _refusal("row", message, "unknown")
+        if request.outcomes is None:
+            return [], originals
+        row, found = known[1], Violations()
+        asked = outcomes_of(msgspec.json.encode(row.decisions))
+        path = (*BODY, "outcomes")
+        for decision in sorted(request.outcomes.keys() - asked.keys()):
+            found.add((*path, decision), "is not a decision that the row asks.", "unknown")
+        bodies = []
+        for decision, outcomes in asked.items():
+            if decision not in request.outcomes:
+                found.add((*path, decision), "is missing; answer every decision.", "missing")
+                continue
+            body = read_label(
+                "targets",
+                decision,
+                request.outcomes[decision],
+                outcomes,
+                path=(*path, decision),
+                found=found,
+                known=row.labels.get(decision),
+            )
+            bodies += [] if body is None else [body]
+        found.raise_if_any()
+        return bodies, originals
+
+    def _agreement(self, draft: OpenDraft) -> DraftAgreement:
+        draft_id = str(draft.row.id)
+        with self._reviews.current(draft_id, draft.n_places) as review:
+            undecided = is_open(review.state)
+        with self._reviews.current_duties(draft_id, draft.n_places) as duties:
+            number, answered = duties.number, duties.answered()
+            n_blind, disputed = int(duties.is_blind.sum()), duties.is_disputed.copy()
+        n_disputed = int(disputed.sum())
+        return DraftAgreement(
+            blind=n_blind,
+            answered=len(answered),
+            agreed=len(answered) - n_disputed,
+            disputed=n_disputed,
+            to_adjudicate=int((disputed & undecided).sum()),
+            exclusions=sum(
+                any(one.answer.is_excluded for one in both) for both in answered.values()
+            ),
+            decisions=self._figures_of(draft, number, answered),
+        )
+
+    def _figures_of(
+        self, draft: OpenDraft, number: int, answered: Mapping[int, Sequence[Given]]
+    ) -> list[AgreedDecision]:
+        """Return the figures by decision; resampling takes a while, so those at hand are taken."""
+        draft_id = str(draft.row.id)
+        with self._lock:
+            kept = self._figures.get(draft_id)
+        if kept is not None and kept[0] == number:
+            return kept[1]
+        labelled = {
+            row: both
+            for row, both in answered.items()
+            if not any(one.answer.is_excluded for one in both)
+        }
+        places = np.array(sorted(labelled), dtype=np.int64)
+        asked = decisions_at(self._store, draft.at.manifest, places) if len(places) else {}
+        read = functools.lru_cache(_KEPT_TASKS)(_read_decisions)
+        votes: dict[str, DecisionVotes] = {}
+        for row, task in asked.items():
+            for decision in read(task):
+                votes.setdefault(decision.id, DecisionVotes()).add(
+                    decision.outcomes.names,
+                    [one.answer.outcomes[decision.id] for one in labelled[row]],
+                    is_ordinal=decision.kind == "ordinal",
+                )
+        most = sorted(votes, key=lambda name: (-len(votes[name]), name))[:MAX_AGREED]
+        figures = [
+            AgreedDecision(
+                decision_id=name, alpha=votes[name].alpha(), agreement=votes[name].share()
+            )
+            for name in most
+        ]
+        with self._lock:
+            self._figures[draft_id] = (number, figures)
+            self._figures.move_to_end(draft_id)
+            while len(self._figures) > _KEPT_FIGURES:
+                self._figures.popitem(last=False)
+        return figures
+
+
+def _require_missing(duties: Duties, row: int, reviewer: str) -> None:
+    """Refuse an answer that nobody waits for."""
+    names = duties.reviewers_of(row)
+    if len(names) < _TWO or reviewer not in names:
+        raise _refusal(
+            "row",
+            f"is {row}, which is not assigned to {show(reviewer)} and another to label apart; edit it "
+            "with POST /v1/drafts/{draft}/edits.",
+            "refused",
+        )
+    if len(duties.answers_of(row)) == _TWO:
+        raise errors.DraftChangedError(
+            f"Both reviewers have answered row {row}, and answers stay from then on; edit the row "
+            "with POST /v1/drafts/{draft}/edits."
+        )
+
+
+def _entries_of(
+    revision: int, reviewer: str | None, request: AnswerRow, bodies: Sequence[EntryBody]
+) -> list[Entry]:
+    """Return the edits that two equal answers make, in the name of whoever answered last."""
+    if request.exclude:
+        bodies = [EntryBody()]
+    return [
+        Entry(
+            number=revision + place,
+            reviewer=reviewer,
+            action="exclude" if request.exclude else "relabel",
+            row=request.row,
+            body=body,
+        )
+        for place, body in enumerate(bodies, start=1)
+    ]
+
+
+def _read_decisions(task: str) -> list[Decision]:
+    return list(read_request({"context": "", "decisions": msgspec.json.decode(task)}).decisions)
+
+
+def _refusal(field: str, message: str, kind: str) -> errors.InvalidRequestError:
+    violation = errors.Violation((*BODY, field), f"{field} {message}", kind)
+    return errors.InvalidRequestError(violations=[violation])

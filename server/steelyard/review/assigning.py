@@ -1,0 +1,269 @@
+"""Rows of a draft assigned to reviewers, a share of them to two; moved; and how far everybody is."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from sqlalchemy import Connection
+
+from steelyard import errors
+from steelyard.caller import Caller
+from steelyard.operations.idempotency import SECONDS_A_DAY, KeyedWrites
+from steelyard.operations.write import Write
+from steelyard.review import store as rows
+from steelyard.review.duties import Duties, Part, numbered, split_rows
+from steelyard.review.duties_wire import (
+    Assignment,
+    Assignments,
+    MovedAssignment,
+    ReviewerProgress,
+)
+from steelyard.review.duty_store import append_duties, count_assigned, duties_after
+from steelyard.review.log import Mask, Places
+from steelyard.review.requests import AssignRows, MoveAssigned
+from steelyard.review.reviews import Reviews
+from steelyard.review.rows import Chosen, DraftRows, is_open
+from steelyard.review.serializers import lock_draft, require_open
+from steelyard.review.service import DraftService, OpenDraft
+from steelyard.storage import State
+from steelyard.wire.violations import BODY, Violations, show
+
+#: The most rows of a draft that two label apart, and the most entries that assign rows in it.
+MAX_BLIND, MAX_ENTRIES = 10_000, 2_000
+#: Times that rows are moved again when others worked on them meanwhile.
+_TRIES = 5
+
+#: Returns the members of an account who may review.
+Candidates = Callable[[Connection, str], Sequence[str]]
+
+
+class _MovedError(Exception):
+    """What a reviewer had to do is no longer what it was."""
+
+
+class DraftAssignments:
+    """Knows whose rows are whose."""
+
+    def __init__(
+        self,
+        state: State,
+        drafts: DraftService,
+        draft_rows: DraftRows,
+        writes: KeyedWrites,
+        reviews: Reviews,
+        *,
+        candidates: Candidates,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._drafts, self._rows = drafts, draft_rows
+        self._writes, self._reviews = writes, reviews
+        self._candidates = candidates
+        self._now = now
+
+    async def assign(self, write: Write, draft_id: str, request: AssignRows) -> Assignment:
+        """Split undecided rows of a queue evenly among reviewers."""
+        await self._writes.replay_known(write)
+        draft = await self._drafts.find(write.caller, draft_id)
+        require_open(draft.row)
+        names = [(("reviewers", place), name) for place, name in enumerate(request.reviewers)]
+        reviewers = await self._read_names(write.caller, names)
+        if request.overlap and draft.at.manifest.method == "reward":
+            raise errors.SupervisionMismatchError(
+                "The rows have rewards, and two who label apart each choose an outcome; leave "
+                "overlap out.",
+                path=(*BODY, "overlap"),
+            )
+        work = await asyncio.to_thread(self._prepare, write.caller, draft, request, reviewers)
+        return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+
+    async def move(self, write: Write, draft_id: str, request: MoveAssigned) -> MovedAssignment:
+        """Give what a reviewer has not done to another, or to nobody."""
+        await self._writes.replay_known(write)
+        draft = await self._drafts.find(write.caller, draft_id)
+        require_open(draft.row)
+        to = request.to
+        if to is not None:
+            [to] = await self._read_names(write.caller, [(("to",), to)])
+        if to == request.from_:
+            found = Violations()
+            found.add((*BODY, "to"), "has them already; name another, or leave it out.", "refused")
+            found.raise_if_any()
+        for _ in range(_TRIES):
+            try:
+                work = await asyncio.to_thread(
+                    self._prepare_move, write.caller, draft, request.from_, to
+                )
+                return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
+            except _MovedError:
+                continue
+        raise errors.DraftChangedError(
+            f"The rows changed at each of {_TRIES} tries, and nothing was moved; send it again."
+        )
+
+    async def progress(self, caller: Caller, draft_id: str) -> Assignments:
+        """Return who is to label which share of a draft's rows, and how far each is."""
+        draft = await self._drafts.find(caller, draft_id)
+        candidates = None
+        session = caller.session
+        if session is not None and session.role != "reviewer":
+            account_id = caller.account_id
+            candidates = sorted(
+                await self._state.read(lambda connection: self._candidates(connection, account_id))
+            )
+        return await asyncio.to_thread(self._progress, draft, candidates)
+
+    def _progress(self, draft: OpenDraft, candidates: list[str] | None) -> Assignments:
+        duties, undecided, n_open = self._standing(draft)
+        found = []
+        for reviewer in sorted(duties.reviewers):
+            theirs = duties.assigned_to(reviewer)
+            n_rows = int(theirs.sum())
+            to_do = int(duties.to_do_of(reviewer, undecided).sum())
+            if n_rows:
+                found.append(
+                    ReviewerProgress(
+                        reviewer=reviewer,
+                        rows=n_rows,
+                        done=n_rows - to_do,
+                        blind=int((theirs & duties.is_blind).sum()),
+                    )
+                )
+        n_assigned = int((undecided & duties.is_assigned).sum())
+        return Assignments(data=found, unassigned=n_open - n_assigned, candidates=candidates)
+
+    def _standing(self, draft: OpenDraft) -> tuple[Duties, Mask, int]:
+        """Return duties, which places are undecided, and how many rows are so."""
+        with self._reviews.current(draft.row.id, draft.n_places) as review:
+            undecided = is_open(review.state)
+        with self._reviews.current_duties(draft.row.id, draft.n_places) as held:
+            duties = held.copy()
+        # A version may have fewer rows than places, and what is not there is undecided, too.
+        n_gone = draft.n_places - draft.at.manifest.rows
+        return duties, undecided, int(undecided.sum()) - n_gone
+
+    async def _read_names(
+        self, caller: Caller, names: Sequence[tuple[tuple[str | int, ...], str]]
+    ) -> list[str]:
+        """Return reviewers' names; in a session those of members who may review, or a refusal."""
+        if caller.session is None:
+            return [name for _, name in names]
+        account_id = caller.account_id
+        known = set(
+            await self._state.read(lambda connection: self._candidates(connection, account_id))
+        )
+        found = Violations()
+        read = [name.strip().lower() for _, name in names]
+        for (path, sent), name in zip(names, read, strict=True):
+            if name not in known:
+                found.add(
+                    (*BODY, *path),
+                    f"is {show(sent)}, and no member of the account who may review has that address; "
+                    "invite them, or name another.",
+                    "unknown",
+                )
+        found.raise_if_any()
+        return list(dict.fromkeys(read))
+
+    def _prepare(
+        self, caller: Caller, draft: OpenDraft, request: AssignRows, reviewers: Sequence[str]
+    ) -> Callable[[Connection], Assignment]:
+        chosen = self._rows.choose_of(draft, request.queue, request.where, request.reviewer)
+        draft_id = str(draft.row.id)
+        n_matching = len(chosen.places)
+        free = np.sort(chosen.places[chosen.is_free[chosen.places]])
+        if len(free) == 0:
+            found = Violations()
+            found.add(
+                (*BODY, "filter"),
+                f"leaves nothing to assign: of the {n_matching} matching rows every one is decided "
+                "or assigned already; choose others.",
+                "empty",
+            )
+            found.raise_if_any()
+        # By the draft and by how often rows were assigned: a try again draws the same.
+        seed = [chosen.n_duties, int.from_bytes(draft_id.encode()[-16:], "big")]
+        drawn = np.random.default_rng(seed).permutation(free)[: request.limit]
+        n_blind = math.ceil(request.overlap * len(drawn)) if len(reviewers) > 1 else 0
+        _check_blind(n_blind, int(chosen.is_blind.sum()))
+        shares = split_rows(drawn, reviewers, n_blind)
+
+        def work(connection: Connection) -> Assignment:
+            require_open(lock_draft(connection, caller.account_id, draft_id))
+            _check_entries(count_assigned(connection, draft_id) + len(shares))
+            last = _check_unmoved(connection, draft_id, chosen, drawn)
+            parts: list[Part] = [(who, "assign", theirs, None) for who, theirs in shares.items()]
+            append_duties(connection, draft_id, numbered(last, self._now(), parts))
+            return Assignment(
+                draft_id=draft_id,
+                rows=len(drawn),
+                blind=n_blind,
+                left_out=n_matching - len(drawn),
+                reviewers={name: len(places) for name, places in shares.items()},
+            )
+
+        return work
+
+    def _prepare_move(
+        self, caller: Caller, draft: OpenDraft, from_: str, to: str | None
+    ) -> Callable[[Connection], MovedAssignment]:
+        duties, undecided, _ = self._standing(draft)
+        draft_id = str(draft.row.id)
+        to_do = duties.to_do_of(from_, undecided)
+        stays = duties.is_begun if to is None else duties.assigned_to(to)
+        places = duties.rows[to_do & ~stays]
+        n_kept = int((to_do & stays).sum())
+
+        def work(connection: Connection) -> MovedAssignment:
+            require_open(lock_draft(connection, caller.account_id, draft_id))
+            if duties_after(connection, draft_id, duties.number):
+                raise _MovedError
+            _check_entries(count_assigned(connection, draft_id) + 2)
+            parts: list[Part] = [(from_, "drop", places, None)]
+            if to is not None:
+                parts.append((to, "assign", places, None))
+            made = numbered(duties.number, self._now(), parts)
+            if made:
+                append_duties(connection, draft_id, made)
+            return MovedAssignment(draft_id=draft_id, moved=len(places), kept=n_kept)
+
+        return work
+
+
+def _check_unmoved(connection: Connection, draft_id: str, chosen: Chosen, places: Places) -> int:
+    """Refuse rows that others decided or assigned since they were chosen; return the last duty."""
+    duties = duties_after(connection, draft_id, chosen.n_duties)
+    entries = rows.entries_after(connection, draft_id, chosen.revision)
+    ordered = np.sort(places)
+    if any(duty.action != "answer" for duty in duties) or any(
+        np.isin(entry.rows(), ordered).any() for entry in entries
+    ):
+        raise errors.DraftChangedError(
+            "Others decided or assigned some of these rows meanwhile, and nothing was assigned; "
+            "send it again."
+        )
+    return duties[-1].number if duties else chosen.n_duties
+
+
+def _check_blind(n_blind: int, n_before: int) -> None:
+    if n_blind and n_before + n_blind > MAX_BLIND:
+        found = Violations()
+        found.add(
+            (*BODY, "overlap"),
+            f"has two reviewers label {n_blind} rows apart, beside {n_before} of before; a draft has "
+            f"at most {MAX_BLIND} such rows. Give a smaller share.",
+            "too_many",
+        )
+        found.raise_if_any()
+
+
+def _check_entries(n: int) -> None:
+    if n > MAX_ENTRIES:
+        raise errors.InvalidRequestError(
+            f"Rows of the draft were assigned or moved {MAX_ENTRIES} times, which is the most; seal it "
+            "and begin another."
+        )

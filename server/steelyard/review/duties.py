@@ -1,0 +1,264 @@
+"""Who is to label which rows of a draft, and what two people said of a row without seeing each other.
+
+A row of one reviewer is labelled in the draft itself. A row of two is blind: each answers apart, and
+the draft has nothing of it until both did. Like a review, this is a fold of a log.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.review.log import Mask, Places
+
+DutyAction = Literal["assign", "drop", "answer"]
+
+_NOBODY = -1
+_ONE, _TWO, _BOTH = 1, 2, 3
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one of two reviewers said of a row: an outcome a decision, or that the row should go."""
+
+    outcomes: dict[str, str] = {}
+    is_excluded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """An answer, with who gave it and when, in Unix seconds."""
+
+    reviewer: str
+    at: float
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duty:
+    """One entry of the log: rows that a reviewer gets or no longer has, or an answer."""
+
+    number: int
+    at: float
+    reviewer: str
+    action: DutyAction
+    places: Places
+    answer: Answer | None = None
+
+
+class Duties:
+    """Whose rows are whose, and their answers, of some rows; for one thread at a time."""
+
+    def __init__(self, rows: Places) -> None:
+        self.rows = rows
+        self.number = 0
+        self.reviewers: list[str] = []
+        self._one: NDArray[np.int16] = np.full(len(rows), _NOBODY, dtype=np.int16)
+        self._two: NDArray[np.int16] = np.full(len(rows), _NOBODY, dtype=np.int16)
+        self._said: NDArray[np.uint8] = np.zeros(len(rows), dtype=np.uint8)
+        self._differs: Mask = np.zeros(len(rows), dtype=np.bool_)
+        self._given: dict[int, list[Given]] = {}
+
+    @classmethod
+    def of_all(cls, n_places: int) -> Duties:
+        """Return what is known before the first entry of a draft's log."""
+        return cls(np.arange(n_places, dtype=np.int64))
+
+    def among(self, rows: Sequence[int] | Places, later: Iterable[Duty] = ()) -> Duties:
+        """Return what is known of some rows alone, with later entries applied."""
+        wanted = np.unique(np.asarray(rows, dtype=np.int64))
+        part = self._part(wanted, np.searchsorted(self.rows, wanted))
+        part.extend(later)
+        return part
+
+    def copy(self) -> Duties:
+        """Return the same, which no later entry changes."""
+        return self._part(self.rows, np.arange(len(self.rows)))
+
+    def _part(self, rows: Places, at: Places) -> Duties:
+        part = Duties(rows)
+        part.number, part.reviewers = self.number, list(self.reviewers)
+        if self.number:
+            part._one, part._two = self._one[at], self._two[at]
+            part._said, part._differs = self._said[at], self._differs[at]
+            answered = rows[part._said > 0].tolist()
+            part._given = {row: self._given[row] for row in answered}
+        return part
+
+    def extend(self, duties: Iterable[Duty]) -> None:
+        """Apply the next entries of the log."""
+        for duty in duties:
+            found = np.searchsorted(self.rows, duty.places)
+            found = np.minimum(found, max(len(self.rows) - 1, 0))
+            at = found[self.rows[found] == duty.places] if len(self.rows) else found[:0]
+            if duty.action == "assign":
+                self._assign(at, self._code_of(duty.reviewer))
+            elif duty.action == "drop":
+                self._drop(at, self._code_of(duty.reviewer))
+            elif len(at):
+                self._answer(int(at[0]), duty)
+            self.number = duty.number
+
+    @property
+    def is_assigned(self) -> Mask:
+        """Which rows somebody is to label."""
+        mask: Mask = self._one != _NOBODY
+        return mask
+
+    @property
+    def is_blind(self) -> Mask:
+        """Which rows two are to label, or did."""
+        mask: Mask = self._two != _NOBODY
+        return mask
+
+    @property
+    def is_waiting(self) -> Mask:
+        """Which blind rows an answer is missing of."""
+        mask: Mask = self.is_blind & (self._said != _BOTH)
+        return mask
+
+    @property
+    def is_begun(self) -> Mask:
+        """Which blind rows have one answer."""
+        mask: Mask = self.is_waiting & (self._said != 0)
+        return mask
+
+    @property
+    def is_disputed(self) -> Mask:
+        """Which rows got two answers that differ, decided since or not."""
+        return self._differs
+
+    def assigned_to(self, reviewer: str) -> Mask:
+        """Return which rows a reviewer is to label, or did."""
+        one, two = self._holds(reviewer)
+        mask: Mask = one | two
+        return mask
+
+    def answered_by(self, reviewer: str) -> Mask:
+        """Return which blind rows a reviewer answered."""
+        one, two = self._holds(reviewer)
+        mask: Mask = (one & (self._said & _ONE > 0)) | (two & (self._said & _TWO > 0))
+        return mask
+
+    def to_do_of(self, reviewer: str, is_open: Mask) -> Mask:
+        """Return which rows a reviewer has still to label.
+
+        Parameters
+        ----------
+        is_open : ndarray
+            Which rows nobody decided on in the draft.
+        """
+        blind = self.is_waiting & ~self.answered_by(reviewer)
+        mask: Mask = self.assigned_to(reviewer) & np.where(self.is_blind, blind, is_open)
+        return mask
+
+    def reviewers_of(self, row: int) -> list[str]:
+        """Return who is to label a row."""
+        at = self._at(row)
+        codes = (int(self._one[at]), int(self._two[at]))
+        return [self.reviewers[code] for code in codes if code != _NOBODY]
+
+    def answers_of(self, row: int) -> list[Given]:
+        """Return the answers about a row, that of the reviewer named first first."""
+        return list(self._given.get(row, ()))
+
+    def answered(self) -> dict[int, list[Given]]:
+        """Return the answers of the rows that two answered."""
+        both = self.rows[self._said == _BOTH].tolist()
+        return {row: self._given[row] for row in both}
+
+    def _holds(self, reviewer: str) -> tuple[Mask, Mask]:
+        if reviewer not in self.reviewers:
+            nothing = np.zeros(len(self.rows), dtype=np.bool_)
+            return nothing, nothing
+        code = self.reviewers.index(reviewer)
+        return self._one == code, self._two == code
+
+    def _assign(self, at: Places, code: int) -> None:
+        is_free = self._one[at] == _NOBODY
+        self._one[at[is_free]] = code
+        others = at[~is_free]
+        others = others[(self._two[others] == _NOBODY) & (self._one[others] != code)]
+        self._two[others] = code
+
+    def _drop(self, at: Places, code: int) -> None:
+        """Take rows from a reviewer who answered none of them; the other's answer stays."""
+        first = at[self._one[at] == code]
+        second = at[self._two[at] == code]
+        self._one[first] = self._two[first]
+        self._said[first] = np.where(self._said[first] & _TWO, np.uint8(_ONE), np.uint8(0))
+        self._two[first] = _NOBODY
+        self._two[second] = _NOBODY
+        self._said[second] &= _ONE
+
+    def _answer(self, at: int, duty: Duty) -> None:
+        if duty.answer is None:
+            raise ValueError(f"Entry {duty.number} answers nothing.")
+        row, code = int(self.rows[at]), self._code_of(duty.reviewer)
+        self._said[at] |= _ONE if self._one[at] == code else _TWO
+        others = [one for one in self._given.get(row, ()) if one.reviewer != duty.reviewer]
+        given = [*others, Given(reviewer=duty.reviewer, at=duty.at, answer=duty.answer)]
+        order = self.reviewers_of(row)
+        self._given[row] = sorted(given, key=lambda one: order.index(one.reviewer))
+        self._differs[at] = len(given) == 2 and given[0].answer != given[1].answer
+
+    def _at(self, row: int) -> int:
+        return int(np.searchsorted(self.rows, row))
+
+    def _code_of(self, reviewer: str) -> int:
+        if reviewer not in self.reviewers:
+            self.reviewers.append(reviewer)
+        return self.reviewers.index(reviewer)
+
+
+def split_rows(rows: Places, reviewers: Sequence[str], n_blind: int) -> dict[str, Places]:
+    """Return which rows each reviewer gets, ascending; the first of them go to two.
+
+    Whoever gets more than another gets two rows more at most, and every pair of reviewers shares
+    about as many rows as any other.
+
+    Parameters
+    ----------
+    rows : ndarray
+        In an order that was drawn at random.
+    reviewers : sequence of str
+        Two of them or more where rows go to two.
+    n_blind : int
+        How many rows go to two reviewers.
+
+    Examples
+    --------
+    >>> {name: rows.tolist() for name, rows in split_rows(np.arange(5), ["a", "b"], 1).items()}
+    {'a': [0, 2, 4], 'b': [0, 1, 3]}
+    """
+    n = len(reviewers)
+    turn = np.arange(len(rows))
+    first = turn % n
+    blind = turn[:n_blind]
+    second = (blind + 1 + (blind // n) % max(n - 1, 1)) % n
+    return {
+        name: np.sort(np.concatenate([rows[first == place], rows[:n_blind][second == place]]))
+        for place, name in enumerate(reviewers)
+    }
+
+
+#: Whose, what, which rows, and the answer of an entry that is one.
+Part = tuple[str, DutyAction, Places, Answer | None]
+
+
+def numbered(after: int, at: float, parts: Iterable[Part]) -> list[Duty]:
+    """Return the next entries of a log, without those that are about no row."""
+    number = itertools.count(after + 1)
+    return [
+        Duty(
+            number=next(number), at=at, reviewer=reviewer, action=action, places=places,
+            answer=answer,
+        )
+        for reviewer, action, places, answer in parts
+        if len(places)
+    ]  # fmt: skip

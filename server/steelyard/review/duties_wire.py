@@ -1,0 +1,111 @@
+"""Who labels which rows of a draft, and how far two agree, on the wire.
+
+Not here: requests (``steelyard.review.requests``), rows (``steelyard.review.wire``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from steelyard.review.wire import BlindStatus, RowNow
+from steelyard.wire.measures import Measure
+
+#: The most reviewers of one call, and the most decisions of which agreement is told.
+MAX_REVIEWERS, MAX_AGREED = 50, 64
+
+
+class AnswerReceipt(Struct, frozen=True, kw_only=True):
+    """What became of an answer about a row that two reviewers label apart."""
+
+    draft_id: str
+    row: int
+    status: Annotated[
+        BlindStatus,
+        Meta(
+            description="`agreed`: the draft has what both said, as edits of the second. "
+            "`disagreed`: the row is in the queue `disagreement`."
+        ),
+    ]
+    revision: Annotated[int, Meta(description="Number of the draft's last entry.")]
+    rows: Annotated[list[RowNow], Meta(description="The row as it is now, once both answered.")]
+
+
+class Assignment(Struct, frozen=True, kw_only=True):
+    """What was assigned."""
+
+    draft_id: str
+    rows: Annotated[int, Meta(description="Rows that got a reviewer, or two.")]
+    blind: Annotated[int, Meta(description="Those of them that two label apart.")]
+    left_out: Annotated[
+        int, Meta(description="Matching rows that were decided or assigned already, or too many.")
+    ]
+    reviewers: Annotated[dict[str, int], Meta(description="Reviewer to the rows that they got.")]
+
+
+class MovedAssignment(Struct, frozen=True, kw_only=True):
+    """What a reviewer no longer has."""
+
+    draft_id: str
+    moved: Annotated[int, Meta(description="Undone rows that another has now, or nobody.")]
+    kept: Annotated[
+        int,
+        Meta(
+            description="Undone rows that stay: the other has them already or, where they were to be "
+            "nobody's, the other of two has answered."
+        ),
+    ]
+
+
+class ReviewerProgress(Struct, frozen=True, kw_only=True):
+    """How far one reviewer is."""
+
+    reviewer: str
+    rows: Annotated[int, Meta(description="Assigned to them.")]
+    done: Annotated[int, Meta(description="Decided in the draft or, of blind ones, answered.")]
+    blind: Annotated[int, Meta(description="Those that they and another label apart.")]
+
+
+class Assignments(Struct, frozen=True, kw_only=True):
+    """Who is to label which share of a draft's rows."""
+
+    data: list[ReviewerProgress]
+    unassigned: Annotated[int, Meta(description="Undecided rows that nobody is to label.")]
+    candidates: Annotated[
+        list[str] | None,
+        Meta(
+            description="Members of the account whom rows can be assigned to; null without a session "
+            "of an owner or a developer."
+        ),
+    ]
+
+
+class AgreedDecision(Struct, frozen=True, kw_only=True):
+    """How far two reviewers agree on one decision."""
+
+    decision_id: str
+    alpha: Annotated[
+        Measure | None,
+        Meta(
+            description="Krippendorff's alpha, with a bootstrap interval over rows: 1 is agreement, 0 "
+            "chance. Null before two answered a row, or where all answers are one outcome."
+        ),
+    ]
+    agreement: Annotated[Measure | None, Meta(description="Share of rows on which both agree.")]
+
+
+class DraftAgreement(Struct, frozen=True, kw_only=True):
+    """How far reviewers agree on rows that two label apart."""
+
+    blind: Annotated[int, Meta(description="Rows that two label apart.")]
+    answered: Annotated[int, Meta(description="Those that both answered.")]
+    agreed: Annotated[int, Meta(description="Those on which both said the same throughout.")]
+    disputed: Annotated[int, Meta(description="Those on which they did not.")]
+    to_adjudicate: Annotated[int, Meta(description="Disputed rows that nobody decided since.")]
+    exclusions: Annotated[
+        int, Meta(description="Rows that one or both would exclude; they count for no decision.")
+    ]
+    decisions: Annotated[
+        list[AgreedDecision], Meta(description=f"The {MAX_AGREED} that most rows ask.")
+    ]

@@ -1,0 +1,65 @@
+"""The logs of who is to label which rows of drafts; the rules are in ``steelyard.review.duties``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row, func, insert, select
+
+from steelyard.review.duties import Answer, Duty
+from steelyard.review.log import pack_places, unpack_places
+from steelyard.review.tables import draft_duties
+
+_decode_answer = msgspec.json.Decoder(Answer).decode
+
+
+def duties_after(connection: Connection, draft_id: str, number: int) -> list[Duty]:
+    """Return the entries of a log that are newer than one, the oldest first."""
+    found = connection.execute(
+        select(draft_duties)
+        .where(draft_duties.c.draft_id == draft_id, draft_duties.c.number > number)
+        .order_by(draft_duties.c.number)
+    )
+    return [_read(row) for row in found]
+
+
+def append_duties(connection: Connection, draft_id: str, duties: Sequence[Duty]) -> None:
+    """Write the next entries of a log."""
+    connection.execute(
+        insert(draft_duties),
+        [
+            {
+                "draft_id": draft_id,
+                "number": duty.number,
+                "at": duty.at,
+                "reviewer": duty.reviewer,
+                "action": duty.action,
+                "places": pack_places(duty.places),
+                "body": None if duty.answer is None else msgspec.json.encode(duty.answer),
+            }
+            for duty in duties
+        ],
+    )
+
+
+def count_assigned(connection: Connection, draft_id: str) -> int:
+    """Count the entries of a log that are no answers."""
+    found = connection.scalar(
+        select(func.count())
+        .select_from(draft_duties)
+        .where(draft_duties.c.draft_id == draft_id, draft_duties.c.action != "answer")
+    )
+    return found or 0
+
+
+def _read(row: Row[Any]) -> Duty:
+    return Duty(
+        number=row.number,
+        at=row.at,
+        reviewer=row.reviewer,
+        action=row.action,
+        places=unpack_places(row.places),
+        answer=None if row.body is None else _decode_answer(row.body),
+    )
