@@ -6,15 +6,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from steelyard.errors import DraftConflictError, NothingToUndoError
+from steelyard.review.duties_wire import AnswerReceipt
 from steelyard.review.wire import (
+    BlindRow,
     Draft,
     DraftRow,
     DraftRowPage,
     EditReceipt,
     History,
     LogEntry,
+    RowAnswer,
     RowNow,
     SealedDraft,
     Suspects,
@@ -36,6 +40,11 @@ _QUEUES: dict[str, Any] = {
     "audit": lambda now: True,
     "suspect": lambda now: False,
 }
+#: Queues of rows that two label apart.
+_APART: dict[str, Any] = {
+    "assigned": lambda row: row.blind.status == "waiting" and not row.blind.answers,
+    "disagreement": lambda row: row.blind.status == "disagreed" and row.now.state == "untouched",
+}
 _STATES = {
     "accept": "accepted",
     "exclude": "excluded",
@@ -46,13 +55,17 @@ _STATES = {
 
 
 def make_row(
-    number: int, *, decisions: tuple[Any, ...] = (TEAM,), label: str = "billing"
-) -> DraftRow:
+    number: int, *, decisions: tuple[Any, ...] = (TEAM,), label: str = "billing",
+    answers: tuple[RowAnswer, ...] | None = None, status: Any = "waiting",
+) -> DraftRow:  # fmt: skip
     targets = {"team": {label: 1.0}}
     if URGENT in decisions:
         targets["urgent"] = {"no": 1.0}
+    if answers is not None:
+        blind = BlindRow(status=status, is_yours=True, answers=list(answers))
     return DraftRow(
         row=number,
+        blind=UNSET if answers is None else blind,
         side="training",
         context=f"Ticket {number}: my card was charged twice.",
         decisions=list(decisions),
@@ -162,6 +175,18 @@ class FakeDrafts:
             raise self.losing.pop(0)
         return receipt
 
+    def answer(
+        self, draft_id: str, *, row: int, outcomes: dict[str, str] | None, exclude: bool,
+        reviewer: str | None, idempotency_key: str,
+    ) -> AnswerReceipt:  # fmt: skip
+        """Take one of two answers; whoever sends it here is the first."""
+        self._fail()
+        self.calls.append(("answer", row, outcomes, exclude, reviewer))
+        own = RowAnswer(reviewer=reviewer or "", at=0.0, outcomes=outcomes or {}, exclude=exclude)
+        blind = BlindRow(status="waiting", is_yours=True, answers=[own])
+        self.held[row] = msgspec.structs.replace(self.held[row], blind=blind)
+        return AnswerReceipt(draft_id=draft_id, row=row, status="waiting", revision=self.n, rows=[])
+
     def bulk(
         self, draft_id: str, *, action: str, expected: int, where: Any, text: str | None,
         queue: str, decision: str | None, outcome: str | None, revision: int,
@@ -215,6 +240,8 @@ class FakeDrafts:
             raise self.failing.pop(0)
 
     def _in(self, queue: str, row: DraftRow, reviewer: str | None) -> bool:
+        if queue in _APART:
+            return row.blind is not UNSET and bool(_APART[queue](row))
         if queue == "mine":
             return row.now.reviewer is not None and row.now.reviewer == reviewer
         return bool(_QUEUES[queue](row.now))

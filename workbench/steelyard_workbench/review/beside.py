@@ -23,7 +23,9 @@ from steelyard_workbench.components.facts import heading, table
 from steelyard_workbench.components.numbers import ago
 from steelyard_workbench.escaping import escape_markdown
 from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.review.apart import is_apart
 from steelyard_workbench.review.questions import as_text, labels_text
+from steelyard_workbench.review.reviewers import Reviewers
 from steelyard_workbench.review.row_filter import OnFilter, RowFilter
 from steelyard_workbench.review.suggesting import Suggesting
 from steelyard_workbench.states import empty
@@ -32,6 +34,7 @@ from steelyard_workbench.states import empty
 N_SIMILAR, N_ENTRIES, N_BARS = 8, 20, 15
 _SNIPPET = 220
 _FACETS, _SIMILAR, _HISTORY, _SUGGEST = "Facets", "Similar", "History", "Suggest"
+_REVIEWERS = "Reviewers"
 
 
 class Beside(Viewer):
@@ -52,10 +55,11 @@ class Beside(Viewer):
         on_row: Callable[[int], None],
         on_outcomes: Callable[[dict[str, list[str]]], None],
         suggesting: Suggesting,
+        reviewers: Reviewers,
     ) -> None:
         self._client, self._draft = client, draft
         self._on_filter, self._on_row, self._on_outcomes = on_filter, on_row, on_outcomes
-        self._suggesting = suggesting
+        self._suggesting, self._reviewers = suggesting, reviewers
         self._filter = RowFilter()
         self._row: DraftRow | None = None
         self._facets = Loaded("The counts", self._fetch_facets, self._show_facets)
@@ -63,7 +67,7 @@ class Beside(Viewer):
         self._of_row = Loaded("The row's history", self._fetch_row, show_history, n_lines=2)
         self._of_draft = Loaded("The draft's history", self._fetch_draft, show_history)
         self._choice = pmui.RadioButtonGroup(
-            options=[_FACETS, _SIMILAR, _HISTORY, _SUGGEST], value=_FACETS, size="small",
+            options=[_FACETS, _SIMILAR, _HISTORY, _SUGGEST, _REVIEWERS], value=_FACETS, size="small",
             label="Beside the rows",
         )  # fmt: skip
         super().__init__()
@@ -81,6 +85,7 @@ class Beside(Viewer):
             _SIMILAR: [self._similar],
             _HISTORY: [self._of_row, self._of_draft],
             _SUGGEST: [self._suggesting.part],
+            _REVIEWERS: [self._reviewers.part],
         }
         return shown[self._choice.value]
 
@@ -110,6 +115,8 @@ class Beside(Viewer):
         if self._choice.value == _HISTORY:
             self._of_row.start()
             self._of_draft.start()
+        elif self._choice.value == _REVIEWERS:
+            self._reviewers.part.refresh.start(quietly=True)
 
     @param.depends("_choice.value", watch=True)
     def _turn(self) -> None:
@@ -182,7 +189,7 @@ class Beside(Viewer):
         )
 
     def _fetch_similar(self) -> FoundSimilar | None:
-        if self._row is None:
+        if self._row is None or is_apart(self._row):
             return None
         return self._client.datasets.similar(
             self._draft.dataset_id,
@@ -192,6 +199,8 @@ class Beside(Viewer):
         )
 
     def _show_similar(self, found: FoundSimilar | None) -> Viewable:
+        if self._row is not None and is_apart(self._row):
+            return empty("Similar rows have labels: they are shown once both have answered.")
         if found is None or not found.data:
             return empty("There is no row to compare, or no other that is like it.")
         shown: list[Viewable] = [

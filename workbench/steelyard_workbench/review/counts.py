@@ -9,6 +9,8 @@ from steelyard.review.wire import Queue, RowNow
 #: Queues in the order of their tabs, with their titles.
 TITLES: dict[Queue, str] = {
     "to_review": "To review",
+    "assigned": "Assigned to me",
+    "disagreement": "Disagreement",
     "suspect": "Suspect",
     "audit": "Audit",
     "changed": "Changed",
@@ -27,6 +29,8 @@ MEANINGS: dict[Queue, str] = {
     "noted": "rows with a note",
     "all": "every row",
     "mine": "rows that you edited last",
+    "assigned": "rows that were assigned to you and are still to be labelled",
+    "disagreement": "undecided rows of which two reviewers said different things",
 }
 _DECIDED = ("accepted", "relabelled", "excluded")
 
@@ -42,7 +46,7 @@ def tab_items(counts: Mapping[str, int]) -> list[dict[str, str]]:
 def after_edit(counts: Mapping[str, int], before: RowNow, after: RowNow) -> dict[str, int]:
     """Return the counts as they are once a row stands otherwise, until the server sends them.
 
-    Those of ``suspect`` and ``mine`` stay: they need more than the row.
+    Those of ``suspect``, ``mine``, ``assigned`` and ``disagreement`` stay: they need more than that.
     """
 
     def queues(now: RowNow) -> dict[str, bool]:

@@ -6,6 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from steelyard.review.wire import DraftRow, RowState
+from steelyard_workbench.review.apart import (
+    is_apart,
+    is_disputed,
+    is_yours,
+    note_of,
+    picked_of,
+    with_answer,
+)
 from steelyard_workbench.review.bulk_view import Change
 from steelyard_workbench.review.edits import Unsent
 from steelyard_workbench.review.questions import (
@@ -19,7 +27,7 @@ from steelyard_workbench.review.questions import (
 )
 from steelyard_workbench.review.queue_reader import QueueReader
 from steelyard_workbench.review.steps import Steps
-from steelyard_workbench.review.suggestions import Suggestions, top_of
+from steelyard_workbench.review.suggestions import Suggestions, edits_to, top_of
 
 _STATE_OF: dict[str, RowState] = {
     "accept": "accepted",
@@ -58,10 +66,29 @@ class Deciding:
         self._on_told = on_told
         #: Whether another label was chosen for a decision of the row since it came into focus.
         self._is_changed = False
+        #: Outcomes that were chosen of a row that is decided on as a whole.
+        self._picked: dict[str, str] = {}
 
     def leave(self) -> None:
         """Note that another row is in focus."""
         self._is_changed = False
+        self._picked = {}
+
+    @property
+    def picked(self) -> dict[str, str]:
+        """What is chosen so far of the row in focus, where it is decided on as a whole."""
+        row = self._reader.rows.current
+        return {} if row is None else {**picked_of(row), **self._picked}
+
+    @property
+    def first(self) -> int:
+        """Place of the decision of the row in focus that is asked first."""
+        row = self._reader.rows.current
+        if row is None or not is_disputed(row):
+            return 0
+        agreed = picked_of(row)
+        asked = questions_of(row.decisions)
+        return next((i for i, one in enumerate(asked) if one.id not in agreed), 0)
 
     def choose(self, decision: str, outcome: str) -> None:
         """Choose the outcome of a decision of the row, and go on.
@@ -77,6 +104,9 @@ class Deciding:
         if place is None:
             return
         question = questions[place]
+        if is_apart(row) or is_disputed(row):
+            self._pick(row, questions, place, outcome)
+            return
         entry: Unsent | None = None
         if expected_of(row, decision) != outcome:
             edit = {"action": "relabel", "decision": decision}
@@ -97,10 +127,62 @@ class Deciding:
         if entry is not None:
             self._steps.push(entry)
 
+    def _pick(self, row: DraftRow, questions: Sequence[Question], place: int, outcome: str) -> None:
+        """Choose an outcome of a row that two label, which is sent once every decision has one."""
+        if is_apart(row) and not is_yours(row):
+            self._on_told(note_of(row))
+            return
+        self._picked[questions[place].id] = outcome
+        chosen = {name: self.picked.get(name) for name in (one.id for one in questions)}
+        # Of an answer that is given anew, every decision is asked again.
+        asked = self._picked if is_apart(row) else self.picked
+        left = [i for i, one in enumerate(questions) if i > place and one.id not in asked]
+        left += [i for i, one in enumerate(questions) if chosen[one.id] is None]
+        said = f"row {self._reader.rows.place_text}, {outcome}"
+        if left:
+            self._on_decision(left[0])
+            self._on_told(f"{said}; next: {questions[left[0]].id}")
+            return
+        outcomes = {name: str(one) for name, one in chosen.items()}
+        if is_apart(row):
+            self._answer(row, outcomes)
+            return
+        edits, after = edits_to(row, outcomes)
+        self._steps.show_row(row, after)
+        self._on_told(said)
+        self._on_next()
+        label = f"row {row.row}: adjudicated"
+        self._steps.push(Unsent("edit", label, edits=edits, before=(row,), after=(after,)))
+
+    def _answer(self, row: DraftRow, outcomes: dict[str, str]) -> None:
+        """Send the reviewer's answer about a row; that it should go, without outcomes."""
+        given = {"row": row.row, "outcomes": outcomes or None, "exclude": not outcomes}
+        name = self._steps.queue.reviewer or ""
+        after = with_answer(row, name, outcomes, is_excluded=not outcomes)
+        self._steps.show_row(row, after)
+        self._on_told(f"row {self._reader.rows.place_text}, answered")
+        self._on_next()
+        label = f"row {row.row}: your answer"
+        self._steps.push(Unsent("answer", label, given=given, before=(row,), after=(after,)))
+
+    def _decide_apart(self, row: DraftRow, action: str) -> None:
+        if not is_yours(row):
+            self._on_told(note_of(row))
+        elif action == "exclude":
+            self._answer(row, {})
+        elif action == "skip":
+            self._on_told(f"row {self._reader.rows.place_text}, left for later")
+            self._on_next()
+        else:
+            self._on_told("No label is shown of this row; choose an outcome.")
+
     def decide(self, action: str) -> None:
         """Accept, exclude, include or skip the row, and go on."""
         row = self._reader.rows.current
         if row is None or self._steps.forbidden:
+            return
+        if is_apart(row):
+            self._decide_apart(row, action)
             return
         question = self._question()
         if (
@@ -165,13 +247,14 @@ class Deciding:
         """Change rows of the table in one step; those that do not ask the decision are left."""
         edits, before, after = [], [], []
         for row in rows:
-            found = _edit_of(change, row)
+            found = None if is_apart(row) else _edit_of(change, row)
             if found is not None:
                 edits.append(found[0])
                 before.append(row)
                 after.append(found[1])
         if not edits:
-            self._on_told(f"None of the selected rows asks {change.decision}.")
+            asked = f"asks {change.decision}" if change.decision else "takes edits"
+            self._on_told(f"None of the selected rows {asked}.")
             return
         label = f"{len(edits):,} rows: {change.label}"
         self._steps.push(

@@ -13,6 +13,7 @@ from steelyard_workbench.components.live_text import LiveText
 from steelyard_workbench.components.side_by_side import side_by_side
 from steelyard_workbench.problems import not_loaded, problem_of
 from steelyard_workbench.review.after_sealing import AfterSealing
+from steelyard_workbench.review.apart import is_apart, note_of
 from steelyard_workbench.review.beside import Beside
 from steelyard_workbench.review.bulk_view import BulkView
 from steelyard_workbench.review.deciding import Deciding
@@ -25,6 +26,7 @@ from steelyard_workbench.review.note_dialog import NoteDialog
 from steelyard_workbench.review.notices import Notices
 from steelyard_workbench.review.queue_reader import QueueReader
 from steelyard_workbench.review.queue_tabs import QUEUES, QueueTabs
+from steelyard_workbench.review.reviewers import Reviewers
 from steelyard_workbench.review.row_filter import RowFilter, read_query, write_query
 from steelyard_workbench.review.row_view import RowView
 from steelyard_workbench.review.rows_ahead import RowsAhead
@@ -99,6 +101,15 @@ class Desk(Viewer):
             on_suggested=self._on_suggested,
             on_take=self._take_suggestions,
         )
+        self.reviewers = Reviewers(
+            client,
+            draft,
+            chosen=lambda: (self._reader.queue, self._reader.filter),
+            reviewer=lambda: self.queue.reviewer,
+            is_signed_in=self._session.is_signed_in,
+            on_queue=self.open_queue,
+            on_assigned=self._reader.count.start,
+        )
         self.beside = Beside(
             client,
             draft,
@@ -106,6 +117,7 @@ class Desk(Viewer):
             on_row=self.open_number,
             on_outcomes=self.bar.offer,
             suggesting=self.suggesting,
+            reviewers=self.reviewers,
         )
         self.notes = NoteDialog(self.deciding.note)
         self.seal = SealDialog(
@@ -276,7 +288,11 @@ class Desk(Viewer):
 
     def ask_for_note(self, row: DraftRow | None) -> None:
         """Ask for a note on a row, if there is one and it takes any."""
-        if row is not None and not self.steps.forbidden:
+        if row is None or self.steps.forbidden:
+            return
+        if is_apart(row):
+            self.tell("Notes are seen by both: this row takes them once both have answered.")
+        else:
             self.notes.ask(row)
 
     def _keep_choice(self) -> None:
@@ -339,6 +355,7 @@ class Desk(Viewer):
         """Disable every change."""
         self.view.forbid()
         self.suggesting.forbid()
+        self.reviewers.forbid()
         self.bulk.forbid()
         self._head.forbid()
 
@@ -356,7 +373,7 @@ class Desk(Viewer):
         self._show_in_middle(self.bulk)
         await self._reader.count()
 
-    def _show(self, active: int = 0) -> None:
+    def _show(self, active: int | None = None) -> None:
         row = self.rows.current
         self.beside.row_changed(row)
         if self.is_bulk:
@@ -376,9 +393,10 @@ class Desk(Viewer):
             row,
             f"Row {self.rows.place_text}",
             self._reader.filter.words,
-            active,
+            self.deciding.first if active is None else active,
             suggested=held.of(row),
-            note=_HIDDEN if held.is_hidden(row) else "",
+            picked=self.deciding.picked,
+            note=note_of(row) or (_HIDDEN if held.is_hidden(row) else ""),
         )
         self._show_in_middle(self.view)
 
@@ -402,7 +420,7 @@ class Desk(Viewer):
         self._session.reviewer = name
         self.queue.reviewer = name or None
         self.steps.forget()
-        if self._reader.queue == "mine":
+        if self._reader.queue in ("mine", "assigned"):
             self.reload()
 
     def _on_sealed(self, draft: Draft) -> None:

@@ -16,6 +16,7 @@ import msgspec
 from steelyard.client import Client
 from steelyard.client.failures import UnexpectedAnswerError
 from steelyard.errors import DraftConflictError, SteelyardError
+from steelyard.review.duties_wire import AnswerReceipt
 from steelyard.review.wire import DraftConflict, DraftRow, EditReceipt, RowNow
 from steelyard_workbench.problems import Problem, problem_of
 from steelyard_workbench.tasks import Write
@@ -30,7 +31,7 @@ class Unsent:
 
     Parameters
     ----------
-    kind : {"edit", "bulk", "undo", "redo"}
+    kind : {"edit", "bulk", "answer", "undo", "redo"}
     label : str
         What it does, as ``row 12: team is deny``.
     """
@@ -55,7 +56,7 @@ class Unsent:
 class Listener(Protocol):
     """What handles how edits end."""
 
-    def on_sent(self, entry: Unsent, receipt: EditReceipt) -> None:
+    def on_sent(self, entry: Unsent, receipt: EditReceipt | AnswerReceipt) -> None:
         """Note what the server changed."""
 
     def on_refused(self, entry: Unsent, problem: Problem) -> None:
@@ -163,13 +164,17 @@ class EditQueue:
         self.is_lost = False
         self.unsent.remove(entry)
 
-    def _call(self, entry: Unsent) -> EditReceipt:
+    def _call(self, entry: Unsent) -> EditReceipt | AnswerReceipt:
         drafts, draft_id = self._client.drafts, self._draft_id
         if entry.kind == "edit":
             # What was seen is looked up now: an edit of the same row that was sent just before
             # this one is the reviewer's own, and its number is known only since its receipt.
             edits = [{**edit, "seen": self._seen.get(edit["row"], 0)} for edit in entry.edits]
             return drafts.edit(draft_id, edits, self.reviewer, idempotency_key=entry.key)
+        if entry.kind == "answer":
+            return drafts.answer(
+                draft_id, **entry.given, reviewer=self.reviewer, idempotency_key=entry.key
+            )
         if entry.kind == "bulk":
             return drafts.bulk(
                 draft_id, **entry.given, reviewer=self.reviewer, idempotency_key=entry.key

@@ -46,7 +46,7 @@ def _show_empty(
         )
     if queue == "suspect" and suspects is not None and suspects.status == "unavailable":
         return empty(f"**Suspect rows are unavailable.** {suspects.message}", again)
-    if queue == "mine" and not is_named:
+    if queue in ("mine", "assigned") and not is_named:
         return empty("This queue goes by your name: write it into **Your name** above.")
     parts = reader.filter.parts
     if parts:

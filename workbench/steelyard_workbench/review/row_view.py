@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.review.wire import DraftRow
 from steelyard_workbench.components.row_card import Asked, Choice, Image, RowCard, Run
 from steelyard_workbench.keys import key_of, shown_key
+from steelyard_workbench.review.apart import answer_text, said_by
 from steelyard_workbench.review.questions import (
     Question,
     as_text,
@@ -61,6 +62,7 @@ class RowView(Viewer):
         self._questions: tuple[Question, ...] = ()
         self._row: DraftRow | None = None
         self._suggested: Suggested = {}
+        self._picked: Mapping[str, str] = {}
         self._card = RowCard()
         self._card.on_msg(lambda event: self.pressed(event.data))
 
@@ -102,6 +104,7 @@ class RowView(Viewer):
         active: int = 0,
         *,
         suggested: Suggested | None = None,
+        picked: Mapping[str, str] | None = None,
         note: str = "",
     ) -> None:
         """Show a row.
@@ -112,11 +115,14 @@ class RowView(Viewer):
             Where it is in the queue, as ``Row 12 of 403``.
         suggested : mapping, optional
             Decision to outcome to the probability that a model gives it.
+        picked : mapping, optional
+            Decision to the outcome that was chosen and is not sent.
         note : str, default ""
             What else is to be known of it.
         """
         self.active, self._row = active, row
         self._suggested = suggested or {}
+        self._picked = picked or {}
         self._questions = questions_of(row.decisions)
         # What is as it was is not sent, and not drawn again.
         self._card.param.update(
@@ -149,12 +155,16 @@ class RowView(Viewer):
                 words.append(f"{suggested[outcome]:.2f}")
             if outcome == top:
                 words.append("◆ suggested")
+            words += [f"● {name}" for name in said_by(row, question.id, outcome)]
+            is_picked = self._picked.get(question.id) == outcome
+            if is_picked:
+                words.append("✓ chosen")
             outcomes.append(
                 Choice(
                     name=outcome,
                     key=digit if place == self.active else "",
                     label="  ".join(words),
-                    is_filled=outcome == here,
+                    is_filled=is_picked if self._picked else outcome == here,
                     is_off=self._is_forbidden,
                 )
             )
@@ -187,6 +197,11 @@ def said_of(row: DraftRow) -> list[list[Run]]:
         told = f", {found.probability:.0%}; its label {found.label_probability:.0%}."
         line: list[Run] = [("From the other rows: ", ""), (f"{name}: {found.outcome}", "strong")]
         lines.append([*line, (told, "")])
+    if row.blind is not msgspec.UNSET:
+        lines += [
+            [(f"{one.reviewer}:", "strong"), (f" {answer_text(one)}", "")]
+            for one in row.blind.answers
+        ]
     if row.now.reviewer:
         lines.append([(f"Last edit by {row.now.reviewer}.", "")])
     if row.now.note:

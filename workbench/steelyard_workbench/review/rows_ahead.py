@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from steelyard.review.wire import DraftRow, DraftRowPage, RowNow
+from steelyard.review.wire import BlindStatus, DraftRow, DraftRowPage, RowNow
+from steelyard_workbench.review.apart import is_disputed, is_to_do, with_status
 from steelyard_workbench.review.questions import as_told
 
 #: Rows of a page, and how many must be ahead of the shown one.
@@ -13,15 +14,20 @@ PAGE_ROWS, LEAST_AHEAD = 25, 10
 _OPEN = ("untouched", "skipped")
 
 #: Whether an edited row is still in a queue, where not every row is.
-_IS_IN: dict[str, Callable[[RowNow], bool]] = {
-    "to_review": lambda now: now.state in ("untouched", "skipped"),
-    "suspect": lambda now: now.state in ("untouched", "skipped"),
-    "excluded": lambda now: now.state == "excluded",
-    "changed": lambda now: now.state in ("relabelled", "excluded"),
-    "noted": lambda now: bool(now.note),
+_IS_IN: dict[str, Callable[[DraftRow], bool]] = {
+    "to_review": lambda row: row.now.state in _OPEN,
+    "assigned": is_to_do,
+    "suspect": lambda row: row.now.state in _OPEN,
+    "disagreement": is_disputed,
+    "excluded": lambda row: row.now.state == "excluded",
+    "changed": lambda row: row.now.state in ("relabelled", "excluded"),
+    "noted": lambda row: bool(row.now.note),
 }
-#: Whether it also keeps its place: a skipped row of `to_review` goes to the end of it.
-_STAYS = _IS_IN | {"to_review": lambda now: now.state == "untouched"}
+#: Whether it also keeps its place: a skipped row goes to the end of what is to be done.
+_STAYS = _IS_IN | {
+    "to_review": lambda row: row.now.state == "untouched",
+    "assigned": lambda row: is_to_do(row) and row.now.state != "skipped",
+}
 
 
 class RowsAhead:
@@ -70,7 +76,7 @@ class RowsAhead:
         """How many rows of the queue, as the server has it now, are here."""
         stays = _STAYS.get(self.queue)
         own = [row for row in self.rows if row.row not in self._guests]
-        return len(own) if stays is None else sum(stays(row.now) for row in own)
+        return len(own) if stays is None else sum(stays(row) for row in own)
 
     def take(self, page: DraftRowPage) -> list[DraftRow]:
         """Add a page; give those of its rows that are new."""
@@ -90,7 +96,7 @@ class RowsAhead:
             return True
         is_in = _IS_IN.get(self.queue)
         is_known = row.row not in self._unsent and row.now.edit <= revision
-        return is_known and is_in is not None and not is_in(row.now)
+        return is_known and is_in is not None and not is_in(row)
 
     def move(self, step: int) -> bool:
         """Go to the next row or the one before; return whether there was one."""
@@ -136,6 +142,13 @@ class RowsAhead:
         if row is not None:
             self._unsent.discard(now.row)
             self._replace(as_told(row, now))
+
+    def answered(self, number: int, status: BlindStatus) -> None:
+        """Note what became of an answer about a row that two label apart."""
+        row = self.get(number)
+        if row is not None:
+            self._unsent.discard(number)
+            self._replace(with_status(row, status))
 
     def _replace(self, row: DraftRow) -> None:
         for place, other in enumerate(self.rows):

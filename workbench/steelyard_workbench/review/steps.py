@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from steelyard.client import Client
+from steelyard.review.duties_wire import AnswerReceipt
 from steelyard.review.wire import Draft, DraftRow, EditReceipt, RowNow
 from steelyard_workbench.problems import Problem
 from steelyard_workbench.review.edits import EditQueue, Unsent
@@ -131,6 +132,12 @@ class Steps:
             self._shown.tell(f"Not sent: {waiting.label}")
             return
         entry = self._done.pop() if self._done else None
+        if entry is not None and entry.kind == "answer":
+            # What was answered stays until another answer takes its place.
+            self.reader.rows.go_to(entry.before[0].row)
+            self._shown.show_first()
+            self._shown.tell(f"{entry.label}: choose again to answer anew.")
+            return
         self._send_again("undo", entry, () if entry is None else entry.before)
         if entry is not None:
             self._undone.append(entry)
@@ -170,9 +177,11 @@ class Steps:
 
     # How they end
 
-    def on_sent(self, entry: Unsent, receipt: EditReceipt) -> None:
+    def on_sent(self, entry: Unsent, receipt: EditReceipt | AnswerReceipt) -> None:
         """Note what the server changed."""
         self.reader.revision = max(self.reader.revision, receipt.revision)
+        if isinstance(receipt, AnswerReceipt):
+            self.reader.rows.answered(receipt.row, receipt.status)
         waiting = set().union(*(one.rows for one in self.queue.unsent))
         for now in receipt.rows:
             if now.row not in waiting:

@@ -9,6 +9,7 @@ from typing import Any
 from steelyard.calibration.intervals import wilson_interval
 from steelyard.review.wire import MAX_EDITS, DraftRow, RowNow
 from steelyard.wire.measures import Measure
+from steelyard_workbench.review.apart import is_apart
 from steelyard_workbench.review.questions import (
     expected_of,
     questions_of,
@@ -57,8 +58,8 @@ class Suggestions:
         return {} if self.is_hidden(row) else self._by_row.get(row.row, {})
 
     def is_hidden(self, row: DraftRow) -> bool:
-        """Whether a row is of the audit, and not decided."""
-        return row.row in self.audit and row.now.state in _OPEN
+        """Whether a row is of the audit and not decided, or labelled by two apart."""
+        return is_apart(row) or (row.row in self.audit and row.now.state in _OPEN)
 
     def sureness(self, row: int) -> float:
         """Return the probability of the top outcome of the least sure decision; 1 if unknown."""
@@ -109,6 +110,7 @@ class Suggestions:
             if row.row in self._by_row
             and row.row not in self.audit
             and row.now.state in _OPEN
+            and not is_apart(row)
             and self.sureness(row.row) >= at_least
         ]
         return sorted(found, key=lambda row: -self.sureness(row.row))
@@ -140,17 +142,23 @@ class Suggestions:
         return edits, before, after
 
     def _edits_of(self, row: DraftRow) -> tuple[list[dict[str, Any]], DraftRow]:
-        edits: list[dict[str, Any]] = []
-        changed = row
-        for question in questions_of(row.decisions):
-            outcome = top_of(self._by_row[row.row].get(question.id, {}))
-            if outcome in question.outcomes and outcome != expected_of(row, question.id):
-                edit = {"row": row.row, "action": "relabel", "decision": question.id}
-                edits.append(edit | relabel_fields(changed, question, outcome))
-                changed = with_label(changed, question, outcome)
-        if not edits:
-            return [{"row": row.row, "action": "accept"}], with_state(row, "accepted")
-        return edits, changed
+        suggested = self._by_row[row.row]
+        return edits_to(row, {name: top_of(one) for name, one in suggested.items()})
+
+
+def edits_to(row: DraftRow, outcomes: Mapping[str, str]) -> tuple[list[dict[str, Any]], DraftRow]:
+    """Return the edits that give a row outcomes by decision, and the row after them."""
+    edits: list[dict[str, Any]] = []
+    changed = row
+    for question in questions_of(row.decisions):
+        outcome = outcomes.get(question.id, "")
+        if outcome in question.outcomes and outcome != expected_of(row, question.id):
+            edit = {"row": row.row, "action": "relabel", "decision": question.id}
+            edits.append(edit | relabel_fields(changed, question, outcome))
+            changed = with_label(changed, question, outcome)
+    if not edits:
+        return [{"row": row.row, "action": "accept"}], with_state(row, "accepted")
+    return edits, changed
 
 
 def top_of(probabilities: Mapping[str, float]) -> str:

@@ -1,0 +1,92 @@
+"""Rows that two reviewers label apart: what may be done with them, and what both said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import UNSET, structs
+
+from steelyard.review.wire import BlindRow, BlindStatus, DraftRow, RowAnswer
+
+_OPEN = ("untouched", "skipped")
+_YOURS = "Two label this row apart: no label is shown, and neither sees the other's."
+_OTHERS = "Two reviewers label this row apart; it takes no edit until both have answered."
+_DISPUTED = "The two who labelled this row disagree: choose what holds."
+
+
+def is_apart(row: DraftRow) -> bool:
+    """Whether a row waits for answers of two reviewers, and takes no edit."""
+    return row.blind is not UNSET and row.blind.status == "waiting"
+
+
+def is_yours(row: DraftRow) -> bool:
+    """Whether a row waits for two of whom the reviewer is one."""
+    return row.blind is not UNSET and row.blind.status == "waiting" and row.blind.is_yours
+
+
+def is_disputed(row: DraftRow) -> bool:
+    """Whether two said different things of a row, and nobody decided since."""
+    if row.blind is UNSET or row.now.state not in _OPEN:
+        return False
+    return row.blind.status == "disagreed"
+
+
+def is_to_do(row: DraftRow) -> bool:
+    """Whether a row that the reviewer was assigned is still to be labelled."""
+    if row.blind is UNSET:
+        return row.now.state in _OPEN
+    return row.blind.status == "waiting" and not row.blind.answers
+
+
+def note_of(row: DraftRow) -> str:
+    """Return what is to be known of a row that two label; empty of any other."""
+    if is_yours(row):
+        return _YOURS
+    if is_apart(row):
+        return _OTHERS
+    return _DISPUTED if is_disputed(row) else ""
+
+
+def picked_of(row: DraftRow) -> dict[str, str]:
+    """Return the outcomes that are chosen already: by oneself, or by both of two who dispute others."""
+    if row.blind is UNSET or not (is_yours(row) or is_disputed(row)):
+        return {}
+    said = [one.outcomes for one in row.blind.answers]
+    first = said[0] if said else {}
+    return {name: one for name, one in first.items() if all(s.get(name) == one for s in said)}
+
+
+def said_by(row: DraftRow, decision: str, outcome: str) -> list[str]:
+    """Return who of two said an outcome, once both have answered."""
+    if row.blind is UNSET or is_apart(row):
+        return []
+    return [one.reviewer for one in row.blind.answers if one.outcomes.get(decision) == outcome]
+
+
+def answer_text(answer: RowAnswer) -> str:
+    """Return an answer in words.
+
+    Examples
+    --------
+    >>> answer_text(RowAnswer(reviewer="ann", at=0, outcomes={"team": "billing"}, exclude=False))
+    'team: billing'
+    """
+    if answer.exclude:
+        return "exclude the row"
+    return "; ".join(f"{name}: {outcome}" for name, outcome in answer.outcomes.items())
+
+
+def with_answer(
+    row: DraftRow, reviewer: str, outcomes: Mapping[str, str], *, is_excluded: bool
+) -> DraftRow:
+    """Return a row as it is shown once the reviewer's answer is on its way."""
+    own = RowAnswer(reviewer=reviewer, at=0.0, outcomes=dict(outcomes), exclude=is_excluded)
+    blind = BlindRow(status="waiting", is_yours=True, answers=[own])
+    return structs.replace(row, blind=blind)
+
+
+def with_status(row: DraftRow, status: BlindStatus) -> DraftRow:
+    """Return a row of which it is known what became of the reviewer's answer."""
+    if row.blind is UNSET:
+        return row
+    return structs.replace(row, blind=structs.replace(row.blind, status=status))

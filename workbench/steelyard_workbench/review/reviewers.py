@@ -1,0 +1,221 @@
+"""Who labels which rows of a draft: how far each is, how far two agree, and rows to assign."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import panel as pn
+import panel_material_ui as pmui
+from panel.viewable import Viewable, Viewer
+
+from steelyard.client import Client
+from steelyard.review.duties_wire import Assignments, DraftAgreement
+from steelyard.review.wire import Draft, Queue
+from steelyard_workbench.components.facts import heading, table
+from steelyard_workbench.components.numbers import measure_text
+from steelyard_workbench.escaping import escape_markdown
+from steelyard_workbench.loaded import Loaded
+from steelyard_workbench.review.counts import TITLES
+from steelyard_workbench.review.row_filter import RowFilter
+from steelyard_workbench.states import empty
+from steelyard_workbench.tasks import Write
+
+_NOT_YOURS = "An owner or a developer of the account assigns rows."
+_NOBODY = "nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What is known of a draft's reviewers."""
+
+    assignments: Assignments
+    agreement: DraftAgreement
+
+
+class Reviewers(Viewer):
+    """Shows reviewers and their agreement, and assigns rows.
+
+    Parameters
+    ----------
+    chosen : callable
+        Returns the queue and the filter whose rows are assigned.
+    reviewer : callable
+        Returns the name of whoever looks; ``None`` without one.
+    is_signed_in : bool
+        Whether reviewers are members of the account.
+    on_queue : callable
+        Called with a queue to look at.
+    on_assigned : callable
+        Called once rows have other reviewers.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        draft: Draft,
+        *,
+        chosen: Callable[[], tuple[Queue, RowFilter]],
+        reviewer: Callable[[], str | None],
+        is_signed_in: bool,
+        on_queue: Callable[[Queue], None],
+        on_assigned: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._client, self._draft_id = client, draft.id
+        self._chosen, self._reviewer = chosen, reviewer
+        self._is_signed_in = is_signed_in
+        self._on_queue, self._on_assigned = on_queue, on_assigned
+        self.typed = pmui.TextInput(
+            label="Reviewers, with commas", sizing_mode="stretch_width", size="small"
+        )
+        self.members = pmui.MultiChoice(label="Reviewers", options=[], sizing_mode="stretch_width")
+        self.overlap = pmui.IntInput(
+            label="Labelled by two, %", value=0, start=0, end=100, width=150, size="small"
+        )
+        self.limit = pmui.IntInput(
+            label="At most rows", value=None, start=1, width=150, size="small"
+        )
+        self._assign = pmui.Button(label="Assign", variant="contained", size="small")
+        self._from = pmui.Select(label="What is not done of", options=[])
+        self._to = pmui.TextInput(label="Goes to (empty: nobody)", size="small")
+        self._move = pmui.Button(label="Hand over", variant="outlined", size="small")
+        self._said = pmui.Typography("", variant="body2")
+        self._problem = pn.Column(sizing_mode="stretch_width")
+        self.assign = Write(self._assign_rows, "Not assigned:", self._problem, refused="Assign")
+        self.move = Write(self._move_rows, "Not handed over:", self._problem, refused="Hand over")
+        self._assign.on_click(self.assign.on_event)
+        self._move.on_click(self.move.on_event)
+        self.part: Loaded[Shares] = Loaded("The reviewers", self._fetch, self._show)
+
+    def __panel__(self) -> Viewable:
+        return self.part.__panel__()
+
+    def forbid(self) -> None:
+        """Disable every change."""
+        self._assign.disabled = self._move.disabled = True
+
+    def _fetch(self) -> Shares:
+        drafts = self._client.drafts
+        return Shares(drafts.assignments(self._draft_id), drafts.agreement(self._draft_id))
+
+    def _show(self, shares: Shares) -> Viewable:
+        found, agreement = shares.assignments, shares.agreement
+        parts: list[Viewable] = []
+        if found.data:
+            parts.append(
+                table(
+                    ("reviewer", "done", "of", "by two"),
+                    [
+                        (one.reviewer, f"{one.done:,}", f"{one.rows:,}", f"{one.blind:,}")
+                        for one in found.data
+                    ],
+                    label="Reviewers and their rows",
+                    numbers=(1, 2, 3),
+                )
+            )
+        else:
+            parts.append(
+                empty("No rows are assigned: whoever reviews takes what is in **To review**.")
+            )
+        parts.append(
+            pmui.Typography(f"{found.unassigned:,} undecided rows are nobody's.", variant="body2")
+        )
+        if agreement.blind:
+            parts += self._show_agreement(agreement)
+        parts += self._show_forms(found)
+        return pn.Column(*parts, self._said, self._problem, sizing_mode="stretch_width")
+
+    def _show_agreement(self, found: DraftAgreement) -> list[Viewable]:
+        told = (
+            f"Two answered {found.answered:,} of {found.blind:,} rows that are labelled apart: on "
+            f"{found.agreed:,} they said the same, and {found.to_adjudicate:,} of "
+            f"{found.disputed:,} others wait for a decision."
+        )
+        if found.exclusions:
+            told += f" {found.exclusions:,} with an exclusion count for no decision."
+        shown: list[Viewable] = [heading("Agreement"), pmui.Typography(told, variant="body2")]
+        if found.decisions:
+            shown.append(
+                table(
+                    ("decision", "Krippendorff's alpha", "same label"),
+                    [
+                        (one.decision_id, measure_text(one.alpha), measure_text(one.agreement))
+                        for one in found.decisions
+                    ],
+                    label="Agreement by decision, with 95 % intervals",
+                )
+            )
+        if found.to_adjudicate:
+            go = pmui.Button(
+                label=f"Decide {found.to_adjudicate:,} disputed", variant="outlined", size="small"
+            )
+            go.on_click(lambda _: self._on_queue("disagreement"))
+            shown.append(go)
+        return shown
+
+    def _show_forms(self, found: Assignments) -> list[Viewable]:
+        if self._is_signed_in and found.candidates is None:
+            return [pmui.Typography(_NOT_YOURS, variant="body2")]
+        if found.candidates is not None:
+            self.members.options = list(found.candidates)
+        names = [one.reviewer for one in found.data if one.done < one.rows]
+        self._from.param.update(
+            options=names, value=self._from.value if self._from.value in names else None
+        )
+        moving = [pn.Column(self._from, self._to, self._move)] if names else []
+        return [
+            heading("Assign rows"),
+            pmui.Typography(
+                "The undecided rows of the queue and filter that are looked at, split evenly and at "
+                "random; those that somebody has are left out.",
+                variant="body2",
+            ),
+            self.typed if found.candidates is None else self.members,
+            pn.FlexBox(self.overlap, self.limit),
+            self._assign,
+            *moving,
+        ]
+
+    @property
+    def _names(self) -> list[str]:
+        if self.members.options:
+            return list(self.members.value)
+        typed = (name.strip() for name in (self.typed.value or "").split(","))
+        return list(dict.fromkeys(name for name in typed if name))
+
+    async def _assign_rows(self) -> None:
+        queue, chosen = self._chosen()
+        given: dict[str, Any] = {
+            "overlap": (self.overlap.value or 0) / 100,
+            "where": chosen.where,
+            "text": chosen.text,
+            "queue": queue,
+            "limit": self.limit.value,
+            "reviewer": self._reviewer(),
+        }
+        made = await asyncio.to_thread(
+            self._client.drafts.assign, self._draft_id, self._names, **given
+        )
+        shares = ", ".join(f"{escape_markdown(name)} {n:,}" for name, n in made.reviewers.items())
+        self._told(
+            f"{made.rows:,} rows of {TITLES[queue]} assigned, {made.blind:,} of them to two: {shares}."
+        )
+
+    async def _move_rows(self) -> None:
+        from_, to = str(self._from.value or ""), (self._to.value or "").strip() or None
+        moved = await asyncio.to_thread(
+            self._client.drafts.move_assigned, self._draft_id, from_, to
+        )
+        told = f"{moved.moved:,} rows of {escape_markdown(from_)} are {escape_markdown(to or _NOBODY)}'s."
+        if moved.kept:
+            told += f" {moved.kept:,} stay."
+        self._told(told)
+
+    def _told(self, text: str) -> None:
+        self._problem[:] = []
+        self._said.object = text
+        self.part.refresh.start(quietly=True)
+        self._on_assigned()
