@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from steelyard.errors import DraftConflictError, NothingToUndoError
-from steelyard.review.duties_wire import AnswerReceipt
+from steelyard.review.duties_wire import AnswerReceipt, DraftAgreement
 from steelyard.review.wire import (
     BlindRow,
     Draft,
@@ -186,6 +186,15 @@ class FakeDrafts:
         blind = BlindRow(status="waiting", is_yours=True, answers=[own])
         self.held[row] = msgspec.structs.replace(self.held[row], blind=blind)
         return AnswerReceipt(draft_id=draft_id, row=row, status="waiting", revision=self.n, rows=[])
+
+    def agreement(self, draft_id: str) -> DraftAgreement:
+        apart = [row for row in self.held.values() if row.blind is not UNSET]
+        n_disputed = sum(row.blind.status == "disagreed" for row in apart)
+        n_waiting = sum(row.blind.status == "waiting" for row in apart)
+        return DraftAgreement(
+            blind=len(apart), answered=len(apart) - n_waiting, agreed=0, disputed=n_disputed,
+            to_adjudicate=n_disputed, exclusions=0, decisions=[],
+        )  # fmt: skip
 
     def bulk(
         self, draft_id: str, *, action: str, expected: int, where: Any, text: str | None,

@@ -139,3 +139,46 @@ def test_a_model_suggests_and_the_surest_rows_are_accepted_with_an_audit(
     expect(page.get_by_text("hidden until you decide")).to_be_visible()
     states = server.client.drafts.get(draft.id).states
     assert states["untouched"] == 2
+
+
+def test_two_label_apart_and_what_they_dispute_is_adjudicated(quiet_page, dataset, server):
+    draft = server.client.drafts.create(dataset.id)
+    page = quiet_page
+    visit(page, f"page=review&draft={draft.id}")
+    expect(page.get_by_text("Row 1 of 8").first).to_be_visible(timeout=SLOWLY)
+    page.get_by_role("button", name="Reviewers", exact=True).click()
+    expect(page.get_by_text("8 undecided rows are nobody's.")).to_be_visible()
+    page.get_by_label("Reviewers, with commas").fill("ann, bob")
+    page.get_by_label("Labelled by two, %").fill("100")
+    page.get_by_label("At most rows").fill("2")
+    page.get_by_label("At most rows").press("Tab")
+    page.get_by_role("button", name="Assign", exact=True).click()
+    expect(page.get_by_text("2 rows of To review assigned, 2 of them to two")).to_be_visible()
+    expect(page.get_by_role("tab", name="To review (6)")).to_be_visible()
+
+    for name, keys in (("ann", "22"), ("bob", "23")):
+        field = page.get_by_label("Your name")
+        field.fill(name)
+        field.press("Enter")
+        page.get_by_role("tab", name="Assigned to me").click()
+        expect(page.get_by_text("Row 1 of 2").first).to_be_visible()
+        expect(page.get_by_text("Two label this row apart")).to_be_visible()
+        expect(page.get_by_role("button", name="✓ label")).to_have_count(0)
+        field.blur()
+        page.keyboard.press(keys[0])
+        expect(page.get_by_text("Row 2 of 2").first).to_be_visible()
+        page.keyboard.press(keys[1])
+        expect(page.get_by_text("You went through Assigned to me")).to_be_visible()
+        page.get_by_role("tab", name="To review (6)").click()
+
+    # The panel beside the rows hears of it, and leads to what they dispute.
+    page.get_by_role("button", name="Decide 1 disputed").click()
+    expect(page.get_by_role("button", name="shipping ● ann")).to_be_visible()
+    expect(page.get_by_role("button", name="technical ● bob")).to_be_visible()
+    page.keyboard.press("3")
+    expect(page.get_by_role("tab", name="Disagreement (0)")).to_be_visible()
+    found = server.client.drafts.agreement(draft.id)
+    assert (found.agreed, found.disputed, found.to_adjudicate) == (1, 1, 0)
+    changed = server.client.drafts.rows(draft.id, "changed").data
+    labels = {max(row.now.labels["team"]): row.now.reviewer for row in changed}
+    assert labels == {"shipping": "bob", "technical": "bob"}

@@ -109,6 +109,15 @@ def test_a_dispute_shows_both_answers_and_is_decided_in_one_step() -> None:
     assert [client.drafts.held[number].now.state for number in (0, 1)] == ["untouched", "untouched"]
 
 
+def test_sealing_tells_what_two_have_not_settled() -> None:
+    disputed = (said("ann", team="billing"), said("bob", team="technical"))
+    desk, _ = make_desk([blank(0), blank(1), make_row(2, answers=disputed, status="disagreed")])
+    desk.seal.ask()
+    assert "2</td>" in texts(desk)
+    assert "wait for two reviewers" in texts(desk)
+    assert "rows are disputed" in texts(desk)
+
+
 def share(value: float, n: int = 8) -> Measure:
     return Measure(value=value, low=value - 0.1, high=value + 0.1, n=n)
 

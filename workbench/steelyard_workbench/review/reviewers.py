@@ -130,9 +130,9 @@ class Reviewers(Viewer):
 
     def _show_agreement(self, found: DraftAgreement) -> list[Viewable]:
         told = (
-            f"Two answered {found.answered:,} of {found.blind:,} rows that are labelled apart: on "
-            f"{found.agreed:,} they said the same, and {found.to_adjudicate:,} of "
-            f"{found.disputed:,} others wait for a decision."
+            f"Of {found.blind:,} rows that two label apart, both answered {found.answered:,}: the "
+            f"same on {found.agreed:,}. Of {found.disputed:,} disputed, {found.to_adjudicate:,} wait "
+            "for a decision."
         )
         if found.exclusions:
             told += f" {found.exclusions:,} with an exclusion count for no decision."

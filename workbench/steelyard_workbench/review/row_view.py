@@ -13,7 +13,7 @@ from panel.viewable import Viewable, Viewer
 from steelyard.review.wire import DraftRow
 from steelyard_workbench.components.row_card import Asked, Choice, Image, RowCard, Run
 from steelyard_workbench.keys import key_of, shown_key
-from steelyard_workbench.review.apart import answer_text, said_by
+from steelyard_workbench.review.apart import answer_text, is_apart, said_by
 from steelyard_workbench.review.questions import (
     Question,
     as_text,
@@ -186,7 +186,8 @@ class RowView(Viewer):
             key=shown,
             label=label,
             is_filled=action == "accept",
-            is_off=self._is_forbidden and action in _CHANGING,
+            is_off=(self._is_forbidden and action in _CHANGING)
+            or (is_apart(row) and action in ("accept", "note")),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import panel as pn
 import panel_material_ui as pmui
@@ -11,6 +12,7 @@ import param
 from panel.viewable import Viewable, Viewer
 
 from steelyard.client import Client
+from steelyard.review.duties_wire import DraftAgreement
 from steelyard.review.wire import Draft, SealAs
 from steelyard_workbench.components.drawn_dialog import DrawnDialog
 from steelyard_workbench.components.facts import table
@@ -33,6 +35,14 @@ _UNSETTLED = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a draft changes, and what two reviewers have not settled of it."""
+
+    draft: Draft
+    agreement: DraftAgreement
+
+
 class SealDialog(Viewer):
     """Asks what a draft is to become, and makes it so."""
 
@@ -46,7 +56,7 @@ class SealDialog(Viewer):
     ) -> None:
         self._client, self._draft_id = client, draft_id
         self._n_waiting, self._on_sealed = n_waiting, on_sealed
-        self._draft = Loaded("The draft", lambda: client.drafts.get(draft_id), self._show)
+        self._draft = Loaded("The draft", self._fetch, self._show)
         self._as = pmui.RadioBoxGroup(
             label="Seal as", options=[_VERSION, _DATASET], value=_VERSION
         )  # fmt: skip
@@ -112,14 +122,14 @@ class SealDialog(Viewer):
         return "version" if self._as.value == _VERSION else "dataset"
 
     async def _send(self) -> None:
-        as_, draft = self._sealed_as, self._draft.data
+        as_, shown = self._sealed_as, self._draft.data
         self._said[:] = []
         sealed = await asyncio.to_thread(
             self._client.drafts.seal,
             self._draft_id,
             as_,
             (str(self._name.value_input or "").strip() or None) if as_ == "dataset" else None,
-            revision=None if draft is None else draft.revision,
+            revision=None if shown is None else shown.draft.revision,
         )
         self.close()
         self._on_sealed(sealed)
@@ -140,9 +150,19 @@ class SealDialog(Viewer):
     def _fit(self) -> None:
         self._name.visible = self._as.value == _DATASET
 
-    def _show(self, draft: Draft) -> Viewable:
+    def _fetch(self) -> Changes:
+        drafts = self._client.drafts
+        return Changes(drafts.get(self._draft_id), drafts.agreement(self._draft_id))
+
+    def _show(self, changes: Changes) -> Viewable:
+        draft, found = changes.draft, changes.agreement
         rows = [(f"{draft.states.get(state, 0):,}", meaning) for state, meaning in _STATES.items()]
         rows.append((f"{draft.noted:,}", "rows have a note"))
+        if found.blind > found.answered:
+            n_waiting = found.blind - found.answered
+            rows.append((f"{n_waiting:,}", "rows wait for two reviewers, and keep their label"))
+        if found.to_adjudicate:
+            rows.append((f"{found.to_adjudicate:,}", "rows are disputed, and keep their label"))
         return table(
             ("rows", f"of the {draft.rows:,} of version {draft.dataset_version}"),
             rows,
