@@ -21,9 +21,11 @@ from steelyard_workbench.attention import (
     evaluation_needs,
     family_needs,
     job_needs,
+    open_drafts,
     server_needs,
 )
 from steelyard_workbench.pages.home import HomePage, fetch_spend, show_course, show_spend
+from steelyard_workbench.review.row_filter import read_query
 from steelyard_workbench.session import Session
 from steelyard_workbench.shared_fetch import SharedFetch
 from support.family_data import deleted, model
@@ -70,6 +72,20 @@ def test_a_draft_tells_how_many_rows_are_left():
     assert need.chosen == {"dataset": "ds_1", "version": 2, "draft": "dft_1", **afresh}
     [need] = draft_needs(OpenDrafts([draft(accepted=10)]))
     assert need.action == "Seal"
+
+
+def test_rows_that_were_assigned_come_first_and_lead_to_their_queue():
+    shares = [SimpleNamespace(reviewer=name, rows=9, done=2) for name in ("ann", "bob")]
+    drafts = SimpleNamespace(
+        list=lambda **_: SimpleNamespace(data=[draft(), draft()], has_more=False),
+        get=lambda _: draft(untouched=10),
+        assignments=lambda _: SimpleNamespace(data=shares),
+    )
+    client = SimpleNamespace(drafts=drafts)
+    first = draft_needs(open_drafts(client, "ann"))[0]
+    assert (first.text, first.action) == ("7 rows are assigned to you.", "Label")
+    assert read_query(first.chosen["query"])[1] == "assigned"
+    assert "assigned" not in draft_needs(open_drafts(client, "cy"))[0].text
 
 
 def test_that_there_are_more_drafts_is_said_with_the_way_to_them():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +23,7 @@ from steelyard_workbench.families.labels import ACTIVE, move_text
 from steelyard_workbench.families.verdicts import verdict_of
 from steelyard_workbench.live.alarms import view_behind
 from steelyard_workbench.live.view import to_text
+from steelyard_workbench.review.row_filter import RowFilter, write_query
 from steelyard_workbench.theme import Status
 
 #: Open drafts whose rows are counted, fine-tunes that are looked at, and datasets whose evaluations
@@ -59,17 +60,28 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class OpenDrafts:
-    """The newest open drafts, and whether there are older ones."""
+    """The newest open drafts, and whether there are older ones.
+
+    ``to_do`` has by draft how many rows whoever looks was assigned and has not labelled.
+    """
 
     newest: list[Draft]
     has_more: bool = False
+    to_do: Mapping[str, int] = field(default_factory=dict)
 
 
-def open_drafts(client: Client) -> OpenDrafts:
-    """Return the newest open drafts with their rows counted, a call each."""
+def open_drafts(client: Client, reviewer: str = "") -> OpenDrafts:
+    """Return the newest open drafts with their rows counted, a call or two each."""
     found = client.drafts.list(status="open", limit=MOST_DRAFTS)
     newest = in_parallel(lambda one: client.drafts.get(one.id), found.data)
-    return OpenDrafts(newest, found.has_more)
+
+    def to_do(draft: Draft) -> int:
+        shares = client.drafts.assignments(draft.id).data
+        return sum(one.rows - one.done for one in shares if one.reviewer == reviewer)
+
+    counts = in_parallel(to_do, newest) if reviewer else []
+    ids = [draft.id for draft in newest]
+    return OpenDrafts(newest, found.has_more, dict(zip(ids, counts, strict=False)))
 
 
 def recent_jobs(client: Client) -> list[Job]:
@@ -116,7 +128,10 @@ def alarm_needs(alarms: Iterable[Alarm]) -> list[Need]:
 
 
 def draft_needs(found: OpenDrafts) -> list[Need]:
-    """Return the drafts that have rows left to review, or are ready to be sealed."""
+    """Return the drafts that have rows left to review, or are ready to be sealed.
+
+    What whoever looks was assigned comes first.
+    """
     needs = []
     for draft in found.newest:
         left = draft.states.get("untouched", 0) + draft.states.get("skipped", 0)
@@ -126,6 +141,11 @@ def draft_needs(found: OpenDrafts) -> list[Need]:
             "draft": draft.id,
             **_AFRESH,
         }
+        if mine := found.to_do.get(draft.id, 0):
+            text = f"{mine:,} rows are assigned to you."
+            queue = {"query": write_query(RowFilter(), "assigned")}
+            title = f"Draft {draft.name}:"
+            needs.insert(0, Need("unsure", title, text, "Label", "review", {**chosen, **queue}))
         text = f"{left:,} of {draft.rows:,} rows to review, last edited {ago(draft.updated_at)}."
         action = "Review"
         if not left:

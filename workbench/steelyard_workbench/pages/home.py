@@ -69,7 +69,7 @@ class HomePage(Page):
 
     def build(self) -> list[Viewable]:
         """Return the parts; each loads by itself, and none waits for another."""
-        client = self.client
+        client, reviewer = self.client, self.session.reviewer
         datasets = SharedFetch(lambda: client.datasets.list(limit=MOST_RECENT).data)
         families = SharedFetch(lambda: client.families.list().data)
         evaluations = SharedFetch(lambda: recent_evaluations(client, datasets()))
@@ -77,7 +77,7 @@ class HomePage(Page):
         self.summary_box[:] = []
         needing = [
             self._needs("Alarms", lambda: fetch_alarms(client), alarm_needs),
-            self._needs("Drafts", lambda: open_drafts(client), draft_needs),
+            self._needs("Drafts", lambda: open_drafts(client, reviewer), draft_needs),
             self._needs("Fine-tunes", lambda: recent_jobs(client), job_needs),
             self._needs("Families", families, family_needs),
             self._needs("Evaluations", evaluations, evaluation_needs),
