@@ -132,7 +132,7 @@ def draft_needs(found: OpenDrafts) -> list[Need]:
 
     What whoever looks was assigned comes first.
     """
-    needs = []
+    needs: list[Need] = []
     for draft in found.newest:
         left = draft.states.get("untouched", 0) + draft.states.get("skipped", 0)
         chosen = {
@@ -164,7 +164,7 @@ def job_needs(jobs: Iterable[Job], now: float | None = None) -> list[Need]:
     Of a family's, newest first, only the last that ended counts: those before it were answered by it.
     """
     now = time.time() if now is None else now
-    needs = []
+    needs: list[Need] = []
     ended: set[str] = set()
     for job in jobs:
         if job.status not in ACTIVE and job.family:
@@ -213,7 +213,7 @@ def family_needs(families: Iterable[Family]) -> list[Need]:
 def evaluation_needs(evaluations: Iterable[Evaluation], now: float | None = None) -> list[Need]:
     """Return the evaluations that run, and those that failed in the last week."""
     now = time.time() if now is None else now
-    needs = []
+    needs: list[Need] = []
     for one in evaluations:
         chosen = {"evaluation": one.id, "dataset": one.dataset_id, **_AFRESH}
         name = f"Evaluation of {one.named or one.model_label}:"

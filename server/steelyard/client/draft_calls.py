@@ -329,7 +329,7 @@ def assignments(draft_id: str) -> Call[Assignments]:
 def move_assigned(
     draft_id: str, from_: str, to: str | None = None, *, idempotency_key: str | None = None
 ) -> Call[MovedAssignment]:
-    """Give what a reviewer has not done to another: ``POST …/{draft}/assignments/move``.
+    """Hand what a reviewer has not done to another: ``POST …/{draft}/assignments/move``.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ def answer(
     reviewer: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[AnswerReceipt]:
-    """Say what a row is that another labels too: ``POST /v1/drafts/{draft}/answers``.
+    """Answer what a row is that another labels too: ``POST /v1/drafts/{draft}/answers``.
 
     Neither sees what the other says. What both say becomes the row's label; where they differ, the
     row comes into the queue ``disagreement``, to be decided by an ordinary edit.

@@ -82,7 +82,7 @@ class DraftAssignments:
         return await self._writes.once(write, work, window_s=SECONDS_A_DAY)
 
     async def move(self, write: Write, draft_id: str, request: MoveAssigned) -> MovedAssignment:
-        """Give what a reviewer has not done to another, or to nobody."""
+        """Hand what a reviewer has not done to another, or to nobody."""
         await self._writes.replay_known(write)
         draft = await self._drafts.find(write.caller, draft_id)
         require_open(draft.row)

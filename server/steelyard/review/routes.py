@@ -210,7 +210,7 @@ ROUTES = (
         use=lambda call: call.service(DraftAssignments).move(
             call.write, call.path["draft"], call.body
         ),
-        summary="Give what a reviewer has not done to another, or to nobody.",
+        summary="Hand what a reviewer has not done to another, or to nobody.",
         request=MoveAssigned,
         response=MovedAssignment,
         errors=(*_EDITED, errors.DraftChangedError),
@@ -221,7 +221,7 @@ ROUTES = (
         use=lambda call: call.service(BlindAnswers).answer(
             call.write, call.path["draft"], _signed(call)
         ),
-        summary="Say what a row is that another labels too; what both say becomes its label.",
+        summary="Answer what a row is that another labels too; what both say becomes its label.",
         request=AnswerRow,
         read=read_answer,
         response=AnswerReceipt,
