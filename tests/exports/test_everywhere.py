@@ -133,8 +133,9 @@ def test_the_datasets_library_loads_records_and_decisions(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     library = pytest.importorskip("datasets", reason="needs the package datasets")
 
-    def load(name):
-        return library.load_dataset(str(tmp_path / name), cache_dir=str(tmp_path / "cache"))
+    def load(name, **given):
+        folder, cache = str(tmp_path / name), str(tmp_path / "cache")
+        return library.load_dataset(folder, cache_dir=cache, **given)
 
     client.evaluations.export_to(evaluation.id, tmp_path / "scored", decision="route")
     scored = load("scored")["test"]
@@ -143,6 +144,18 @@ def test_the_datasets_library_loads_records_and_decisions(
     client.export_decisions_to(tmp_path / "stored", decision="urgent")
     stored = load("stored")["train"]
     assert (len(stored), stored.features["top"].names) == (len(answers), ["yes", "no"])
+    assert "streaming" not in (tmp_path / "stored" / "README.md").read_text()
+
+    # A part without rows: not at all, and never beside one with rows.
+    client.export_decisions_to(tmp_path / "none", until=1)
+    with pytest.raises(ValueError, match="corresponds to no data"):
+        load("none")
+    told = (tmp_path / "none" / "README.md").read_text()
+    assert 'load_dataset("path/to/this/folder", streaming=True)' in told
+    nothing = load("none", streaming=True)["train"]
+    assert (list(nothing), set(nothing.features)) == ([], set(stored.features))
+    client.evaluations.export_to(evaluation.id, tmp_path / "no records", decision="none")
+    assert list(load("no records", streaming=True)["test"]) == []
 
 
 def test_the_client_writes_whole_files_and_replaces_none_unasked(client, dataset, tmp_path):

@@ -44,7 +44,8 @@ def export_table(
     ``rows`` has for each record the place of its row among the evaluation rows.
     """
     lists = [records.outcome_lists[code] for code in np.unique(records.outcome_codes[indexes])]
-    outcomes = tuple(dict.fromkeys(name for names in lists for name in names))
+    # A class of no names is none: of no records they are texts.
+    outcomes = tuple(dict.fromkeys(name for names in lists for name in names)) or None
     columns = (
         Column("row", pa.int64(), "place of the row among the evaluation rows, from 0"),
         Column("context_sha256", _TEXT, "hash of the context and its images"),

@@ -17,6 +17,11 @@ from steelyard.exports.table import Column, ExportTable, codes_of
 
 README = "README.md"
 _FEATURES = b"huggingface"
+#: The library copies no part without rows, and then finds none: github.com/huggingface/datasets/pull/8401.
+_NO_ROWS = (
+    "There are no rows. `datasets` refuses a part without rows unless it streams (`Instruction "
+    '"train" corresponds to no data!`); streamed, it has these columns and no row:'
+)
 #: What YAML does not take as it is; pairs of surrogates are no characters there.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufdd0-\ufdef\ufeff\ufffe\uffff]")
 
@@ -49,7 +54,7 @@ def coded(table: ExportTable, batch: pa.RecordBatch, schema: pa.Schema) -> pa.Re
     return pa.record_batch(arrays, schema=schema)
 
 
-def card(table: ExportTable, splits: Sequence[str]) -> str:
+def card(table: ExportTable, splits: Sequence[str], *, has_rows: bool = True) -> str:
     """Return the card, whose front matter says what the columns and the parts are."""
     lines = ["---", f"pretty_name: {_yaml(table.title)}", "configs:", "- config_name: default"]
     lines += ["  data_files:"]
@@ -61,8 +66,11 @@ def card(table: ExportTable, splits: Sequence[str]) -> str:
     lines += ["---", "", f"# {_inline(table.title)}", "", table.about, "", "| column | holds |"]
     lines += ["|---|---|"]
     lines += [f"| `{_inline(one.name)}` | {one.about} |" for one in table.columns]
+    if not has_rows:
+        lines += ["", _NO_ROWS]
+    how = "" if has_rows else ", streaming=True"
     lines += ["", "```python", "from datasets import load_dataset", ""]
-    lines += ['rows = load_dataset("path/to/this/folder")', "```", ""]
+    lines += [f'rows = load_dataset("path/to/this/folder"{how})', "```", ""]
     return "\n".join(lines)
 
 

@@ -130,8 +130,9 @@ def _write_folder(sink: _Sink, table: ExportTable) -> Iterator[None]:
     with zipfile.ZipFile(sink, "w") as archive:
         first = {name: _first(make()) for name, make in table.splits.items()}
         # Of nothing there is one empty part, so that there are columns at least.
-        names = [name for name, is_there in first.items() if is_there] or list(first)[:1]
-        archive.writestr(_member(README), card(table, names))
+        held = [name for name, is_there in first.items() if is_there]
+        names = held or list(first)[:1]
+        archive.writestr(_member(README), card(table, names, has_rows=bool(held)))
         yield
         for name in names:
             with archive.open(_member(path_of(name)), "w", force_zip64=True) as file:
